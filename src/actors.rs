@@ -1,0 +1,1 @@
+//! Who runs when: messages in, effects out, no decisions.

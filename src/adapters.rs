@@ -1,0 +1,1 @@
+//! How the ports are served: stores, models, platforms.

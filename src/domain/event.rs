@@ -1,0 +1,1 @@
+//! What happens in a channel, as its journal keeps it.

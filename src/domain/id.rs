@@ -1,0 +1,113 @@
+//! The names by which things are known, one type each so that none can be taken for another.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name! {
+    /// A community, the unit of tenancy. A direct message is a guild of its own, `dm:<channel>`.
+    GuildId
+}
+name! {
+    /// Where talk happens. The id carries its platform: `console:lobby`.
+    ChannelId
+}
+name! {
+    /// An AI character: the stem of its file in `config/companions/`.
+    CompanionId
+}
+name! {
+    /// A person or a foreign bot, as its platform knows it.
+    PersonId
+}
+
+/// The number of an event in its channel, from 1, without gaps. A message's `seq` is its event's number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// Before the first event.
+    pub const NONE: Self = Self(0);
+
+    /// The number after this one.
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Numbers the questions and replies of one channel, so that a late answer is recognised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Ticket(pub u64);
+
+impl fmt::Display for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One of the 256 fixed parts of all guilds: what one node owns when there are several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Ward(pub u8);
+
+impl Ward {
+    /// The ward of a guild: a fixed hash (64-bit FNV-1a, folded to eight bits) of its id.
+    ///
+    /// Discord's guilds are placed by their snowflake instead: `(guild_id >> 22) mod 256`.
+    pub fn of(guild: &GuildId) -> Self {
+        if let Some(snowflake) = guild.as_str().strip_prefix("discord:").and_then(|id| id.parse::<u64>().ok()) {
+            return Self((snowflake >> 22) as u8);
+        }
+        if guild.as_str().starts_with("dm:discord:") {
+            return Self(0);
+        }
+        let hash = guild
+            .as_str()
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        Self(hash.to_be_bytes().into_iter().fold(0, |folded, byte| folded ^ byte))
+    }
+}

@@ -1,0 +1,10 @@
+#![doc = include_str!("README.md")]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod actors;
+pub mod adapters;
+pub mod domain;
+pub mod ports;
+pub mod settings;
+pub mod telemetry;

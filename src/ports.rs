@@ -1,0 +1,6 @@
+//! What the core needs from outside, as traits.
+
+pub mod chance;
+pub mod clock;
+pub mod language_model;
+pub mod store;

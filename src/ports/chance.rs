@@ -1,0 +1,13 @@
+//! Randomness, as a port, so that a whole system can be run again from a seed.
+
+/// Makes what nobody should be able to foresee.
+pub trait Chance: Send + Sync + 'static {
+    /// A jitter for an interjection interval: one of −2, −1, 0, 1, 2, equally likely (seed 003).
+    fn jitter(&self) -> i8;
+
+    /// A fraction in `0.0..1.0`, for spreading retries and restarts.
+    fn fraction(&self) -> f64;
+
+    /// 128 bits fit for a secret or an id.
+    fn id(&self) -> u128;
+}

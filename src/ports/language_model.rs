@@ -1,0 +1,179 @@
+//! Asking a language model, whoever serves it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+use crate::domain::id::{CompanionId, GuildId};
+use crate::domain::trigger::Trigger;
+
+/// A model behind one endpoint.
+#[async_trait]
+pub trait LanguageModel: Send + Sync + 'static {
+    /// Asks once: no queueing and no retry of its own. Dropping the future cancels the request.
+    ///
+    /// `drafts` gets the text as it grows, piece by piece, for as long as somebody listens; what is returned is always whole.
+    async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<String>>) -> Result<Answer, NoAnswer>;
+
+    /// Who serves it, under which model name.
+    fn identity(&self) -> &Identity;
+}
+
+/// Who serves a model, under which name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// `gen_ai.provider.name`: `rehearsal`, `openai`, or the endpoint's host.
+    pub provider: Arc<str>,
+    /// `gen_ai.request.model`.
+    pub model: Arc<str>,
+    /// What the circuit breaker and the limits count together: scheme, host and port of the endpoint, or `rehearsal`.
+    pub endpoint: Arc<str>,
+}
+
+/// Which of the two models is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelRole {
+    /// The cheap, fast one that answers decisions and writes summaries.
+    Side,
+    /// The one that writes statements.
+    Main,
+}
+
+/// What is asked for. Decides what `rehearsal` does; a real model reads the text alone.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Purpose {
+    /// YES or NO, in two lines.
+    Decision {
+        /// Why it is asked.
+        trigger: Trigger,
+    },
+    /// The words of a statement.
+    Statement {
+        /// What it answers.
+        trigger: Trigger,
+    },
+    /// A summary of what was said.
+    Summary,
+}
+
+/// One question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Which model.
+    pub role: ModelRole,
+    /// What for.
+    pub purpose: Purpose,
+    /// Whose question it is; absent for a summary.
+    pub companion: Option<Persona>,
+    /// Where it is asked: fairness, limits and accounting go by guild.
+    pub guild: GuildId,
+    /// The instructions.
+    pub system: String,
+    /// What is to be read, as one text.
+    pub user: String,
+    /// The newest message, as it was said: name of its speaker and text. What `rehearsal` goes by.
+    pub newest: Option<(Arc<str>, Arc<str>)>,
+    /// At most this many tokens of answer.
+    pub max_tokens: u32,
+}
+
+/// What `rehearsal` knows of the companion that it plays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Persona {
+    /// The companion.
+    pub id: CompanionId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its chattiness, verbatim.
+    pub chattiness: Arc<str>,
+}
+
+/// What a model answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The whole text.
+    pub text: String,
+    /// Tokens used: as the endpoint counted them, or estimated at four characters a token where it does not say.
+    pub usage: Usage,
+    /// `gen_ai.response.model`, if it said.
+    pub model: Option<String>,
+    /// `gen_ai.response.id`, if it said.
+    pub response_id: Option<String>,
+    /// `gen_ai.response.finish_reasons`, if it said.
+    pub finish_reason: Option<String>,
+}
+
+/// Tokens of one or several calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens read.
+    pub input_tokens: u64,
+    /// Tokens written.
+    pub output_tokens: u64,
+}
+
+/// Why there is no answer. None of these is a NO.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    /// The deadline passed.
+    #[error("no answer within {}", humane(.after))]
+    TimedOut {
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// The endpoint cannot be reached, or broke off.
+    #[error("{endpoint} cannot be reached: {detail}")]
+    Unreachable {
+        /// Which endpoint.
+        endpoint: Arc<str>,
+        /// What happened.
+        detail: String,
+    },
+    /// The endpoint, or our own queue before it, has too much to do (429, 5xx, full, circuit open). Worth another try.
+    #[error("{endpoint} is overloaded: {detail}")]
+    Overloaded {
+        /// Which endpoint.
+        endpoint: Arc<str>,
+        /// What happened.
+        detail: String,
+        /// What it asked for, if it did.
+        retry_after: Option<Duration>,
+    },
+    /// The endpoint refuses such a request (400, 401, 403, 404 …), or speaks another protocol: trying again will not help.
+    #[error("{endpoint} refused: {detail}")]
+    Refused {
+        /// Which endpoint.
+        endpoint: Arc<str>,
+        /// What it said; never holds a key.
+        detail: String,
+    },
+    /// Nobody wants the answer any more.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl NoAnswer {
+    /// A stable code for spans, metrics and records (`error.type`).
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::TimedOut { .. } => "timeout",
+            Self::Unreachable { .. } => "unreachable",
+            Self::Overloaded { .. } => "overloaded",
+            Self::Refused { .. } => "refused",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether the same request may succeed a little later.
+    pub const fn is_passing(&self) -> bool {
+        matches!(self, Self::TimedOut { .. } | Self::Unreachable { .. } | Self::Overloaded { .. })
+    }
+}
+
+fn humane(span: &Duration) -> String {
+    format!("{:.1} s", span.as_secs_f64())
+}

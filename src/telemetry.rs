@@ -1,0 +1,1 @@
+//! Spans, logs and their export: each name once.
