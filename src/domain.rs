@@ -1,7 +1,12 @@
 //! What is decided, pure and synchronous: no runtime, no clock, no randomness, no IO.
 
+pub mod budget;
+pub mod conversation;
+pub mod decision;
 pub mod event;
+pub mod gate;
 pub mod id;
 pub mod message;
 pub mod moment;
 pub mod trigger;
+pub mod window;

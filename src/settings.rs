@@ -9,3 +9,5 @@ pub struct Problem {
     /// What is wrong and what is allowed, for example `is 0, must be from 1 to 10000`.
     pub message: String,
 }
+
+pub mod gate;

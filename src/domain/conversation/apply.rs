@@ -1,0 +1,296 @@
+//! How a conversation changes by what is on record: the same for living through it and for folding the journal.
+
+use super::super::event::{Decided, Evaluated};
+use super::super::gate::{Check, Evaluation, Waiting};
+use super::super::message::{Message, Modality, Role};
+use super::super::window::Entry;
+use super::*;
+
+impl Conversation {
+    /// Changes the state by one event, and notes timers that were armed or cancelled and answers that nobody wants any more.
+    pub(super) fn apply(&mut self, at: Moment, seq: Seq, event: &Event, world: &World<'_>, notes: &mut Vec<Output>) {
+        self.clock = self.clock.max(at);
+        self.fire_due_before(self.clock);
+        if event.is_heard() {
+            self.handled = self.handled.max(seq);
+        }
+        match event {
+            Event::Said { message, reply, .. } => self.apply_said(seq, message, *reply, world, notes),
+            Event::Edited { message, text } => self.window.edit(*message, text),
+            Event::Deleted { messages } => self.apply_deleted(messages, notes),
+            Event::Joined { companion } => {
+                self.gates.entry(companion.clone()).or_insert_with(|| Gate::new(self.handled));
+            }
+            Event::Left { companion } => {
+                self.drop_what_goes_on(Some(companion), notes);
+                self.gates.remove(companion);
+            }
+            Event::Paused { companion, paused } => self.apply_paused(companion.as_ref(), *paused, notes),
+            Event::Cleared => {
+                self.drop_what_goes_on(None, notes);
+                self.episode = None;
+                for gate in self.gates.values_mut() {
+                    *gate = Gate { paused: gate.paused, ..Gate::new(self.handled) };
+                }
+            }
+            Event::JitterDrawn { companion, next_interjection_at } => {
+                if let Some(gate) = self.gates.get_mut(companion) {
+                    gate.next_interjection_at = Some(*next_interjection_at);
+                }
+            }
+            Event::Evaluated(evaluated) => self.apply_evaluated(evaluated),
+            Event::Decided(decided) => self.apply_decided(decided, notes),
+            Event::Unanswered { companion, ticket, back_off, .. } => {
+                let now = self.clock;
+                if let Some(gate) = self.gates.get_mut(companion)
+                    && let Some(evaluation) = gate.evaluation.take_if(|evaluation| evaluation.ticket == *ticket)
+                {
+                    gate.retry(evaluation, *back_off, now);
+                }
+            }
+            Event::ReplyOwed { companion, ticket, trigger, messages, upto, next_interjection_at } => {
+                self.tickets = self.tickets.max(*ticket);
+                self.floor = Some(Floor {
+                    companion: companion.clone(),
+                    ticket: *ticket,
+                    trigger: *trigger,
+                    messages: messages.clone(),
+                    upto: *upto,
+                    why: self.why.take(),
+                    is_posting: false,
+                });
+                if let Some(gate) = self.gates.get_mut(companion) {
+                    gate.settle(*upto);
+                    gate.reset(0, *next_interjection_at);
+                    cancel_lull(companion, gate, notes);
+                }
+            }
+            Event::ReplyFailed { ticket, .. } => self.free_floor(*ticket),
+            Event::Summarised { upto, text } => {
+                self.summary.text = Some(text.clone());
+                self.summary.upto = *upto;
+                self.summary.behind = 0;
+                self.summary.is_being_written = false;
+            }
+        }
+        self.tidy(world, notes);
+    }
+
+    /// Fires the lull timers that were due before this moment. What is due at it comes after what is heard at it.
+    pub(super) fn fire_due_before(&mut self, moment: Moment) {
+        self.fire_due(|due| due < moment);
+    }
+
+    pub(super) fn fire_due(&mut self, is_due: impl Fn(Moment) -> bool) {
+        for (companion, gate) in &mut self.gates {
+            if gate.lull_at.take_if(|due| is_due(*due)).is_some()
+                && let Some(newest) = self.window.buffer(companion, gate.cursor).next_back()
+            {
+                let message = newest.seq;
+                gate.fire(Waiting { trigger: Trigger::Lull, message, check: Check::Quiet, urgent: false });
+            }
+        }
+    }
+
+    /// After every change: what waits is checked again where the way is free, and quiet is waited for where nothing else is.
+    pub(super) fn tidy(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
+        for (companion, gate) in &mut self.gates {
+            if self.floor.is_some() || gate.evaluation.is_some() || gate.paused {
+                continue;
+            }
+            gate.recheck();
+            if gate.waiting.is_some() {
+                continue;
+            }
+            if gate.retry_at().is_some_and(|until| until > self.clock) {
+                continue;
+            }
+            if let Some(back_off) = &mut gate.back_off {
+                back_off.until = None;
+            }
+            if gate.lull_at.is_none()
+                && let Some(last) = self.window.buffer(companion, gate.cursor).next_back()
+                && let Some(temper) = world.tempers.get(companion)
+            {
+                arm_lull(companion, gate, self.clock.max(last.at + temper.text_lull_timeout), notes);
+            }
+        }
+        self.forget_settled();
+    }
+
+    fn apply_said(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
+        let now = self.clock;
+        let is_new_episode = self.episode.is_none_or(|episode| now.since(episode.last_at) >= world.episode_idle);
+        let began_at = self.episode.filter(|_| !is_new_episode).map_or(now, |episode| episode.began_at);
+        self.episode = Some(Episode { began_at, last_at: now });
+        self.window.push(Entry { seq, at: now, message: message.clone() });
+        if let Some(ticket) = reply {
+            self.free_floor(ticket);
+        }
+        for (companion, gate) in &mut self.gates {
+            if message.is_by(companion) {
+                continue;
+            }
+            gate.newest = seq;
+            if gate.paused {
+                continue;
+            }
+            cancel_lull(companion, gate, notes);
+            if message.from.role != Role::Companion
+                && let Some(temper) = world.tempers.get(companion)
+            {
+                pass_rows(companion, gate, seq, message, now, temper, notes);
+            }
+        }
+    }
+
+    fn apply_deleted(&mut self, gone: &[Seq], notes: &mut Vec<Output>) {
+        self.window.delete(gone);
+        for (companion, gate) in &mut self.gates {
+            gate.waiting = gate.waiting.filter(|waiting| !gone.contains(&waiting.message));
+            if self.window.buffer(companion, gate.cursor).next().is_none() {
+                cancel_lull(companion, gate, notes);
+            }
+        }
+    }
+
+    fn apply_paused(&mut self, whom: Option<&CompanionId>, paused: bool, notes: &mut Vec<Output>) {
+        for (companion, gate) in &mut self.gates {
+            if whom.is_some_and(|whom| whom != companion) {
+                continue;
+            }
+            gate.paused = paused;
+            if paused {
+                cancel_lull(companion, gate, notes);
+                if let Some(evaluation) = gate.evaluation.take() {
+                    notes.push(Output::Cancel { ticket: evaluation.ticket });
+                }
+                gate.waiting = None;
+                gate.back_off = None;
+            }
+        }
+    }
+
+    /// Clear and leave: timers, questions and replies of one companion, or of all, are dropped.
+    fn drop_what_goes_on(&mut self, whom: Option<&CompanionId>, notes: &mut Vec<Output>) {
+        let concerns = |companion: &CompanionId| whom.is_none_or(|whom| whom == companion);
+        for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| concerns(companion)) {
+            cancel_lull(companion, gate, notes);
+            if let Some(evaluation) = gate.evaluation.take() {
+                notes.push(Output::Cancel { ticket: evaluation.ticket });
+            }
+        }
+        if let Some(floor) = self.floor.take_if(|floor| concerns(&floor.companion)) {
+            notes.push(Output::Cancel { ticket: floor.ticket });
+        }
+    }
+
+    fn apply_evaluated(&mut self, evaluated: &Evaluated) {
+        self.tickets = self.tickets.max(evaluated.ticket);
+        if let Some(gate) = self.gates.get_mut(&evaluated.companion) {
+            gate.waiting = None;
+            gate.evaluation = Some(Evaluation {
+                ticket: evaluated.ticket,
+                trigger: evaluated.trigger,
+                message: evaluated.message,
+                upto: evaluated.upto,
+            });
+            if let Some(back_off) = &mut gate.back_off {
+                back_off.until = None;
+            }
+        }
+    }
+
+    fn apply_decided(&mut self, decided: &Decided, notes: &mut Vec<Output>) {
+        for companion in &decided.companions {
+            let Some(gate) = self.gates.get_mut(companion) else { continue };
+            match decided.ticket {
+                Some(ticket) => {
+                    gate.evaluation.take_if(|evaluation| evaluation.ticket == ticket);
+                    gate.back_off = None;
+                }
+                None if !decided.reason.leaves_counters_alone() => {
+                    gate.waiting = None;
+                    if let Some(back_off) = &mut gate.back_off {
+                        back_off.until = None;
+                    }
+                }
+                None => {}
+            }
+            if decided.decision == Decision::Yes {
+                self.why = decided.why.clone();
+                continue;
+            }
+            gate.settle(decided.upto);
+            if decided.reason == Reason::Stale {
+                let cursor = gate.cursor;
+                gate.evaluation.take_if(|evaluation| evaluation.upto <= cursor);
+            }
+            let Some(next) = decided.next_interjection_at else { continue };
+            match decided.trigger {
+                Trigger::Interjection => gate.decline_interjection(next),
+                Trigger::DirectAddress => {
+                    let stragglers = self
+                        .window
+                        .buffer(companion, gate.cursor)
+                        .filter(|entry| entry.message.from.role != Role::Companion)
+                        .count();
+                    gate.reset(stragglers as u64, next);
+                    cancel_lull(companion, gate, notes);
+                }
+                Trigger::Lull | Trigger::Turn => {}
+            }
+        }
+    }
+
+    fn free_floor(&mut self, ticket: Ticket) {
+        self.floor.take_if(|floor| floor.ticket == ticket);
+    }
+
+    /// Counts what everybody has settled towards the next summary, and lets it go.
+    fn forget_settled(&mut self) {
+        let settled = self.gates.values().map(|gate| gate.cursor).min().unwrap_or(self.handled);
+        if settled > self.summary.counted {
+            let news = self.window.after(self.summary.counted).take_while(|entry| entry.seq <= settled).count();
+            self.summary.behind += news as u64;
+            self.summary.counted = settled;
+        }
+        self.window.trim(settled);
+    }
+}
+
+/// A message by a person passes the rows of the table in DESIGN.md 2; the first that applies counts.
+fn pass_rows(
+    companion: &CompanionId,
+    gate: &mut Gate,
+    seq: Seq,
+    message: &Message,
+    now: Moment,
+    temper: &Temper,
+    notes: &mut Vec<Output>,
+) {
+    gate.message_counter += 1;
+    let is_voice = message.modality == Modality::Voice;
+    let fired = |trigger, check, urgent| Waiting { trigger, message: seq, check, urgent };
+    if message.address.includes(companion) {
+        gate.fire(fired(Trigger::DirectAddress, Check::Unsettled, message.from.role == Role::Person));
+    } else if gate.is_interjection_due() {
+        gate.fire(fired(Trigger::Interjection, Check::Counter, false));
+    } else if is_voice && message.lull_endpoint {
+        gate.fire(fired(Trigger::Lull, Check::Unsettled, false));
+    } else {
+        let timeout = if is_voice { temper.voice_lull_timeout } else { temper.text_lull_timeout };
+        arm_lull(companion, gate, now + timeout, notes);
+    }
+}
+
+fn arm_lull(companion: &CompanionId, gate: &mut Gate, lull_at: Moment, notes: &mut Vec<Output>) {
+    gate.lull_at = Some(lull_at);
+    notes.push(Output::LullArmed { companion: companion.clone(), lull_at });
+}
+
+fn cancel_lull(companion: &CompanionId, gate: &mut Gate, notes: &mut Vec<Output>) {
+    if gate.lull_at.take().is_some() {
+        notes.push(Output::LullCancelled { companion: companion.clone() });
+    }
+}

@@ -1,0 +1,98 @@
+//! What of a conversation can be seen from outside.
+
+use super::super::window::Entry;
+use super::*;
+
+/// What a companion is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doing {
+    /// It reads what is said.
+    Listening,
+    /// Its side model is asked.
+    Asked,
+    /// It has the floor.
+    Speaking,
+    /// An operator silenced it.
+    Paused,
+    /// Its question got no answer and is asked again later.
+    BackOff,
+}
+
+/// One companion's side of a conversation.
+#[derive(Clone, Debug)]
+pub struct View<'a> {
+    /// Who.
+    pub companion: &'a CompanionId,
+    /// Its gate.
+    pub gate: &'a Gate,
+    /// What it is doing.
+    pub doing: Doing,
+}
+
+impl Conversation {
+    /// Everyone present, by id.
+    pub fn companions(&self) -> impl Iterator<Item = View<'_>> {
+        self.gates.iter().map(|(companion, gate)| View { companion, gate, doing: self.doing(companion, gate) })
+    }
+
+    /// The gate of one companion, if it is present.
+    pub fn gate(&self, companion: &CompanionId) -> Option<&Gate> {
+        self.gates.get(companion)
+    }
+
+    /// The messages that one companion has not settled, oldest first.
+    pub fn buffer<'a>(&'a self, companion: &'a CompanionId) -> impl DoubleEndedIterator<Item = &'a Entry> {
+        let cursor = self.gates.get(companion).map_or(self.handled, |gate| gate.cursor);
+        self.window.buffer(companion, cursor)
+    }
+
+    /// The channel's newest messages.
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+
+    /// Who has the floor.
+    pub fn floor(&self) -> Option<&Floor> {
+        self.floor.as_ref()
+    }
+
+    /// The conversation that goes on.
+    pub fn episode(&self) -> Option<Episode> {
+        self.episode
+    }
+
+    /// The rolling summary.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// The newest event from outside that was handled.
+    pub fn handled(&self) -> Seq {
+        self.handled
+    }
+
+    /// The newest moment that was seen.
+    pub fn clock(&self) -> Moment {
+        self.clock
+    }
+
+    /// The questions that are in flight.
+    pub fn open_questions(&self) -> impl Iterator<Item = (&CompanionId, &super::super::gate::Evaluation)> {
+        self.gates.iter().filter_map(|(companion, gate)| Some((companion, gate.evaluation.as_ref()?)))
+    }
+
+    fn doing(&self, companion: &CompanionId, gate: &Gate) -> Doing {
+        if self.floor.as_ref().is_some_and(|floor| floor.companion == *companion) {
+            Doing::Speaking
+        } else if gate.paused {
+            Doing::Paused
+        } else if gate.evaluation.is_some() {
+            Doing::Asked
+        } else if gate.retry_at().is_some() {
+            Doing::BackOff
+        } else {
+            Doing::Listening
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The answer to "speak now?", and the closed list of its reasons.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Whether a companion wants to speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Decision {
+    /// It wants to speak.
+    Yes,
+    /// It stays silent.
+    No,
+}
+
+impl Decision {
+    /// `YES` or `NO`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Yes => "YES",
+            Self::No => "NO",
+        }
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why a decision came out as it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The side model said YES.
+    ModelYes,
+    /// The side model said NO.
+    ModelNo,
+    /// The side model's answer was neither.
+    Unreadable,
+    /// An external companion voted itself.
+    External,
+    /// Everything unsettled was addressed to somebody else; nobody was asked.
+    OtherAddressed,
+    /// A budget is used up; nobody was asked.
+    Budget,
+    /// Companions have spoken often enough without a human.
+    LoopGuard,
+    /// The companion has ended the conversation.
+    Closed,
+    /// An operator paused it.
+    Paused,
+    /// More messages waited than a buffer holds.
+    Overflow,
+    /// The messages were too old to be answered.
+    Stale,
+}
+
+impl Reason {
+    /// The name used in records, replay, spans and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ModelYes => "model_yes",
+            Self::ModelNo => "model_no",
+            Self::Unreadable => "unreadable",
+            Self::External => "external",
+            Self::OtherAddressed => "other_addressed",
+            Self::Budget => "budget",
+            Self::LoopGuard => "loop_guard",
+            Self::Closed => "closed",
+            Self::Paused => "paused",
+            Self::Overflow => "overflow",
+            Self::Stale => "stale",
+        }
+    }
+
+    /// Whether a decision for this reason leaves all counters of the gate alone.
+    pub const fn leaves_counters_alone(self) -> bool {
+        matches!(self, Self::Closed | Self::Paused | Self::Overflow | Self::Stale)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

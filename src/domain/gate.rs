@@ -1,0 +1,224 @@
+//! Whether and when one companion considers speaking in one channel: its counters, its timer and what waits.
+//!
+//! A gate changes only by what is on record (see `conversation`), so that a fold of the record gives it again.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::id::{Seq, Ticket};
+use super::moment::Moment;
+use super::trigger::Trigger;
+
+/// The shortest interval between two interjection checks, in messages (seed 003).
+const SHORTEST_INTERVAL: u64 = 3;
+/// By how much each declined check shortens the next interval, in messages (seed 003).
+const STEP_DOWN: u64 = 3;
+/// The shortest and the longest pause before a question without an answer is asked again.
+const SHORTEST_BACK_OFF: Duration = Duration::from_secs(1);
+const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);
+
+/// How patient a companion is, as its settings say for one channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Temper {
+    /// Messages until the first interjection check (seed 003: 3 to 15).
+    pub starting_interval: u64,
+    /// Quiet on a text channel before a lull.
+    pub text_lull_timeout: Duration,
+    /// Quiet on a voice channel before a lull.
+    pub voice_lull_timeout: Duration,
+}
+
+impl Temper {
+    /// Messages from one interjection check to the next, after so many declined ones: `max(3, starting − 3·checks)`, plus the jitter, and 3 at
+    /// the least again (seeds 003 and 004).
+    pub fn interval(&self, check_count: u64, jitter: i8) -> u64 {
+        self.starting_interval
+            .saturating_sub(STEP_DOWN.saturating_mul(check_count))
+            .max(SHORTEST_INTERVAL)
+            .saturating_add_signed(jitter.into())
+            .max(SHORTEST_INTERVAL)
+    }
+
+    /// How long it is waited before a question without an answer is asked again, after the pause before.
+    pub fn back_off(&self, last: Option<Duration>) -> Duration {
+        match last {
+            None => self.text_lull_timeout.max(SHORTEST_BACK_OFF),
+            Some(last) => last.saturating_mul(2),
+        }
+        .min(LONGEST_BACK_OFF)
+    }
+}
+
+/// What a trigger still has to pass when the way becomes free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Check {
+    /// Nothing but that its message is unsettled.
+    Unsettled,
+    /// The counter must still have reached its threshold.
+    Counter,
+    /// Nothing may have been said since its message.
+    Quiet,
+}
+
+/// A trigger that has fired and waits for the way to become free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// What fired.
+    pub trigger: Trigger,
+    /// For which message.
+    pub message: Seq,
+    /// What it still has to pass.
+    pub check: Check,
+    /// A human's address that was not tried yet: it does not wait for the end of a back-off.
+    pub urgent: bool,
+}
+
+impl Waiting {
+    /// The stronger of two, of equals the newer; unchecked if either is.
+    fn merged_with(self, newer: Self) -> Self {
+        let kept = if newer.trigger >= self.trigger { newer } else { self };
+        let unchecked = self.check == Check::Unsettled || newer.check == Check::Unsettled;
+        Self { check: if unchecked { Check::Unsettled } else { kept.check }, urgent: self.urgent || newer.urgent, ..kept }
+    }
+}
+
+/// A question that was asked and is not answered yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// Its number.
+    pub ticket: Ticket,
+    /// Why it was asked.
+    pub trigger: Trigger,
+    /// The message that triggered it.
+    pub message: Seq,
+    /// The newest message that it is about.
+    pub upto: Seq,
+}
+
+/// The pause after a question without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackOff {
+    /// How long the last pause was; the next is twice as long, until an answer arrives.
+    pub pause: Duration,
+    /// When it ends; none once the question was asked again.
+    pub until: Option<Moment>,
+}
+
+/// The gate of one companion in one channel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gate {
+    /// The newest settled event.
+    pub cursor: Seq,
+    /// Messages since the companion spoke last.
+    pub message_counter: u64,
+    /// Declined interjection checks since then.
+    pub check_count: u64,
+    /// The message count at which an interjection check is due; none before the first message.
+    pub next_interjection_at: Option<u64>,
+    /// When quiet becomes a lull.
+    pub lull_at: Option<Moment>,
+    /// The question in flight.
+    pub evaluation: Option<Evaluation>,
+    /// The strongest trigger that waits.
+    pub waiting: Option<Waiting>,
+    /// The pause after questions without an answer.
+    pub back_off: Option<BackOff>,
+    /// The newest message that a question without an answer was about.
+    pub tried: Seq,
+    /// The newest message by others.
+    pub newest: Seq,
+    /// Silenced by an operator.
+    pub paused: bool,
+}
+
+impl Gate {
+    /// The gate of a companion that joins: it begins at the channel's newest event.
+    pub fn new(cursor: Seq) -> Self {
+        Self {
+            cursor,
+            message_counter: 0,
+            check_count: 0,
+            next_interjection_at: None,
+            lull_at: None,
+            evaluation: None,
+            waiting: None,
+            back_off: None,
+            tried: Seq::NONE,
+            newest: cursor,
+            paused: false,
+        }
+    }
+
+    /// Whether a message has come to its counter and no interval was drawn yet.
+    pub fn lacks_interval(&self) -> bool {
+        self.message_counter > 0 && self.next_interjection_at.is_none()
+    }
+
+    /// Whether an interjection check is due.
+    pub fn is_interjection_due(&self) -> bool {
+        self.next_interjection_at.is_some_and(|next| self.message_counter >= next)
+    }
+
+    /// When the retry is due, while a back-off runs.
+    pub fn retry_at(&self) -> Option<Moment> {
+        self.back_off.and_then(|back_off| back_off.until)
+    }
+
+    /// A trigger fires; it merges with what waits.
+    pub(super) fn fire(&mut self, fired: Waiting) {
+        self.waiting = Some(self.waiting.map_or(fired, |waiting| waiting.merged_with(fired)));
+    }
+
+    /// Everything up to this event is settled.
+    pub(super) fn settle(&mut self, upto: Seq) {
+        self.cursor = self.cursor.max(upto);
+        self.waiting = self.waiting.filter(|waiting| waiting.message > self.cursor);
+    }
+
+    /// Drops what waits if it does not pass its check any more.
+    pub(super) fn recheck(&mut self) {
+        let passes = |waiting: &Waiting| {
+            waiting.message > self.cursor
+                && match waiting.check {
+                    Check::Unsettled => true,
+                    Check::Counter => self.is_interjection_due(),
+                    Check::Quiet => self.newest <= waiting.message,
+                }
+        };
+        self.waiting = self.waiting.filter(passes);
+    }
+
+    /// An interjection was declined: the next interval begins.
+    pub(super) fn decline_interjection(&mut self, next_interjection_at: u64) {
+        self.check_count += 1;
+        self.next_interjection_at = Some(next_interjection_at);
+    }
+
+    /// Where the next interjection check lies after one was declined, with the interval that begins now.
+    pub(super) fn after_declining(&self, interval: u64) -> u64 {
+        let next = self.next_interjection_at.unwrap_or_default().saturating_add(interval);
+        // A burst of messages must not cause a check for each of them.
+        if next > self.message_counter { next } else { self.message_counter.saturating_add(interval) }
+    }
+
+    /// The companion speaks, or was addressed and declined: all begins anew, with this many messages counted already.
+    pub(super) fn reset(&mut self, message_counter: u64, next_interjection_at: u64) {
+        self.message_counter = message_counter;
+        self.check_count = 0;
+        self.next_interjection_at = Some(next_interjection_at);
+    }
+
+    /// A question got no answer: it is asked again after a pause, together with what fired meanwhile.
+    pub(super) fn retry(&mut self, unanswered: Evaluation, pause: Duration, now: Moment) {
+        let retry = Waiting { trigger: unanswered.trigger, message: unanswered.message, check: Check::Unsettled, urgent: false };
+        let newer = self.waiting.take();
+        self.waiting = Some(newer.map_or(retry, |newer| retry.merged_with(newer)));
+        self.tried = self.tried.max(unanswered.upto);
+        self.back_off = Some(BackOff { pause, until: Some(now + pause) });
+    }
+}
+
+#[cfg(test)]
+mod tests;

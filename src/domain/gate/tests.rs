@@ -1,0 +1,112 @@
+use super::*;
+
+const AVERAGE: Temper = temper(9);
+
+const fn temper(starting_interval: u64) -> Temper {
+    Temper { starting_interval, text_lull_timeout: Duration::from_secs(10), voice_lull_timeout: Duration::from_secs(5) }
+}
+
+fn waiting(trigger: Trigger, message: u64, check: Check) -> Waiting {
+    Waiting { trigger, message: Seq(message), check, urgent: false }
+}
+
+#[test]
+fn intervals_step_down_by_three_and_never_below_three() {
+    let intervals: Vec<_> = (0..7).map(|checks| temper(15).interval(checks, 0)).collect();
+
+    assert_eq!(intervals, [15, 12, 9, 6, 3, 3, 3]);
+}
+
+#[test]
+fn jitter_never_makes_an_interval_shorter_than_three() {
+    assert_eq!(temper(3).interval(0, -2), 3);
+    assert_eq!(temper(3).interval(0, 2), 5);
+    assert_eq!(AVERAGE.interval(1, -2), 4);
+    assert_eq!(AVERAGE.interval(9, -1), 3);
+}
+
+#[test]
+fn checks_fall_on_the_messages_that_the_design_names() {
+    let checks = |starting| {
+        let mut gate = Gate::new(Seq::NONE);
+        gate.next_interjection_at = Some(temper(starting).interval(0, 0));
+        (0..5)
+            .map(|_| {
+                let due = gate.next_interjection_at.unwrap();
+                gate.message_counter = due;
+                gate.decline_interjection(gate.after_declining(temper(starting).interval(gate.check_count + 1, 0)));
+                due
+            })
+            .collect::<Vec<_>>()
+    };
+
+    assert_eq!(checks(9)[..4], [9, 15, 18, 21]);
+    assert_eq!(checks(15), [15, 27, 36, 42, 45]);
+}
+
+#[test]
+fn a_burst_does_not_cause_a_check_for_each_of_its_messages() {
+    let mut gate = Gate::new(Seq::NONE);
+    gate.next_interjection_at = Some(9);
+    gate.message_counter = 40;
+
+    assert_eq!(gate.after_declining(6), 46);
+}
+
+#[test]
+fn back_off_doubles_from_the_lull_timeout_to_ten_minutes() {
+    let mut last = None;
+    let pauses: Vec<_> = (0..8)
+        .map(|_| {
+            last = Some(AVERAGE.back_off(last));
+            last.unwrap().as_secs()
+        })
+        .collect();
+
+    assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 600, 600]);
+}
+
+#[test]
+fn back_off_is_a_second_at_the_least() {
+    let hasty = Temper { text_lull_timeout: Duration::from_millis(10), ..AVERAGE };
+
+    assert_eq!(hasty.back_off(None), Duration::from_secs(1));
+}
+
+#[test]
+fn the_strongest_trigger_waits_and_of_equals_the_newer() {
+    let mut gate = Gate::new(Seq::NONE);
+
+    gate.fire(waiting(Trigger::Interjection, 3, Check::Counter));
+    gate.fire(waiting(Trigger::Lull, 4, Check::Quiet));
+    assert_eq!(gate.waiting, Some(waiting(Trigger::Interjection, 3, Check::Counter)));
+
+    gate.fire(waiting(Trigger::Interjection, 5, Check::Counter));
+    assert_eq!(gate.waiting, Some(waiting(Trigger::Interjection, 5, Check::Counter)));
+
+    gate.fire(waiting(Trigger::DirectAddress, 6, Check::Unsettled));
+    gate.fire(waiting(Trigger::Interjection, 7, Check::Counter));
+    assert_eq!(gate.waiting, Some(waiting(Trigger::DirectAddress, 6, Check::Unsettled)));
+}
+
+#[test]
+fn triggers_that_merge_go_unchecked_if_either_would() {
+    let mut gate = Gate::new(Seq::NONE);
+
+    gate.fire(waiting(Trigger::Lull, 4, Check::Unsettled));
+    gate.fire(waiting(Trigger::Interjection, 5, Check::Counter));
+
+    assert_eq!(gate.waiting, Some(waiting(Trigger::Interjection, 5, Check::Unsettled)));
+}
+
+#[test]
+fn a_waiting_trigger_goes_as_soon_as_its_message_settles() {
+    let mut gate = Gate::new(Seq::NONE);
+    gate.fire(waiting(Trigger::DirectAddress, 6, Check::Unsettled));
+
+    gate.settle(Seq(5));
+    assert!(gate.waiting.is_some());
+
+    gate.settle(Seq(6));
+    assert!(gate.waiting.is_none());
+}

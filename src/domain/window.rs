@@ -1,0 +1,84 @@
+//! The messages of a channel that somebody still has to read: one window for all its companions.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::id::{CompanionId, Seq};
+use super::message::Message;
+use super::moment::Moment;
+
+/// Settled messages that a prompt still shows (seed 004: the five most recent turns).
+pub const RECENT_TURNS: usize = 5;
+
+/// A message in the window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its number.
+    pub seq: Seq,
+    /// When it was said.
+    pub at: Moment,
+    /// What was said.
+    pub message: Message,
+}
+
+/// The newest messages of a channel: all that is unsettled for anybody, and a few before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    entries: VecDeque<Entry>,
+}
+
+impl Window {
+    pub(super) fn push(&mut self, entry: Entry) {
+        self.entries.push_back(entry);
+    }
+
+    pub(super) fn edit(&mut self, seq: Seq, text: &Arc<str>) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.seq == seq) {
+            entry.message.text = text.clone();
+        }
+    }
+
+    pub(super) fn delete(&mut self, gone: &[Seq]) {
+        self.entries.retain(|entry| !gone.contains(&entry.seq));
+    }
+
+    /// Forgets what everybody has settled, but for the most recent turns.
+    pub(super) fn trim(&mut self, settled: Seq) {
+        let first_unsettled = self.entries.partition_point(|entry| entry.seq <= settled);
+        self.entries.drain(..first_unsettled.saturating_sub(RECENT_TURNS));
+    }
+
+    /// The entries after this number, oldest first.
+    pub fn after(&self, cursor: Seq) -> impl DoubleEndedIterator<Item = &Entry> {
+        self.entries.range(self.entries.partition_point(|entry| entry.seq <= cursor)..)
+    }
+
+    /// The channel's messages by others after a companion's cursor: its buffer.
+    pub fn buffer<'a>(&'a self, companion: &'a CompanionId, cursor: Seq) -> impl DoubleEndedIterator<Item = &'a Entry> {
+        self.after(cursor).filter(|entry| !entry.message.is_by(companion))
+    }
+
+    /// How many entries follow this number: an upper bound for every buffer there.
+    pub fn count_after(&self, cursor: Seq) -> usize {
+        self.entries.len() - self.entries.partition_point(|entry| entry.seq <= cursor)
+    }
+
+    /// The most recent turns up to this number, oldest first.
+    pub fn recent(&self, cursor: Seq) -> impl DoubleEndedIterator<Item = &Entry> {
+        let settled = self.entries.partition_point(|entry| entry.seq <= cursor);
+        self.entries.range(settled.saturating_sub(RECENT_TURNS)..settled)
+    }
+
+    /// The message of this number, while it is in the window.
+    pub fn get(&self, seq: Seq) -> Option<&Entry> {
+        let place = self.entries.partition_point(|entry| entry.seq < seq);
+        self.entries.get(place).filter(|entry| entry.seq == seq)
+    }
+
+    /// All that is in the window, oldest first.
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+        self.entries.iter()
+    }
+}
