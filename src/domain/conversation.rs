@@ -287,3 +287,5 @@ impl Conversation {
             })
     }
 }
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! What a replay prints.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::domain::decision::{Decision, Reason};
+use crate::domain::id::{CompanionId, Seq};
+use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
+
+/// Something that happened in a replay, at a moment, in a channel.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Happening {
+    /// What happened.
+    #[serde(flatten)]
+    pub what: What,
+    /// When, in seconds.
+    #[serde(serialize_with = "secs")]
+    pub at: Moment,
+    /// Where.
+    pub channel: String,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "DESIGN.md 13 documents every field; the names are its names")]
+pub enum What {
+    /// Something was said.
+    Message { seq: Seq, from: String, text: String },
+    /// A companion was asked.
+    Evaluate { companion: CompanionId, trigger: Trigger, message_count: u64, check_count: u64, threshold: u64, buffer: Vec<String> },
+    /// It was decided.
+    Decision { companion: CompanionId, trigger: Trigger, decision: Decision, reason: Reason },
+    /// A question got no answer.
+    Error { companion: CompanionId, trigger: Trigger },
+    /// Messages settled without an answer.
+    Silence { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
+    /// A companion got the floor.
+    Respond { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
+    /// A companion said something; its `message` follows.
+    Statement { companion: CompanionId, text: String },
+    /// A statement was not made.
+    Failed { companion: CompanionId, trigger: Trigger },
+    /// A lull timer was armed.
+    LullArmed {
+        companion: CompanionId,
+        #[serde(serialize_with = "secs")]
+        lull_at: Moment,
+    },
+    /// A lull timer was cancelled.
+    LullCancelled { companion: CompanionId },
+    /// How a gate stands at the end.
+    State {
+        companion: CompanionId,
+        buffer: Vec<String>,
+        message_count: u64,
+        check_count: u64,
+        next_interjection_at: Option<u64>,
+        #[serde(serialize_with = "maybe_secs")]
+        lull_at: Option<Moment>,
+    },
+}
+
+fn secs<S: Serializer>(moment: &Moment, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(moment.as_secs_f64())
+}
+
+fn maybe_secs<S: Serializer>(moment: &Option<Moment>, serializer: S) -> Result<S::Ok, S::Error> {
+    match moment {
+        Some(moment) => secs(moment, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// One line for a person.
+impl fmt::Display for Happening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>10.3}  {:<8} {}", self.at.as_secs_f64(), printable(&self.channel), self.what)
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Message { seq, from, text } => write!(f, "#{seq} {}: {}", printable(from), printable(text)),
+            Self::Evaluate { companion, trigger, message_count, check_count, threshold, buffer } => write!(
+                f,
+                "{companion:>12} is asked: {trigger}, {message_count}/{threshold} messages, {check_count} checks, {} to read",
+                buffer.len()
+            ),
+            Self::Decision { companion, trigger, decision, reason } => {
+                write!(f, "{companion:>12} decides: {decision}, {trigger}, {reason}")
+            }
+            Self::Error { companion, trigger } => write!(f, "{companion:>12} got no answer: {trigger}"),
+            Self::Silence { companion, messages, .. } => write!(f, "{companion:>12} lets pass: {}", quoted(messages)),
+            Self::Respond { companion, trigger, messages } => {
+                write!(f, "{companion:>12} has the floor: {trigger}, to {}", quoted(messages))
+            }
+            Self::Statement { companion, text } => write!(f, "{companion:>12} says: {}", printable(text)),
+            Self::Failed { companion, trigger } => write!(f, "{companion:>12} failed to speak: {trigger}"),
+            Self::LullArmed { companion, lull_at } => write!(f, "{companion:>12} waits for quiet until {:.3}", lull_at.as_secs_f64()),
+            Self::LullCancelled { companion } => write!(f, "{companion:>12} waits no more for quiet"),
+            Self::State { companion, buffer, message_count, check_count, next_interjection_at, lull_at } => {
+                let next = next_interjection_at.map_or_else(|| "-".to_owned(), |next| next.to_string());
+                let lull_at = lull_at.map_or_else(|| "-".to_owned(), |at| format!("{:.3}", at.as_secs_f64()));
+                write!(
+                    f,
+                    "{companion:>12} at the end: {message_count}/{next} messages, {check_count} checks, lull at {lull_at}, unsettled {}",
+                    quoted(buffer)
+                )
+            }
+        }
+    }
+}
+
+fn quoted(texts: &[String]) -> String {
+    format!("{texts:?}")
+}
+
+/// Text that cannot do anything to a terminal.
+fn printable(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+}

@@ -1,0 +1,382 @@
+//! Runs a script: one queue, ordered by time, then kind, then channel, then companion.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::happening::{Happening, What};
+use super::script::{Answer, Answers, Deed, Saying, Script};
+use crate::domain::address::{self, Heard};
+use crate::domain::answer::{self, Reading};
+use crate::domain::budget::Ledger;
+use crate::domain::conversation::{Conversation, Input, Output, Verdict, World};
+use crate::domain::event::{Event, Recorded};
+use crate::domain::gate::Temper;
+use crate::domain::id::{ChannelId, CompanionId, Seq, Ticket};
+use crate::domain::message::{Author, Message, Role};
+use crate::domain::moment::Moment;
+use crate::domain::names::Names;
+
+/// Why a script cannot be run.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Impossible {
+    /// More than one companion would be present.
+    #[error("channel {channel}: {first} and {second} would be present together, one companion per channel is supported; give one of them a `join` or `leave`")]
+    SeveralCompanions {
+        /// Where.
+        channel: String,
+        /// One of them.
+        first: CompanionId,
+        /// Another one.
+        second: CompanionId,
+    },
+    /// Two companions share a name.
+    #[error("companions: {0}")]
+    SharedName(String),
+}
+
+/// Runs a script to its end and gives what happened, in order.
+///
+/// # Errors
+/// When the script asks for what the conversation cannot do.
+pub fn run(script: &Script) -> Result<Vec<Happening>, Impossible> {
+    let mut run = Run::new(script)?;
+    while let Some(next) = run.next() {
+        run.take(next)?;
+    }
+    run.tell_states();
+    Ok(run.told)
+}
+
+/// What comes of a question or of a reply.
+enum Arrival {
+    Side { ticket: Ticket, answer: Answer },
+    Main { ticket: Ticket, answer: Answer },
+}
+
+/// The order of the queue. Kinds: answers, script events, deadlines.
+type Place = (Moment, Kind, String, Option<CompanionId>, u64);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Answer,
+    Script,
+    Deadline,
+}
+
+struct Run<'a> {
+    script: &'a Script,
+    names: Names,
+    tempers: BTreeMap<CompanionId, Temper>,
+    channels: BTreeMap<String, Channel>,
+    arrivals: BTreeMap<Place, Arrival>,
+    events: BTreeMap<Place, usize>,
+    ledger: Ledger,
+    jitter: Turns,
+    side: BTreeMap<Option<CompanionId>, Turns>,
+    main: BTreeMap<Option<CompanionId>, Turns>,
+    asked: u64,
+    now: Moment,
+    told: Vec<Happening>,
+}
+
+#[derive(Default)]
+struct Channel {
+    conversation: Conversation,
+    texts: Vec<Arc<str>>,
+}
+
+/// Takes from a list, one after the other; the last one repeats.
+#[derive(Clone, Copy, Default)]
+struct Turns(usize);
+
+impl Turns {
+    fn take<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
+        let taken = list.get(self.0).or(list.last());
+        self.0 += 1;
+        taken
+    }
+}
+
+impl<'a> Run<'a> {
+    fn new(script: &'a Script) -> Result<Self, Impossible> {
+        let names = Names::new(script.companions.values().map(|companion| (companion.id.clone(), companion.names())))
+            .map_err(|shared| Impossible::SharedName(shared.to_string()))?;
+        let tempers = script.companions.values().map(|companion| (companion.id.clone(), companion.temper())).collect();
+        let events = script.events.iter().enumerate().map(|(index, event)| {
+            ((event.at, Kind::Script, event.channel.clone(), None, index as u64), index)
+        });
+        Ok(Self {
+            script,
+            names,
+            tempers,
+            channels: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
+            events: events.collect(),
+            ledger: Ledger::default(),
+            jitter: Turns::default(),
+            side: BTreeMap::new(),
+            main: BTreeMap::new(),
+            asked: 0,
+            now: Moment::ZERO,
+            told: Vec::new(),
+        })
+    }
+
+    /// What comes next, unless the run is over: at `until`, or when nothing is left but retries after errors.
+    fn next(&self) -> Option<Place> {
+        let deadline = self
+            .channels
+            .iter()
+            .filter_map(|(name, channel)| Some((channel.conversation.wake_at()?, Kind::Deadline, name.clone(), None, 0)))
+            .min();
+        let waiting = [self.arrivals.keys().next().cloned(), self.events.keys().next().cloned()];
+        let is_lull_armed = || {
+            self.channels.values().flat_map(|channel| channel.conversation.companions()).any(|view| view.gate.lull_at.is_some())
+        };
+        if self.script.until.is_none() && waiting.iter().all(Option::is_none) && !is_lull_armed() {
+            return None;
+        }
+        let next = waiting.into_iter().chain([deadline]).flatten().min()?;
+        self.script.until.is_none_or(|until| next.0 <= until).then_some(next)
+    }
+
+    fn take(&mut self, place: Place) -> Result<(), Impossible> {
+        self.now = place.0;
+        match place.1 {
+            Kind::Answer => {
+                let Some(arrival) = self.arrivals.remove(&place) else { return Ok(()) };
+                self.step(&place.2, arrived(arrival));
+            }
+            Kind::Script => {
+                let Some(index) = self.events.remove(&place) else { return Ok(()) };
+                self.open(&place.2)?;
+                self.happen(&place.2, &self.script.events[index].deed)?;
+            }
+            Kind::Deadline => self.step(&place.2, Input::Woken),
+        }
+        Ok(())
+    }
+
+    /// A channel's conversation begins: everyone is present whose first event there is not a join.
+    fn open(&mut self, channel: &str) -> Result<(), Impossible> {
+        if self.channels.contains_key(channel) {
+            return Ok(());
+        }
+        self.channels.insert(channel.to_owned(), Channel::default());
+        let mut seen = BTreeSet::new();
+        let mut absent = BTreeSet::new();
+        let mut there: Vec<_> = self.script.events.iter().filter(|event| event.channel == channel).collect();
+        there.sort_by_key(|event| event.at);
+        for event in there {
+            if let Deed::Join(companion) | Deed::Leave(companion) = &event.deed
+                && seen.insert(companion)
+                && matches!(event.deed, Deed::Join(_))
+            {
+                absent.insert(companion);
+            }
+        }
+        for companion in self.script.companions.keys().filter(|companion| !absent.contains(companion)) {
+            self.join(channel, companion)?;
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, channel: &str, companion: &CompanionId) -> Result<(), Impossible> {
+        let present = self.channels.get(channel).and_then(|known| known.conversation.companions().next());
+        if let Some(first) = present.map(|view| view.companion.clone()).filter(|first| first != companion) {
+            return Err(Impossible::SeveralCompanions { channel: channel.to_owned(), first, second: companion.clone() });
+        }
+        self.hear(channel, Seq::NONE, Event::Joined { companion: companion.clone() });
+        Ok(())
+    }
+
+    fn happen(&mut self, channel: &str, deed: &Deed) -> Result<(), Impossible> {
+        match deed {
+            Deed::Say(saying) => self.say(channel, saying),
+            Deed::Join(companion) => self.join(channel, companion)?,
+            Deed::Leave(companion) => self.hear(channel, Seq::NONE, Event::Left { companion: companion.clone() }),
+            Deed::Clear => self.hear(channel, Seq::NONE, Event::Cleared),
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, channel: &str, saying: &Saying) {
+        let role = if saying.bot { Role::Bot } else { Role::Person };
+        let from = Author { id: saying.from.as_str().into(), name: saying.from.as_str().into(), role };
+        let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
+        let reply_to = saying
+            .reply_to
+            .as_deref()
+            .map(|author| (author, if is_companion(author) { Role::Companion } else { Role::Person }));
+        let mentions: Vec<_> = saying.mentions.iter().map(String::as_str).collect();
+        let present: Vec<_> =
+            self.channels[channel].conversation.companions().map(|view| view.companion.clone()).collect();
+        let heard = Heard {
+            speaker: &from,
+            text: &saying.text,
+            mentions: &mentions,
+            reply_to,
+            direct_to: if saying.direct { &present } else { &[] },
+        };
+        if !address::admits(self.script.settings.gate.foreign_bots, is_companion, &heard) {
+            return;
+        }
+        let message = Message {
+            id: None,
+            address: address::resolve(&self.names, is_companion, &heard),
+            text: saying.text.as_str().into(),
+            modality: saying.modality,
+            lull_endpoint: saying.lull_endpoint,
+            from,
+        };
+        self.hear_message(channel, message, None);
+    }
+
+    fn hear_message(&mut self, channel: &str, message: Message, reply: Option<Ticket>) {
+        let Some(known) = self.channels.get_mut(channel) else { return };
+        known.texts.push(message.text.clone());
+        let seq = Seq(known.texts.len() as u64);
+        self.tell(channel, What::Message { seq, from: message.from.id.to_string(), text: message.text.to_string() });
+        self.hear(channel, seq, Event::Said { message, reply_to: None, reply });
+    }
+
+    fn hear(&mut self, channel: &str, seq: Seq, event: Event) {
+        self.step(channel, Input::Heard(Recorded { seq, at: self.now, handled: seq, event }));
+    }
+
+    fn step(&mut self, channel: &str, input: Input) {
+        let Some(known) = self.channels.get_mut(channel) else { return };
+        let mut jitter = || self.jitter.take(&self.script.jitter).copied().unwrap_or(0);
+        let mut world = World {
+            channel: &ChannelId::from(channel),
+            policy: &self.script.settings.gate,
+            tempers: &self.tempers,
+            jitter: &mut jitter,
+            ledger: &mut self.ledger,
+            summary_after: None,
+            episode_idle: self.script.settings.closing.episode_idle(),
+        };
+        for output in known.conversation.step(self.now, input, &mut world) {
+            self.carry_out(channel, output);
+        }
+    }
+
+    fn carry_out(&mut self, channel: &str, output: Output) {
+        match output {
+            Output::Made { event, .. } => self.made(channel, event),
+            Output::LullArmed { companion, lull_at } => self.tell(channel, What::LullArmed { companion, lull_at }),
+            Output::LullCancelled { companion } => self.tell(channel, What::LullCancelled { companion }),
+            Output::Post { companion, ticket, text } => self.post(channel, &companion, ticket, text),
+            // An answer that nobody wants any more is passed over when it arrives.
+            Output::Cancel { .. } | Output::Summarise { .. } => {}
+        }
+    }
+
+    fn made(&mut self, channel: &str, event: Event) {
+        match event {
+            Event::Evaluated(evaluated) => {
+                let answer = next_answer(&self.script.side, &mut self.side, &evaluated.companion);
+                self.expect(channel, &evaluated.companion, answer.delay, Arrival::Side { ticket: evaluated.ticket, answer });
+                let buffer = self.texts(channel, &evaluated.messages);
+                self.tell(
+                    channel,
+                    What::Evaluate {
+                        companion: evaluated.companion,
+                        trigger: evaluated.trigger,
+                        message_count: evaluated.message_count,
+                        check_count: evaluated.check_count,
+                        threshold: evaluated.threshold,
+                        buffer,
+                    },
+                );
+            }
+            Event::Decided(decided) => {
+                let messages = self.texts(channel, &decided.messages);
+                let (trigger, decision, reason) = (decided.trigger, decided.decision, decided.reason);
+                for companion in decided.companions {
+                    self.tell(channel, What::Decision { companion: companion.clone(), trigger, decision, reason });
+                    if decision == crate::domain::decision::Decision::No {
+                        self.tell(channel, What::Silence { companion, trigger, messages: messages.clone() });
+                    }
+                }
+            }
+            Event::Unanswered { companion, trigger, .. } => self.tell(channel, What::Error { companion, trigger }),
+            Event::ReplyOwed { companion, ticket, trigger, messages, .. } => {
+                let answer = next_answer(&self.script.main, &mut self.main, &companion);
+                self.expect(channel, &companion, answer.delay, Arrival::Main { ticket, answer });
+                let messages = self.texts(channel, &messages);
+                self.tell(channel, What::Respond { companion, trigger, messages });
+            }
+            Event::ReplyFailed { companion, trigger, .. } => self.tell(channel, What::Failed { companion, trigger }),
+            _ => {}
+        }
+    }
+
+    fn post(&mut self, channel: &str, companion: &CompanionId, ticket: Ticket, text: Arc<str>) {
+        self.tell(channel, What::Statement { companion: companion.clone(), text: text.to_string() });
+        let name = self.script.companions.get(companion).map_or_else(|| companion.as_str().into(), |known| known.name.clone());
+        let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
+        let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
+        let heard = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, direct_to: &[] };
+        let address = address::resolve(&self.names, is_companion, &heard);
+        let message =
+            Message { id: None, from, text, modality: Default::default(), lull_endpoint: false, address };
+        self.hear_message(channel, message, Some(ticket));
+    }
+
+    fn expect(&mut self, channel: &str, companion: &CompanionId, delay: std::time::Duration, arrival: Arrival) {
+        self.asked += 1;
+        let place = (self.now + delay, Kind::Answer, channel.to_owned(), Some(companion.clone()), self.asked);
+        self.arrivals.insert(place, arrival);
+    }
+
+    fn texts(&self, channel: &str, messages: &[Seq]) -> Vec<String> {
+        let texts = &self.channels[channel].texts;
+        messages.iter().filter_map(|seq| texts.get(seq.0 as usize - 1)).map(ToString::to_string).collect()
+    }
+
+    fn tell(&mut self, channel: &str, what: What) {
+        self.told.push(Happening { what, at: self.now, channel: channel.to_owned() });
+    }
+
+    fn tell_states(&mut self) {
+        let at = self.script.until.unwrap_or(self.now);
+        for (name, channel) in &self.channels {
+            for view in channel.conversation.companions() {
+                let buffer = channel.conversation.buffer(view.companion);
+                let what = What::State {
+                    companion: view.companion.clone(),
+                    buffer: buffer.map(|entry| entry.message.text.to_string()).collect(),
+                    message_count: view.gate.message_counter,
+                    check_count: view.gate.check_count,
+                    next_interjection_at: view.gate.next_interjection_at,
+                    lull_at: view.gate.lull_at,
+                };
+                self.told.push(Happening { what, at, channel: name.clone() });
+            }
+        }
+    }
+}
+
+fn next_answer(answers: &Answers, turns: &mut BTreeMap<Option<CompanionId>, Turns>, companion: &CompanionId) -> Answer {
+    let owner = answers.own.contains_key(companion).then(|| companion.clone());
+    let taken = turns.entry(owner).or_default().take(answers.of(companion)).cloned();
+    taken.unwrap_or_else(|| Answer { outcome: Err("no answer".into()), delay: std::time::Duration::ZERO })
+}
+
+fn arrived(arrival: Arrival) -> Input {
+    match arrival {
+        Arrival::Side { ticket, answer } => match answer.outcome {
+            Ok(text) => {
+                let Reading { decision, why } = answer::read(&text);
+                Input::Answered { ticket, verdict: Verdict::from(decision), why: why.map(Into::into), call: None }
+            }
+            Err(error) => Input::Unanswered { ticket, error: error.into() },
+        },
+        Arrival::Main { ticket, answer } => match answer.outcome {
+            Ok(text) if text.trim().is_empty() => Input::ReplyFailed { ticket, error: "empty".into() },
+            Ok(text) => Input::Written { ticket, text: text.into() },
+            Err(error) => Input::ReplyFailed { ticket, error: error.into() },
+        },
+    }
+}
