@@ -227,7 +227,8 @@ fn refuse_paths_in_quotes(layers: &mut [Layer], problems: &mut Vec<Located>) {
     for layer in layers {
         let (Layer::File { values, .. } | Layer::Script { values, .. }) = layer else { continue };
         let ValueKind::Table(table) = &values.kind else { continue };
-        let keys: Vec<String> = table.keys().filter(|key| !is_bare(key)).cloned().collect();
+        let mut keys: Vec<String> = table.keys().filter(|key| !is_bare(key)).cloned().collect();
+        keys.sort();
         for key in keys {
             let path = Path(vec![Step::Key(key)]);
             let kind = Kind::Other("is not a known key; it is one word here, not a section and its key".to_owned());

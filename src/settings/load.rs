@@ -143,7 +143,7 @@ fn layers(sources: &Sources, problems: &mut Vec<Located>) -> Vec<Layer> {
         ));
     }
     let default = folder.join("default.toml");
-    if default.exists() {
+    if is_there(&default) {
         layers.extend(read_layer(&default, problems));
     }
     match sources.profile.as_deref() {
@@ -154,7 +154,7 @@ fn layers(sources: &Sources, problems: &mut Vec<Located>) -> Vec<Layer> {
         }
         Some(profile) => {
             let path = folder.join(format!("{profile}.toml"));
-            if path.exists() {
+            if is_there(&path) {
                 layers.extend(read_layer(&path, problems));
             } else {
                 let message = format!(
@@ -176,6 +176,12 @@ fn read_layer(path: &FilePath, problems: &mut Vec<Located>) -> Option<Layer> {
     let name = path.display().to_string();
     let layer = read_text(path).map_err(|message| Located::at(&name, message)).and_then(|text| Layer::file(&name, &text));
     layer.map_err(|problem| problems.push(problem)).ok()
+}
+
+/// Whether something has this name. What cannot be looked at, or leads nowhere, counts: reading it will tell why it fails, where
+/// passing over it would put defaults in the place of what somebody has set.
+pub(super) fn is_there(path: &FilePath) -> bool {
+    !matches!(fs::symlink_metadata(path), Err(error) if error.kind() == std::io::ErrorKind::NotFound)
 }
 
 /// The text of a file of settings.

@@ -9,7 +9,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::companion::{Companion, CompanionDefaults, CompanionFile, check_id};
 use super::console::Console;
 use super::layer::{Asked, Layer, located, settle};
-use super::load::read_text;
+use super::load::{is_there, read_text};
 use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problem};
 use crate::domain::id::CompanionId;
@@ -77,7 +77,7 @@ pub fn shared_names<'a>(companions: impl IntoIterator<Item = &'a Companion>) -> 
 impl Roster {
     /// Reads the folder, or takes the built-in companions if it is not there.
     pub(super) fn read(folder: &FilePath, defaults: &CompanionDefaults, problems: &mut Vec<Located>) -> Self {
-        if !folder.exists() {
+        if !is_there(folder) {
             let mut roster = Self { companions: BTreeMap::new(), origin: Origin::BuiltIn, spoilt: Vec::new() };
             for (stem, text) in BUILT_IN {
                 roster.take(stem, &format!("built-in companion {stem}"), Ok(text.to_owned()), defaults, problems);
