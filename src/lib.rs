@@ -4,6 +4,7 @@
 
 pub mod actors;
 pub mod adapters;
+pub mod cli;
 pub mod domain;
 pub mod ports;
 pub mod settings;

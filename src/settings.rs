@@ -1,13 +1,75 @@
 //! What an operator can set: one file per section, the defaults in `config/default.toml` alone.
+//!
+//! A section is a module with a struct and its `check`, and one line in `sections!` below.
 
-/// What is wrong with a value that parsed, told by the section that knows what is allowed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {message}")]
-pub struct Problem {
-    /// The key within its section, for example `max_buffer`.
-    pub key: String,
-    /// What is wrong and what is allowed, for example `is 0, must be from 1 to 10000`.
-    pub message: String,
+pub mod companion;
+pub mod console;
+pub mod gate;
+mod layer;
+mod load;
+mod mismatch;
+mod problem;
+mod roster;
+pub mod storage;
+mod strict;
+pub mod telemetry;
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+pub use load::{Loaded, Sources, load};
+pub use problem::{Located, Problem, Problems};
+pub use roster::{Origin, Roster, SharedName, shared_names};
+
+/// Declares every section once: the field of [`Settings`] and its check.
+macro_rules! sections {
+    ($($(#[$doc:meta])* $name:ident: $section:ty,)+) => {
+        /// Everything that is set, checked.
+        #[derive(Clone, Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct Settings {
+            $($(#[$doc])* pub $name: $section,)+
+        }
+
+        impl Settings {
+            /// What the sections object to, each with its section's name.
+            fn check(&self) -> Vec<(&'static str, Problem)> {
+                [$((stringify!($name), self.$name.check()),)+]
+                    .into_iter()
+                    .filter_map(|(section, outcome)| outcome.err().map(|problem| (section, problem)))
+                    .collect()
+            }
+        }
+    };
 }
 
-pub mod gate;
+sections! {
+    /// What a companion's file leaves out.
+    companion_defaults: companion::CompanionDefaults,
+    /// The rooms of the console.
+    console: console::Console,
+    /// Whether and when companions speak.
+    gate: gate::Gate,
+    /// Where histories are kept.
+    storage: storage::Storage,
+    /// Logs, spans and what they may hold.
+    telemetry: telemetry::Telemetry,
+}
+
+/// A number of seconds, as settings have them, as a duration in whole microseconds; nothing for what is not above zero.
+pub fn duration(secs: f64) -> Duration {
+    // The cast saturates, and takes NaN for zero.
+    Duration::from_micros((secs * 1e6).round() as u64)
+}
+
+/// Holds a value to its range; the problem names both ends.
+pub fn within<T: PartialOrd + Display>(key: &str, value: T, range: RangeInclusive<T>) -> Result<(), Problem> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    Err(Problem::new(key, format!("is {value}, must be from {} to {}", range.start(), range.end())))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! The command line: what can be asked for, and how the answer is given.
+//!
+//! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings.
+
+pub mod check;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::settings::{Located, Problems, Sources};
+
+/// The exit code for wrong usage and wrong settings; clap uses it too.
+pub const EXIT_USAGE: u8 = 2;
+
+const EXAMPLES: &str = "\
+Examples:
+  tertulia                                  start; the companions are at http://127.0.0.1:7878
+  tertulia check                            tell whether the settings are good
+  tertulia check --config /etc/tertulia     the same for another folder
+  tertulia serve --profile production       lay production.toml over default.toml
+  TERTULIA__GATE__MAX_BUFFER=100 tertulia   change one setting for one run
+  tertulia replay night.json --json         run a scripted conversation in virtual time
+
+Exit codes:
+  0  done
+  1  failed
+  2  wrong usage or wrong settings";
+
+/// Hosts AI companions, and decides when they speak, who speaks next, and when to stop.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "tertulia", version, after_help = EXAMPLES)]
+pub struct Cli {
+    /// The folder that holds default.toml, profiles and companions/ [default: config]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub config: Option<PathBuf>,
+
+    /// The profile: PROFILE.toml in that folder is laid over default.toml
+    #[arg(long, global = true, value_name = "PROFILE", env = "TERTULIA_PROFILE")]
+    pub profile: Option<String>,
+
+    /// What to do [default: serve]
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What can be asked for.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Start the server
+    Serve,
+    /// Tell whether the settings are good, and what they amount to
+    #[command(after_help = "Examples:\n  tertulia check\n  tertulia check --config /etc/tertulia --profile production --json")]
+    Check {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a scripted conversation in virtual time and print what happened
+    #[command(after_help = "Examples:\n  tertulia replay night.json\n  tertulia replay night.toml --json | grep '\"decision\"'")]
+    Replay {
+        /// The script, JSON or TOML
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl Cli {
+    /// What is asked for: without a command, to serve.
+    pub fn asked(&self) -> Command {
+        self.command.clone().unwrap_or(Command::Serve)
+    }
+
+    /// Where the settings come from, the process's environment included.
+    ///
+    /// # Errors
+    /// A variable that is meant for the settings and is no text.
+    pub fn sources(&self) -> Result<Sources, Problems> {
+        let mut environment = Vec::new();
+        let mut problems = Vec::new();
+        for (name, value) in std::env::vars_os() {
+            // A variable whose name is no text is nobody's setting.
+            let Ok(name) = name.into_string() else { continue };
+            match value.into_string() {
+                Ok(value) => environment.push((name, value)),
+                Err(_) if name.to_uppercase().starts_with("TERTULIA__") => problems.push(Located::at(name, "is not UTF-8 text")),
+                Err(_) => {}
+            }
+        }
+        if !problems.is_empty() {
+            return Err(Problems(problems));
+        }
+        Ok(Sources {
+            folder: self.config.clone().unwrap_or_else(|| "config".into()),
+            folder_was_named: self.config.is_some(),
+            profile: self.profile.clone(),
+            environment,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn without_a_command_the_server_is_started() {
+        let cli = Cli::parse_from(["tertulia"]);
+
+        assert!(matches!(cli.asked(), Command::Serve));
+    }
+
+    #[test]
+    fn options_are_taken_before_and_after_the_command() {
+        let before = Cli::parse_from(["tertulia", "--config", "here", "check", "--json"]);
+        let after = Cli::parse_from(["tertulia", "check", "--json", "--config", "here"]);
+
+        assert_eq!(before.config, after.config);
+        assert!(matches!(after.asked(), Command::Check { json: true }));
+    }
+
+    #[test]
+    fn a_folder_that_was_not_named_may_be_missing() {
+        let cli = Cli::parse_from(["tertulia"]);
+
+        let sources = cli.sources().expect("the environment of tests is text");
+
+        assert_eq!(sources.folder, PathBuf::from("config"));
+        assert!(!sources.folder_was_named);
+    }
+}

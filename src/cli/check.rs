@@ -1,0 +1,172 @@
+//! `tertulia check`: whether the settings are good, and what they amount to.
+
+use std::fmt::{self, Write as _};
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::EXIT_USAGE;
+use crate::settings::{Loaded, Origin, Problems, Sources, load};
+
+/// Loads the settings and prints what was found; problems go to standard error, one a line.
+pub fn run(sources: &Sources, json: bool) -> ExitCode {
+    match load(sources) {
+        Ok(loaded) => {
+            let found = if json { format!("{:#}\n", as_json(&loaded)) } else { as_text(&loaded) };
+            print(&found)
+        }
+        Err(problems) => {
+            if json {
+                print(&format!("{:#}\n", json!({ "ok": false, "problems": problems.0 })));
+            }
+            complain(&problems)
+        }
+    }
+}
+
+/// Prints problems with settings to standard error, and says how the program has to end.
+pub fn complain(problems: &Problems) -> ExitCode {
+    eprintln!("{problems}");
+    ExitCode::from(EXIT_USAGE)
+}
+
+/// What was found, for people.
+pub fn as_text(loaded: &Loaded) -> String {
+    let mut text = String::new();
+    // Writing to a text does not fail.
+    let _ = write_text(&mut text, loaded);
+    text
+}
+
+/// What was found, for programs.
+pub fn as_json(loaded: &Loaded) -> serde_json::Value {
+    let rooms: Vec<_> = loaded
+        .settings
+        .console
+        .rooms
+        .iter()
+        .map(|room| json!({ "id": room.id, "guild": room.guild, "companions": room.companions }))
+        .collect();
+    let companions: Vec<_> = loaded.companions.values().collect();
+    json!({
+        "ok": true,
+        "sources": loaded.sources,
+        "companions_from": origin(loaded),
+        "companions": companions,
+        "rooms": rooms,
+        "models": { "side": model(loaded, "side", "main"), "main": model(loaded, "main", "side") },
+        "notes": loaded.notes,
+    })
+}
+
+fn write_text(out: &mut String, loaded: &Loaded) -> fmt::Result {
+    writeln!(out, "settings: {}", loaded.sources.join(", "))?;
+    writeln!(out, "\ncompanions ({}):", origin(loaded))?;
+    for companion in loaded.companions.values() {
+        let aliases: String = companion.aliases.iter().map(|alias| format!(", {alias}")).collect();
+        writeln!(
+            out,
+            "  {:<12} {:<10} (from message {}) lull after {} s, voice {} s; answers to {}{aliases}",
+            companion.id.as_str(),
+            companion.interjection,
+            companion.interjection.starting_interval(),
+            companion.text_lull_timeout,
+            companion.voice_lull_timeout,
+            companion.name,
+        )?;
+        writeln!(out, "  {:<12} {}", "", companion.chattiness)?;
+    }
+    writeln!(out, "\nrooms:")?;
+    for room in &loaded.settings.console.rooms {
+        let present: Vec<_> = room.companions.iter().map(|id| id.as_str()).collect();
+        let present = if present.is_empty() { "nobody".to_owned() } else { present.join(", ") };
+        writeln!(out, "  {:<12} guild {}: {present}", room.id, room.guild)?;
+    }
+    writeln!(out, "\nmodels:")?;
+    writeln!(out, "  {:<12} {}", "side", model(loaded, "side", "main"))?;
+    writeln!(out, "  {:<12} {}", "main", model(loaded, "main", "side"))?;
+    for note in &loaded.notes {
+        writeln!(out, "\nnote: {note}")?;
+    }
+    writeln!(out, "\nthe settings are good")
+}
+
+fn origin(loaded: &Loaded) -> String {
+    match &loaded.companions_from {
+        Origin::BuiltIn => "built in".to_owned(),
+        Origin::Folder(folder) => folder.display().to_string(),
+    }
+}
+
+/// The model of a role; one alone serves both, none means `rehearsal` (DESIGN.md 11).
+fn model(loaded: &Loaded, role: &str, other: &str) -> String {
+    let named = |role: &str| {
+        let model = loaded.text(&format!("models.{role}.model"))?;
+        let endpoint = loaded.text(&format!("models.{role}.base_url")).map(without_credentials);
+        Some(endpoint.map_or_else(|| model.to_owned(), |endpoint| format!("{model} at {endpoint}")))
+    };
+    named(role)
+        .or_else(|| named(other).map(|found| format!("{found} (that of {other})")))
+        .unwrap_or_else(|| "rehearsal (built in; no model is configured)".to_owned())
+}
+
+/// Scheme, host and path of an address: what stands before an `@` or after a `?` may be secret.
+fn without_credentials(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}://{rest}") }
+}
+
+/// Prints to standard output; a reader that went away is no failure.
+fn print(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("standard output: {error}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_its_credentials() {
+        let shown = without_credentials("https://me:secret@models.example/v1?key=hidden");
+
+        assert_eq!(shown, "https://models.example/v1");
+    }
+
+    #[test]
+    fn what_was_found_names_rooms_tempers_and_the_model() {
+        let loaded = built_in();
+
+        let text = as_text(&loaded);
+
+        assert!(text.contains("lobby        guild home: aria"), "{text}");
+        assert!(text.contains("cleo         very_eager (from message 3)"), "{text}");
+        assert!(text.contains("rehearsal"), "{text}");
+    }
+
+    #[test]
+    fn programs_read_the_same_as_json() {
+        let loaded = built_in();
+
+        let found = as_json(&loaded);
+
+        assert_eq!(found["ok"], true);
+        assert_eq!(found["companions"][0]["interjection"], "average");
+        assert_eq!(found["rooms"][0]["companions"][0], "aria");
+    }
+
+    fn built_in() -> Loaded {
+        let nowhere = tempfile::tempdir().expect("a folder");
+        let sources =
+            Sources { folder: nowhere.path().join("none"), folder_was_named: false, profile: None, environment: Vec::new() };
+        load(&sources).expect("the built-in settings are good")
+    }
+}

@@ -1,0 +1,308 @@
+//! A companion's settings: its file, what the file leaves out, and what is changed at run time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Problem, duration, within};
+use crate::domain::id::CompanionId;
+
+/// The most aliases that a companion may have.
+pub const MAX_ALIASES: usize = 16;
+/// The longest name or alias, in characters.
+pub const MAX_NAME_CHARS: usize = 64;
+/// The longest persona, in bytes.
+pub const MAX_PERSONA_BYTES: usize = 16 * 1024;
+/// The longest chattiness or tone, in bytes.
+pub const MAX_TRAIT_BYTES: usize = 2 * 1024;
+/// The longest lull timeout, in seconds.
+const MAX_LULL_SECS: f64 = 86_400.0;
+
+/// A companion as it is configured, whole.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Companion {
+    /// The stem of its file: 1 to 32 of `a-z 0-9 _ -`.
+    pub id: CompanionId,
+    /// What people see.
+    pub name: Arc<str>,
+    /// Further names that it answers to (seed 003).
+    pub aliases: Vec<Arc<str>>,
+    /// How willing it is to speak, in free text; goes into the prompt verbatim (seed 003).
+    pub chattiness: Arc<str>,
+    /// How patient it is before it considers to speak unasked (seed 003).
+    pub interjection: Interjection,
+    /// Seconds of quiet after which a text channel has paused (0 to 86,400; seed 003).
+    pub text_lull_timeout: f64,
+    /// Seconds of quiet after which a voice channel has paused (0 to 86,400; seed 003).
+    pub voice_lull_timeout: f64,
+    /// Who it is, in its prompts.
+    pub persona: Arc<str>,
+    /// How it sounds when it considers to speak, instead of the sentence that its interjection tier has.
+    pub tone: Option<Arc<str>>,
+}
+
+/// How many messages pass before a companion considers to speak unasked (seed 003).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Interjection {
+    /// First after 15 messages.
+    VeryQuiet,
+    /// First after 12 messages.
+    Quiet,
+    /// First after 9 messages.
+    Average,
+    /// First after 6 messages.
+    Eager,
+    /// First after 3 messages.
+    VeryEager,
+}
+
+/// A companion as its file, or a replay script, has it: what is left out comes from [`CompanionDefaults`].
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CompanionFile {
+    /// The id; in a file the stem of the file's name says it.
+    pub id: Option<CompanionId>,
+    /// See [`Companion::name`]; the id with a capital if left out.
+    pub name: Option<Arc<str>>,
+    /// See [`Companion::aliases`]; none if left out.
+    pub aliases: Option<Vec<Arc<str>>>,
+    /// See [`Companion::chattiness`].
+    pub chattiness: Option<Arc<str>>,
+    /// See [`Companion::interjection`].
+    pub interjection: Option<Interjection>,
+    /// See [`Companion::text_lull_timeout`].
+    pub text_lull_timeout: Option<f64>,
+    /// See [`Companion::voice_lull_timeout`].
+    pub voice_lull_timeout: Option<f64>,
+    /// See [`Companion::persona`].
+    pub persona: Option<Arc<str>>,
+    /// See [`Companion::tone`].
+    pub tone: Option<Arc<str>>,
+}
+
+/// Section `companion_defaults`: what a companion's file leaves out.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CompanionDefaults {
+    /// See [`Companion::chattiness`].
+    pub chattiness: Arc<str>,
+    /// See [`Companion::interjection`].
+    pub interjection: Interjection,
+    /// See [`Companion::text_lull_timeout`].
+    pub text_lull_timeout: f64,
+    /// See [`Companion::voice_lull_timeout`].
+    pub voice_lull_timeout: f64,
+    /// See [`Companion::persona`].
+    pub persona: Arc<str>,
+}
+
+/// What is changed at run time for one companion in one guild or channel; what is absent stays as configured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overrides {
+    /// Instead of [`Companion::chattiness`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chattiness: Option<Arc<str>>,
+    /// Instead of [`Companion::interjection`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interjection: Option<Interjection>,
+    /// Instead of [`Companion::text_lull_timeout`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_lull_timeout: Option<f64>,
+    /// Instead of [`Companion::voice_lull_timeout`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voice_lull_timeout: Option<f64>,
+    /// Whether it hears and stays silent (`paused`, DESIGN.md 2).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
+}
+
+impl Companion {
+    /// Makes a companion of what was given. `stem` is the name of its file without `.toml`, where it has one.
+    ///
+    /// # Errors
+    /// Everything that is out of range or missing, each with its key.
+    pub fn from_file(file: CompanionFile, stem: Option<&str>, defaults: &CompanionDefaults) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let id = named(file.id, stem, &mut problems);
+        let companion = Self {
+            name: file.name.unwrap_or_else(|| capitalised(id.as_str()).into()),
+            id,
+            aliases: file.aliases.unwrap_or_default(),
+            chattiness: file.chattiness.unwrap_or_else(|| defaults.chattiness.clone()),
+            interjection: file.interjection.unwrap_or(defaults.interjection),
+            text_lull_timeout: file.text_lull_timeout.unwrap_or(defaults.text_lull_timeout),
+            voice_lull_timeout: file.voice_lull_timeout.unwrap_or(defaults.voice_lull_timeout),
+            persona: file.persona.unwrap_or_else(|| defaults.persona.clone()),
+            tone: file.tone,
+        };
+        problems.extend(companion.problems());
+        if problems.is_empty() { Ok(companion) } else { Err(problems) }
+    }
+
+    /// Every name that addresses it: id, name and aliases, as written; some may be equal.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        [self.id.as_str(), &self.name].into_iter().chain(self.aliases.iter().map(|alias| &**alias))
+    }
+
+    /// `text_lull_timeout` as a duration.
+    pub fn text_lull(&self) -> Duration {
+        duration(self.text_lull_timeout)
+    }
+
+    /// `voice_lull_timeout` as a duration.
+    pub fn voice_lull(&self) -> Duration {
+        duration(self.voice_lull_timeout)
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        let mut found = vec![
+            check_name("name", &self.name),
+            check_trait("chattiness", &self.chattiness, MAX_TRAIT_BYTES),
+            within("text_lull_timeout", self.text_lull_timeout, 0.0..=MAX_LULL_SECS),
+            within("voice_lull_timeout", self.voice_lull_timeout, 0.0..=MAX_LULL_SECS),
+            check_trait("persona", &self.persona, MAX_PERSONA_BYTES),
+            check_trait("tone", self.tone.as_deref().unwrap_or_default(), MAX_TRAIT_BYTES),
+        ];
+        found.extend(self.aliases.iter().enumerate().map(|(index, alias)| check_name(&format!("aliases[{index}]"), alias)));
+        if self.aliases.len() > MAX_ALIASES {
+            let message = format!("has {} entries, at most {MAX_ALIASES} are allowed", self.aliases.len());
+            found.push(Err(Problem::new("aliases", message)));
+        }
+        found.into_iter().filter_map(Result::err).collect()
+    }
+}
+
+impl Interjection {
+    /// Every tier, the most patient first.
+    pub const ALL: [Self; 5] = [Self::VeryQuiet, Self::Quiet, Self::Average, Self::Eager, Self::VeryEager];
+
+    /// The interval before the first check, in messages (seed 003).
+    pub const fn starting_interval(self) -> u32 {
+        match self {
+            Self::VeryQuiet => 15,
+            Self::Quiet => 12,
+            Self::Average => 9,
+            Self::Eager => 6,
+            Self::VeryEager => 3,
+        }
+    }
+
+    /// The name used in settings and on the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::VeryQuiet => "very_quiet",
+            Self::Quiet => "quiet",
+            Self::Average => "average",
+            Self::Eager => "eager",
+            Self::VeryEager => "very_eager",
+        }
+    }
+}
+
+impl std::fmt::Display for Interjection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl CompanionDefaults {
+    /// Holds every value to its range.
+    pub fn check(&self) -> Result<(), Problem> {
+        check_trait("chattiness", &self.chattiness, MAX_TRAIT_BYTES)?;
+        within("text_lull_timeout", self.text_lull_timeout, 0.0..=MAX_LULL_SECS)?;
+        within("voice_lull_timeout", self.voice_lull_timeout, 0.0..=MAX_LULL_SECS)?;
+        check_trait("persona", &self.persona, MAX_PERSONA_BYTES)
+    }
+}
+
+impl Overrides {
+    /// The companion with what is overridden; `paused` is not a part of it.
+    pub fn applied_to(&self, companion: &Companion) -> Companion {
+        Companion {
+            chattiness: self.chattiness.clone().unwrap_or_else(|| companion.chattiness.clone()),
+            interjection: self.interjection.unwrap_or(companion.interjection),
+            text_lull_timeout: self.text_lull_timeout.unwrap_or(companion.text_lull_timeout),
+            voice_lull_timeout: self.voice_lull_timeout.unwrap_or(companion.voice_lull_timeout),
+            ..companion.clone()
+        }
+    }
+
+    /// Holds every value to its range.
+    pub fn check(&self) -> Result<(), Problem> {
+        check_trait("chattiness", self.chattiness.as_deref().unwrap_or_default(), MAX_TRAIT_BYTES)?;
+        within("text_lull_timeout", self.text_lull_timeout.unwrap_or_default(), 0.0..=MAX_LULL_SECS)?;
+        within("voice_lull_timeout", self.voice_lull_timeout.unwrap_or_default(), 0.0..=MAX_LULL_SECS)
+    }
+}
+
+/// Whether a companion may have this id: 1 to 32 of `a-z 0-9 _ -`.
+pub fn check_id(id: &str) -> Result<(), String> {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
+    if (1..=32).contains(&id.len()) && id.bytes().all(allowed) {
+        return Ok(());
+    }
+    Err(format!("{:?} is not an id of 1 to 32 letters a-z, digits, _ or -", shortened(id)))
+}
+
+/// The beginning of a text, for messages.
+pub(super) fn shortened(text: &str) -> String {
+    const SHOWN: usize = 60;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn named(given: Option<CompanionId>, stem: Option<&str>, problems: &mut Vec<Problem>) -> CompanionId {
+    let id = match (given, stem) {
+        (Some(id), Some(stem)) if id.as_str() != stem => {
+            let message = format!("= {:?}, but the file is named {stem}; leave id out", shortened(id.as_str()));
+            problems.push(Problem::new("id", message));
+            stem.into()
+        }
+        (_, Some(stem)) => stem.into(),
+        (Some(id), None) => id,
+        (None, None) => {
+            problems.push(Problem::new("id", "is missing"));
+            return "unnamed".into();
+        }
+    };
+    if let Err(message) = check_id(id.as_str()) {
+        problems.push(Problem::new("id", format!("= {message}")));
+    }
+    id
+}
+
+fn capitalised(id: &str) -> String {
+    let mut chars = id.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+fn check_name(key: &str, name: &str) -> Result<(), Problem> {
+    let shown = || format!("= {:?}", shortened(name));
+    if name.trim().is_empty() {
+        return Err(Problem::new(key, "is empty, must have 1 to 64 characters"));
+    }
+    if name.chars().count() > MAX_NAME_CHARS {
+        return Err(Problem::new(key, format!("{} is too long, must have 1 to 64 characters", shown())));
+    }
+    if name.chars().any(|char| char.is_control() || is_layout(char)) {
+        return Err(Problem::new(key, format!("{} holds a control character; take it out", shown())));
+    }
+    Ok(())
+}
+
+/// Characters that turn or break lines of text, so that a name could pass for somebody else's words.
+fn is_layout(char: char) -> bool {
+    matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn check_trait(key: &str, text: &str, most: usize) -> Result<(), Problem> {
+    if text.len() > most {
+        return Err(Problem::new(key, format!("has {} bytes, at most {most} are allowed", text.len())));
+    }
+    Ok(())
+}

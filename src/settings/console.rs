@@ -1,0 +1,67 @@
+//! Settings of the console: its rooms and who is in them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Problem;
+use crate::domain::id::{ChannelId, CompanionId, GuildId};
+
+/// Section `console`.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Console {
+    /// The rooms that exist from the start (at most 10,000). What was stored at run time wins over them.
+    pub rooms: Vec<Room>,
+}
+
+/// One room of the console.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Room {
+    /// The room's id, 1 to 64 of `A-Z a-z 0-9 _ -`; its channel is `console:<id>`.
+    pub id: Arc<str>,
+    /// The guild that it belongs to, named by the same rule.
+    pub guild: GuildId,
+    /// The companions that are in it.
+    pub companions: Vec<CompanionId>,
+}
+
+impl Room {
+    /// The channel that the room is.
+    pub fn channel(&self) -> ChannelId {
+        format!("console:{}", self.id).into()
+    }
+}
+
+impl Console {
+    /// Holds names to their rule, and each room to one entry.
+    pub fn check(&self) -> Result<(), Problem> {
+        if self.rooms.len() > 10_000 {
+            return Err(Problem::new("rooms", format!("has {} entries, at most 10000 are allowed", self.rooms.len())));
+        }
+        let mut seen = BTreeMap::new();
+        for (index, room) in self.rooms.iter().enumerate() {
+            check_room_name(&room.id).map_err(|message| Problem::new(format!("rooms[{index}].id"), message))?;
+            check_room_name(room.guild.as_str()).map_err(|message| Problem::new(format!("rooms[{index}].guild"), message))?;
+            if let Some(first) = seen.insert(&room.id, index) {
+                let message = format!("= \"{}\" is the id of rooms[{first}] already; each room needs its own", room.id);
+                return Err(Problem::new(format!("rooms[{index}].id"), message));
+            }
+            let twice = (1..room.companions.len()).find(|&at| room.companions[..at].contains(&room.companions[at]));
+            if let Some(twice) = twice {
+                let message = format!("names {} twice", room.companions[twice]);
+                return Err(Problem::new(format!("rooms[{index}].companions"), message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a room of the console, or a guild of such rooms, may have this name: 1 to 64 of `A-Z a-z 0-9 _ -`.
+pub fn check_room_name(name: &str) -> Result<(), String> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if (1..=64).contains(&name.len()) && name.bytes().all(allowed) {
+        return Ok(());
+    }
+    Err(format!("= {:?} is not a name of 1 to 64 letters a-z or A-Z, digits, _ or -", super::companion::shortened(name)))
+}

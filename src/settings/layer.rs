@@ -1,0 +1,341 @@
+//! One source of settings among several that lie on one another: a file, the environment, or a script's own.
+
+use std::{fmt, iter};
+
+use config::{Config, ConfigError, Environment, Map, Source, Value, ValueKind};
+use serde::de::DeserializeOwned;
+use toml::de::{DeTable, DeValue};
+
+use super::mismatch::{Kind, Mismatch, Path, Step};
+use super::problem::Located;
+use super::strict;
+
+/// What a variable of the environment begins with.
+const PREFIX: &str = "TERTULIA";
+/// What parts its sections and keys.
+const SEPARATOR: &str = "__";
+
+/// A source of settings. A later one wins over those before it, key by key.
+#[derive(Clone)]
+pub(super) enum Layer {
+    /// A file that parsed.
+    File { name: String, text: String, values: Value },
+    /// Variables, by name.
+    Environment { variables: Vec<(String, String)> },
+    /// A tree without a text of its own; `name` leads its paths in messages.
+    Script { name: &'static str, values: Value },
+}
+
+impl Layer {
+    /// Reads a file's text.
+    pub fn file(name: &str, text: &str) -> Result<Self, Located> {
+        match toml::from_str::<toml::Table>(text) {
+            Ok(table) => Ok(Self::File {
+                name: name.to_owned(),
+                text: text.to_owned(),
+                values: strict::from_toml(toml::Value::Table(table)),
+            }),
+            Err(error) => {
+                let line = error.span().map(|span| line_of(text, span.start));
+                Err(Located { place: Some(name.to_owned()), line, message: error.message().replace('\n', "; ") })
+            }
+        }
+    }
+
+    /// The variables that are meant for the settings; empty ones count as unset, and ill-named ones are reported.
+    pub fn environment(variables: &[(String, String)], problems: &mut Vec<Located>) -> Self {
+        let ours = format!("{PREFIX}{SEPARATOR}");
+        let is_ours = |name: &str| name.get(..ours.len()).is_some_and(|start| start.eq_ignore_ascii_case(&ours));
+        let mut variables: Vec<_> =
+            variables.iter().filter(|(name, value)| is_ours(name) && !value.is_empty()).cloned().collect();
+        variables.sort();
+        variables.retain(|(name, _)| {
+            let is_well_named = is_well_named(name);
+            if !is_well_named {
+                problems.push(Located::at(name, "is not named TERTULIA__SECTION__KEY, in letters, digits and _"));
+            }
+            is_well_named
+        });
+        Self::Environment { variables }
+    }
+
+    /// A tree given by a program.
+    pub fn script(name: &'static str, values: serde_json::Value) -> Self {
+        Self::Script { name, values: strict::from_json(values) }
+    }
+
+    /// What to call it in a list of sources; names of variables, never their values. Nothing if it sets nothing.
+    pub fn title(&self) -> Option<String> {
+        match self {
+            Self::File { name, .. } => Some(name.clone()),
+            Self::Environment { variables } if variables.is_empty() => None,
+            Self::Environment { variables } => {
+                let names: Vec<_> = variables.iter().map(|(name, _)| name.as_str()).collect();
+                Some(format!("environment ({})", names.join(", ")))
+            }
+            Self::Script { name, .. } => Some((*name).to_owned()),
+        }
+    }
+
+    /// What this layer says of a path: the path itself, or the list or single value on the way to it, which hides all that lower
+    /// layers say there.
+    pub fn answers_for(&self, path: &Path) -> Option<Path> {
+        match self {
+            Self::File { values, .. } | Self::Script { values, .. } => answer_in(values, path),
+            Self::Environment { variables } => {
+                let mut said = variables.iter().map(|(name, _)| path_of(name));
+                said.find_map(|said| match said.is_within(path) {
+                    true => Some(path.clone()),
+                    false => path.is_within(&said).then_some(said),
+                })
+            }
+        }
+    }
+
+    /// Takes out what the path leads to. Within a list that is the key around it, so that places in the list stay what they are.
+    fn remove(&mut self, path: &Path) {
+        let keys = path.0.iter().rposition(|step| matches!(step, Step::Key(_))).map_or(0, |last| last + 1);
+        let path = Path(path.0[..keys].to_vec());
+        match self {
+            Self::File { values, .. } | Self::Script { values, .. } => remove_from(values, &path.0),
+            Self::Environment { variables } => variables.retain(|(name, _)| !path_of(name).is_within(&path)),
+        }
+    }
+
+    /// The problem, with the place in this layer; `path` leads to what this layer says of it.
+    fn locate(&self, mismatch: &Mismatch, path: &Path) -> Located {
+        match self {
+            Self::File { name, text, .. } => {
+                let (line, shown) = spot(text, mismatch).unzip();
+                Located { place: Some(name.clone()), line, message: mismatch.message(shown.flatten().as_deref()) }
+            }
+            Self::Environment { variables } => {
+                let concerned: Vec<_> = variables.iter().filter(|(name, _)| path_of(name).is_within(path)).collect();
+                let names: Vec<_> = concerned.iter().map(|(name, _)| name.as_str()).collect();
+                let shown = match &concerned[..] {
+                    [(name, value)] if path_of(name) == mismatch.path => {
+                        Some(format!("{:?}", super::companion::shortened(value)))
+                    }
+                    _ => None,
+                };
+                Located::at(names.join(", "), mismatch.message(shown.as_deref()))
+            }
+            Self::Script { name, values } => {
+                let shown = value_at(values, &mismatch.path).and_then(plain);
+                Located { place: None, line: None, message: format!("{name}.{}", mismatch.message(shown.as_deref())) }
+            }
+        }
+    }
+}
+
+impl Source for Layer {
+    fn clone_into_box(&self) -> Box<dyn Source + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn collect(&self) -> Result<Map<String, Value>, ConfigError> {
+        match self {
+            Self::File { values, .. } | Self::Script { values, .. } => values.clone().into_table(),
+            Self::Environment { variables } => Environment::with_prefix(PREFIX)
+                .prefix_separator(SEPARATOR)
+                .separator(SEPARATOR)
+                .source(Some(variables.iter().cloned().collect()))
+                .collect(),
+        }
+    }
+}
+
+impl fmt::Debug for Layer {
+    // Values may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Layer").field(&self.title()).finish()
+    }
+}
+
+/// All layers as one tree.
+pub(super) fn merged(layers: &[Layer]) -> Result<Value, Located> {
+    let builder = layers.iter().fold(Config::builder(), |builder, layer| builder.add_source(layer.clone()));
+    builder.build().map(|config| config.cache).map_err(|error| Located { place: None, line: None, message: error.to_string() })
+}
+
+/// How much is asked of layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// What is there must fit; what is missing may come with a later layer.
+    Fitting,
+    /// Everything must be there.
+    Whole,
+}
+
+/// Reads layers as one thing. Whatever does not fit, or is objected to by `check`, is reported at its place and taken out, so that
+/// one problem does not hide the next.
+pub(super) fn settle<T: DeserializeOwned>(
+    layers: &mut [Layer],
+    asked: Asked,
+    check: impl Fn(&T) -> Vec<Mismatch>,
+    problems: &mut Vec<Located>,
+) -> Option<T> {
+    let mut reported: Vec<Path> = Vec::new();
+    refuse_paths_in_quotes(layers, problems);
+    // What a later layer may complete is taken out here alone.
+    let mut rest = layers.to_vec();
+    loop {
+        let tree = merged(&rest).map_err(|problem| problems.push(problem)).ok()?;
+        let (mismatches, read) = match strict::read::<T>(&tree) {
+            Ok(read) => (check(&read), Some(read)),
+            Err(mismatch) => (vec![mismatch], None),
+        };
+        if mismatches.is_empty() {
+            return read;
+        }
+        for mismatch in mismatches {
+            let is_missing = matches!(mismatch.kind, Kind::Missing(_));
+            let is_consequence = is_missing && reported.iter().any(|path| path.is_within(&mismatch.path));
+            let may_come_later = is_missing && asked == Asked::Fitting;
+            if !is_consequence && !may_come_later {
+                problems.push(located(&rest, &mismatch));
+            }
+            // Without a culprit nothing can be taken out: something is missing altogether.
+            let (layer, path) = culprit(&rest, &mismatch.path)?;
+            rest[layer].remove(&path);
+            if !may_come_later {
+                layers[layer].remove(&path);
+            }
+            reported.push(mismatch.path);
+        }
+    }
+}
+
+/// The problem at its place: in the topmost layer that has a say in it.
+pub(super) fn located(layers: &[Layer], mismatch: &Mismatch) -> Located {
+    match (culprit(layers, &mismatch.path), layers) {
+        (Some((layer, path)), _) => layers[layer].locate(mismatch, &path),
+        (None, [only]) => only.locate(mismatch, &Path::default()),
+        (None, _) => Located { place: None, line: None, message: mismatch.message(None) },
+    }
+}
+
+/// The topmost layer that answers for the path, or for the nearest thing around it that any layer answers for.
+fn culprit(layers: &[Layer], path: &Path) -> Option<(usize, Path)> {
+    let mut around = iter::successors(Some(path.clone()), Path::parent).filter(|path| !path.0.is_empty());
+    around.find_map(|path| (0..layers.len()).rev().find_map(|layer| Some((layer, layers[layer].answers_for(&path)?))))
+}
+
+/// The crate `config` would read a key `"gate.max_buffer"` in quotes as a path.
+fn refuse_paths_in_quotes(layers: &mut [Layer], problems: &mut Vec<Located>) {
+    let is_bare = |key: &String| key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    for layer in layers {
+        let (Layer::File { values, .. } | Layer::Script { values, .. }) = layer else { continue };
+        let ValueKind::Table(table) = &values.kind else { continue };
+        let mut keys: Vec<String> = table.keys().filter(|key| !is_bare(key)).cloned().collect();
+        keys.sort();
+        for key in keys {
+            let path = Path(vec![Step::Key(key)]);
+            let kind = Kind::Other("is not a known key; it is one word here, not a section and its key".to_owned());
+            problems.push(layer.locate(&Mismatch { path: path.clone(), kind }, &path));
+            layer.remove(&path);
+        }
+    }
+}
+
+fn is_well_named(variable: &str) -> bool {
+    let is_step = |step: &Step| matches!(step, Step::Key(key) if !key.is_empty());
+    variable.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') && path_of(variable).0.iter().all(is_step)
+}
+
+fn path_of(variable: &str) -> Path {
+    let key = variable.to_lowercase();
+    let key = key.split_once(SEPARATOR).map_or("", |(_, key)| key);
+    Path(key.split(SEPARATOR).map(|step| Step::Key(step.to_owned())).collect())
+}
+
+fn value_at<'a>(root: &'a Value, path: &Path) -> Option<&'a Value> {
+    path.0.iter().try_fold(root, |value, step| match (step, &value.kind) {
+        (Step::Key(key), ValueKind::Table(table)) => table.get(key),
+        (Step::Index(index), ValueKind::Array(items)) => items.get(*index),
+        _ => None,
+    })
+}
+
+fn answer_in(root: &Value, path: &Path) -> Option<Path> {
+    let mut value = root;
+    let mut is_replaced_whole = false;
+    for (depth, step) in path.0.iter().enumerate() {
+        let next = match (step, &value.kind) {
+            (Step::Key(key), ValueKind::Table(table)) => table.get(key),
+            (Step::Index(index), ValueKind::Array(items)) => items.get(*index),
+            _ => None,
+        };
+        is_replaced_whole |= !matches!(value.kind, ValueKind::Table(_));
+        match next {
+            Some(inner) => value = inner,
+            None => return is_replaced_whole.then(|| Path(path.0[..depth].to_vec())),
+        }
+    }
+    Some(path.clone())
+}
+
+fn remove_from(root: &mut Value, path: &[Step]) {
+    match (path, &mut root.kind) {
+        ([Step::Key(key)], ValueKind::Table(table)) => drop(table.remove(key)),
+        ([Step::Key(key), rest @ ..], ValueKind::Table(table)) => {
+            if let Some(inner) = table.get_mut(key) {
+                remove_from(inner, rest);
+            }
+        }
+        ([Step::Index(index), rest @ ..], ValueKind::Array(items)) => {
+            if let Some(inner) = items.get_mut(*index) {
+                remove_from(inner, rest);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A single value as a script has it.
+fn plain(value: &Value) -> Option<String> {
+    match &value.kind {
+        ValueKind::Nil => Some("null".to_owned()),
+        ValueKind::Boolean(_) | ValueKind::I64(_) | ValueKind::U64(_) | ValueKind::Float(_) => Some(value.to_string()),
+        ValueKind::String(text) => Some(format!("{:?}", super::companion::shortened(text))),
+        _ => None,
+    }
+}
+
+/// The line of what a mismatch is about, and how it is written there if that is short.
+fn spot(text: &str, mismatch: &Mismatch) -> Option<(usize, Option<String>)> {
+    let document = DeTable::parse(text).ok()?;
+    let mut at = document.span();
+    let mut table = Some(document.get_ref());
+    let mut items = None;
+    let mut shown = None;
+    for (depth, step) in mismatch.path.0.iter().enumerate() {
+        let (key_span, value) = match step {
+            Step::Key(key) => match table.and_then(|table| table.iter().find(|(name, _)| name.get_ref() == key)) {
+                Some((name, value)) => (name.span(), value),
+                None => break,
+            },
+            Step::Index(index) => match items.and_then(|items: &toml::de::DeArray<'_>| items.get(*index)) {
+                Some(value) => (value.span(), value),
+                None => break,
+            },
+        };
+        let is_last = depth + 1 == mismatch.path.0.len();
+        (table, items, shown) = (None, None, None);
+        at = key_span;
+        match value.get_ref() {
+            DeValue::Table(inner) => table = Some(inner),
+            DeValue::Array(inner) => items = Some(inner),
+            _ if is_last => shown = text.get(value.span()).filter(|written| !written.contains('\n')),
+            _ => {}
+        }
+    }
+    Some((line_of(text, at.start), shown.map(super::companion::shortened)))
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests;

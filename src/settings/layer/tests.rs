@@ -1,0 +1,125 @@
+use serde::Deserialize;
+
+use super::*;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Root {
+    models: Models,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Models {
+    side: Option<Endpoint>,
+    main: Option<Endpoint>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Endpoint {
+    base_url: String,
+    model: String,
+    #[serde(default)]
+    api_key: Option<String>,
+}
+
+#[test]
+fn what_one_source_leaves_out_another_may_add() {
+    let mut layers = [
+        file("default.toml", "models = {}"),
+        file("local.toml", "[models.side]\nmodel = \"small\""),
+        variables(&[("TERTULIA__MODELS__SIDE__BASE_URL", "http://127.0.0.1:11434/v1")]),
+    ];
+
+    let (root, problems) = read_all(&mut layers);
+
+    let side = root.and_then(|root| root.models.side).expect("it is whole");
+    assert_eq!(problems, [] as [&str; 0]);
+    assert_eq!((side.model.as_str(), side.base_url.as_str(), side.api_key), ("small", "http://127.0.0.1:11434/v1", None));
+}
+
+#[test]
+fn what_every_source_leaves_out_is_named_with_its_table() {
+    let mut layers =
+        [file("default.toml", "models = {}"), file("local.toml", "\n[models.side]\nmodel = \"small\""), variables(&[])];
+
+    let (_, problems) = read_all(&mut layers);
+
+    assert_eq!(problems, ["local.toml:2: models.side.base_url is missing"]);
+}
+
+#[test]
+fn a_variable_that_leaves_something_out_is_named() {
+    let mut layers = [file("default.toml", "models = {}"), variables(&[("TERTULIA__MODELS__MAIN__MODEL", "large")])];
+
+    let (root, problems) = read_all(&mut layers);
+
+    assert!(root.is_some_and(|root| root.models.main.is_none()));
+    assert_eq!(problems, ["TERTULIA__MODELS__MAIN__MODEL: models.main.base_url is missing"]);
+}
+
+#[test]
+fn a_table_in_a_variable_answers_for_all_of_it() {
+    let mut layers = [
+        file("default.toml", "models = {}"),
+        file("local.toml", "[models.main]\nmodel = \"small\"\nbase_url = \"http://one\""),
+        variables(&[("TERTULIA__MODELS__MAIN", r#"{ model = 7, base_url = "http://two" }"#)]),
+    ];
+
+    let (_, problems) = read_all(&mut layers);
+
+    assert_eq!(problems, ["TERTULIA__MODELS__MAIN: models.main.model is not a text in quotes"]);
+}
+
+#[test]
+fn a_secret_that_does_not_fit_is_not_shown() {
+    let mut layers = [
+        file("default.toml", "models = {}"),
+        file("local.toml", "[models.main]\nmodel = \"small\"\nbase_url = \"http://one\"\napi_key = 12345"),
+    ];
+
+    let (_, problems) = read_all(&mut layers);
+
+    assert_eq!(problems, ["local.toml:4: models.main.api_key is not a text in quotes"]);
+}
+
+#[test]
+fn variables_of_others_and_empty_ones_are_left_alone() {
+    let layer = variables(&[("PATH", "/bin"), ("TERTULIA_PROFILE", "night"), ("TERTULIA__GATE__MAX_BUFFER", "")]);
+
+    assert_eq!(layer.title(), None);
+}
+
+#[test]
+fn variables_are_listed_without_their_values() {
+    let layer = variables(&[("TERTULIA__SERVER__ADMIN_TOKEN", "secret")]);
+
+    assert_eq!(layer.title().as_deref(), Some("environment (TERTULIA__SERVER__ADMIN_TOKEN)"));
+}
+
+#[test]
+fn a_layer_does_not_show_its_values_to_a_debugger() {
+    let layers = [file("a.toml", "token = \"secret\""), variables(&[("TERTULIA__SERVER__ADMIN_TOKEN", "secret")])];
+
+    assert!(!format!("{layers:?}").contains("secret"));
+}
+
+fn file(name: &str, text: &str) -> Layer {
+    Layer::file(name, text).expect("it is TOML")
+}
+
+fn variables(variables: &[(&str, &str)]) -> Layer {
+    let variables: Vec<_> = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Layer::environment(&variables, &mut Vec::new())
+}
+
+/// Reads layers as `load` does: each on those before it, then all as a whole.
+fn read_all(layers: &mut [Layer]) -> (Option<Root>, Vec<String>) {
+    let mut problems = Vec::new();
+    for upto in 2..=layers.len() {
+        settle::<Root>(&mut layers[..upto], Asked::Fitting, |_| Vec::new(), &mut problems);
+    }
+    let root = settle(layers, Asked::Whole, |_| Vec::new(), &mut problems);
+    (root, problems.iter().map(ToString::to_string).collect())
+}

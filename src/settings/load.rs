@@ -1,0 +1,212 @@
+//! Loads settings from wherever they come: the built-in defaults ← `default.toml` ← the profile ← the environment.
+
+use std::collections::BTreeMap;
+use std::path::{Path as FilePath, PathBuf};
+use std::{fmt, fs};
+
+use config::Value;
+
+use super::Settings;
+use super::companion::Companion;
+use super::layer::{Asked, Layer, located, merged, settle};
+use super::mismatch::{Kind, Mismatch, Path};
+use super::problem::{Located, Problem, Problems};
+use super::roster::{Origin, Roster};
+use crate::domain::id::CompanionId;
+
+/// The settings that the binary carries.
+const DEFAULTS: &str = include_str!("../../config/default.toml");
+/// What they are called in lists of sources.
+const BUILT_IN: &str = "built-in defaults";
+/// The largest file of settings that is read, in bytes.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+
+/// Where to look.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    /// The folder that holds `default.toml`, profiles and `companions/`.
+    pub folder: PathBuf,
+    /// Whether the folder must exist, because somebody named it.
+    pub folder_was_named: bool,
+    /// The profile: its file must exist then.
+    pub profile: Option<String>,
+    /// Variables of the environment; those that begin with `TERTULIA__` count.
+    pub environment: Vec<(String, String)>,
+}
+
+/// Settings that were found good, and what they are made of.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The settings.
+    pub settings: Settings,
+    /// The companions, by id.
+    pub companions: BTreeMap<CompanionId, Companion>,
+    /// Where the companions come from.
+    pub companions_from: Origin,
+    /// What was read, the weakest first; never values.
+    pub sources: Vec<String>,
+    /// What an operator may want to know though nothing is wrong.
+    pub notes: Vec<String>,
+    merged: Unshown,
+}
+
+/// A tree whose values may be secrets.
+#[derive(Clone)]
+struct Unshown(Value);
+
+impl fmt::Debug for Unshown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+impl Loaded {
+    /// The text of a setting by its path (`models.side.model`), if it is set and is a text.
+    pub fn text(&self, path: &str) -> Option<&str> {
+        let value = path.split('.').try_fold(&self.merged.0, |value, key| match &value.kind {
+            config::ValueKind::Table(table) => table.get(key),
+            _ => None,
+        })?;
+        match &value.kind {
+            config::ValueKind::String(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// Loads and checks settings and companions.
+///
+/// # Errors
+/// Everything that is wrong in any file or variable, each with its place.
+pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
+    let mut problems = Vec::new();
+    let mut layers = layers(sources, &mut problems);
+    for upto in 2..=layers.len() {
+        settle::<Settings>(&mut layers[..upto], Asked::Fitting, |_| Vec::new(), &mut problems);
+    }
+    let titles = layers.iter().filter_map(Layer::title).collect();
+    let settings = settle(&mut layers, Asked::Whole, objections, &mut problems);
+    let Some(mut settings) = settings else { return Err(Problems::sorted(problems)) };
+
+    let mut notes = Vec::new();
+    let roster = Roster::read(&sources.folder.join("companions"), &settings.companion_defaults, &mut problems);
+    if !layers[1..].iter().any(|layer| layer.answers_for(&Path::of("console.rooms")).is_some()) {
+        roster.fill(&mut settings.console, &mut notes);
+    }
+    problems.extend(in_section("console", roster.objections(&settings.console)).map(|mismatch| located(&layers, &mismatch)));
+    if !problems.is_empty() {
+        return Err(Problems::sorted(problems));
+    }
+    let merged = merged(&layers).map_err(|problem| Problems(vec![problem]))?;
+    Ok(Loaded {
+        settings,
+        companions: roster.companions,
+        companions_from: roster.origin,
+        sources: titles,
+        notes,
+        merged: Unshown(merged),
+    })
+}
+
+impl Settings {
+    /// The built-in defaults with a tree laid on them strictly, as a replay script has it under `settings` (DESIGN.md 13).
+    ///
+    /// # Errors
+    /// Everything in the tree that is unknown, does not fit or is out of range, named from `settings` down.
+    pub fn overlay(script: serde_json::Value) -> Result<Self, Problems> {
+        if !script.is_object() {
+            return Err(Problems(vec![Located { place: None, line: None, message: "settings is not a table".to_owned() }]));
+        }
+        let mut problems = Vec::new();
+        let mut layers: Vec<_> = built_in(&mut problems).into_iter().chain([Layer::script("settings", script)]).collect();
+        let settings = settle(&mut layers, Asked::Whole, objections, &mut problems);
+        settings.filter(|_| problems.is_empty()).ok_or(Problems::sorted(problems))
+    }
+
+    /// The built-in defaults as they are written, every key that has one.
+    ///
+    /// # Errors
+    /// None in a binary that passed its tests.
+    pub fn defaults() -> Result<toml::Table, Problems> {
+        DEFAULTS.parse().map_err(|error: toml::de::Error| Problems(vec![Located::at(BUILT_IN, error.message())]))
+    }
+}
+
+/// The layers in their order; the first is always the built-in one.
+fn layers(sources: &Sources, problems: &mut Vec<Located>) -> Vec<Layer> {
+    let mut layers = Vec::from_iter(built_in(problems));
+    let folder = &sources.folder;
+    if sources.folder_was_named && !folder.is_dir() {
+        problems.push(Located::at(
+            folder.display().to_string(),
+            "is not a folder; --config names the folder that holds default.toml",
+        ));
+    }
+    let default = folder.join("default.toml");
+    if is_there(&default) {
+        layers.extend(read_layer(&default, problems));
+    }
+    match sources.profile.as_deref() {
+        None | Some("" | "default") => {}
+        Some(profile) if !is_profile(profile) => {
+            let message = format!("profile {profile:?} is not a name of 1 to 64 letters, digits, _ or -");
+            problems.push(Located { place: None, line: None, message });
+        }
+        Some(profile) => {
+            let path = folder.join(format!("{profile}.toml"));
+            if is_there(&path) {
+                layers.extend(read_layer(&path, problems));
+            } else {
+                let message = format!(
+                    "is not there, and the profile {profile} is asked for; create it or leave --profile and TERTULIA_PROFILE out"
+                );
+                problems.push(Located::at(path.display().to_string(), message));
+            }
+        }
+    }
+    layers.push(Layer::environment(&sources.environment, problems));
+    layers
+}
+
+fn built_in(problems: &mut Vec<Located>) -> Option<Layer> {
+    Layer::file(BUILT_IN, DEFAULTS).map_err(|problem| problems.push(problem)).ok()
+}
+
+fn read_layer(path: &FilePath, problems: &mut Vec<Located>) -> Option<Layer> {
+    let name = path.display().to_string();
+    let layer = read_text(path).map_err(|message| Located::at(&name, message)).and_then(|text| Layer::file(&name, &text));
+    layer.map_err(|problem| problems.push(problem)).ok()
+}
+
+/// Whether something has this name. What cannot be looked at, or leads nowhere, counts: reading it will tell why it fails, where
+/// passing over it would put defaults in the place of what somebody has set.
+pub(super) fn is_there(path: &FilePath) -> bool {
+    !matches!(fs::symlink_metadata(path), Err(error) if error.kind() == std::io::ErrorKind::NotFound)
+}
+
+/// The text of a file of settings.
+pub(super) fn read_text(path: &FilePath) -> Result<String, String> {
+    let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
+    let length = fs::metadata(path).map_err(unreadable)?.len();
+    if length > MAX_FILE_BYTES {
+        return Err(format!("has {length} bytes, at most {MAX_FILE_BYTES} are read"));
+    }
+    String::from_utf8(fs::read(path).map_err(unreadable)?).map_err(|_| "is not UTF-8 text".to_owned())
+}
+
+fn is_profile(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    (1..=64).contains(&name.len()) && name.bytes().all(allowed)
+}
+
+/// What the sections object to, by path from the root.
+fn objections(settings: &Settings) -> Vec<Mismatch> {
+    settings.check().into_iter().flat_map(|(section, problem)| in_section(section, vec![problem])).collect()
+}
+
+fn in_section(section: &str, problems: Vec<Problem>) -> impl Iterator<Item = Mismatch> {
+    problems.into_iter().map(move |problem| Mismatch {
+        path: Path::of(&format!("{section}.{}", problem.key)),
+        kind: Kind::Other(problem.message),
+    })
+}

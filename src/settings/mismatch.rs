@@ -1,0 +1,181 @@
+//! How a value differs from what a setting may be, and how that is said.
+
+use std::fmt;
+
+use serde::de::{self, Expected, Unexpected};
+
+/// The way to a value: `console.rooms[0].id`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Path(pub Vec<Step>);
+
+/// One step of the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Into a table.
+    Key(String),
+    /// Into a list.
+    Index(usize),
+}
+
+/// A value that does not fit.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Mismatch {
+    /// Where it is.
+    pub path: Path,
+    /// Why it does not fit.
+    pub kind: Kind,
+}
+
+/// Why a value does not fit.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// Its key is not among these.
+    UnknownKey(&'static [&'static str]),
+    /// This key is not there.
+    Missing(&'static str),
+    /// It is not one of these names.
+    NotOneOf(&'static [&'static str]),
+    /// It is no such thing.
+    Not(String),
+    /// Something that only the section knows.
+    Other(String),
+}
+
+impl Path {
+    /// The path that is written so.
+    pub fn of(text: &str) -> Self {
+        let mut steps = Vec::new();
+        for part in text.split('.') {
+            let mut pieces = part.split('[');
+            steps.extend(pieces.next().filter(|key| !key.is_empty()).map(|key| Step::Key(key.to_owned())));
+            steps.extend(pieces.filter_map(|index| index.trim_end_matches(']').parse().ok()).map(Step::Index));
+        }
+        Self(steps)
+    }
+
+    /// The path without its last step; nothing above the root.
+    pub fn parent(&self) -> Option<Self> {
+        self.0.split_last().map(|(_, rest)| Self(rest.to_vec()))
+    }
+
+    /// Whether this is the path itself, or leads into what lies there.
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0)
+    }
+
+    /// Whether the value may be a secret, so that it must not be shown.
+    pub fn is_secret(&self) -> bool {
+        self.0.iter().any(|step| match step {
+            Step::Key(key) => {
+                let key = key.to_lowercase();
+                ["key", "token", "secret", "password", "credential"].iter().any(|word| key.contains(word))
+            }
+            Step::Index(_) => false,
+        })
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Key(key) if position == 0 => f.write_str(key)?,
+                Step::Key(key) => write!(f, ".{key}")?,
+                Step::Index(index) => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Mismatch {
+    /// A mismatch of the value at hand.
+    pub fn of(kind: Kind) -> Self {
+        Self { path: Path::default(), kind }
+    }
+
+    /// The same, seen from one step above.
+    pub fn under(mut self, step: Step) -> Self {
+        self.path.0.insert(0, step);
+        self
+    }
+
+    /// What is wrong and the way out. `shown` is the value as it was written, where it may be shown.
+    pub fn message(&self, shown: Option<&str>) -> String {
+        let path = &self.path;
+        let value = match shown {
+            Some(text) if !path.is_secret() => format!("{path} = {text}"),
+            _ => path.to_string(),
+        };
+        match &self.kind {
+            Kind::UnknownKey(known) => format!("{path} is not a known key; {}", way_out(path, known)),
+            Kind::Missing(key) if path.0.is_empty() => format!("{key} is missing"),
+            Kind::Missing(key) => format!("{path}.{key} is missing"),
+            Kind::NotOneOf(known) => format!("{value} is not one of {}", known.join(", ")),
+            Kind::Not(expected) => format!("{value} is not {}", plainly(expected)),
+            Kind::Other(message) => format!("{path} {message}").trim_start().to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message(None))
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+impl de::Error for Mismatch {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::of(Kind::Other(message.to_string()))
+    }
+
+    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::of(Kind::Not(expected.to_string()))
+    }
+
+    fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::of(Kind::Not(expected.to_string()))
+    }
+
+    fn unknown_variant(_: &str, known: &'static [&'static str]) -> Self {
+        Self::of(Kind::NotOneOf(known))
+    }
+
+    fn unknown_field(key: &str, known: &'static [&'static str]) -> Self {
+        Self::of(Kind::UnknownKey(known)).under(Step::Key(key.to_owned()))
+    }
+
+    fn missing_field(key: &'static str) -> Self {
+        Self::of(Kind::Missing(key))
+    }
+}
+
+/// The key that was meant, or those that there are.
+fn way_out(path: &Path, known: &[&str]) -> String {
+    let Some(Step::Key(key)) = path.0.last() else { return String::new() };
+    let alike = |candidate: &str| strsim::normalized_damerau_levenshtein(&key.to_lowercase(), candidate);
+    match known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))) {
+        Some(nearest) if alike(nearest) > 0.6 => format!("did you mean {nearest}?"),
+        _ => format!("known here are {}", known.join(", ")),
+    }
+}
+
+/// What serde expects, in an operator's words.
+fn plainly(expected: &str) -> String {
+    match expected {
+        "u8" => format!("a whole number from 0 to {}", u8::MAX),
+        "u16" => format!("a whole number from 0 to {}", u16::MAX),
+        "u32" => format!("a whole number from 0 to {}", u32::MAX),
+        "u64" | "usize" => "a whole number from 0 up".to_owned(),
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a string" | "a borrowed string" | "path string" => "a text in quotes".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a map" => "a table".to_owned(),
+        other if other.starts_with("struct ") => "a table".to_owned(),
+        other => other.to_owned(),
+    }
+}

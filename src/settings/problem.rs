@@ -1,0 +1,78 @@
+//! What is wrong with settings, and where.
+
+use std::fmt;
+
+/// What is wrong with a value that parsed, told by the section that knows what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {message}")]
+pub struct Problem {
+    /// The key within its section, for example `max_buffer`, `side.model` or `rooms[0].id`.
+    pub key: String,
+    /// What is wrong and what is allowed, for example `is 0, must be from 1 to 10000`.
+    pub message: String,
+}
+
+impl Problem {
+    /// A problem with the value of this key.
+    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { key: key.into(), message: message.into() }
+    }
+}
+
+/// A problem, and the place that an operator has to look at.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Located {
+    /// A file, a variable of the environment, or nothing where the text has no name (a script).
+    pub place: Option<String>,
+    /// The line in the file, from 1.
+    pub line: Option<usize>,
+    /// What is wrong and the way out. Never holds a secret.
+    pub message: String,
+}
+
+impl Located {
+    /// A problem with a file or variable as a whole.
+    pub fn at(place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { place: Some(place.into()), line: None, message: message.into() }
+    }
+}
+
+impl fmt::Display for Located {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.place, self.line) {
+            (Some(place), Some(line)) => write!(f, "{place}:{line}: {}", self.message),
+            (Some(place), None) => write!(f, "{place}: {}", self.message),
+            (None, _) => f.write_str(&self.message),
+        }
+    }
+}
+
+/// Everything that is wrong, at least one thing; one line each.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Problems(pub Vec<Located>);
+
+impl Problems {
+    /// Those of one place together and by their lines, places in the order in which they come up first.
+    pub(super) fn sorted(mut found: Vec<Located>) -> Self {
+        let mut places: Vec<Option<String>> = Vec::new();
+        for problem in &found {
+            if !places.contains(&problem.place) {
+                places.push(problem.place.clone());
+            }
+        }
+        found.sort_by_key(|problem| (places.iter().position(|place| *place == problem.place), problem.line));
+        Self(found)
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            problem.fmt(f)?;
+        }
+        Ok(())
+    }
+}

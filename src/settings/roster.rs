@@ -1,0 +1,217 @@
+//! The companions there are: one file each, or those that the binary carries.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path as FilePath, PathBuf};
+
+use unicode_normalization::UnicodeNormalization;
+
+use super::companion::{Companion, CompanionDefaults, CompanionFile, check_id};
+use super::console::Console;
+use super::layer::{Asked, Layer, located, settle};
+use super::load::{is_there, read_text};
+use super::mismatch::{Kind, Mismatch, Path};
+use super::problem::{Located, Problem};
+use crate::domain::id::CompanionId;
+
+/// The companions that the binary carries, by the stem of their files.
+const BUILT_IN: [(&str, &str); 3] = [
+    ("aria", include_str!("../../config/companions/aria.toml")),
+    ("bruno", include_str!("../../config/companions/bruno.toml")),
+    ("cleo", include_str!("../../config/companions/cleo.toml")),
+];
+/// The most companions that a folder may hold.
+const MAX_COMPANIONS: usize = 10_000;
+
+/// Where companions come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The binary carries them.
+    BuiltIn,
+    /// A folder, which replaces them.
+    Folder(PathBuf),
+}
+
+/// The companions that were found.
+#[derive(Clone, Debug)]
+pub struct Roster {
+    /// Those that are good, by id.
+    pub companions: BTreeMap<CompanionId, Companion>,
+    /// Where they come from.
+    pub origin: Origin,
+    /// Those whose files are not good: known, so that nobody calls them missing.
+    spoilt: Vec<CompanionId>,
+}
+
+/// A name that two companions share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedName {
+    /// The name, as the second one writes it.
+    pub name: String,
+    /// Who has it too, the smaller id.
+    pub first: CompanionId,
+    /// Whose it is as well.
+    pub second: CompanionId,
+}
+
+/// The names that any two of these companions share, in any case: within one guild that is an error (DESIGN.md 2).
+pub fn shared_names<'a>(companions: impl IntoIterator<Item = &'a Companion>) -> Vec<SharedName> {
+    let sorted: BTreeMap<_, _> = companions.into_iter().map(|companion| (&companion.id, companion)).collect();
+    let mut owners: BTreeMap<String, &CompanionId> = BTreeMap::new();
+    let mut shared = Vec::new();
+    for (id, companion) in sorted {
+        for name in companion.names() {
+            match owners.get(&folded(name)) {
+                Some(first) if *first != id => {
+                    shared.push(SharedName { name: name.to_owned(), first: (*first).clone(), second: id.clone() });
+                }
+                Some(_) => {}
+                None => drop(owners.insert(folded(name), id)),
+            }
+        }
+    }
+    shared.dedup_by(|a, b| folded(&a.name) == folded(&b.name) && a.second == b.second);
+    shared
+}
+
+impl Roster {
+    /// Reads the folder, or takes the built-in companions if it is not there.
+    pub(super) fn read(folder: &FilePath, defaults: &CompanionDefaults, problems: &mut Vec<Located>) -> Self {
+        if !is_there(folder) {
+            let mut roster = Self { companions: BTreeMap::new(), origin: Origin::BuiltIn, spoilt: Vec::new() };
+            for (stem, text) in BUILT_IN {
+                roster.take(stem, &format!("built-in companion {stem}"), Ok(text.to_owned()), defaults, problems);
+            }
+            return roster;
+        }
+        let mut roster = Self { companions: BTreeMap::new(), origin: Origin::Folder(folder.to_owned()), spoilt: Vec::new() };
+        for path in files_in(folder, problems) {
+            let name = path.display().to_string();
+            match path.file_stem().and_then(|stem| stem.to_str()) {
+                Some(stem) if check_id(stem).is_ok() => roster.take(stem, &name, read_text(&path), defaults, problems),
+                _ => problems.push(Located::at(
+                    name,
+                    "is not named after an id; name it with 1 to 32 letters a-z, digits, _ or -, and .toml",
+                )),
+            }
+        }
+        roster
+    }
+
+    /// Puts the companions there are into rooms that nobody set, where those that the built-in rooms name are not there.
+    pub(super) fn fill(&self, console: &mut Console, notes: &mut Vec<String>) {
+        for room in &mut console.rooms {
+            if room.companions.iter().all(|id| self.knows(id)) {
+                continue;
+            }
+            room.companions = self.companions.keys().take(1).cloned().collect();
+            notes.push(match room.companions.first() {
+                Some(id) => format!("room {}: {id} is in it; set console.rooms to choose", room.id),
+                None => format!("room {}: nobody is in it, for there are no companions", room.id),
+            });
+        }
+    }
+
+    /// What is wrong with who is in the rooms, by keys of the section `console`.
+    pub(super) fn objections(&self, console: &Console) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut guilds: BTreeMap<_, (usize, BTreeMap<_, _>)> = BTreeMap::new();
+        for (index, room) in console.rooms.iter().enumerate() {
+            let (_, present) = guilds.entry(&room.guild).or_insert_with(|| (index, BTreeMap::new()));
+            for (position, id) in room.companions.iter().enumerate() {
+                match self.companions.get(id) {
+                    Some(companion) => drop(present.insert(id, companion)),
+                    None if self.knows(id) => {}
+                    None => problems.push(Problem::new(
+                        format!("rooms[{index}].companions[{position}]"),
+                        format!(
+                            "= {:?} is not a companion; there are: {}",
+                            super::companion::shortened(id.as_str()),
+                            self.listed()
+                        ),
+                    )),
+                }
+            }
+        }
+        for (guild, (index, present)) in guilds {
+            for SharedName { name, first, second } in shared_names(present.into_values()) {
+                problems.push(Problem::new(
+                    format!("rooms[{index}].companions"),
+                    format!("brings {first} and {second} into guild {guild}, and both answer to {name:?}; rename one or keep them in different guilds"),
+                ));
+            }
+        }
+        problems
+    }
+
+    fn take(
+        &mut self,
+        stem: &str,
+        name: &str,
+        text: Result<String, String>,
+        defaults: &CompanionDefaults,
+        problems: &mut Vec<Located>,
+    ) {
+        let id = CompanionId::from(stem);
+        let known = problems.len();
+        let companion = text
+            .map_err(|message| Located::at(name, message))
+            .and_then(|text| Layer::file(name, &text))
+            .map_err(|problem| problems.push(problem))
+            .ok()
+            .and_then(|layer| companion_in(layer, stem, defaults, problems));
+        match companion {
+            Some(companion) if problems.len() == known => drop(self.companions.insert(id, companion)),
+            _ => self.spoilt.push(id),
+        }
+    }
+
+    fn knows(&self, id: &CompanionId) -> bool {
+        self.companions.contains_key(id) || self.spoilt.contains(id)
+    }
+
+    fn listed(&self) -> String {
+        let ids: Vec<_> = self.companions.keys().map(CompanionId::as_str).collect();
+        if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
+    }
+}
+
+fn companion_in(layer: Layer, stem: &str, defaults: &CompanionDefaults, problems: &mut Vec<Located>) -> Option<Companion> {
+    let mut layers = [layer];
+    let file: CompanionFile = settle(&mut layers, Asked::Whole, |_| Vec::new(), problems)?;
+    Companion::from_file(file, Some(stem), defaults)
+        .map_err(|found| {
+            problems.extend(found.into_iter().map(|Problem { key, message }| {
+                located(&layers, &Mismatch { path: Path::of(&key), kind: Kind::Other(message) })
+            }));
+        })
+        .ok()
+}
+
+/// The TOML files of a folder by name; what is hidden, or no TOML, is nobody's companion.
+fn files_in(folder: &FilePath, problems: &mut Vec<Located>) -> Vec<PathBuf> {
+    let is_companion = |path: &PathBuf| {
+        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        !is_hidden && path.extension().is_some_and(|extension| extension == "toml")
+    };
+    let entries = fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>());
+    let mut files: Vec<_> = match entries {
+        Ok(paths) => paths.into_iter().filter(is_companion).collect(),
+        Err(error) => {
+            problems.push(Located::at(folder.display().to_string(), format!("cannot be read: {error}")));
+            Vec::new()
+        }
+    };
+    files.sort();
+    if files.len() > MAX_COMPANIONS {
+        let message = format!("holds {} companions, at most {MAX_COMPANIONS} are allowed", files.len());
+        problems.push(Located::at(folder.display().to_string(), message));
+        files.truncate(MAX_COMPANIONS);
+    }
+    files
+}
+
+/// Names that differ in case or in how their characters are put together are one name.
+fn folded(name: &str) -> String {
+    name.nfkc().collect::<String>().to_lowercase()
+}

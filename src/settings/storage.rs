@@ -1,0 +1,25 @@
+//! Settings of the store.
+
+use std::path::PathBuf;
+
+use super::{Problem, within};
+
+/// Section `storage`.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Storage {
+    /// The folder of the histories; a relative one begins where the server was started.
+    pub path: PathBuf,
+    /// Days after which messages and decisions are deleted (1 to 36,500); kept for good if absent.
+    pub retention_days: Option<u32>,
+}
+
+impl Storage {
+    /// Holds every value to its range.
+    pub fn check(&self) -> Result<(), Problem> {
+        if self.path.as_os_str().is_empty() {
+            return Err(Problem::new("path", "is empty, must name a folder, for example data"));
+        }
+        self.retention_days.map_or(Ok(()), |days| within("retention_days", days, 1..=36_500))
+    }
+}

@@ -1,0 +1,45 @@
+//! Settings of logs and spans.
+
+use tracing_subscriber::EnvFilter;
+
+use super::Problem;
+
+/// Section `telemetry`.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Telemetry {
+    /// What is logged: a level (`error`, `warn`, `info`, `debug`, `trace`), or directives such as `info,tertulia=debug`.
+    pub log: String,
+    /// How log lines look.
+    pub log_format: LogFormat,
+    /// Whether spans may hold what people and companions said.
+    pub capture_content: bool,
+    /// The `service.name` under which spans and metrics are exported.
+    pub service_name: String,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line, for programs.
+    Json,
+}
+
+impl Telemetry {
+    /// Holds every value to what is allowed.
+    pub fn check(&self) -> Result<(), Problem> {
+        if let Err(error) = EnvFilter::try_new(&self.log) {
+            return Err(Problem::new(
+                "log",
+                format!("is not a level or a list of directives such as info,tertulia=debug: {error}"),
+            ));
+        }
+        if self.service_name.trim().is_empty() {
+            return Err(Problem::new("service_name", "is empty, must name the service, for example tertulia"));
+        }
+        Ok(())
+    }
+}

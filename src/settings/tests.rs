@@ -1,0 +1,334 @@
+use std::fs;
+
+use proptest::prelude::*;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::gate::ForeignBots;
+use super::*;
+
+mod companions;
+
+#[test]
+fn the_built_in_settings_are_good() {
+    let loaded = Folder::empty().load().expect("nothing is wrong");
+
+    assert_eq!(loaded.settings.gate.max_buffer, 200);
+    assert_eq!(loaded.settings.gate.foreign_bots, ForeignBots::Ignore);
+    assert_eq!(loaded.settings.gate.stale_after(), Duration::from_secs(600));
+    assert_eq!(&*loaded.settings.console.rooms[0].id, "lobby");
+    assert_eq!(loaded.settings.console.rooms[0].channel().as_str(), "console:lobby");
+    assert_eq!(loaded.sources, ["built-in defaults"]);
+}
+
+#[test]
+fn each_source_wins_over_those_before_it() {
+    let folder = Folder::with(&[
+        ("default.toml", "[gate]\nmax_buffer = 1\nevaluations_per_hour = 1\naddresses_per_minute = 1\n"),
+        ("night.toml", "[gate]\nevaluations_per_hour = 2\naddresses_per_minute = 2\n"),
+    ]);
+
+    let loaded = folder.profile("night").variable("TERTULIA__GATE__ADDRESSES_PER_MINUTE", "3").load().expect("nothing is wrong");
+
+    let gate = &loaded.settings.gate;
+    assert_eq!((gate.max_buffer, gate.evaluations_per_hour, gate.addresses_per_minute), (1, 2, 3));
+    assert_eq!(gate.guild_evaluations_per_hour, 5000);
+    assert_eq!(loaded.sources.len(), 4);
+    assert_eq!(loaded.sources[3], "environment (TERTULIA__GATE__ADDRESSES_PER_MINUTE)");
+}
+
+#[test]
+fn a_profile_that_is_asked_for_must_be_there() {
+    let folder = Folder::empty().profile("night");
+
+    let problems = folder.problems();
+
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].starts_with("night.toml: is not there, and the profile night is asked for"), "{problems:?}");
+}
+
+#[test]
+fn a_profile_does_not_lead_out_of_the_folder() {
+    let folder = Folder::empty().profile("../secret");
+
+    assert_eq!(folder.problems(), [r#"profile "../secret" is not a name of 1 to 64 letters, digits, _ or -"#]);
+}
+
+#[test]
+fn a_folder_that_was_named_must_be_there() {
+    let mut folder = Folder::empty();
+    folder.sources.folder = folder.dir.path().join("gone");
+    folder.sources.folder_was_named = true;
+
+    assert_eq!(folder.problems(), ["gone: is not a folder; --config names the folder that holds default.toml"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_cannot_be_read_is_not_passed_over() {
+    let folder = Folder::empty();
+    std::os::unix::fs::symlink("nowhere.toml", folder.dir.path().join("default.toml")).expect("a link");
+
+    let problems = folder.problems();
+
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].starts_with("default.toml: cannot be read: "), "{problems:?}");
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line_and_the_key_that_was_meant() {
+    let folder = Folder::with(&[("default.toml", "# mine\n[gate]\nmax_bufer = 5\n")]);
+
+    assert_eq!(folder.problems(), ["default.toml:3: gate.max_bufer is not a known key; did you mean max_buffer?"]);
+}
+
+#[test]
+fn an_unknown_section_is_named_with_its_line() {
+    let folder = Folder::with(&[("default.toml", "\n[gaet]\nmax_buffer = 5\n")]);
+
+    assert_eq!(folder.problems(), ["default.toml:2: gaet is not a known key; did you mean gate?"]);
+}
+
+#[test]
+fn a_key_like_no_other_is_answered_with_those_there_are() {
+    let folder = Folder::with(&[("default.toml", "[storage]\nzzz = 1\n")]);
+
+    assert_eq!(folder.problems(), ["default.toml:2: storage.zzz is not a known key; known here are path, retention_days"]);
+}
+
+#[test]
+fn a_value_of_another_type_is_not_bent() {
+    let folder = Folder::with(&[(
+        "default.toml",
+        "[gate]\nmax_buffer = true\nevaluations_per_hour = 7.9\naddresses_per_minute = \"1\"\nskip_when_other_addressed = 1\n\
+         guild_statements_per_day = -1\n[storage]\npath = 1979-05-27\n",
+    )]);
+
+    assert_eq!(
+        folder.problems(),
+        [
+            "default.toml:2: gate.max_buffer = true is not a whole number from 0 up",
+            "default.toml:3: gate.evaluations_per_hour = 7.9 is not a whole number from 0 to 4294967295",
+            "default.toml:4: gate.addresses_per_minute = \"1\" is not a whole number from 0 to 4294967295",
+            "default.toml:5: gate.skip_when_other_addressed = 1 is not true or false",
+            "default.toml:6: gate.guild_statements_per_day = -1 is not a whole number from 0 to 4294967295",
+            "default.toml:8: storage.path = 1979-05-27 is not a text in quotes",
+        ]
+    );
+}
+
+#[test]
+fn a_whole_number_is_good_where_a_fraction_may_stand() {
+    let folder = Folder::with(&[("default.toml", "[gate]\nstale_after_secs = 7\n")]);
+
+    let loaded = folder.load().expect("nothing is wrong");
+
+    assert_eq!(loaded.settings.gate.stale_after(), Duration::from_secs(7));
+}
+
+#[test]
+fn a_file_that_is_no_toml_is_named_with_the_line() {
+    let folder = Folder::with(&[("default.toml", "[gate]\nmax_buffer = \n")]);
+
+    let problems = folder.problems();
+
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].starts_with("default.toml:2: "), "{problems:?}");
+}
+
+#[test]
+fn a_value_out_of_range_is_named_where_it_was_set() {
+    let folder = Folder::with(&[("default.toml", "[gate]\nmax_buffer = 0\nstale_after_secs = inf\n[console]\nrooms = []\n")]);
+
+    assert_eq!(
+        folder.problems(),
+        [
+            "default.toml:2: gate.max_buffer is 0, must be from 1 to 10000",
+            "default.toml:3: gate.stale_after_secs is inf, must be from 0 to 31536000",
+        ]
+    );
+}
+
+#[test]
+fn a_variable_that_does_not_fit_is_named() {
+    let folder = Folder::empty()
+        .variable("TERTULIA__GATE__MAX_BUFFER", "many")
+        .variable("TERTULIA__GATE__FOREIGN_BOTS", "some")
+        .variable("TERTULIA__GATE__STALE_AFTER_SECS", "-1")
+        .variable("TERTULIA__GATE__MAX_BUFER", "7");
+
+    assert_eq!(
+        folder.problems(),
+        [
+            "TERTULIA__GATE__FOREIGN_BOTS: gate.foreign_bots = \"some\" is not one of ignore, mentions, all",
+            "TERTULIA__GATE__MAX_BUFER: gate.max_bufer is not a known key; did you mean max_buffer?",
+            "TERTULIA__GATE__MAX_BUFFER: gate.max_buffer = \"many\" is not a whole number from 0 up",
+            "TERTULIA__GATE__STALE_AFTER_SECS: gate.stale_after_secs is -1, must be from 0 to 31536000",
+        ]
+    );
+}
+
+#[test]
+fn a_variable_is_read_as_what_its_key_asks_for() {
+    let folder = Folder::empty()
+        .variable("TERTULIA__TELEMETRY__SERVICE_NAME", "2024")
+        .variable("TERTULIA__TELEMETRY__CAPTURE_CONTENT", "true")
+        .variable("TERTULIA__GATE__STALE_AFTER_SECS", "1.5")
+        .variable("TERTULIA__STORAGE__RETENTION_DAYS", "30")
+        .variable("TERTULIA__STORAGE__PATH", "")
+        .variable("TERTULIA__CONSOLE__ROOMS", r#"[{ id = "den", guild = "home", companions = ["bruno", "cleo"] }]"#);
+
+    let settings = folder.load().expect("nothing is wrong").settings;
+
+    assert_eq!(settings.telemetry.service_name, "2024");
+    assert!(settings.telemetry.capture_content);
+    assert_eq!(settings.gate.stale_after(), Duration::from_millis(1500));
+    assert_eq!(settings.storage.retention_days, Some(30));
+    assert_eq!(settings.storage.path.as_os_str(), "data");
+    assert_eq!(settings.console.rooms[0].companions.len(), 2);
+}
+
+#[test]
+fn a_variable_that_names_no_key_is_told_how_they_are_named() {
+    let folder = Folder::empty().variable("TERTULIA__GATE.MAX_BUFFER", "7").variable("TERTULIA____GATE", "7");
+
+    let problems = folder.problems();
+
+    assert_eq!(problems.len(), 2);
+    assert!(problems.iter().all(|problem| problem.contains("is not named TERTULIA__SECTION__KEY")), "{problems:?}");
+}
+
+#[test]
+fn a_key_in_quotes_is_no_path() {
+    let folder = Folder::with(&[("default.toml", "\"gate.max_buffer\" = 7\n")]);
+
+    let problems = folder.problems();
+
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].starts_with("default.toml:1: gate.max_buffer is not a known key"), "{problems:?}");
+}
+
+#[test]
+fn a_list_in_a_variable_is_judged_by_its_parts() {
+    let folder = Folder::empty().variable("TERTULIA__CONSOLE__ROOMS", r#"[{ id = "den", guidl = "home", companions = [] }]"#);
+
+    assert_eq!(folder.problems(), ["TERTULIA__CONSOLE__ROOMS: console.rooms[0].guidl is not a known key; did you mean guild?"]);
+}
+
+#[test]
+fn all_problems_of_all_files_are_told_at_once() {
+    let folder = Folder::with(&[
+        ("default.toml", "[gate]\nmax_buffer = \"x\"\n[telemetry]\nlog_fromat = \"json\"\n"),
+        ("night.toml", "[gate]\nforeign_bots = \"none\"\n"),
+        ("companions/mira.toml", "interjection = 3\nchatiness = \"x\"\n"),
+        ("companions/zed.toml", "text_lull_timeout = -1\nvoice_lull_timeout = -2\n"),
+        ("companions/Not An Id.toml", ""),
+    ])
+    .profile("night")
+    .variable("TERTULIA__GATE__MAX_BUFFER", "x");
+
+    let problems = folder.problems();
+
+    let places: Vec<_> = problems.iter().map(|problem| problem.split(": ").next().unwrap_or_default()).collect();
+    assert_eq!(
+        places,
+        [
+            "default.toml:2",
+            "default.toml:4",
+            "night.toml:2",
+            "TERTULIA__GATE__MAX_BUFFER",
+            "companions/Not An Id.toml",
+            "companions/mira.toml:1",
+            "companions/mira.toml:2",
+            "companions/zed.toml:1",
+            "companions/zed.toml:2",
+        ],
+        "{problems:#?}"
+    );
+}
+
+#[test]
+fn what_may_be_a_secret_is_never_shown() {
+    let path = mismatch::Path::of("server.admin_token");
+
+    let mismatch = mismatch::Mismatch { path, kind: mismatch::Kind::Not("a string".to_owned()) };
+
+    assert_eq!(mismatch.message(Some("12345")), "server.admin_token is not a text in quotes");
+}
+
+#[test]
+fn a_script_is_laid_on_the_built_in_settings() {
+    let settings = Settings::overlay(json!({ "gate": { "max_buffer": 3, "foreign_bots": "all", "stale_after_secs": null } }))
+        .expect("nothing is wrong");
+
+    assert_eq!((settings.gate.max_buffer, settings.gate.foreign_bots), (3, ForeignBots::All));
+    assert_eq!(settings.gate.stale_after(), Duration::from_secs(600));
+}
+
+#[test]
+fn a_script_is_read_as_strictly_as_a_file() {
+    let problems =
+        Settings::overlay(json!({ "gate": { "max_bufer": 3, "max_buffer": true, "stale_after_secs": -1 }, "nothing": {} }));
+
+    let problems: Vec<_> = problems.expect_err("much is wrong").0.iter().map(ToString::to_string).collect();
+    assert_eq!(problems.len(), 4);
+    assert_eq!(problems[0], "settings.gate.max_bufer is not a known key; did you mean max_buffer?");
+    assert_eq!(problems[1], "settings.gate.max_buffer = true is not a whole number from 0 up");
+    assert!(problems[2].starts_with("settings.nothing is not a known key"), "{problems:#?}");
+    assert_eq!(problems[3], "settings.gate.stale_after_secs is -1, must be from 0 to 31536000");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_file_and_no_variable_makes_loading_panic(text in "[a-z\\[\\]._=\"{} \n0-9]{0,60}", name in "[A-Z_\\[\\].-]{0,20}", value in ".{0,20}") {
+        let folder = Folder::with(&[("default.toml", &text), ("companions/mira.toml", &text)]);
+
+        let _ = folder.variable(&format!("TERTULIA__{name}"), &value).load();
+    }
+}
+
+/// A folder of settings, and where else they come from.
+struct Folder {
+    dir: TempDir,
+    sources: Sources,
+}
+
+impl Folder {
+    fn empty() -> Self {
+        Self::with(&[])
+    }
+
+    fn with(files: &[(&str, &str)]) -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        for (name, text) in files {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().expect("it is in the folder")).expect("a folder in it");
+            fs::write(path, text).expect("a file");
+        }
+        let folder = dir.path().to_owned();
+        Self { dir, sources: Sources { folder, folder_was_named: false, profile: None, environment: Vec::new() } }
+    }
+
+    fn profile(mut self, profile: &str) -> Self {
+        self.sources.profile = Some(profile.to_owned());
+        self
+    }
+
+    fn variable(mut self, name: &str, value: &str) -> Self {
+        self.sources.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn load(&self) -> Result<Loaded, Problems> {
+        load(&self.sources)
+    }
+
+    /// What is wrong, with places from the folder on.
+    fn problems(&self) -> Vec<String> {
+        let folder = format!("{}/", self.dir.path().display());
+        let problems = self.load().expect_err("something is wrong");
+        problems.0.iter().map(|problem| problem.to_string().replace(&folder, "")).collect()
+    }
+}

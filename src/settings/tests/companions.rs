@@ -1,0 +1,162 @@
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Folder;
+use crate::settings::companion::{Companion, CompanionFile, Interjection, Overrides};
+use crate::settings::{Origin, Problem, shared_names};
+
+#[test]
+fn the_built_in_companions_are_good_and_of_different_tempers() {
+    let loaded = Folder::empty().load().expect("nothing is wrong");
+
+    let tempers: Vec<_> = loaded.companions.values().map(|companion| (companion.id.as_str(), companion.interjection)).collect();
+
+    assert_eq!(tempers, [("aria", Interjection::Average), ("bruno", Interjection::VeryQuiet), ("cleo", Interjection::VeryEager)]);
+    assert!(loaded.companions.values().all(|companion| companion.persona.lines().count() >= 20));
+    assert_eq!(shared_names(loaded.companions.values()), []);
+    assert_eq!(loaded.companions_from, Origin::BuiltIn);
+}
+
+#[test]
+fn a_name_that_is_not_on_the_list_is_answered_with_the_list() {
+    let folder = Folder::with(&[("companions/mira.toml", "name = \"Mira\"\n\ninterjection = \"chatty\"\n")]);
+
+    assert_eq!(
+        folder.problems(),
+        ["companions/mira.toml:3: interjection = \"chatty\" is not one of very_quiet, quiet, average, eager, very_eager"]
+    );
+}
+
+#[test]
+fn a_companions_folder_replaces_the_built_in_ones() {
+    let folder = Folder::with(&[
+        ("companions/mira.toml", "aliases = [\"mi\"]\n"),
+        ("companions/README.md", "not a companion"),
+        ("companions/.hidden.toml", "nor this"),
+    ]);
+
+    let loaded = folder.load().expect("nothing is wrong");
+
+    let ids: Vec<_> = loaded.companions.keys().map(|id| id.as_str()).collect();
+    assert_eq!(ids, ["mira"]);
+    assert_eq!(loaded.settings.console.rooms[0].companions[0].as_str(), "mira");
+    assert_eq!(loaded.notes, ["room lobby: mira is in it; set console.rooms to choose"]);
+}
+
+#[test]
+fn what_a_companion_leaves_out_comes_from_the_defaults() {
+    let folder = Folder::with(&[
+        ("default.toml", "[companion_defaults]\ninterjection = \"eager\"\n"),
+        ("companions/mira.toml", "text_lull_timeout = 2.5\n"),
+    ]);
+
+    let loaded = folder.load().expect("nothing is wrong");
+
+    let mira = &loaded.companions[&"mira".into()];
+    assert_eq!((&*mira.name, mira.interjection), ("Mira", Interjection::Eager));
+    assert_eq!((mira.text_lull(), mira.voice_lull()), (Duration::from_millis(2500), Duration::from_secs(5)));
+    assert_eq!(&*mira.chattiness, "Balanced — responds when the conversation is relevant");
+}
+
+#[test]
+fn a_room_that_names_nobody_there_is_is_told_who_there_is() {
+    let folder = Folder::with(&[(
+        "default.toml",
+        "[[console.rooms]]\nid = \"den\"\nguild = \"home\"\ncompanions = [\"aria\",\n  \"ghost\"]\n",
+    )]);
+
+    assert_eq!(
+        folder.problems(),
+        ["default.toml:5: console.rooms[0].companions[1] = \"ghost\" is not a companion; there are: aria, bruno, cleo"]
+    );
+}
+
+#[test]
+fn two_companions_of_one_guild_share_no_name() {
+    let folder = Folder::with(&[
+        (
+            "default.toml",
+            "[console]\nrooms = [\n  { id = \"a\", guild = \"g\", companions = [\"mira\"] },\n  { id = \"b\", guild = \"g\", companions = [\"zed\"] },\n]\n",
+        ),
+        ("companions/mira.toml", "aliases = [\"Sunny\"]"),
+        ("companions/zed.toml", "aliases = [\"sUNNY\"]"),
+    ]);
+
+    assert_eq!(
+        folder.problems(),
+        [
+            "default.toml:3: console.rooms[0].companions brings mira and zed into guild g, and both answer to \"sUNNY\"; rename one or \
+          keep them in different guilds"
+        ]
+    );
+}
+
+#[test]
+fn companions_of_different_guilds_may_share_a_name() {
+    let folder = Folder::with(&[
+        (
+            "default.toml",
+            "[console]\nrooms = [\n  { id = \"a\", guild = \"g\", companions = [\"mira\"] },\n  { id = \"b\", guild = \"h\", companions = [\"zed\"] },\n]\n",
+        ),
+        ("companions/mira.toml", "aliases = [\"Sunny\"]"),
+        ("companions/zed.toml", "aliases = [\"sUNNY\"]"),
+    ]);
+
+    assert!(folder.load().is_ok());
+}
+
+#[test]
+fn two_rooms_do_not_share_an_id() {
+    let folder = Folder::with(&[(
+        "default.toml",
+        "[[console.rooms]]\nid = \"a\"\nguild = \"g\"\ncompanions = []\n[[console.rooms]]\nid = \"a\"\nguild = \"h\"\ncompanions = []\n",
+    )]);
+
+    assert_eq!(
+        folder.problems(),
+        ["default.toml:6: console.rooms[1].id = \"a\" is the id of rooms[0] already; each room needs its own"]
+    );
+}
+
+#[test]
+fn a_name_that_could_pass_for_another_line_is_refused() {
+    let folder = Folder::with(&[("companions/mira.toml", "name = \"Mi\\nra\"\naliases = [\"ok\", \"a\\u202Eb\"]\n")]);
+
+    let problems = folder.problems();
+
+    assert_eq!(problems.len(), 2);
+    assert_eq!(problems[0], r#"companions/mira.toml:1: name = "Mi\nra" holds a control character; take it out"#);
+    assert_eq!(problems[1], r#"companions/mira.toml:2: aliases[1] = "a\u{202e}b" holds a control character; take it out"#);
+}
+
+#[test]
+fn a_scripts_companion_says_its_own_id() {
+    let defaults = Folder::empty().load().expect("nothing is wrong").settings.companion_defaults;
+    let file: CompanionFile = serde_json::from_value(json!({ "id": "aria", "aliases": ["ari"] })).expect("it fits");
+
+    let aria = Companion::from_file(file, None, &defaults).expect("nothing is wrong");
+    let nobody = Companion::from_file(CompanionFile::default(), None, &defaults).expect_err("it has no id");
+
+    assert_eq!(aria.names().collect::<Vec<_>>(), ["aria", "Aria", "ari"]);
+    assert_eq!(nobody, [Problem::new("id", "is missing")]);
+}
+
+#[test]
+fn overrides_change_what_they_name_and_nothing_else() {
+    let aria = Folder::empty().load().expect("nothing is wrong").companions.remove(&"aria".into()).expect("she is built in");
+    let overrides: Overrides =
+        serde_json::from_value(json!({ "interjection": "quiet", "text_lull_timeout": 3 })).expect("it fits");
+
+    let changed = overrides.applied_to(&aria);
+
+    assert_eq!(changed, Companion { interjection: Interjection::Quiet, text_lull_timeout: 3.0, ..aria });
+    assert_eq!(overrides.check(), Ok(()));
+}
+
+#[test]
+fn starting_intervals_are_those_of_the_seed() {
+    let intervals = Interjection::ALL.map(Interjection::starting_interval);
+
+    assert_eq!(intervals, [15, 12, 9, 6, 3]);
+}
