@@ -4,4 +4,5 @@ pub mod event;
 pub mod id;
 pub mod message;
 pub mod moment;
+pub mod names;
 pub mod trigger;
