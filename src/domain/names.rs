@@ -40,7 +40,9 @@ pub struct Names {
 
 /// Two companions of one guild have a name in common.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the companions {first} and {second} share the name {name:?}: take it from one of them, or keep them in different guilds")]
+#[error(
+    "the companions {first} and {second} share the name {name:?}: take it from one of them, or keep them in different guilds"
+)]
 pub struct SharedName {
     /// The name, as the second gives it.
     pub name: String,

@@ -46,13 +46,12 @@ pub(in crate::domain) fn without_thoughts(text: &str) -> Cow<'_, str> {
 
 /// Where the first of some tags begins and ends.
 fn first(text: &str, tags: &[&str]) -> Option<(usize, usize)> {
-    text.match_indices('<')
-        .find_map(|(start, _)| {
-            let tag = tags.iter().find(|tag| {
-                text.as_bytes()[start..].get(..tag.len()).is_some_and(|found| found.eq_ignore_ascii_case(tag.as_bytes()))
-            })?;
-            Some((start, start + tag.len()))
-        })
+    text.match_indices('<').find_map(|(start, _)| {
+        let tag = tags.iter().find(|tag| {
+            text.as_bytes()[start..].get(..tag.len()).is_some_and(|found| found.eq_ignore_ascii_case(tag.as_bytes()))
+        })?;
+        Some((start, start + tag.len()))
+    })
 }
 
 #[cfg(test)]
