@@ -6,17 +6,20 @@ mod zones;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use regex_syntax::try_is_word_character;
+use aho_corasick::automaton::Automaton;
+use aho_corasick::dfa::DFA;
+use aho_corasick::{AhoCorasick, Anchored, MatchKind, StartKind};
+use regex_syntax::{is_word_byte, try_is_word_character};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 use unicode_script::{Script, UnicodeScript};
 
 use super::id::CompanionId;
 pub(in crate::domain) use zones::Zones;
 
-/// Bytes of names up to which the faster automaton is built; it takes about 250 bytes of memory for each of them.
-const FAST_UP_TO: usize = 16 * 1024;
+/// Bytes of first words up to which the faster automaton is built too; it takes about 250 bytes of memory for each of them.
+const FAST_UP_TO: usize = 32 * 1024;
 
 /// The names of the companions of one guild, ready to be looked for.
 ///
@@ -28,8 +31,10 @@ const FAST_UP_TO: usize = 16 * 1024;
 /// * anywhere that the name or its neighbour is of a script written without spaces.
 #[derive(Clone, Debug)]
 pub struct Names {
-    /// Looks for the first words; its patterns are the indices of `entries`.
+    /// Looks for the first words anywhere; its patterns are the indices of `entries`.
     heads: AhoCorasick,
+    /// Looks for them at one place, for texts in ASCII.
+    heads_here: Option<DFA>,
     /// The names that begin with each first word.
     entries: Vec<Vec<Entry>>,
     /// Sorted; an entry's `companion` is an index into it.
@@ -95,16 +100,20 @@ impl Names {
         };
         let mut found: Vec<usize> = Vec::new();
         let mut zones = None;
-        for head in self.heads.find_overlapping_iter(text) {
-            for entry in &self.entries[head.pattern().as_usize()] {
+        let mut consider = |pattern: usize, head: Range<usize>| {
+            for entry in &self.entries[pattern] {
                 if found.contains(&entry.companion) {
                     continue;
                 }
-                let Some(range) = entry.standing_alone(text, head.range()) else { continue };
+                let Some(range) = entry.standing_alone(text, head.clone()) else { continue };
                 if !zones.get_or_insert_with(|| Zones::of(text)).touch(range) {
                     found.push(entry.companion);
                 }
             }
+        };
+        match &self.heads_here {
+            Some(heads) if text.is_ascii() => at_edges(heads, text.as_bytes(), consider),
+            _ => self.heads.find_overlapping_iter(text).for_each(|head| consider(head.pattern().as_usize(), head.range())),
         }
         found.sort_unstable();
         found.into_iter().map(|index| self.companions[index].clone()).collect()
@@ -139,19 +148,24 @@ impl Names {
             whole.insert(name, companion);
         }
         let size: usize = heads.iter().map(String::len).sum();
+        let heads_here = (size <= FAST_UP_TO)
+            .then(|| {
+                let mut builder = DFA::builder();
+                builder.ascii_case_insensitive(true).start_kind(StartKind::Anchored).prefilter(false).build(&heads).ok()
+            })
+            .flatten();
         let heads = AhoCorasick::builder()
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::Standard)
-            .kind((size <= FAST_UP_TO).then_some(AhoCorasickKind::DFA))
             .build(&heads)
             .expect("an automaton holds two thousand million states, more than any names that fit into memory");
-        Self { heads, entries, companions, whole }
+        Self { heads, heads_here, entries, companions, whole }
     }
 }
 
 impl Entry {
     /// Where the whole name stands, if it goes on after its first word and has its edges.
-    fn standing_alone(&self, text: &str, head: std::ops::Range<usize>) -> Option<std::ops::Range<usize>> {
+    fn standing_alone(&self, text: &str, head: Range<usize>) -> Option<Range<usize>> {
         let before = text[..head.start].chars().next_back();
         if !is_edge(self.open_before, before) {
             return None;
@@ -168,6 +182,34 @@ impl Entry {
         }
         let after = text[end..].chars().next();
         is_edge(self.open_after, after).then_some(head.start..end)
+    }
+}
+
+/// Finds the first words that begin after anything but a word character: in ASCII no name begins elsewhere.
+fn at_edges(heads: &DFA, text: &[u8], mut consider: impl FnMut(usize, Range<usize>)) {
+    // Only an automaton without anchored starts refuses one.
+    let Ok(start) = heads.start_state(Anchored::Yes) else { return };
+    let mut at = 0;
+    while at < text.len() {
+        let mut state = start;
+        for (distance, byte) in text[at..].iter().enumerate() {
+            state = heads.next_state(Anchored::Yes, state, *byte);
+            if !heads.is_special(state) {
+                continue;
+            }
+            if heads.is_dead(state) {
+                break;
+            }
+            if heads.is_match(state) {
+                let length = distance + 1;
+                // A state knows the names that end in it too, which began later.
+                (0..heads.match_len(state))
+                    .map(|index| heads.match_pattern(state, index))
+                    .filter(|head| heads.pattern_len(*head) == length)
+                    .for_each(|head| consider(head.as_usize(), at..at + length));
+            }
+        }
+        at += text[at..].iter().take_while(|byte| is_word_byte(**byte)).count() + 1;
     }
 }
 
@@ -193,18 +235,36 @@ fn normal(name: &str) -> String {
 
 /// A text as texts are compared: without case, composed (NFC).
 fn fold(text: &str) -> String {
-    let folded: String = if is_nfc_quick(text.chars()) == IsNormalized::Yes {
-        text.chars().flat_map(fold_char).collect()
-    } else {
-        text.nfc().flat_map(fold_char).collect()
+    let mut folded = String::with_capacity(text.len());
+    let mut is_composed = true;
+    let mut push = |c: char| {
+        is_composed &= stays_composed(c);
+        if c.is_ascii() {
+            folded.push(c.to_ascii_lowercase());
+        } else if is_caseless(c) {
+            folded.push(c);
+        } else {
+            // By way of the upper case, which `ß` and `ss`, `ς` and `σ` have in common.
+            folded.extend(c.to_uppercase().flat_map(char::to_lowercase));
+        }
     };
+    if text.chars().all(stays_composed) || is_nfc_quick(text.chars()) == IsNormalized::Yes {
+        text.chars().for_each(&mut push);
+    } else {
+        text.nfc().for_each(&mut push);
+    }
     // Taking the case away may take a composed character apart.
-    if is_nfc_quick(folded.chars()) == IsNormalized::Yes { folded } else { folded.nfc().collect() }
+    if is_composed || is_nfc_quick(folded.chars()) == IsNormalized::Yes { folded } else { folded.nfc().collect() }
 }
 
-/// By way of the upper case, which `ß` and `ss`, `ς` and `σ` have in common.
-fn fold_char(c: char) -> impl Iterator<Item = char> {
-    c.to_uppercase().flat_map(char::to_lowercase)
+/// Whether a character is, by its range alone, known to be composed already, and to stay so without its case. Saves most look-ups.
+fn stays_composed(c: char) -> bool {
+    c < '\u{180}' || is_caseless(c)
+}
+
+/// Whether a character is of the large ranges without case and without marks: kana, Han, Hangul.
+fn is_caseless(c: char) -> bool {
+    matches!(c, '\u{3000}'..='\u{3029}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fe}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
 }
 
 fn is_edge(name_is_open: bool, neighbour: Option<char>) -> bool {

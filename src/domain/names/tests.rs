@@ -232,6 +232,14 @@ proptest! {
     }
 
     #[test]
+    fn a_text_in_ascii_is_read_like_any_other(words in prop::collection::vec(ascii(), 0..12)) {
+        let names = Names::new([("a".into(), vec!["aria", "@x"]), ("ri".into(), vec!["a b", "ar"]), ("z-z".into(), vec!["z", "c++"])]).unwrap();
+        let text = words.concat();
+
+        prop_assert_eq!(names.find(&text), names.find(&format!("{text} é")));
+    }
+
+    #[test]
     fn a_name_in_plain_words_is_always_found(before in "[a-z ]{0,40}", after in "[a-z ]{0,40}") {
         let names = one("id", &["aria"]);
 
@@ -247,6 +255,10 @@ proptest! {
         prop_assert!(zones.iter().all(|zone| zone.start < zone.end && text.get(zone.clone()).is_some()));
         prop_assert!(zones.windows(2).all(|two| two[0].end <= two[1].start));
     }
+}
+
+fn ascii() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["aria", "a", "b", "ar", "ri", "z", "-", "@", "x", "c++", " ", " ", "  ", "_", "1", "Z-Z"])
 }
 
 fn piece() -> impl Strategy<Value = &'static str> {
