@@ -176,10 +176,12 @@ mod tests {
     #[test]
     fn endless_answers_are_bounded() {
         let long = format!("{}\nNO", "why ".repeat(1_000_000));
+        let thoughtful = "</think>".repeat(100_000);
         let wordy = "a".repeat(1_000_000);
         let straddling = format!("kno{}", "!".repeat(READ_AT_MOST - 2));
 
         assert_eq!(read(&long).decision, Verdict::No);
+        assert_eq!(read(&thoughtful).decision, Verdict::Unreadable);
         assert!(read(&long).why.is_some_and(|why| why.chars().count() <= KEPT_AT_MOST));
         assert_eq!(read(&wordy).why.map(|why| why.len()), Some(KEPT_AT_MOST));
         assert_eq!(read(&straddling).decision, Verdict::Unreadable);

@@ -10,48 +10,33 @@ const CLOSE: [&str; 2] = ["</think>", "</thinking>"];
 /// A block that never ends reaches to the end: what is in it was not meant to be said. One that never began reaches back to the start,
 /// because some endpoints begin the block themselves.
 pub(in crate::domain) fn without_thoughts(text: &str) -> Cow<'_, str> {
-    let mut rest = text;
     let mut kept = String::new();
-    let mut is_whole = true;
-    loop {
-        let open = first(rest, &OPEN);
-        let close = first(rest, &CLOSE);
-        match (open, close) {
-            (None, None) => break,
-            (None, Some((_, end))) => {
+    let (mut from, mut is_thinking) = (0, false);
+    for (at, _) in text.match_indices('<') {
+        if let Some(end) = tag_end(text, at, &CLOSE) {
+            if !is_thinking {
                 kept.clear();
-                rest = &rest[end..];
             }
-            (Some((start, _)), Some((close, end))) if close < start => {
-                kept.clear();
-                rest = &rest[end..];
-            }
-            (Some((start, _)), Some((_, end))) => {
-                kept.push_str(&rest[..start]);
-                rest = &rest[end..];
-            }
-            (Some((start, _)), None) => {
-                kept.push_str(&rest[..start]);
-                rest = "";
-            }
+            (from, is_thinking) = (end, false);
+        } else if let Some(end) = tag_end(text, at, &OPEN).filter(|_| !is_thinking) {
+            kept.push_str(&text[from..at]);
+            (from, is_thinking) = (end, true);
         }
-        is_whole = false;
     }
-    if is_whole {
+    if from == 0 {
         return Cow::Borrowed(text);
     }
-    kept.push_str(rest);
+    if !is_thinking {
+        kept.push_str(&text[from..]);
+    }
     Cow::Owned(kept)
 }
 
-/// Where the first of some tags begins and ends.
-fn first(text: &str, tags: &[&str]) -> Option<(usize, usize)> {
-    text.match_indices('<').find_map(|(start, _)| {
-        let tag = tags.iter().find(|tag| {
-            text.as_bytes()[start..].get(..tag.len()).is_some_and(|found| found.eq_ignore_ascii_case(tag.as_bytes()))
-        })?;
-        Some((start, start + tag.len()))
-    })
+/// Where one of some tags ends that begins here.
+fn tag_end(text: &str, at: usize, tags: &[&str]) -> Option<usize> {
+    let is_here =
+        |tag: &&&str| text.as_bytes()[at..].get(..tag.len()).is_some_and(|found| found.eq_ignore_ascii_case(tag.as_bytes()));
+    tags.iter().find(is_here).map(|tag| at + tag.len())
 }
 
 #[cfg(test)]
@@ -67,6 +52,7 @@ mod tests {
             ("a <think>never ends", "a "),
             ("never began</think>b", "b"),
             ("a<think>b</think>c</think>d", "d"),
+            ("a<think>b<think>c</think>d", "ad"),
             ("1 < 2 and <b>", "1 < 2 and <b>"),
         ] {
             assert_eq!(without_thoughts(text), expected, "{text:?}");
