@@ -161,6 +161,9 @@ fn parts_are_sized() {
 }
 
 proptest! {
+    // Building large prompts is slow without optimisation.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn no_words_of_others_change_the_shape_of_a_prompt(said in prop::collection::vec((hostile(), hostile(), role()), 0..8), summary in hostile()) {
         let messages: Vec<Message> = said.iter().enumerate().map(|(n, (name, text, role))| message(*role, &n.to_string(), name, text)).collect();
