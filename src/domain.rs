@@ -1,5 +1,7 @@
 //! What is decided, pure and synchronous: no runtime, no clock, no randomness, no IO.
 
+pub mod address;
+pub mod answer;
 pub mod budget;
 pub mod conversation;
 pub mod decision;
@@ -8,5 +10,10 @@ pub mod gate;
 pub mod id;
 pub mod message;
 pub mod moment;
+pub mod names;
+pub mod prompt;
+pub mod split;
+pub mod statement;
+mod thoughts;
 pub mod trigger;
 pub mod window;

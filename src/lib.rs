@@ -7,5 +7,6 @@ pub mod adapters;
 pub mod cli;
 pub mod domain;
 pub mod ports;
+pub mod replay;
 pub mod settings;
 pub mod telemetry;

@@ -2,6 +2,7 @@
 //!
 //! A section is a module with a struct and its `check`, and one line in `sections!` below.
 
+pub mod closing;
 pub mod companion;
 pub mod console;
 pub mod gate;
@@ -9,6 +10,7 @@ mod layer;
 mod load;
 mod mismatch;
 mod problem;
+pub mod prompt;
 mod roster;
 pub mod storage;
 mod strict;
@@ -47,10 +49,14 @@ macro_rules! sections {
 sections! {
     /// What a companion's file leaves out.
     companion_defaults: companion::CompanionDefaults,
+    /// When a conversation is over.
+    closing: closing::Closing,
     /// The rooms of the console.
     console: console::Console,
     /// Whether and when companions speak.
     gate: gate::Gate,
+    /// How models are asked.
+    prompt: prompt::Prompt,
     /// Where histories are kept.
     storage: storage::Storage,
     /// Logs, spans and what they may hold.

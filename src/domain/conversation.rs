@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use view::{Doing, View};
 
+pub use super::answer::Verdict;
 use super::budget::Ledger;
 use super::decision::{Decision, Reason};
 use super::event::{Call, Event, Recorded};
@@ -72,17 +73,6 @@ pub enum Input {
     },
     /// A deadline is due.
     Woken,
-}
-
-/// What an answer says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// YES.
-    Yes,
-    /// NO.
-    No,
-    /// Neither.
-    Unreadable,
 }
 
 /// What the conversation wants done. In the order in which it happened.

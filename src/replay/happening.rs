@@ -30,7 +30,14 @@ pub enum What {
     /// Something was said.
     Message { seq: Seq, from: String, text: String },
     /// A companion was asked.
-    Evaluate { companion: CompanionId, trigger: Trigger, message_count: u64, check_count: u64, threshold: u64, buffer: Vec<String> },
+    Evaluate {
+        companion: CompanionId,
+        trigger: Trigger,
+        message_count: u64,
+        check_count: u64,
+        threshold: u64,
+        buffer: Vec<String>,
+    },
     /// It was decided.
     Decision { companion: CompanionId, trigger: Trigger, decision: Decision, reason: Reason },
     /// A question got no answer.
@@ -100,7 +107,9 @@ impl fmt::Display for What {
             }
             Self::Statement { companion, text } => write!(f, "{companion:>12} says: {}", printable(text)),
             Self::Failed { companion, trigger } => write!(f, "{companion:>12} failed to speak: {trigger}"),
-            Self::LullArmed { companion, lull_at } => write!(f, "{companion:>12} waits for quiet until {:.3}", lull_at.as_secs_f64()),
+            Self::LullArmed { companion, lull_at } => {
+                write!(f, "{companion:>12} waits for quiet until {:.3}", lull_at.as_secs_f64())
+            }
             Self::LullCancelled { companion } => write!(f, "{companion:>12} waits no more for quiet"),
             Self::State { companion, buffer, message_count, check_count, next_interjection_at, lull_at } => {
                 let next = next_interjection_at.map_or_else(|| "-".to_owned(), |next| next.to_string());

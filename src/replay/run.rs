@@ -8,7 +8,7 @@ use super::script::{Answer, Answers, Deed, Saying, Script};
 use crate::domain::address::{self, Heard};
 use crate::domain::answer::{self, Reading};
 use crate::domain::budget::Ledger;
-use crate::domain::conversation::{Conversation, Input, Output, Verdict, World};
+use crate::domain::conversation::{Conversation, Input, Output, World};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::gate::Temper;
 use crate::domain::id::{ChannelId, CompanionId, Seq, Ticket};
@@ -20,7 +20,9 @@ use crate::domain::names::Names;
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Impossible {
     /// More than one companion would be present.
-    #[error("channel {channel}: {first} and {second} would be present together, one companion per channel is supported; give one of them a `join` or `leave`")]
+    #[error(
+        "channel {channel}: {first} and {second} would be present together, one companion per channel is supported; give one of them a `join` or `leave`"
+    )]
     SeveralCompanions {
         /// Where.
         channel: String,
@@ -102,9 +104,11 @@ impl<'a> Run<'a> {
         let names = Names::new(script.companions.values().map(|companion| (companion.id.clone(), companion.names())))
             .map_err(|shared| Impossible::SharedName(shared.to_string()))?;
         let tempers = script.companions.values().map(|companion| (companion.id.clone(), companion.temper())).collect();
-        let events = script.events.iter().enumerate().map(|(index, event)| {
-            ((event.at, Kind::Script, event.channel.clone(), None, index as u64), index)
-        });
+        let events = script
+            .events
+            .iter()
+            .enumerate()
+            .map(|(index, event)| ((event.at, Kind::Script, event.channel.clone(), None, index as u64), index));
         Ok(Self {
             script,
             names,
@@ -204,13 +208,10 @@ impl<'a> Run<'a> {
         let role = if saying.bot { Role::Bot } else { Role::Person };
         let from = Author { id: saying.from.as_str().into(), name: saying.from.as_str().into(), role };
         let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
-        let reply_to = saying
-            .reply_to
-            .as_deref()
-            .map(|author| (author, if is_companion(author) { Role::Companion } else { Role::Person }));
+        let reply_to =
+            saying.reply_to.as_deref().map(|author| (author, if is_companion(author) { Role::Companion } else { Role::Person }));
         let mentions: Vec<_> = saying.mentions.iter().map(String::as_str).collect();
-        let present: Vec<_> =
-            self.channels[channel].conversation.companions().map(|view| view.companion.clone()).collect();
+        let present: Vec<_> = self.channels[channel].conversation.companions().map(|view| view.companion.clone()).collect();
         let heard = Heard {
             speaker: &from,
             text: &saying.text,
@@ -319,8 +320,7 @@ impl<'a> Run<'a> {
         let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
         let heard = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, direct_to: &[] };
         let address = address::resolve(&self.names, is_companion, &heard);
-        let message =
-            Message { id: None, from, text, modality: Default::default(), lull_endpoint: false, address };
+        let message = Message { id: None, from, text, modality: Default::default(), lull_endpoint: false, address };
         self.hear_message(channel, message, Some(ticket));
     }
 
@@ -369,7 +369,7 @@ fn arrived(arrival: Arrival) -> Input {
         Arrival::Side { ticket, answer } => match answer.outcome {
             Ok(text) => {
                 let Reading { decision, why } = answer::read(&text);
-                Input::Answered { ticket, verdict: Verdict::from(decision), why: why.map(Into::into), call: None }
+                Input::Answered { ticket, verdict: decision, why: why.map(Into::into), call: None }
             }
             Err(error) => Input::Unanswered { ticket, error: error.into() },
         },

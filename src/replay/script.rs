@@ -9,8 +9,8 @@ use serde::Deserialize;
 use crate::domain::id::CompanionId;
 use crate::domain::message::Modality;
 use crate::domain::moment::Moment;
+use crate::settings::Settings;
 use crate::settings::companion::{Companion, CompanionFile};
-use crate::settings::{self, Settings};
 
 /// The latest moment of a script, in seconds: about thirty years.
 const LATEST_SECS: f64 = 1e9;
@@ -222,9 +222,8 @@ struct WrittenEvent {
 
 impl Written {
     fn checked(self) -> Result<Script, ScriptError> {
-        let settings = settings::overlay(self.settings.unwrap_or_default()).map_err(|problems| {
-            ScriptError::Settings(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-        })?;
+        let settings = Settings::overlay(self.settings.unwrap_or(serde_json::Value::Object(Default::default())))
+            .map_err(|problems| ScriptError::Settings(problems.to_string()))?;
         let mut companions = BTreeMap::new();
         for (index, file) in self.companions.into_iter().enumerate() {
             let place = format!("companions[{index}]");

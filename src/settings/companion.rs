@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Problem, duration, within};
+use crate::domain::gate::Temper;
 use crate::domain::id::CompanionId;
 
 /// The most aliases that a companion may have.
@@ -155,6 +156,15 @@ impl Companion {
     /// `voice_lull_timeout` as a duration.
     pub fn voice_lull(&self) -> Duration {
         duration(self.voice_lull_timeout)
+    }
+
+    /// How patient it is, for its gates.
+    pub fn temper(&self) -> Temper {
+        Temper {
+            starting_interval: self.interjection.starting_interval().into(),
+            text_lull_timeout: self.text_lull(),
+            voice_lull_timeout: self.voice_lull(),
+        }
     }
 
     fn problems(&self) -> Vec<Problem> {

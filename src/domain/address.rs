@@ -1,0 +1,203 @@
+//! Decides to whom a message is addressed.
+
+use super::id::CompanionId;
+use super::message::{Address, Author, Role};
+use super::names::{Names, Zones, is_word};
+use crate::settings::gate::ForeignBots;
+
+/// What a platform tells of a message besides its words, before it is accepted.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard<'a> {
+    /// Who says it.
+    pub speaker: &'a Author,
+    /// The words.
+    pub text: &'a str,
+    /// Whom it mentions: ids of companions, people and bots, or names of companions; with or without a leading `@`.
+    pub mentions: &'a [&'a str],
+    /// Whose message it answers: the author's id and role.
+    pub reply_to: Option<(&'a str, Role)>,
+    /// The companions in a direct message, all of whom it addresses; empty elsewhere.
+    pub direct_to: &'a [CompanionId],
+}
+
+/// To whom a message is addressed: the companions that it mentions, answers or names, and whether it turns to somebody else.
+///
+/// `is_companion` says whether an id is a companion's. A speaker never addresses itself. People count by mention or reply, never by
+/// display name; roles, `everyone` and `here` never count (DESIGN.md 2).
+pub fn resolve(names: &Names, is_companion: impl Fn(&str) -> bool, heard: &Heard<'_>) -> Address {
+    let speaker = heard.speaker;
+    let mut companions: Vec<CompanionId> = names.find(heard.text);
+    companions.extend_from_slice(heard.direct_to);
+    let mut others = false;
+
+    for mention in heard.mentions.iter().filter_map(|mention| somebody(mention)) {
+        if is_companion(mention) {
+            companions.push(mention.into());
+        } else if let Some(companion) = names.owner(mention) {
+            companions.push(companion.clone());
+        } else {
+            others |= mention != &*speaker.id && mention != &*speaker.name;
+        }
+    }
+    match heard.reply_to {
+        Some((id, Role::Companion)) if is_companion(id) => companions.push(id.into()),
+        Some((id, role)) => others |= id != &*speaker.id || role != speaker.role,
+        None => {}
+    }
+
+    companions.retain(|companion| speaker.role != Role::Companion || companion.as_str() != &*speaker.id);
+    companions.sort();
+    companions.dedup();
+    Address { companions, others }
+}
+
+/// Whether what somebody says is taken in at all. People always are; a foreign bot by the policy, of which `mentions` admits what
+/// mentions or answers one of the companions (DESIGN.md 2).
+pub fn admits(policy: ForeignBots, is_companion: impl Fn(&str) -> bool, heard: &Heard<'_>) -> bool {
+    if heard.speaker.role != Role::Bot {
+        return true;
+    }
+    match policy {
+        ForeignBots::Ignore => false,
+        ForeignBots::All => true,
+        ForeignBots::Mentions => {
+            let mentions_one = heard.mentions.iter().filter_map(|mention| somebody(mention)).any(&is_companion);
+            mentions_one || heard.reply_to.is_some_and(|(id, role)| role == Role::Companion && is_companion(id))
+        }
+    }
+}
+
+/// The names written as `@name` in a text, outside code, links and quoted lines: mentions on a platform that has no other.
+///
+/// A name reaches as far as its word characters and the `-` and `.` between them; `bob@example.org` is none.
+pub fn at_names(text: &str) -> Vec<&str> {
+    if !text.contains('@') {
+        return Vec::new();
+    }
+    let zones = Zones::of(text);
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices('@') {
+        let rest = &text[at + 1..];
+        let length = rest.find(|c| !is_word(c) && c != '-' && c != '.').unwrap_or(rest.len());
+        let name = rest[..length].trim_end_matches(['-', '.']);
+        let joined = text[..at].chars().next_back().is_some_and(is_word);
+        if !joined && name.starts_with(is_word) && !zones.touch(at..at + 1 + name.len()) {
+            found.push(name);
+        }
+    }
+    found
+}
+
+/// Whom a mention means, if it means somebody in particular.
+fn somebody(mention: &str) -> Option<&str> {
+    let mention = mention.trim();
+    let mention = mention.strip_prefix('@').unwrap_or(mention);
+    let is_nobody = mention.is_empty()
+        || mention.starts_with('&')
+        || mention.eq_ignore_ascii_case("everyone")
+        || mention.eq_ignore_ascii_case("here");
+    (!is_nobody).then_some(mention)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_companion_is_addressed_by_mention_reply_and_name() {
+        let speaker = person("Ana");
+
+        let by_id = read(&speaker, "hi", &["aria"], None);
+        let by_name = read(&speaker, "hi", &["@Mira Vale"], None);
+        let by_reply = read(&speaker, "hi", &[], Some(("aria", Role::Companion)));
+        let by_text = read(&speaker, "Mira and Aria!", &["aria"], None);
+
+        assert_eq!(by_id, to(&["aria"], false));
+        assert_eq!(by_name, to(&["mira"], false));
+        assert_eq!(by_reply, to(&["aria"], false));
+        assert_eq!(by_text, to(&["aria", "mira"], false));
+    }
+
+    #[test]
+    fn others_count_by_mention_or_reply() {
+        let speaker = person("Ana");
+
+        for (text, mentions, reply_to, expected) in [
+            ("hi", &["Bob"][..], None, true),
+            ("hi", &["@Bob"], None, true),
+            ("hi", &[], Some(("Bob", Role::Person)), true),
+            ("hi", &[], Some(("beep", Role::Bot)), true),
+            ("hi", &[], Some(("gone", Role::Companion)), true),
+            ("hi", &[], Some(("aria", Role::Person)), true),
+            ("Bob, look", &[], None, false),
+            ("hi", &["Ana"], None, false),
+            ("hi", &[], Some(("Ana", Role::Person)), false),
+            ("hi", &["everyone", "@everyone", "here", "@HERE", "@&123", "&123", "", "@"], None, false),
+        ] {
+            assert_eq!(read(&speaker, text, mentions, reply_to), to(&[], expected), "{text} {mentions:?} {reply_to:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_addresses_itself() {
+        let aria = Author { id: "aria".into(), name: "Aria".into(), role: Role::Companion };
+
+        let address = read(&aria, "Aria says: ask Mira", &["aria"], Some(("aria", Role::Companion)));
+
+        assert_eq!(address, to(&["mira"], false));
+    }
+
+    #[test]
+    fn a_person_with_a_companions_name_stays_a_person() {
+        let impostor = person("aria");
+
+        assert_eq!(read(&impostor, "Aria?", &[], None), to(&["aria"], false));
+        assert_eq!(read(&person("Ana"), "hi", &[], Some(("aria", Role::Person))), to(&[], true));
+    }
+
+    #[test]
+    fn a_direct_message_addresses_everybody_in_it() {
+        let heard = Heard {
+            speaker: &person("Ana"),
+            text: "hi",
+            mentions: &[],
+            reply_to: None,
+            direct_to: &["mira".into(), "aria".into()],
+        };
+
+        assert_eq!(resolve(&names(), is_companion, &heard), to(&["aria", "mira"], false));
+    }
+
+    #[test]
+    fn at_names_are_mentions_outside_code_and_mail() {
+        for (text, expected) in [
+            ("@Bob and @zoë.b, hi", &["Bob", "zoë.b"][..]),
+            ("(@ann-lee). @x...", &["ann-lee", "x"]),
+            ("bob@example.org `@bob` @ @- @", &[]),
+            ("> @bob\n@ann", &["ann"]),
+            ("nothing", &[]),
+        ] {
+            assert_eq!(at_names(text), expected, "{text:?}");
+        }
+    }
+
+    fn read(speaker: &Author, text: &str, mentions: &[&str], reply_to: Option<(&str, Role)>) -> Address {
+        resolve(&names(), is_companion, &Heard { speaker, text, mentions, reply_to, direct_to: &[] })
+    }
+
+    fn names() -> Names {
+        Names::new([("aria".into(), vec!["Aria"]), ("mira".into(), vec!["Mira", "Mira Vale"])]).unwrap()
+    }
+
+    fn is_companion(id: &str) -> bool {
+        ["aria", "mira"].contains(&id)
+    }
+
+    fn person(name: &str) -> Author {
+        Author { id: name.into(), name: name.into(), role: Role::Person }
+    }
+
+    fn to(companions: &[&str], others: bool) -> Address {
+        Address { companions: companions.iter().map(|id| CompanionId::from(*id)).collect(), others }
+    }
+}

@@ -1,0 +1,204 @@
+//! Reads a model's answer in two lines: a sentence saying why, then YES or NO.
+
+use super::thoughts::without_thoughts;
+
+/// At most this many bytes at the end of an answer are read.
+const READ_AT_MOST: usize = 16 * 1024;
+/// At most this many characters of the reason are kept.
+const KEPT_AT_MOST: usize = 500;
+
+/// What an answer says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// What was decided.
+    pub decision: Verdict,
+    /// The sentence before it, in one line of at most 500 characters; of an unreadable answer its last line.
+    pub why: Option<String>,
+}
+
+/// What the last word says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// It wants to speak.
+    Yes,
+    /// It does not.
+    No,
+    /// It said neither. Settles like a NO.
+    Unreadable,
+}
+
+/// Reads an answer: the last word of the last line with words in it, without punctuation, Markdown and signs around it, in any case.
+///
+/// Nothing but an ASCII `yes` or `no` is read; everything else is unreadable. What a model thought aloud does not count.
+pub fn read(text: &str) -> Reading {
+    let answer = without_thoughts(text);
+    let tail = tail(&answer);
+    let is_cut = tail.len() < answer.len();
+    let mut lines =
+        tail.rsplit(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']).filter(|line| line.contains(char::is_alphanumeric));
+    let Some(last) = lines.next() else {
+        return Reading { decision: Verdict::Unreadable, why: None };
+    };
+
+    let line = last.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let (before, word) = line.rfind(separates).map_or(("", line), |at| line.split_at(at));
+    let stripped = word.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let begins_before_the_cut = is_cut && std::ptr::eq(word.as_ptr(), tail.as_ptr());
+    let decision = match stripped {
+        _ if begins_before_the_cut => Verdict::Unreadable,
+        yes if yes.eq_ignore_ascii_case("yes") => Verdict::Yes,
+        no if no.eq_ignore_ascii_case("no") => Verdict::No,
+        _ => Verdict::Unreadable,
+    };
+
+    let why = match decision {
+        Verdict::Unreadable => sentence(last),
+        _ if is_label(before) => lines.next().and_then(sentence),
+        _ => sentence(before),
+    };
+    Reading { decision, why }
+}
+
+/// The end of a text, as far as it is read.
+fn tail(text: &str) -> &str {
+    let mut start = text.len().saturating_sub(READ_AT_MOST);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}
+
+/// Whether a character separates words even without white space.
+fn separates(c: char) -> bool {
+    c.is_whitespace() || matches!(c, ':' | ';' | ',' | '=' | '—' | '–' | '…' | '→' | '：' | '，' | '。')
+}
+
+/// Whether what stands before the decision in its line only announces it.
+fn is_label(before: &str) -> bool {
+    let words: Vec<&str> = before.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    words.len() <= 2
+        && words.iter().all(|word| {
+            ["final", "my", "the", "answer", "decision", "verdict", "a", "line", "2", "so"]
+                .iter()
+                .any(|label| word.eq_ignore_ascii_case(label))
+        })
+}
+
+/// A line fit for a record: no control or direction characters, one space between words, no Markdown around it.
+fn sentence(line: &str) -> Option<String> {
+    let mut kept = String::new();
+    let mut length = 0;
+    for c in line.trim_matches(|c: char| c.is_whitespace() || "*_`#>\"“”-:→".contains(c)).chars() {
+        let c = if c.is_whitespace() || c.is_control() { ' ' } else { c };
+        if super::prompt::is_invisible(c) || (c == ' ' && (kept.ends_with(' ') || kept.is_empty())) {
+            continue;
+        }
+        if length == KEPT_AT_MOST {
+            break;
+        }
+        kept.push(c);
+        length += 1;
+    }
+    kept.truncate(kept.trim_end().len());
+    (!kept.is_empty()).then_some(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_last_word_of_the_last_line_decides() {
+        use Verdict::{No, Unreadable, Yes};
+
+        for (text, expected) in [
+            ("They asked me.\nYES", Yes),
+            ("not mine\nNO", No),
+            ("yes", Yes),
+            ("No.", No),
+            ("**YES**", Yes),
+            ("`no`", No),
+            ("Answer: YES!", Yes),
+            ("**Answer:**NO", No),
+            ("Decision:YES", Yes),
+            ("I will stay out of it — NO", No),
+            ("out of it—NO", No),
+            ("YES 👍", Yes),
+            ("YES 👍🏽\u{fe0f}", Yes),
+            ("why\nYES\n\n  \n", Yes),
+            ("```\nwhy\nNO\n```", No),
+            ("why\r\nNO\r\n", No),
+            ("YES\nNO", No),
+            ("NO\nYES", Yes),
+            ("> *no*", No),
+            ("(yes)", Yes),
+            ("Answer YES or NO", No),
+            ("<think>I say NO</think>\nYES", Yes),
+            ("<think>I say\nNO", Unreadable),
+            ("YES\nbecause I like it", Unreadable),
+            ("YES/NO", Unreadable),
+            ("YES|NO", Unreadable),
+            ("yes-no", Unreadable),
+            ("not_no", Unreadable),
+            ("yess", Unreadable),
+            ("noo", Unreadable),
+            ("nope", Unreadable),
+            ("ＹＥＳ", Unreadable),
+            ("УES", Unreadable),
+            ("はい", Unreadable),
+            ("oui", Unreadable),
+            ("", Unreadable),
+            ("  \n ", Unreadable),
+            ("!!!", Unreadable),
+        ] {
+            assert_eq!(read(text).decision, expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_sentence_before_is_the_reason() {
+        for (text, expected) in [
+            ("They asked me.\nYES", Some("They asked me.")),
+            ("first\n\n*Not  mine.*\n\n**NO**", Some("Not mine.")),
+            ("Not mine.\nAnswer: NO", Some("Not mine.")),
+            ("Not mine. NO", Some("Not mine.")),
+            ("a\u{202e}b\u{7}c\u{200b}\td\nNO", Some("ab c d")),
+            ("NO", None),
+            ("so what", Some("so what")),
+            ("", None),
+        ] {
+            assert_eq!(read(text).why.as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn endless_answers_are_bounded() {
+        let long = format!("{}\nNO", "why ".repeat(1_000_000));
+        let thoughtful = "</think>".repeat(100_000);
+        let wordy = "a".repeat(1_000_000);
+        let straddling = format!("kno{}", "!".repeat(READ_AT_MOST - 2));
+
+        assert_eq!(read(&long).decision, Verdict::No);
+        assert_eq!(read(&thoughtful).decision, Verdict::Unreadable);
+        assert!(read(&long).why.is_some_and(|why| why.chars().count() <= KEPT_AT_MOST));
+        assert_eq!(read(&wordy).why.map(|why| why.len()), Some(KEPT_AT_MOST));
+        assert_eq!(read(&straddling).decision, Verdict::Unreadable);
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_panics(text in any::<String>(), noise in "[\\PC\n]{0,60}") {
+            read(&text);
+            read(&noise);
+        }
+
+        #[test]
+        fn whatever_comes_before_the_last_line_does_not_decide(text in "[^<>]*", yes in any::<bool>()) {
+            let answer = format!("{text}\n{}", if yes { "YES" } else { "NO" });
+
+            prop_assert_eq!(read(&answer).decision, if yes { Verdict::Yes } else { Verdict::No });
+        }
+    }
+}

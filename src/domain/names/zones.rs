@@ -1,0 +1,182 @@
+//! The parts of a text in which nobody is addressed: code, links and quoted lines.
+
+use std::ops::Range;
+
+use super::is_word;
+
+/// Where in a text nobody is addressed, in bytes, ascending.
+///
+/// Excluded are code (`` `…` `` and ``` ``…`` ``` within a line, three or more backticks or a line of tildes up to the same again or
+/// the end), links (`scheme://…`, `www.…`, the target of `[text](target)`) and quoted lines (`>`; `>>> ` quotes all that follows, as
+/// Discord has it). Found in time proportional to the text.
+#[derive(Debug, Default)]
+pub(in crate::domain) struct Zones(Vec<Range<usize>>);
+
+impl Zones {
+    /// Finds them.
+    pub(in crate::domain) fn of(text: &str) -> Self {
+        let mut zones = Self::default();
+        let mut at = 0;
+        while at < text.len() {
+            at = zones.line(text, at);
+        }
+        zones
+    }
+
+    /// Whether any of a range lies in one of them.
+    pub(in crate::domain) fn touch(&self, range: Range<usize>) -> bool {
+        let after = self.0.partition_point(|zone| zone.end <= range.start);
+        self.0.get(after).is_some_and(|zone| zone.start < range.end)
+    }
+
+    #[cfg(test)]
+    pub(super) fn into_ranges(self) -> Vec<Range<usize>> {
+        self.0
+    }
+
+    /// Reads the line that begins at `at` and says where the next one begins.
+    fn line(&mut self, text: &str, at: usize) -> usize {
+        let end = line_end(text, at);
+        let line = text[at..end].trim_start();
+        if line.starts_with(">>> ") {
+            self.0.push(at..text.len());
+            return text.len();
+        }
+        if line.starts_with('>') {
+            self.0.push(at..end);
+            return end + 1;
+        }
+        let tildes = run(line, 0, b'~');
+        if tildes >= 3 {
+            let close = tilde_close(text, end + 1, tildes);
+            self.0.push(at..close);
+            return close;
+        }
+        self.inline(text, at, end)
+    }
+
+    /// Reads code and links in a line, and says where the next line begins: code may go on over lines.
+    fn inline(&mut self, text: &str, start: usize, end: usize) -> usize {
+        let (mut end, mut at, mut floor) = (end, start, start);
+        let mut bracket = false;
+        let mut parentheses: Option<Vec<Range<usize>>> = None;
+        let bytes = text.as_bytes();
+        while at < end {
+            let zone = match bytes[at] {
+                b'`' => {
+                    let ticks = run(text, at, b'`');
+                    let close = tick_close(text, at + ticks, if ticks < 3 { end } else { text.len() }, ticks);
+                    match close {
+                        Some(close) => Some(at..close),
+                        None if ticks >= 3 => Some(at..text.len()),
+                        None => {
+                            at += ticks;
+                            continue;
+                        }
+                    }
+                }
+                b':' if text[at..].starts_with("://") => {
+                    let scheme = scheme_start(text, floor, at);
+                    (scheme < at).then(|| scheme..link_end(text, at + 3))
+                }
+                b'w' | b'W' if bytes.get(at..at + 4).is_some_and(|four| four.eq_ignore_ascii_case(b"www.")) => {
+                    let joined = text[..at].chars().next_back().is_some_and(is_word);
+                    (!joined).then(|| at..link_end(text, at + 4))
+                }
+                b'[' => {
+                    bracket = true;
+                    None
+                }
+                b']' if bracket && bytes.get(at + 1) == Some(&b'(') => {
+                    let pairs = parentheses.get_or_insert_with(|| pairs(text, at, end));
+                    let place = pairs.binary_search_by_key(&(at + 1), |pair| pair.start);
+                    place.ok().map(|place| pairs[place].clone())
+                }
+                _ => None,
+            };
+            let Some(zone) = zone else {
+                at += 1;
+                continue;
+            };
+            (at, floor) = (zone.end, zone.end);
+            if at > end {
+                end = line_end(text, at);
+                parentheses = None;
+            }
+            self.0.push(zone);
+        }
+        end + 1
+    }
+}
+
+/// Where the line that holds `at` ends, without its line feed.
+fn line_end(text: &str, at: usize) -> usize {
+    text.as_bytes()[at..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |length| at + length)
+}
+
+/// How often a byte stands in a row.
+fn run(text: &str, at: usize, byte: u8) -> usize {
+    text.as_bytes()[at..].iter().take_while(|other| **other == byte).count()
+}
+
+/// Where the line ends that closes a block of tildes, or the text.
+fn tilde_close(text: &str, mut at: usize, tildes: usize) -> usize {
+    while at < text.len() {
+        let end = line_end(text, at);
+        if run(text[at..end].trim_start(), 0, b'~') >= tildes {
+            return end;
+        }
+        at = end + 1;
+    }
+    text.len()
+}
+
+/// Where the backticks end that close this many: exactly as many for one and two, at least as many for more.
+fn tick_close(text: &str, mut at: usize, end: usize, ticks: usize) -> Option<usize> {
+    while let Some(distance) = text.as_bytes()[at..end].iter().position(|byte| *byte == b'`') {
+        let found = run(text, at + distance, b'`');
+        at += distance + found;
+        if found == ticks || (ticks >= 3 && found > ticks) {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// Where the scheme begins that ends before `end`; `end` itself if there is none.
+fn scheme_start(text: &str, floor: usize, end: usize) -> usize {
+    let part = &text.as_bytes()[floor..end];
+    let length = part.iter().rev().take_while(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(byte)).count();
+    let start = end - length;
+    let digits = text.as_bytes()[start..end].iter().take_while(|byte| !byte.is_ascii_alphabetic()).count();
+    start + digits
+}
+
+/// Where a link ends: at white space, an angle bracket, or a parenthesis that it did not open.
+fn link_end(text: &str, start: usize) -> usize {
+    let mut depth = 0_usize;
+    for (distance, c) in text[start..].char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth > 0 => depth -= 1,
+            ')' | '<' | '>' => return start + distance,
+            c if c.is_whitespace() => return start + distance,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// The pairs of parentheses in a part of a text, by where they open; each reaches over its closing one.
+fn pairs(text: &str, start: usize, end: usize) -> Vec<Range<usize>> {
+    let (mut open, mut pairs) = (Vec::new(), Vec::new());
+    for (distance, byte) in text.as_bytes()[start..end].iter().enumerate() {
+        match byte {
+            b'(' => open.push(start + distance),
+            b')' => pairs.extend(open.pop().map(|first| first..start + distance + 1)),
+            _ => {}
+        }
+    }
+    pairs.sort_unstable_by_key(|pair| pair.start);
+    pairs
+}

@@ -1,0 +1,103 @@
+//! Writes what people wrote so that it cannot be taken for anything else.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// At most this many characters of a name are shown.
+const NAME_AT_MOST: usize = 64;
+
+/// Appends the inside of a JSON string.
+///
+/// Beyond what JSON asks for, everything invisible is escaped, and every `<` that could begin a tag or a model's own marks
+/// (`</messages>`, `<|im_start|>`): no text holds a line break or one of the prompt's delimiters.
+pub(super) fn escape_into(line: &mut String, text: &str) {
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '"' => line.push_str("\\\""),
+            '\\' => line.push_str("\\\\"),
+            '\n' => line.push_str("\\n"),
+            '\r' => line.push_str("\\r"),
+            '\t' => line.push_str("\\t"),
+            '<' if !begins_tag(rest.as_str()) => line.push('<'),
+            c if c == '<' || c.is_control() || is_invisible(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    // Writing to a String never fails.
+                    let _ = write!(line, "\\u{unit:04x}");
+                }
+            }
+            c => line.push(c),
+        }
+    }
+}
+
+/// The weight of a character in a JSON string, at most: see `weight`.
+pub(super) fn escaped_weight(c: char) -> usize {
+    match c {
+        '"' | '\\' | '\n' | '\r' | '\t' => 2,
+        c if c == '<' || c.is_control() || is_invisible(c) => 6 * c.len_utf16(),
+        c => char_weight(c),
+    }
+}
+
+/// The size of a text in quarters of a token: an ASCII character is one, any other two.
+pub(super) fn weight(text: &str) -> usize {
+    text.chars().map(char_weight).sum()
+}
+
+/// The size of a character in quarters of a token.
+pub(super) const fn char_weight(c: char) -> usize {
+    if c.is_ascii() { 1 } else { 2 }
+}
+
+/// A text of at most this weight: what is too much is taken from its middle, and the place is marked. Empty if not even a mark fits.
+pub(super) fn cut_middle(text: &str, most: usize, weigh: impl Fn(char) -> usize) -> Cow<'_, str> {
+    let total: usize = text.chars().map(&weigh).sum();
+    if total <= most {
+        return Cow::Borrowed(text);
+    }
+    let mark = |left_out: usize| format!(" [{left_out} characters left out] ");
+    let Some(room) = most.checked_sub(weight(&mark(text.len()))) else { return Cow::Borrowed("") };
+    let head = reach(text.chars(), room.div_ceil(2), &weigh);
+    let tail = reach(text.chars().rev(), room / 2, &weigh);
+    let (start, end) = (&text[..head], &text[text.len() - tail..]);
+    let left_out = text[head..text.len() - tail].chars().count();
+    Cow::Owned([start, &mark(left_out), end].concat())
+}
+
+/// A name in one line: without invisible characters, at most 64 characters long, and never empty.
+pub(super) fn plain_name(name: &str) -> String {
+    let visible: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).filter(|c| !is_invisible(*c)).collect();
+    let words = visible.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut plain: String = words.chars().take(NAME_AT_MOST).collect();
+    if plain.len() < words.len() {
+        plain.push('…');
+    }
+    if plain.is_empty() { "somebody".into() } else { plain }
+}
+
+/// Whether a character cannot be seen and changes how others are: line and direction marks, zero widths, tags.
+///
+/// The joiners U+200C and U+200D are not among them: many scripts and emoji need them.
+pub(in crate::domain) fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Whether what follows a `<` could make it a tag.
+fn begins_tag(rest: &str) -> bool {
+    rest.starts_with(|next: char| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?' | '|'))
+}
+
+/// How many bytes of characters weigh at most this.
+fn reach(chars: impl Iterator<Item = char>, most: usize, weigh: impl Fn(char) -> usize) -> usize {
+    let mut sum = 0;
+    chars
+        .take_while(|c| {
+            sum += weigh(*c);
+            sum <= most
+        })
+        .map(char::len_utf8)
+        .sum()
+}

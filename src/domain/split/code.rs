@@ -1,0 +1,73 @@
+//! Finds the fenced code blocks of a text.
+
+use super::units;
+
+/// A fenced code block, in bytes of its text.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    /// Where its opening line begins.
+    pub(super) start: usize,
+    /// Where its code begins.
+    pub(super) body_start: usize,
+    /// Where its code ends: where the closing line begins, or the text ends.
+    pub(super) body_end: usize,
+    /// Where its closing line ends, without the line feed.
+    pub(super) end: usize,
+    /// It goes on to the end of the text.
+    pub(super) is_unclosed: bool,
+    fence: String,
+    language: String,
+}
+
+impl Block {
+    /// Whether a place is among its code, so that it has to be closed before and opened again after.
+    pub(super) fn holds(&self, at: usize) -> bool {
+        self.body_start <= at && at < self.body_end
+    }
+
+    /// What opens it again.
+    pub(super) fn opening(&self) -> String {
+        format!("{}{}\n", self.fence, self.language)
+    }
+
+    /// What closes it.
+    pub(super) fn closing(&self) -> String {
+        format!("\n{}", self.fence)
+    }
+}
+
+/// The blocks of a text. One whose opening line takes more than a quarter of the limit is too long to repeat, and counts as text.
+pub(super) fn blocks(text: &str, limit: usize) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut open: Option<Block> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let words = line.trim();
+        let fence = words.find(|c| c != '`').unwrap_or(words.len());
+        let next = at + line.len();
+        match &mut open {
+            Some(block) if fence >= block.fence.len() && words.len() == fence => {
+                block.body_end = at;
+                block.end = at + line.trim_end_matches('\n').len();
+                block.is_unclosed = false;
+                blocks.extend(open.take());
+            }
+            None if fence >= 3 && !words[fence..].contains('`') => {
+                open = Some(Block {
+                    start: at,
+                    body_start: next,
+                    body_end: text.len(),
+                    end: text.len(),
+                    is_unclosed: true,
+                    fence: words[..fence].to_owned(),
+                    language: words[fence..].trim().to_owned(),
+                });
+            }
+            _ => {}
+        }
+        at = next;
+    }
+    blocks.extend(open);
+    blocks.retain(|block| units(&text[block.start..block.body_start]) * 4 <= limit);
+    blocks
+}

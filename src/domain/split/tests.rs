@@ -1,0 +1,145 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn a_short_text_is_one_part() {
+    assert_eq!(split("hello", 2_000), ["hello"]);
+    assert_eq!(split("```\ncode\n```", 2_000), ["```\ncode\n```"]);
+    assert_eq!(split("", 2_000), Vec::<String>::new());
+    assert_eq!(split(" \n\n ", 2_000), Vec::<String>::new());
+}
+
+#[test]
+fn paragraphs_come_before_sentences_and_sentences_before_words() {
+    let paragraphs = split("One two. Three four.\n\nFive six seven. Eight.", 40);
+    let lines = split("One two. Three four.\nFive six seven. Eight.", 40);
+    let sentences = split("One two three. Four five six. Seven eight nine ten.", 40);
+    let words = split("one two three four five six seven eight nine ten", 40);
+
+    assert_eq!(paragraphs, ["One two. Three four.", "Five six seven. Eight."]);
+    assert_eq!(lines, ["One two. Three four.", "Five six seven. Eight."]);
+    assert_eq!(sentences, ["One two three. Four five six.", "Seven eight nine ten."]);
+    assert_eq!(words, ["one two three four five six seven eight", "nine ten"]);
+}
+
+#[test]
+fn sentences_of_scripts_without_spaces_are_kept() {
+    let parts = split(&"これはとても長い文です。「本当に？」".repeat(3), 32);
+
+    assert_eq!(parts[0], "これはとても長い文です。「本当に？」これはとても長い文です。");
+    assert!(parts.iter().all(|part| part.encode_utf16().count() <= 32));
+}
+
+#[test]
+fn a_code_block_is_closed_and_opened_again_with_its_language() {
+    let parts = split("Look:\n```rust\nlet a = 1;\n    let b = 2;\n    let c = 3;\n```\nDone.", 40);
+
+    assert_eq!(parts, ["Look:", "```rust\nlet a = 1;\n    let b = 2;\n```", "```rust\n    let c = 3;\n```\nDone."]);
+}
+
+#[test]
+fn code_that_is_never_closed_is_closed_in_every_part() {
+    let parts = split(&format!("```py\n{}", "print(1)\n".repeat(20)), 60);
+
+    assert!(parts.len() > 2);
+    assert!(parts.iter().all(|part| part.starts_with("```py\nprint") && part.ends_with("\n```")), "{parts:#?}");
+}
+
+#[test]
+fn one_long_line_of_code_is_split_inside_its_fences() {
+    let parts = split(&format!("```\n{}\n```", "x".repeat(100)), 40);
+
+    assert!(parts.iter().all(|part| part.starts_with("```\nx") && part.ends_with("x\n```") && part.len() <= 40), "{parts:#?}");
+    assert_eq!(parts.concat().matches('x').count(), 100);
+}
+
+#[test]
+fn what_is_seen_as_one_character_stays_whole() {
+    for whole in ["👨‍👩‍👧‍👦", "🇩🇪", "👍🏽", "e\u{301}", "❤\u{fe0f}"] {
+        let parts = split(&whole.repeat(40), 33);
+
+        assert!(parts.iter().all(|part| part.replace(whole, "").is_empty()), "{parts:?}");
+    }
+}
+
+#[test]
+fn a_heap_of_marks_is_split_all_the_same() {
+    let parts = split(&format!("a{}", "\u{301}".repeat(100)), 40);
+
+    assert!(parts.iter().all(|part| part.encode_utf16().count() <= 40));
+    assert_eq!(parts.concat().chars().count(), 101);
+}
+
+proptest! {
+    #[test]
+    fn no_word_is_lost_or_changed(words in prop::collection::vec(word(), 0..80), limit in 32_usize..200) {
+        let text = words.concat();
+
+        let parts = split(&text, limit);
+
+        let again: Vec<&str> = parts.iter().flat_map(|part| part.split_whitespace()).collect();
+        prop_assert_eq!(again, text.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_part_is_over_the_limit_or_empty(pieces in prop::collection::vec(piece(), 0..60), limit in 0_usize..200) {
+        for part in split(&pieces.concat(), limit) {
+            prop_assert!(part.encode_utf16().count() <= limit.max(LEAST), "{:?}", part);
+            prop_assert!(!part.trim().is_empty());
+        }
+    }
+
+    #[test]
+    fn every_part_closes_the_code_that_it_opens(lines in prop::collection::vec(line(), 0..60), limit in 60_usize..200) {
+        let mut text = lines.join("\n");
+        if lines.iter().filter(|line| line.starts_with("```")).count() % 2 == 1 {
+            text.push_str("\n```");
+        }
+
+        for part in split(&text, limit) {
+            prop_assert_eq!(part.lines().filter(|line| line.starts_with("```")).count() % 2, 0, "{:?}", part);
+        }
+    }
+
+    #[test]
+    fn any_text_is_split_without_panic(text in any::<String>(), limit in 0_usize..100) {
+        split(&text, limit);
+    }
+}
+
+fn word() -> impl Strategy<Value = String> {
+    ("[a-zäé]{1,12}[.!?]?", "[ \n]{1,3}").prop_map(|(word, space)| word + &space)
+}
+
+fn line() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "```",
+        "some words here. And more!",
+        "    indented",
+        "",
+        "x",
+        "a long line of many words that goes on and on",
+    ])
+}
+
+fn piece() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "```",
+        "```rust\n",
+        "\n```\n",
+        "\n",
+        "\n\n",
+        " ",
+        "words and words. ",
+        "x",
+        "👨‍👩‍👧‍👦",
+        "🇩🇪",
+        "é",
+        "アリア。",
+        "\u{301}",
+        "`",
+        "````",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    ])
+}

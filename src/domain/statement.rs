@@ -1,0 +1,136 @@
+//! Takes a statement out of what a model sends around it.
+
+use super::thoughts::without_thoughts;
+
+/// At most this many characters of a statement are kept.
+const KEPT_AT_MOST: usize = 20_000;
+
+/// Marks that may stand around a whole statement.
+const QUOTES: [(char, char); 7] = [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('「', '」'), ('『', '』'), ('\'', '\'')];
+
+/// The words of a statement: without what the model thought aloud, its own name before them, and quotation marks around them.
+///
+/// A statement in the JSON in which messages are shown is taken out of it. `None` if nothing is left; at most 20,000 characters.
+pub fn clean_statement(text: &str, companion_name: &str) -> Option<String> {
+    let thought = without_thoughts(text);
+    let spoken = from_json(thought.trim());
+    let mut words = spoken.as_deref().unwrap_or(&thought).trim();
+    // A name may stand before the quotation marks or inside them.
+    for _ in 0..2 {
+        words = without_quotes(without_name(words, companion_name));
+    }
+    words = without_name(words, companion_name);
+    let kept: String = words.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).take(KEPT_AT_MOST).collect();
+    let kept = kept.trim();
+    (!kept.is_empty()).then(|| kept.to_owned())
+}
+
+/// The `text` of a message as a transcript shows it.
+fn from_json(text: &str) -> Option<String> {
+    if !text.starts_with('{') {
+        return None;
+    }
+    let object: serde_json::Value = serde_json::from_str(text).ok()?;
+    Some(object.get("text")?.as_str()?.to_owned())
+}
+
+/// Without `Aria:`, `**Aria:**` or `[Aria]:` at the start.
+fn without_name<'a>(text: &'a str, name: &str) -> &'a str {
+    let name = name.trim();
+    let start = text.trim_start_matches(['*', '_', '[', '<']);
+    let Some(rest) = strip_ignoring_case(start, name).filter(|_| !name.is_empty()) else { return text };
+    let before_colon = rest.trim_start_matches(['*', '_', ']', '>', ' ']);
+    let Some(after) = before_colon.strip_prefix([':', '：']) else { return text };
+    // The marks that were opened before the name and closed after the colon, and no others: what follows may be in bold itself.
+    let opened = &text[..text.len() - start.len()];
+    let closing = opened.chars().rev().filter(|c| matches!(c, '*' | '_')).collect::<String>();
+    let is_open = !rest.starts_with(['*', '_', ']', '>']);
+    let after = if is_open { after.strip_prefix(&closing).unwrap_or(after) } else { after };
+    after.trim_start()
+}
+
+/// Without a pair of quotation marks around the whole, if none stands inside.
+fn without_quotes(text: &str) -> &str {
+    for (open, close) in QUOTES {
+        let Some(inside) = text.strip_prefix(open).and_then(|rest| rest.strip_suffix(close)) else { continue };
+        if !inside.contains([open, close]) {
+            return inside.trim();
+        }
+    }
+    text
+}
+
+fn strip_ignoring_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let mut rest = text.chars();
+    for expected in prefix.chars() {
+        let found = rest.next()?;
+        if found != expected && !found.to_lowercase().eq(expected.to_lowercase()) {
+            return None;
+        }
+    }
+    Some(rest.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_words_are_taken_out() {
+        for (text, expected) in [
+            ("Hello!", Some("Hello!")),
+            ("  Hello!\n\n", Some("Hello!")),
+            ("Aria: Hello!", Some("Hello!")),
+            ("aria : Hello!", Some("Hello!")),
+            ("**Aria:** Hello!", Some("Hello!")),
+            ("**Aria**: Hello!", Some("Hello!")),
+            ("**Aria**: **Hello!**", Some("**Hello!**")),
+            ("Aria: **Hello!**", Some("**Hello!**")),
+            ("[Aria]: Hello!", Some("Hello!")),
+            ("Aria：やあ", Some("やあ")),
+            ("Ariadne: Hello!", Some("Ariadne: Hello!")),
+            ("Aria likes it: yes", Some("Aria likes it: yes")),
+            ("Bob: Hello!", Some("Bob: Hello!")),
+            ("\"Hello!\"", Some("Hello!")),
+            ("“Aria: Hello!”", Some("Hello!")),
+            ("Aria: \"Hello!\"", Some("Hello!")),
+            ("「やあ」", Some("やあ")),
+            ("\"Hello\" and \"bye\"", Some("\"Hello\" and \"bye\"")),
+            ("'tis so", Some("'tis so")),
+            ("<think>What now?</think>\nHello!", Some("Hello!")),
+            ("<think>What now?", None),
+            ("{\"n\":3,\"role\":\"you\",\"from\":\"Aria\",\"text\":\"Hello!\"}", Some("Hello!")),
+            ("{\"x\":1}", Some("{\"x\":1}")),
+            ("{not json", Some("{not json")),
+            ("a\u{0}b\r\nc\td", Some("ab\nc\td")),
+            ("Aria:", None),
+            ("\"\"", None),
+            ("\"", Some("\"")),
+            ("", None),
+        ] {
+            assert_eq!(clean_statement(text, "Aria").as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_companion_without_a_name_loses_no_words() {
+        assert_eq!(clean_statement(": hello", "").as_deref(), Some(": hello"));
+    }
+
+    #[test]
+    fn a_statement_is_bounded() {
+        let long = clean_statement(&"é ".repeat(100_000), "Aria").unwrap();
+
+        assert!(long.chars().count() <= KEPT_AT_MOST);
+    }
+
+    proptest! {
+        #[test]
+        fn no_statement_panics(text in any::<String>(), name in "\\PC{0,5}", around in "[*_\\[<\"'“” :]{0,6}") {
+            clean_statement(&text, &name);
+            clean_statement(&format!("{around}{name}{around}{text}{around}"), &name);
+        }
+    }
+}
