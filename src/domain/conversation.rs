@@ -207,6 +207,7 @@ impl Conversation {
     pub fn step(&mut self, now: Moment, input: Input, world: &mut World<'_>) -> Vec<Output> {
         let mut out = Vec::new();
         let now = self.clock.max(now);
+        let by_deadline = matches!(input, Input::Woken);
         match input {
             Input::Heard(recorded) => self.hear(recorded, world, &mut out),
             Input::Answered { ticket, verdict, why, call } => {
@@ -235,7 +236,7 @@ impl Conversation {
                 self.wake(world, &mut out);
             }
         }
-        self.advance(world, &mut out);
+        self.advance(by_deadline, world, &mut out);
         out
     }
 
@@ -243,8 +244,7 @@ impl Conversation {
     pub fn fold(&mut self, recorded: &Recorded, world: &mut World<'_>) {
         self.clock = self.clock.max(recorded.at);
         let now = self.clock;
-        if recorded.event.comes_of_a_lull() {
-            // When it was made, the timer had just fired.
+        if recorded.event.follows_timers() {
             self.fire_due(|due| due <= now);
         }
         self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut Vec::new());
@@ -257,7 +257,7 @@ impl Conversation {
         self.clock = self.clock.max(now);
         self.settle_stale_after_restart(world, &mut out);
         self.wake(world, &mut out);
-        self.advance(world, &mut out);
+        self.advance(true, world, &mut out);
         out
     }
 

@@ -157,6 +157,9 @@ pub struct Evaluated {
     pub check_count: u64,
     /// Message count at which the next interjection check is due.
     pub threshold: u64,
+    /// It is asked because a deadline was due: every timer that was due at the same moment had fired.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_deadline: bool,
 }
 
 /// It was decided whether companions speak.
@@ -232,9 +235,10 @@ impl Event {
 }
 
 impl Event {
-    pub(super) fn comes_of_a_lull(&self) -> bool {
+    /// Whether a lull timer that was due at its moment had fired before it was made.
+    pub(super) fn follows_timers(&self) -> bool {
         match self {
-            Self::Evaluated(evaluated) => evaluated.trigger == Trigger::Lull,
+            Self::Evaluated(evaluated) => evaluated.by_deadline || evaluated.trigger == Trigger::Lull,
             Self::Decided(decided) => {
                 decided.trigger == Trigger::Lull && decided.ticket.is_none() && !decided.reason.leaves_counters_alone()
             }

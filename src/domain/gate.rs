@@ -127,8 +127,6 @@ pub struct Gate {
     pub back_off: Option<BackOff>,
     /// The newest message that a question without an answer was about.
     pub tried: Seq,
-    /// The newest message by others.
-    pub newest: Seq,
     /// Silenced by an operator.
     pub paused: bool,
 }
@@ -146,7 +144,6 @@ impl Gate {
             waiting: None,
             back_off: None,
             tried: Seq::NONE,
-            newest: cursor,
             paused: false,
         }
     }
@@ -177,14 +174,14 @@ impl Gate {
         self.waiting = self.waiting.filter(|waiting| waiting.message > self.cursor);
     }
 
-    /// Drops what waits if it does not pass its check any more.
-    pub(super) fn recheck(&mut self) {
+    /// Drops what waits if it does not pass its check any more; `newest` is the newest unsettled message.
+    pub(super) fn recheck(&mut self, newest: Option<Seq>) {
         let passes = |waiting: &Waiting| {
             waiting.message > self.cursor
                 && match waiting.check {
                     Check::Unsettled => true,
                     Check::Counter => self.is_interjection_due(),
-                    Check::Quiet => self.newest <= waiting.message,
+                    Check::Quiet => newest.is_none_or(|newest| newest <= waiting.message),
                 }
         };
         self.waiting = self.waiting.filter(passes);

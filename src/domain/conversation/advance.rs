@@ -29,14 +29,14 @@ impl Conversation {
     }
 
     /// Goes on as far as the way is free: everyone's triggers, in the order of ids; then the summary.
-    pub(super) fn advance(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn advance(&mut self, by_deadline: bool, world: &mut World<'_>, out: &mut Vec<Output>) {
         self.tidy(world, out);
         let companions: Vec<_> = self.gates.keys().cloned().collect();
         self.settle_paused(world, out);
         for companion in &companions {
             self.draw_first_interval(companion, world, out);
             self.end_back_off(companion, world, out);
-            self.proceed(companion, world, out);
+            self.proceed(companion, by_deadline, world, out);
         }
         self.refresh_summary(world, out);
     }
@@ -202,7 +202,7 @@ impl Conversation {
     }
 
     /// What waits is decided without a call, or asked, if the way is free.
-    fn proceed(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn proceed(&mut self, companion: &CompanionId, by_deadline: bool, world: &mut World<'_>, out: &mut Vec<Output>) {
         loop {
             let gate = &self.gates[companion];
             if self.floor.is_some() || gate.evaluation.is_some() || gate.paused || !world.tempers.contains_key(companion) {
@@ -215,7 +215,7 @@ impl Conversation {
             if let Some(reason) = self.spares_the_call(companion, waiting, world) {
                 self.decline(companion, waiting.trigger, reason, self.handled, Answered::default(), world, out);
             } else {
-                self.ask(companion, waiting, world, out);
+                self.ask(companion, waiting, by_deadline, world, out);
                 return;
             }
         }
@@ -233,7 +233,14 @@ impl Conversation {
         (!world.ledger.allows(asked, self.clock, world.policy)).then_some(Reason::Budget)
     }
 
-    fn ask(&mut self, companion: &CompanionId, waiting: Waiting, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn ask(
+        &mut self,
+        companion: &CompanionId,
+        waiting: Waiting,
+        by_deadline: bool,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
         let person = self.author_of(waiting.message);
         world.ledger.count(use_of(waiting, companion, &person, world.channel), self.clock);
         let gate = &self.gates[companion];
@@ -248,6 +255,7 @@ impl Conversation {
             message_count: gate.message_counter,
             check_count: gate.check_count,
             threshold: gate.next_interjection_at.unwrap_or_default(),
+            by_deadline,
         };
         self.make(Event::Evaluated(evaluated), world, out);
     }

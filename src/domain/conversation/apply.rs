@@ -98,18 +98,16 @@ impl Conversation {
             if self.floor.is_some() || gate.evaluation.is_some() || gate.paused {
                 continue;
             }
-            gate.recheck();
-            if gate.waiting.is_some() {
-                continue;
-            }
-            if gate.retry_at().is_some_and(|until| until > self.clock) {
+            let last = self.window.buffer(companion, gate.cursor).next_back();
+            gate.recheck(last.map(|entry| entry.seq));
+            if gate.waiting.is_some() || gate.retry_at().is_some_and(|until| until > self.clock) {
                 continue;
             }
             if let Some(back_off) = &mut gate.back_off {
                 back_off.until = None;
             }
             if gate.lull_at.is_none()
-                && let Some(last) = self.window.buffer(companion, gate.cursor).next_back()
+                && let Some(last) = last
                 && let Some(temper) = world.tempers.get(companion)
             {
                 arm_lull(companion, gate, self.clock.max(last.at + temper.text_lull_timeout), notes);
@@ -131,7 +129,6 @@ impl Conversation {
             if message.is_by(companion) {
                 continue;
             }
-            gate.newest = seq;
             if gate.paused {
                 continue;
             }
