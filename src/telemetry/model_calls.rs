@@ -11,6 +11,9 @@ use crate::domain::id::ChannelId;
 use crate::domain::moment::Moment;
 use crate::ports::language_model::{Answer, Identity, ModelRole, NoAnswer, Request};
 
+#[cfg(test)]
+mod tests;
+
 /// One call.
 #[derive(Clone, Debug)]
 pub struct CallFacts<'a> {

@@ -114,3 +114,60 @@ pub fn record_statement(recorder: &Recorder, facts: &StatementFacts<'_>) -> Opti
         links: Vec::new(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry::trace::Status;
+
+    use super::super::memory::{SpanMemory, attribute};
+    use super::*;
+
+    #[test]
+    fn a_statement_is_an_agents_work_under_its_turn() {
+        let memory = SpanMemory::new();
+
+        record_statement_of(&memory, Trigger::Interjection, None);
+
+        let [span] = &memory.named("invoke_agent Aria")[..] else { panic!("not one span") };
+        assert_eq!(u64::from_be_bytes(span.parent_span_id.to_bytes()), TurnTrace::new(42).root().span_id());
+        let expected = [
+            ("gen_ai.operation.name", "invoke_agent"),
+            ("gen_ai.agent.id", "aria"),
+            ("gen_ai.agent.name", "Aria"),
+            ("turn.id", "turn-1"),
+            ("statement.is_unsolicited", "true"),
+        ];
+        for (name, value) in expected {
+            assert_eq!(attribute(span, name).as_deref(), Some(value), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_statement_that_failed_says_why() {
+        let memory = SpanMemory::new();
+
+        record_statement_of(&memory, Trigger::DirectAddress, Some("refused"));
+
+        let span = &memory.spans()[0];
+        assert_eq!(span.status, Status::error("refused"));
+        assert_eq!(attribute(span, "error.type").as_deref(), Some("refused"));
+        assert_eq!(attribute(span, "statement.is_unsolicited").as_deref(), Some("false"));
+    }
+
+    fn record_statement_of(memory: &SpanMemory, trigger: Trigger, error_type: Option<&str>) {
+        let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from("console:lobby"), CompanionId::from("aria"));
+        let facts = StatementFacts {
+            trace: TurnTrace::new(42),
+            turn_id: "turn-1",
+            guild: &guild,
+            channel: &channel,
+            companion: &companion,
+            companion_name: "Aria",
+            trigger,
+            error_type,
+            started: Moment::from_micros(1),
+            ended: Moment::from_micros(2),
+        };
+        record_statement(&memory.recorder(false), &facts);
+    }
+}

@@ -149,7 +149,7 @@ async fn a_start_that_hangs_is_given_up_at_its_deadline() {
 #[tokio::test(start_paused = true)]
 async fn healthy_siblings_are_untouched_by_a_crash_loop() {
     let mut world = World::new().await;
-    let siblings: Vec<&'static str> = (0..300).map(|number| &*Box::leak(format!("sibling {number}").into_boxed_str())).collect();
+    let siblings = names("sibling", 300);
     for sibling in &siblings {
         world.start(sibling, Lasting::Transient).await;
     }
@@ -174,7 +174,7 @@ async fn healthy_siblings_are_untouched_by_a_crash_loop() {
 #[tokio::test(start_paused = true)]
 async fn hundreds_of_children_that_die_together_all_come_back() {
     let mut world = World::new().await;
-    let names: Vec<&'static str> = (0..400).map(|number| &*Box::leak(format!("child {number}").into_boxed_str())).collect();
+    let names = names("child", 400);
     for name in &names {
         world.start(name, Lasting::Transient).await;
     }
@@ -289,7 +289,7 @@ async fn a_closed_supervisor_starts_nothing_and_restarts_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_child_that_fails_right_after_its_start_is_noticed() {
     let mut world = World::new().await;
-    world.fate.fails_early.store(true, Ordering::SeqCst);
+    world.fate.fail_early.lock().expect("not poisoned").insert("a");
 
     world.launch("a", Lasting::Transient).await;
 
@@ -298,6 +298,27 @@ async fn a_child_that_fails_right_after_its_start_is_noticed() {
         seen.insert(world.next().await);
     }
     assert!(seen.contains("a restarts after 0 ms (failed: too early)"), "{seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_death_is_overlooked_when_it_overtakes_the_news_of_the_start() {
+    let mut world = World::new().await;
+    let names = names("child", 200);
+    world.fate.fail_early.lock().expect("not poisoned").extend(&names);
+
+    for name in &names {
+        world.launch(name, Lasting::Transient).await;
+    }
+
+    let mut up = BTreeSet::new();
+    while up.len() < names.len() {
+        if let Some(name) = world.next().await.strip_suffix(" is up, started 1 times before") {
+            up.insert(name.to_owned());
+        }
+    }
+    for name in &names {
+        assert_eq!(world.child(name).await.get_status(), ActorStatus::Running);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -328,7 +349,7 @@ struct Fate {
     refusals: AtomicU32,
     panics: AtomicBool,
     hangs: AtomicBool,
-    fails_early: AtomicBool,
+    fail_early: Mutex<BTreeSet<&'static str>>,
     begun: tokio::sync::Notify,
     stored: Mutex<BTreeMap<&'static str, &'static str>>,
 }
@@ -393,6 +414,10 @@ impl World {
     fn elapsed_ms(&self) -> u128 {
         self.began.elapsed().as_millis()
     }
+}
+
+fn names(kind: &str, count: usize) -> Vec<&'static str> {
+    (0..count).map(|number| &*Box::leak(format!("{kind} {number}").into_boxed_str())).collect()
 }
 
 struct Chief;
@@ -541,7 +566,7 @@ impl Actor for Worker {
     }
 
     async fn post_start(&self, _: ActorRef<Order>, _: &mut &'static str) -> Result<(), ActorProcessingErr> {
-        if self.fate.fails_early.swap(false, Ordering::SeqCst) { Err("too early".into()) } else { Ok(()) }
+        if self.fate.fail_early.lock().expect("not poisoned").remove(self.name) { Err("too early".into()) } else { Ok(()) }
     }
 
     async fn handle(&self, _: ActorRef<Order>, order: Order, known: &mut &'static str) -> Result<(), ActorProcessingErr> {
