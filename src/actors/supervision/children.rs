@@ -16,6 +16,9 @@ use crate::ports::chance::Chance;
 #[cfg(test)]
 mod tests;
 
+/// Ends of actors that nobody here started are remembered up to this number while a start is under way.
+const MOST_FOREIGN_ENDS: usize = 1_024;
+
 /// What a supervising actor sends to itself through its mailbox; to be handed to [`Children::upkeep`].
 #[derive(Debug)]
 pub enum Upkeep<K> {
@@ -321,11 +324,13 @@ where
         self.forget_early();
     }
 
-    /// Keeps no more early ends than there are starts under way: the others concern nobody here.
+    /// Early ends matter only while a start is under way. Ends of actors that were never started here come along with them, so
+    /// they are bounded, far above what can be ours.
     fn forget_early(&mut self) {
         if !self.early.is_empty() {
             let starting = self.slots.values().filter(|slot| matches!(slot.phase, Phase::Starting(_))).count();
-            self.early.drain(..self.early.len().saturating_sub(starting));
+            let most = if starting == 0 { 0 } else { starting + MOST_FOREIGN_ENDS };
+            self.early.drain(..self.early.len().saturating_sub(most));
         }
     }
 }

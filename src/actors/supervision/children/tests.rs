@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use ractor::{Actor, ActorProcessingErr, call_t, cast};
+use ractor::{Actor, ActorProcessingErr, call, cast};
 use ractor::{ActorStatus, RpcReplyPort};
 use tokio::sync::mpsc;
 
@@ -317,7 +317,7 @@ async fn no_death_is_overlooked_when_it_overtakes_the_news_of_the_start() {
         }
     }
     for name in &names {
-        assert_eq!(world.child(name).await.get_status(), ActorStatus::Running);
+        assert_eq!(world.recall(name).await, "");
     }
 }
 
@@ -386,15 +386,15 @@ impl World {
     }
 
     async fn child(&self, name: &'static str) -> ActorCell {
-        call_t!(self.boss, Ask::Find, 1_000, name).expect("it lives").expect("the child is up")
+        call!(self.boss, Ask::Find, name).expect("it lives").expect("the child is up")
     }
 
     async fn known(&self, name: &'static str) -> Known {
-        call_t!(self.boss, Ask::Known, 1_000, name).expect("it lives")
+        call!(self.boss, Ask::Known, name).expect("it lives")
     }
 
     async fn dismiss(&self, name: &'static str) -> Option<ActorCell> {
-        call_t!(self.boss, Ask::Dismiss, 1_000, name).expect("it lives")
+        call!(self.boss, Ask::Dismiss, name).expect("it lives")
     }
 
     async fn tell(&self, name: &'static str, order: Order) {
@@ -408,7 +408,7 @@ impl World {
 
     async fn recall(&self, name: &'static str) -> &'static str {
         let worker: ActorRef<Order> = self.child(name).await.into();
-        call_t!(worker, Order::Recall, 1_000).expect("the child lives")
+        call!(worker, Order::Recall).expect("the child lives")
     }
 
     fn elapsed_ms(&self) -> u128 {
