@@ -7,7 +7,7 @@
 //! ```ignore
 //! async fn handle_supervisor_evt(&self, _: ActorRef<Msg>, event: SupervisionEvent, state: &mut State) -> Result<(), ActorProcessingErr> {
 //!     if let Some(report) = state.children.observe(event) {
-//!         if let Report::Escalate(escalation) = report {
+//!         if let Report::Escalate { escalation, .. } = report {
 //!             return Err(escalation.into()); // fails as a whole: the supervisor above decides
 //!         }
 //!     }

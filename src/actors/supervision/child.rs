@@ -28,6 +28,8 @@ pub enum Lasting {
     Temporary,
     /// Failures and kills: a channel that went to sleep stays asleep.
     Transient,
+    /// Failures and kills, unless it passed a limit of its own: a guild that keeps failing is for its supervisor to rule on.
+    Bulkhead,
     /// Every ending, also a normal stop: the scribe has to be there.
     Permanent,
 }
@@ -125,11 +127,17 @@ impl Ending {
         }
     }
 
+    /// Whether it was a supervisor that passed a limit of its own.
+    pub const fn is_escalation(&self) -> bool {
+        matches!(self, Self::Failed { escalated: true, .. })
+    }
+
     /// Whether a child that lasts so long is to be started again after it.
     pub fn calls_for_restart(&self, lasting: Lasting) -> bool {
         match lasting {
             Lasting::Temporary => false,
             Lasting::Transient => !matches!(self, Self::Stopped { .. }),
+            Lasting::Bulkhead => !matches!(self, Self::Stopped { .. }) && !self.is_escalation(),
             Lasting::Permanent => true,
         }
     }

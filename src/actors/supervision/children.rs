@@ -69,8 +69,13 @@ pub enum Report<K> {
         /// How it ended.
         ending: Ending,
     },
-    /// It ended once too often, and is given up. Return this as an error, or go on without the child.
-    Escalate(Escalation),
+    /// It ended once too often, and is given up. Return the escalation as an error, or go on without the child.
+    Escalate {
+        /// Which.
+        child: K,
+        /// Why.
+        escalation: Escalation,
+    },
 }
 
 /// The children of one supervising actor, by the names that it gives them. Dropped, it cancels what it has under way.
@@ -272,7 +277,8 @@ where
         match self.restarts.died(&child, now, self.chance.fraction()) {
             Verdict::Escalate(excess) => {
                 self.remove(&child);
-                Some(Report::Escalate(Escalation { child: format!("{child:?}"), excess, ending }))
+                let escalation = Escalation { child: format!("{child:?}"), excess, ending };
+                Some(Report::Escalate { child, escalation })
             }
             Verdict::RestartAt(at) => {
                 let after = at.saturating_duration_since(now);

@@ -10,6 +10,8 @@ use super::super::child::Lasting;
 use super::super::restarts::Excess;
 use super::*;
 
+mod bulkhead;
+
 #[tokio::test(start_paused = true)]
 async fn a_child_that_fails_is_started_again_at_once() {
     let mut world = World::new().await;
@@ -475,7 +477,7 @@ impl BossState {
                 format!("{child} restarts after {} ms ({ending})", after.as_millis())
             }
             Some(Report::Ended { child, ending }) => format!("{child} ended ({ending})"),
-            Some(Report::Escalate(escalation)) => {
+            Some(Report::Escalate { escalation, .. }) => {
                 assert_eq!(escalation.excess, Excess::Child);
                 let _ = self.reports.send(format!("escalated: {escalation}"));
                 return Err(escalation.into());
