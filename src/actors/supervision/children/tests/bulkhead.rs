@@ -1,5 +1,9 @@
 //! A guild that keeps failing is restarted as a whole once, then kept away; the others do not notice.
 
+use ractor::{Actor, ActorProcessingErr, RpcReplyPort, call};
+use tokio::sync::mpsc;
+
+use super::world::{Boss, Half};
 use super::*;
 use crate::actors::quarantine::{Quarantine, QuarantinePolicy, Ruling};
 use crate::domain::id::GuildId;
