@@ -1,1 +1,7 @@
 //! Who runs when: messages in, effects out, no decisions.
+
+pub mod directory;
+pub mod quarantine;
+pub mod set_aside;
+pub mod supervision;
+pub mod watchdog;

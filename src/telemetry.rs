@@ -1,1 +1,193 @@
 //! Spans, logs and their export: each name once.
+//!
+//! Spans are the record. Those of a turn are written from what is finished, with their own times ([`recorder`]), so none is held
+//! open across actors; [`decisions`] is the one place where a gate's decision is recorded. Logs are for people, on stderr.
+
+use std::io::IsTerminal;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::level_filters::LevelFilter;
+use tracing::{Metadata, Subscriber};
+use tracing_subscriber::filter::{EnvFilter, ParseError, filter_fn};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::{Layer, Registry};
+
+pub mod attributes;
+pub mod decisions;
+pub mod export;
+pub mod memory;
+pub mod model_calls;
+pub mod operations;
+pub mod plain;
+pub mod recorder;
+pub mod trace;
+pub mod turns;
+
+#[cfg(test)]
+mod tests;
+
+use export::{ExportError, ExportPlan, Ledger};
+use recorder::Recorder;
+
+/// The instrumentation scope of our spans, and the root of our targets.
+const SCOPE: &str = "tertulia";
+
+/// How long a shutdown waits for what is still to be exported.
+const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
+
+/// What an operator decides about telemetry. Whether and where spans are exported comes from the standard `OTEL_*` variables.
+#[derive(Clone, Debug)]
+pub struct TelemetryOptions {
+    /// Which log lines are written, as `tracing-subscriber` directives: `info`, or `warn,tertulia::actors=debug`.
+    pub log: String,
+    /// How they are written.
+    pub log_format: LogFormat,
+    /// So many spans wait for export at most, from 1; further ones are dropped and counted. Each takes about half a kilobyte.
+    pub span_queue: usize,
+    /// Whether what people and companions say becomes an attribute of spans.
+    pub capture_content: bool,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// For people, coloured on a terminal.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Why telemetry cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// The log directives do not parse.
+    #[error(
+        "telemetry.log = \"{directives}\" is not a list of log directives such as \"info\" or \"warn,tertulia=debug\": {error}"
+    )]
+    Directives {
+        /// What was given.
+        directives: String,
+        /// What is wrong with it.
+        error: ParseError,
+    },
+    /// The exporter cannot be made.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// Somebody else in this process has set a subscriber.
+    #[error("logging is already set up in this process: {0}")]
+    AlreadySet(#[from] tracing::subscriber::SetGlobalDefaultError),
+}
+
+/// Telemetry at work. Shut it down on every way out of `main`, after the runtime; dropping it does the same.
+#[derive(Debug)]
+pub struct Telemetry {
+    recorder: Recorder,
+    ledger: Ledger,
+    provider: Option<SdkTracerProvider>,
+}
+
+/// Sets the process's subscriber: log lines to stderr, spans to the OTLP endpoint that the environment names, if it names one.
+///
+/// # Errors
+/// The directives or the endpoint are wrong, or a subscriber is set already.
+pub fn init(options: &TelemetryOptions) -> Result<Telemetry, TelemetryError> {
+    let plan = ExportPlan::from_variables(|name| std::env::var(name).ok());
+    let colours = std::io::stderr().is_terminal();
+    let (subscriber, telemetry) = build(options, plan, std::io::stderr, colours)?;
+    tracing::subscriber::set_global_default(subscriber)?;
+    Ok(telemetry)
+}
+
+/// Makes a subscriber that writes log lines to `writer`, without setting it: for tests, which share a process.
+///
+/// # Errors
+/// The directives or the endpoint are wrong.
+pub fn build<W>(
+    options: &TelemetryOptions,
+    plan: Option<ExportPlan>,
+    writer: W,
+    colours: bool,
+) -> Result<(impl Subscriber + Send + Sync + use<W>, Telemetry), TelemetryError>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let filter = log_filter(&options.log)?;
+    let ledger = Ledger::default();
+    let provider = plan.map(|plan| plan.provider(options.span_queue, &ledger)).transpose()?;
+    let tracer = provider.as_ref().map(|provider| provider.tracer(SCOPE));
+    let spans = tracer.clone().map(|tracer| {
+        tracing_opentelemetry::layer()
+            .with_tracer(tracer)
+            .with_location(false)
+            .with_threads(false)
+            .with_tracked_inactivity(false)
+            .with_filter(filter_fn(is_our_span))
+    });
+    let lines = match options.log_format {
+        LogFormat::Text => tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(colours).boxed(),
+        LogFormat::Json => tracing_subscriber::fmt::layer().with_writer(writer).json().flatten_event(true).boxed(),
+    };
+    let subscriber = Registry::default().with(spans).with(lines.with_filter(filter));
+    let recorder = tracer.map_or_else(Recorder::silent, |tracer| Recorder::new(tracer, options.capture_content));
+    Ok((subscriber, Telemetry { recorder, ledger, provider }))
+}
+
+impl Telemetry {
+    /// Writes spans; to be handed to whoever records something.
+    pub fn recorder(&self) -> Recorder {
+        self.recorder.clone()
+    }
+
+    /// What became of the spans, for metrics.
+    pub fn ledger(&self) -> Ledger {
+        self.ledger.clone()
+    }
+
+    /// Exports what waits, for at most five seconds, and ends. Blocks: not to be called on an async thread.
+    pub fn shutdown(mut self) {
+        self.flush_and_end();
+    }
+
+    fn flush_and_end(&mut self) {
+        let Some(provider) = self.provider.take() else { return };
+        // On a thread of its own, because the blocking HTTP client must not meet a runtime, and to be sure of the deadline.
+        let (done, finished) = mpsc::channel();
+        let flushing = thread::Builder::new().name("telemetry-flush".to_owned()).spawn(move || {
+            let _ = done.send(provider.shutdown_with_timeout(FLUSH_DEADLINE));
+        });
+        let outcome = flushing.map(|_| finished.recv_timeout(FLUSH_DEADLINE + Duration::from_secs(1)));
+        if !matches!(outcome, Ok(Ok(Ok(())))) {
+            tracing::warn!(waiting = self.ledger.waiting(), "spans that were not exported in time are lost");
+        }
+    }
+}
+
+impl Drop for Telemetry {
+    fn drop(&mut self) {
+        self.flush_and_end();
+    }
+}
+
+fn log_filter(directives: &str) -> Result<EnvFilter, TelemetryError> {
+    let filter = EnvFilter::builder()
+        .with_default_directive(LevelFilter::INFO.into())
+        .parse(directives)
+        .map_err(|error| TelemetryError::Directives { directives: directives.to_owned(), error })?;
+    // ractor keeps a span open for as long as an actor lives; nothing should be logged inside it, whatever was asked for.
+    let ractor =
+        "ractor=warn".parse().map_err(|error| TelemetryError::Directives { directives: "ractor=warn".to_owned(), error })?;
+    Ok(filter.add_directive(ractor))
+}
+
+/// Only what this crate opens: above all not ractor's lifelong span of each actor, which would become the parent of all it does.
+fn is_our_span(metadata: &Metadata<'_>) -> bool {
+    let target = metadata.target();
+    let is_ours = target.strip_prefix(SCOPE).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
+    metadata.is_span() && is_ours && *metadata.level() <= LevelFilter::INFO
+}

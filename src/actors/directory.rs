@@ -1,0 +1,228 @@
+//! Where every actor of one system is now: ids, never stored addresses, because a restarted actor has a new one.
+//!
+//! ractor's own registry is process-wide, so two systems in one process (two tests) would collide in it; it is not used.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use ractor::{ActorCell, ActorId, ActorRef, ActorStatus, Message};
+
+use crate::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
+
+#[cfg(test)]
+mod tests;
+
+/// Who an actor is, through all its restarts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Address {
+    /// The node's one writer to the store.
+    Scribe,
+    /// The pool of the side model.
+    SideModels,
+    /// The pool of the main model.
+    MainModels,
+    /// Routes what platforms hear.
+    Switchboard,
+    /// Supervises the platforms.
+    Platforms,
+    /// A platform by its name: `console`, `discord`.
+    Platform(&'static str),
+    /// Supervises the guilds.
+    Guilds,
+    /// A guild.
+    Guild(GuildId),
+    /// A companion in a guild.
+    Companion(GuildId, CompanionId),
+    /// A channel.
+    Channel(ChannelId),
+    /// The turn-taking manager of a channel whose round is open.
+    TurnTakingManager(ChannelId),
+    /// A reply in the making.
+    Reply(ChannelId, Ticket),
+}
+
+/// What sort of actor it is: the label under which those alive are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(usize)]
+pub enum Sort {
+    /// The scribe.
+    Scribe,
+    /// A model pool.
+    Models,
+    /// The switchboard.
+    Switchboard,
+    /// A platform, or their supervisor.
+    Platform,
+    /// The guilds' supervisor.
+    Guilds,
+    /// A guild.
+    Guild,
+    /// A companion.
+    Companion,
+    /// A channel.
+    Channel,
+    /// A turn-taking manager.
+    TurnTakingManager,
+    /// A reply.
+    Reply,
+}
+
+/// An address together with the messages that are understood there. Implemented once for each actor, beside it, so that nobody
+/// can look one up under another's messages:
+///
+/// ```ignore
+/// pub struct ChannelPlace(pub ChannelId);
+///
+/// impl Place for ChannelPlace {
+///     type Message = ChannelMessage;
+///     fn address(&self) -> Address { Address::Channel(self.0.clone()) }
+/// }
+/// ```
+pub trait Place {
+    /// What is understood there.
+    type Message: Message;
+
+    /// Where it is.
+    fn address(&self) -> Address;
+}
+
+/// Resolves addresses of one system to actors. Cloned, it is the same directory.
+#[derive(Clone, Default)]
+pub struct Directory(Arc<RwLock<Entries>>);
+
+#[derive(Default)]
+struct Entries {
+    actors: HashMap<Address, ActorCell>,
+    alive: [usize; Sort::ALL.len()],
+}
+
+/// An actor's entry; dropping it takes the entry out, unless a successor has taken the place. Kept in the actor's state, it goes
+/// when the actor goes, whichever way that is.
+#[must_use = "the entry goes when this is dropped"]
+pub struct Registration {
+    directory: Directory,
+    address: Address,
+    id: ActorId,
+}
+
+impl Directory {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Enters an actor, in the place of the one that was there before.
+    pub fn register<P: Place>(&self, place: &P, actor: &ActorRef<P::Message>) -> Registration {
+        let (address, cell) = (place.address(), actor.get_cell());
+        let registration = Registration { directory: self.clone(), address: address.clone(), id: cell.get_id() };
+        let mut entries = self.write();
+        let sort = address.sort();
+        if entries.actors.insert(address, cell).is_none() {
+            entries.alive[sort as usize] += 1;
+        }
+        registration
+    }
+
+    /// The actor that is there now. None if there is none, or if it is stopping.
+    pub fn find<P: Place>(&self, place: &P) -> Option<ActorRef<P::Message>> {
+        let address = place.address();
+        let actor = self.read().actors.get(&address).cloned()?;
+        if actor.get_status() >= ActorStatus::Draining {
+            return None;
+        }
+        // Two places of different messages that claim one address would be a mistake of ours; what is sent must not get lost.
+        if actor.is_message_type_of::<P::Message>() != Some(true) {
+            tracing::error!(?address, "an actor that understands other messages is registered here");
+            return None;
+        }
+        Some(actor.into())
+    }
+
+    /// Takes an actor out, if it is still the one that is there.
+    pub fn remove(&self, address: &Address, id: ActorId) -> bool {
+        let mut entries = self.write();
+        let is_same = entries.actors.get(address).is_some_and(|actor| actor.get_id() == id);
+        if is_same {
+            entries.actors.remove(address);
+            entries.alive[address.sort() as usize] -= 1;
+        }
+        is_same
+    }
+
+    /// How many actors of every sort are registered, those without any included.
+    pub fn alive(&self) -> impl Iterator<Item = (Sort, usize)> + use<> {
+        let alive = self.read().alive;
+        Sort::ALL.into_iter().zip(alive)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Entries> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Entries> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Directory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.alive()).finish()
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.directory.remove(&self.address, self.id);
+    }
+}
+
+impl Address {
+    /// What sort of actor is there.
+    pub const fn sort(&self) -> Sort {
+        match self {
+            Self::Scribe => Sort::Scribe,
+            Self::SideModels | Self::MainModels => Sort::Models,
+            Self::Switchboard => Sort::Switchboard,
+            Self::Platforms | Self::Platform(_) => Sort::Platform,
+            Self::Guilds => Sort::Guilds,
+            Self::Guild(_) => Sort::Guild,
+            Self::Companion(..) => Sort::Companion,
+            Self::Channel(_) => Sort::Channel,
+            Self::TurnTakingManager(_) => Sort::TurnTakingManager,
+            Self::Reply(..) => Sort::Reply,
+        }
+    }
+}
+
+impl Sort {
+    /// Every sort, in the order of declaration.
+    pub const ALL: [Self; 10] = [
+        Self::Scribe,
+        Self::Models,
+        Self::Switchboard,
+        Self::Platform,
+        Self::Guilds,
+        Self::Guild,
+        Self::Companion,
+        Self::Channel,
+        Self::TurnTakingManager,
+        Self::Reply,
+    ];
+
+    /// The name used as a metric's label and in spans.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Scribe => "scribe",
+            Self::Models => "models",
+            Self::Switchboard => "switchboard",
+            Self::Platform => "platform",
+            Self::Guilds => "guilds",
+            Self::Guild => "guild",
+            Self::Companion => "companion",
+            Self::Channel => "channel",
+            Self::TurnTakingManager => "turn_taking_manager",
+            Self::Reply => "reply",
+        }
+    }
+}

@@ -1,0 +1,132 @@
+use ractor::{Actor, ActorProcessingErr};
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn an_actor_is_found_under_its_address() {
+    let directory = Directory::new();
+    let actor = listener::<u8>().await;
+    let _entry = directory.register(&Desk("lobby"), &actor);
+
+    let found = directory.find(&Desk("lobby"));
+
+    assert_eq!(found, Some(actor));
+    assert_eq!(directory.find(&Desk("attic")), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restarted_actor_takes_the_place_of_its_predecessor() {
+    let directory = Directory::new();
+    let (old, new) = (listener::<u8>().await, listener::<u8>().await);
+    let old_entry = directory.register(&Desk("lobby"), &old);
+    let _new_entry = directory.register(&Desk("lobby"), &new);
+
+    drop(old_entry);
+
+    assert_eq!(directory.find(&Desk("lobby")), Some(new));
+    assert_eq!(count(&directory, Sort::Channel), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_actor_that_is_there_can_be_removed() {
+    let directory = Directory::new();
+    let (old, new) = (listener::<u8>().await, listener::<u8>().await);
+    let _entry = directory.register(&Desk("lobby"), &new);
+    let address = Desk("lobby").address();
+
+    assert!(!directory.remove(&address, old.get_id()));
+    assert!(directory.remove(&address, new.get_id()));
+    assert!(!directory.remove(&address, new.get_id()));
+    assert_eq!(count(&directory, Sort::Channel), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_actor_is_not_found() {
+    let directory = Directory::new();
+    let actor = listener::<u8>().await;
+    let _entry = directory.register(&Desk("lobby"), &actor);
+
+    actor.stop_and_wait(None, None).await.expect("it stops");
+
+    assert_eq!(directory.find(&Desk("lobby")), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_actor_that_understands_other_messages_is_not_found() {
+    let directory = Directory::new();
+    let actor = listener::<u8>().await;
+    let _entry = directory.register(&Desk("lobby"), &actor);
+
+    assert_eq!(directory.find(&WrongDesk("lobby")), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_living_are_counted_by_sort() {
+    let directory = Directory::new();
+    let actor = listener::<u8>().await;
+    let _lobby = directory.register(&Desk("lobby"), &actor);
+    let attic = directory.register(&Desk("attic"), &actor);
+    assert_eq!(count(&directory, Sort::Channel), 2);
+
+    drop(attic);
+
+    assert_eq!((count(&directory, Sort::Channel), count(&directory, Sort::Guild)), (1, 0));
+    assert_eq!(directory.alive().count(), Sort::ALL.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_systems_do_not_see_each_other() {
+    let (one, other) = (Directory::new(), Directory::new());
+    let actor = listener::<u8>().await;
+
+    let _entry = one.register(&Desk("lobby"), &actor);
+
+    assert_eq!(other.find(&Desk("lobby")), None);
+}
+
+#[test]
+fn every_sort_is_counted_in_its_own_place() {
+    for (place, sort) in Sort::ALL.into_iter().enumerate() {
+        assert_eq!(sort as usize, place);
+    }
+}
+
+struct Desk(&'static str);
+
+impl Place for Desk {
+    type Message = u8;
+
+    fn address(&self) -> Address {
+        Address::Channel(self.0.into())
+    }
+}
+
+struct WrongDesk(&'static str);
+
+impl Place for WrongDesk {
+    type Message = u16;
+
+    fn address(&self) -> Address {
+        Desk(self.0).address()
+    }
+}
+
+struct Listener<M>(std::marker::PhantomData<fn() -> M>);
+
+impl<M: Message + Sync> Actor for Listener<M> {
+    type Msg = M;
+    type State = ();
+    type Arguments = ();
+
+    async fn pre_start(&self, _: ActorRef<M>, (): ()) -> Result<(), ActorProcessingErr> {
+        Ok(())
+    }
+}
+
+async fn listener<M: Message + Sync>() -> ActorRef<M> {
+    Actor::spawn(None, Listener(std::marker::PhantomData), ()).await.expect("it starts").0
+}
+
+fn count(directory: &Directory, sort: Sort) -> usize {
+    directory.alive().find(|(each, _)| *each == sort).map(|(_, alive)| alive).expect("every sort is counted")
+}

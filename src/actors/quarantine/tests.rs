@@ -1,0 +1,112 @@
+use super::*;
+
+#[test]
+fn a_guild_is_restarted_as_a_whole_once() {
+    let mut quarantine = quarantine();
+
+    let ruling = quarantine.over_limit(&guild(), "boom", at(0));
+
+    assert_eq!(ruling, Ruling::RestartWhole);
+    assert_eq!(quarantine.list().count(), 0);
+}
+
+#[test]
+fn the_second_time_it_is_kept_away_visibly() {
+    let mut quarantine = quarantine();
+    quarantine.over_limit(&guild(), "boom", at(0));
+
+    let ruling = quarantine.over_limit(&guild(), "boom again", at(10));
+
+    assert_eq!(ruling, Ruling::KeepAway { until: at(70) });
+    let listed: Vec<_> = quarantine.list().cloned().collect();
+    let entry = Quarantined { guild: guild(), reason: "boom again".to_owned(), since: at(10), until: at(70), times: 1 };
+    assert_eq!(listed, [entry]);
+}
+
+#[test]
+fn each_further_quarantine_doubles_up_to_the_longest() {
+    let mut quarantine = quarantine();
+    let mut now = at(0);
+    quarantine.over_limit(&guild(), "boom", now);
+    let mut lasted = Vec::new();
+
+    for _ in 0..5 {
+        let Ruling::KeepAway { until } = quarantine.over_limit(&guild(), "boom", now) else { panic!("restarted") };
+        lasted.push(until.since(now).as_secs());
+        now = until;
+        assert_eq!(quarantine.take_due(now), [guild()]);
+    }
+
+    assert_eq!(lasted, [60, 120, 240, 300, 300]);
+}
+
+#[test]
+fn a_quarantine_ends_once_and_not_before_its_time() {
+    let mut quarantine = quarantine();
+    quarantine.over_limit(&guild(), "boom", at(0));
+    quarantine.over_limit(&guild(), "boom", at(0));
+    assert_eq!(quarantine.next_end(), Some(at(60)));
+
+    assert!(quarantine.take_due(at(59)).is_empty());
+    assert_eq!(quarantine.take_due(at(60)), [guild()]);
+    assert!(quarantine.take_due(at(61)).is_empty());
+    assert_eq!(quarantine.next_end(), None);
+}
+
+#[test]
+fn a_released_guild_begins_anew() {
+    let mut quarantine = quarantine();
+    quarantine.over_limit(&guild(), "boom", at(0));
+    quarantine.over_limit(&guild(), "boom", at(0));
+
+    let released = quarantine.release(&guild());
+
+    assert_eq!(released.map(|entry| entry.guild), Some(guild()));
+    assert_eq!(quarantine.get(&guild()), None);
+    assert_eq!(quarantine.over_limit(&guild(), "boom", at(1)), Ruling::RestartWhole);
+}
+
+#[test]
+fn a_guild_that_is_not_in_quarantine_cannot_be_released() {
+    let mut quarantine = quarantine();
+    quarantine.over_limit(&guild(), "boom", at(0));
+
+    assert_eq!(quarantine.release(&guild()), None);
+    assert!(matches!(quarantine.over_limit(&guild(), "boom", at(1)), Ruling::KeepAway { .. }));
+}
+
+#[test]
+fn a_quiet_time_is_forgiven() {
+    let mut quarantine = quarantine();
+    quarantine.over_limit(&guild(), "boom", at(0));
+
+    let ruling = quarantine.over_limit(&guild(), "boom", at(3_600));
+
+    assert_eq!(ruling, Ruling::RestartWhole);
+}
+
+#[test]
+fn a_long_reason_is_cut() {
+    let mut quarantine = quarantine();
+    quarantine.over_limit(&guild(), "boom", at(0));
+
+    quarantine.over_limit(&guild(), &"ä".repeat(1_000), at(0));
+
+    assert_eq!(quarantine.get(&guild()).map(|entry| entry.reason.chars().count()), Some(LONGEST_REASON));
+}
+
+fn quarantine() -> Quarantine {
+    Quarantine::new(QuarantinePolicy {
+        first: Duration::from_secs(60),
+        longest: Duration::from_secs(300),
+        forget_after: Duration::from_secs(3_600),
+    })
+}
+
+fn guild() -> GuildId {
+    GuildId::from("home")
+}
+
+fn at(secs: u64) -> Moment {
+    Moment::from_micros(secs * 1_000_000)
+}

@@ -1,0 +1,165 @@
+//! What a supervisor knows of a child: how to start it, whether it lasts, and how it ended.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use ractor::{Actor, ActorCell, SpawnErr, SupervisionEvent};
+
+use super::restarts::Excess;
+
+/// A start that takes longer has failed: no restore waits that long for the store.
+pub const START_DEADLINE: Duration = Duration::from_secs(30);
+
+/// What ractor says of an actor that was killed between two messages.
+const KILLED: &str = "killed";
+
+/// An error's text is kept up to so many bytes: it ends in logs, spans and lists.
+const LONGEST_MESSAGE: usize = 500;
+
+/// Which endings are followed by a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasting {
+    /// None: a reply that ended is over.
+    Temporary,
+    /// Failures and kills: a channel that went to sleep stays asleep.
+    Transient,
+    /// Failures and kills, unless it passed a limit of its own: a guild that keeps failing is for its supervisor to rule on.
+    Bulkhead,
+    /// Every ending, also a normal stop: the scribe has to be there.
+    Permanent,
+}
+
+/// How to start a child, again and again.
+#[derive(Clone)]
+pub struct ChildSpec {
+    /// Which endings are followed by a restart.
+    pub lasting: Lasting,
+    spawn: Arc<dyn Fn(ActorCell) -> Spawning + Send + Sync>,
+}
+
+/// A start in the making.
+type Spawning = Pin<Box<dyn Future<Output = Result<ActorCell, SpawnErr>> + Send>>;
+
+impl ChildSpec {
+    /// A child that `spawn` starts, linked to the supervisor that it is given. Called once for every start.
+    pub fn new<F, Fut>(lasting: Lasting, spawn: F) -> Self
+    where
+        F: Fn(ActorCell) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ActorCell, SpawnErr>> + Send + 'static,
+    {
+        Self { lasting, spawn: Arc::new(move |supervisor| Box::pin(spawn(supervisor))) }
+    }
+
+    /// A child of one kind of actor; `make` gives the actor and its arguments afresh for every start.
+    pub fn of<A: Actor>(lasting: Lasting, make: impl Fn() -> (A, A::Arguments) + Send + Sync + 'static) -> Self {
+        Self::new(lasting, move |supervisor| {
+            let (actor, arguments) = make();
+            async move { Actor::spawn_linked(None, actor, arguments, supervisor).await.map(|(child, _)| child.get_cell()) }
+        })
+    }
+
+    /// Starts it. Whatever goes wrong, panics and waiting without end included, comes back as text.
+    pub(super) async fn start(self, supervisor: ActorCell) -> Result<ActorCell, String> {
+        let start = AssertUnwindSafe(async move { (self.spawn)(supervisor).await }).catch_unwind();
+        match tokio::time::timeout(START_DEADLINE, start).await {
+            Ok(Ok(Ok(child))) => Ok(child),
+            Ok(Ok(Err(error))) => Err(bounded(error.to_string())),
+            Ok(Err(_panic)) => Err("panicked before its start".to_owned()),
+            Err(_elapsed) => Err(format!("did not start within {} s", START_DEADLINE.as_secs())),
+        }
+    }
+}
+
+impl fmt::Debug for ChildSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildSpec").field("lasting", &self.lasting).finish_non_exhaustive()
+    }
+}
+
+/// How a child ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Ending {
+    /// It stopped, or handled all it had and stopped.
+    #[error("stopped{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    Stopped {
+        /// The reason given, if any.
+        reason: Option<String>,
+    },
+    /// It was killed, or its task was cancelled.
+    #[error("killed")]
+    Killed,
+    /// A handler returned an error or panicked.
+    #[error("failed: {message}")]
+    Failed {
+        /// The error or the panic's message.
+        message: String,
+        /// It is itself a supervisor that passed a limit of its own.
+        escalated: bool,
+    },
+    /// It did not come up: its `pre_start` failed, panicked or took too long.
+    #[error("did not start: {message}")]
+    NotStarted {
+        /// What happened.
+        message: String,
+    },
+}
+
+impl Ending {
+    /// How an actor ended, and which, if the event is about an ending.
+    pub fn read(event: SupervisionEvent) -> Option<(ActorCell, Self)> {
+        match event {
+            SupervisionEvent::ActorFailed(child, error) => {
+                let escalated = error.is::<Escalation>();
+                Some((child, Self::Failed { message: bounded(error.to_string()), escalated }))
+            }
+            // Without a state it was interrupted while starting or stopping, or its task was cancelled.
+            SupervisionEvent::ActorTerminated(child, None, _) => Some((child, Self::Killed)),
+            SupervisionEvent::ActorTerminated(child, Some(_), Some(reason)) if reason == KILLED => Some((child, Self::Killed)),
+            SupervisionEvent::ActorTerminated(child, Some(_), reason) => {
+                Some((child, Self::Stopped { reason: reason.map(bounded) }))
+            }
+            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => None,
+        }
+    }
+
+    /// Whether it was a supervisor that passed a limit of its own.
+    pub const fn is_escalation(&self) -> bool {
+        matches!(self, Self::Failed { escalated: true, .. })
+    }
+
+    /// Whether a child that lasts so long is to be started again after it.
+    pub fn calls_for_restart(&self, lasting: Lasting) -> bool {
+        match lasting {
+            Lasting::Temporary => false,
+            Lasting::Transient => !matches!(self, Self::Stopped { .. }),
+            Lasting::Bulkhead => !matches!(self, Self::Stopped { .. }) && !self.is_escalation(),
+            Lasting::Permanent => true,
+        }
+    }
+}
+
+/// A supervisor passed a limit. Returned from its handler it fails the supervisor, and the one above sees why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} ({child} {ending})", match .excess { Excess::Child => "a child died too often", Excess::Total => "too many children died" })]
+pub struct Escalation {
+    /// Whose death was one too many.
+    pub child: String,
+    /// Which limit.
+    pub excess: Excess,
+    /// How it ended last.
+    pub ending: Ending,
+}
+
+fn bounded(mut text: String) -> String {
+    let mut end = text.len().min(LONGEST_MESSAGE);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
+}

@@ -1,0 +1,353 @@
+//! The children of one supervising actor: starts them in the background, hears how they end, and starts them again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{ActorCell, ActorId, ActorRef, Message, SupervisionEvent};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::child::{ChildSpec, Ending, Escalation};
+use super::restarts::{RestartPolicy, Restarts, Verdict};
+use crate::ports::chance::Chance;
+
+#[cfg(test)]
+mod tests;
+
+/// Ends of actors that nobody here started are remembered up to this number while a start is under way.
+const MOST_FOREIGN_ENDS: usize = 1_024;
+
+/// What a supervising actor sends to itself through its mailbox; to be handed to [`Children::upkeep`].
+#[derive(Debug)]
+pub enum Upkeep<K> {
+    /// The delay of a restart is over.
+    Due {
+        /// Whose.
+        child: K,
+        /// Which of its starts; an older one is stale.
+        attempt: u64,
+    },
+    /// A start is over.
+    Spawned {
+        /// Whose.
+        child: K,
+        /// Which of its starts.
+        attempt: u64,
+        /// The child, or why there is none.
+        outcome: Result<ActorCell, String>,
+    },
+}
+
+/// What happened to a child, for the supervising actor to carry on with.
+#[derive(Clone, Debug)]
+#[must_use]
+pub enum Report<K> {
+    /// It is up.
+    Started {
+        /// Which.
+        child: K,
+        /// Where it is now.
+        actor: ActorCell,
+        /// How many times it was started before.
+        restarts: u64,
+    },
+    /// It ended, and is started again.
+    Restarting {
+        /// Which.
+        child: K,
+        /// How it ended.
+        ending: Ending,
+        /// After which delay; zero for the first restart in a row.
+        after: Duration,
+    },
+    /// It ended, and stays away.
+    Ended {
+        /// Which.
+        child: K,
+        /// How it ended.
+        ending: Ending,
+    },
+    /// It ended once too often, and is given up. Return the escalation as an error, or go on without the child.
+    Escalate {
+        /// Which.
+        child: K,
+        /// Why.
+        escalation: Escalation,
+    },
+}
+
+/// The children of one supervising actor, by the names that it gives them. Dropped, it cancels what it has under way.
+pub struct Children<K, M> {
+    myself: ActorRef<M>,
+    chance: Arc<dyn Chance>,
+    restarts: Restarts<K>,
+    slots: BTreeMap<K, Slot>,
+    names: HashMap<ActorId, K>,
+    /// Ends that ractor reported before the news of the start: supervision overtakes messages.
+    early: Vec<(ActorId, Ending)>,
+    attempts: u64,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Slot {
+    spec: ChildSpec,
+    phase: Phase,
+    attempt: u64,
+    starts: u64,
+    wanted: bool,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Starting(AbortHandle),
+    Running(ActorCell),
+    Waiting(AbortHandle),
+}
+
+impl<K, M> Children<K, M>
+where
+    K: Ord + Clone + Debug + Send + 'static,
+    M: Message + From<Upkeep<K>>,
+{
+    /// No children yet. `chance` spreads the restarts.
+    pub fn new(myself: ActorRef<M>, policy: RestartPolicy, chance: Arc<dyn Chance>) -> Self {
+        Self {
+            myself,
+            chance,
+            restarts: Restarts::new(policy),
+            slots: BTreeMap::new(),
+            names: HashMap::new(),
+            early: Vec::new(),
+            attempts: 0,
+            closed: false,
+        }
+    }
+
+    /// Starts a child in the background, so that the caller's handler does not wait for its `pre_start`; `Report::Started`, or a
+    /// restart, follows from [`Self::upkeep`]. False, and nothing done, if there is a child of that name or all is closed.
+    pub fn start(&mut self, child: K, spec: ChildSpec) -> bool {
+        if self.closed || self.slots.contains_key(&child) {
+            return false;
+        }
+        let (attempt, start) = self.launch(&child, &spec);
+        self.slots.insert(child, Slot { spec, phase: Phase::Starting(start), attempt, starts: 0, wanted: true });
+        true
+    }
+
+    /// Starts a child and waits until it is up: for a supervisor's own `pre_start`, which cannot go on without. A start that
+    /// fails is not tried again.
+    ///
+    /// # Errors
+    /// Why the child did not start, or that one of that name is there already.
+    pub async fn start_and_wait(&mut self, child: K, spec: ChildSpec) -> Result<ActorCell, Ending> {
+        if self.closed || self.slots.contains_key(&child) {
+            return Err(Ending::NotStarted { message: format!("{child:?} is there already, or its supervisor stops") });
+        }
+        let actor = spec.clone().start(self.myself.get_cell()).await.map_err(|message| Ending::NotStarted { message })?;
+        self.attempts += 1;
+        self.names.insert(actor.get_id(), child.clone());
+        let phase = Phase::Running(actor.clone());
+        self.slots.insert(child, Slot { spec, phase, attempt: self.attempts, starts: 1, wanted: true });
+        Ok(actor)
+    }
+
+    /// Hears a supervision event. None if it is not about the end of one of these children.
+    pub fn observe(&mut self, event: SupervisionEvent) -> Option<Report<K>> {
+        let (actor, ending) = Ending::read(event)?;
+        match self.names.remove(&actor.get_id()) {
+            Some(child) => self.ended(child, ending),
+            None => {
+                self.early.push((actor.get_id(), ending));
+                self.forget_early();
+                None
+            }
+        }
+    }
+
+    /// Carries on with what the supervising actor sent to itself. None if it is stale by now.
+    pub fn upkeep(&mut self, upkeep: Upkeep<K>) -> Option<Report<K>> {
+        match upkeep {
+            Upkeep::Due { child, attempt } => {
+                self.current(&child, attempt)?;
+                self.relaunch(&child);
+                None
+            }
+            Upkeep::Spawned { child, attempt, outcome } => {
+                if self.current(&child, attempt).is_none() {
+                    // Nobody waits for it any more.
+                    if let Ok(actor) = outcome {
+                        actor.stop(None);
+                    }
+                    return None;
+                }
+                match outcome {
+                    Ok(actor) => self.came_up(child, actor),
+                    Err(message) => self.ended(child, Ending::NotStarted { message }),
+                }
+            }
+        }
+    }
+
+    /// The child is no longer wanted: it is not started again, and a start or restart under way is cancelled. One that is up goes
+    /// on until the caller stops or kills what is returned; its end is reported.
+    pub fn dismiss(&mut self, child: &K) -> Option<ActorCell> {
+        let slot = self.slots.get_mut(child)?;
+        match &slot.phase {
+            Phase::Running(actor) => {
+                slot.wanted = false;
+                Some(actor.clone())
+            }
+            Phase::Starting(task) | Phase::Waiting(task) => {
+                task.abort();
+                self.remove(child);
+                None
+            }
+        }
+    }
+
+    /// Nothing is started from now on, and no restart that waits happens. For a supervisor that shuts down.
+    pub fn close(&mut self) {
+        self.closed = true;
+        self.slots.retain(|_, slot| match &slot.phase {
+            Phase::Running(_) => true,
+            Phase::Starting(task) | Phase::Waiting(task) => {
+                task.abort();
+                false
+            }
+        });
+    }
+
+    /// Where a child is, if it is up.
+    pub fn get(&self, child: &K) -> Option<&ActorCell> {
+        match &self.slots.get(child)?.phase {
+            Phase::Running(actor) => Some(actor),
+            Phase::Starting(_) | Phase::Waiting(_) => None,
+        }
+    }
+
+    /// Whether there is a child of that name: up, starting, or waiting for a restart.
+    pub fn contains(&self, child: &K) -> bool {
+        self.slots.contains_key(child)
+    }
+
+    /// The children that are up, by name.
+    pub fn running(&self) -> impl Iterator<Item = (&K, &ActorCell)> {
+        self.slots.iter().filter_map(|(child, slot)| match &slot.phase {
+            Phase::Running(actor) => Some((child, actor)),
+            Phase::Starting(_) | Phase::Waiting(_) => None,
+        })
+    }
+
+    /// How many children there are, starting and waiting ones included.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there is no child.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    fn came_up(&mut self, child: K, actor: ActorCell) -> Option<Report<K>> {
+        let slot = self.slots.get_mut(&child)?;
+        let restarts = slot.starts;
+        slot.starts += 1;
+        slot.phase = Phase::Running(actor.clone());
+        self.restarts.started(&child, Instant::now());
+        if let Some(place) = self.early.iter().position(|(id, _)| *id == actor.get_id()) {
+            let (_, ending) = self.early.swap_remove(place);
+            self.forget_early();
+            return self.ended(child, ending);
+        }
+        self.forget_early();
+        self.names.insert(actor.get_id(), child.clone());
+        Some(Report::Started { child, actor, restarts })
+    }
+
+    fn ended(&mut self, child: K, ending: Ending) -> Option<Report<K>> {
+        let slot = self.slots.get(&child)?;
+        if self.closed || !slot.wanted || !ending.calls_for_restart(slot.spec.lasting) {
+            self.remove(&child);
+            return Some(Report::Ended { child, ending });
+        }
+        let now = Instant::now();
+        match self.restarts.died(&child, now, self.chance.fraction()) {
+            Verdict::Escalate(excess) => {
+                self.remove(&child);
+                let escalation = Escalation { child: format!("{child:?}"), excess, ending };
+                Some(Report::Escalate { child, escalation })
+            }
+            Verdict::RestartAt(at) => {
+                let after = at.saturating_duration_since(now);
+                if after.is_zero() {
+                    self.relaunch(&child);
+                } else {
+                    self.relaunch_after(&child, after);
+                }
+                Some(Report::Restarting { child, ending, after })
+            }
+        }
+    }
+
+    fn relaunch(&mut self, child: &K) {
+        let Some(spec) = self.slots.get(child).map(|slot| slot.spec.clone()) else { return };
+        let (attempt, start) = self.launch(child, &spec);
+        if let Some(slot) = self.slots.get_mut(child) {
+            slot.attempt = attempt;
+            slot.phase = Phase::Starting(start);
+        }
+    }
+
+    fn relaunch_after(&mut self, child: &K, delay: Duration) {
+        let Some(slot) = self.slots.get_mut(child) else { return };
+        self.attempts += 1;
+        let due = Upkeep::Due { child: child.clone(), attempt: self.attempts };
+        slot.attempt = self.attempts;
+        slot.phase = Phase::Waiting(self.myself.send_after(delay, move || due.into()).abort_handle());
+    }
+
+    fn launch(&mut self, child: &K, spec: &ChildSpec) -> (u64, AbortHandle) {
+        self.attempts += 1;
+        let (attempt, child, spec, myself) = (self.attempts, child.clone(), spec.clone(), self.myself.clone());
+        let start = tokio::spawn(async move {
+            let outcome = spec.start(myself.get_cell()).await;
+            // The supervisor may be gone by then; ractor links no child to one that stops.
+            let _ = myself.send_message(Upkeep::Spawned { child, attempt, outcome }.into());
+        });
+        (attempt, start.abort_handle())
+    }
+
+    fn current(&self, child: &K, attempt: u64) -> Option<&Slot> {
+        self.slots.get(child).filter(|slot| slot.attempt == attempt && !self.closed)
+    }
+
+    fn remove(&mut self, child: &K) {
+        self.slots.remove(child);
+        self.restarts.forget(child);
+        self.forget_early();
+    }
+
+    /// Early ends matter only while a start is under way. Ends of actors that were never started here come along with them, so
+    /// they are bounded, far above what can be ours.
+    fn forget_early(&mut self) {
+        if !self.early.is_empty() {
+            let starting = self.slots.values().filter(|slot| matches!(slot.phase, Phase::Starting(_))).count();
+            let most = if starting == 0 { 0 } else { starting + MOST_FOREIGN_ENDS };
+            self.early.drain(..self.early.len().saturating_sub(most));
+        }
+    }
+}
+
+impl<K, M> Drop for Children<K, M> {
+    fn drop(&mut self) {
+        for slot in self.slots.values() {
+            match &slot.phase {
+                Phase::Starting(task) | Phase::Waiting(task) => task.abort(),
+                Phase::Running(_) => {}
+            }
+        }
+    }
+}

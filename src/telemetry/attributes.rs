@@ -1,0 +1,91 @@
+//! The names of all attributes and spans, once each.
+//!
+//! The `gen_ai.*` names are those of the OpenTelemetry conventions for generative AI, which are still in development: pinned here.
+
+/// `YES` or `NO`; absent when no answer arrived.
+pub const DECISION: &str = "decision";
+/// Why the companion considered speaking: `direct_address`, `turn`, `interjection`, `lull`.
+pub const DECISION_TRIGGER: &str = "decision.trigger";
+/// Why the decision is what it is: the closed list of reasons.
+pub const DECISION_REASON: &str = "decision.reason";
+/// Messages that the gate has counted.
+pub const DECISION_MESSAGE_COUNT: &str = "decision.message_count";
+/// Interjection checks made since the last reset.
+pub const DECISION_CHECK_COUNT: &str = "decision.check_count";
+/// The count at which the next interjection is considered.
+pub const DECISION_THRESHOLD: &str = "decision.threshold";
+/// `won` or `lost`: in rounds, whether a YES got the floor.
+pub const DECISION_FLOOR: &str = "decision.floor";
+/// `speak` or `listen`: in rounds, the vote.
+pub const DECISION_STATE: &str = "decision.state";
+/// 0 to 10: in rounds, how much it matters to the companion.
+pub const DECISION_IMPORTANCE: &str = "decision.importance";
+/// In rounds, whether the companion considers itself chosen.
+pub const DECISION_SELECTED: &str = "decision.selected";
+/// In rounds, the closing stage of the vote.
+pub const DECISION_CLOSING: &str = "decision.closing";
+
+/// The channel.
+pub const CHANNEL_ID: &str = "channel.id";
+/// The guild.
+pub const GUILD_ID: &str = "guild.id";
+/// The companion.
+pub const COMPANION_ID: &str = "companion.id";
+/// The trigger group, through restarts.
+pub const TURN_ID: &str = "turn.id";
+/// How a turn ended: `posted`, `silence`, `failed`, `cancelled`.
+pub const TURN_OUTCOME: &str = "turn.outcome";
+/// Whether a statement comes unasked.
+pub const STATEMENT_UNSOLICITED: &str = "statement.is_unsolicited";
+
+/// What sort of actor.
+pub const ACTOR_SORT: &str = "actor.sort";
+/// Which actor.
+pub const ACTOR_ADDRESS: &str = "actor.address";
+/// How it ended.
+pub const ACTOR_ENDING: &str = "actor.ending";
+/// After which delay it is started again, in seconds.
+pub const ACTOR_RESTART_DELAY: &str = "actor.restart.delay_s";
+
+/// A stable code of what went wrong.
+pub const ERROR_TYPE: &str = "error.type";
+
+/// `side` or `main`.
+pub const MODEL_ROLE: &str = "model.role";
+/// `chat` or `invoke_agent`.
+pub const GEN_AI_OPERATION_NAME: &str = "gen_ai.operation.name";
+/// Who serves the model.
+pub const GEN_AI_PROVIDER_NAME: &str = "gen_ai.provider.name";
+/// The model asked for.
+pub const GEN_AI_REQUEST_MODEL: &str = "gen_ai.request.model";
+/// The most tokens asked for.
+pub const GEN_AI_REQUEST_MAX_TOKENS: &str = "gen_ai.request.max_tokens";
+/// The answer's id.
+pub const GEN_AI_RESPONSE_ID: &str = "gen_ai.response.id";
+/// The model that answered.
+pub const GEN_AI_RESPONSE_MODEL: &str = "gen_ai.response.model";
+/// Why it ended: a list.
+pub const GEN_AI_RESPONSE_FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
+/// Tokens read.
+pub const GEN_AI_USAGE_INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
+/// Tokens written.
+pub const GEN_AI_USAGE_OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+/// The conversation: the channel's id.
+pub const GEN_AI_CONVERSATION_ID: &str = "gen_ai.conversation.id";
+/// The companion's id.
+pub const GEN_AI_AGENT_ID: &str = "gen_ai.agent.id";
+/// The companion's name.
+pub const GEN_AI_AGENT_NAME: &str = "gen_ai.agent.name";
+/// What was asked; only with `telemetry.capture_content`.
+pub const GEN_AI_INPUT_MESSAGES: &str = "gen_ai.input.messages";
+/// What was answered; only with `telemetry.capture_content`.
+pub const GEN_AI_OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
+
+/// The root span of a trigger group.
+pub const SPAN_TURN: &str = "conversation.turn";
+/// The span of one decision, or of an evaluation without an answer.
+pub const SPAN_DECISION: &str = "decision.gate";
+/// The span of a restart.
+pub const SPAN_RESTART: &str = "actor.restart";
+/// The span of a passed limit.
+pub const SPAN_ESCALATE: &str = "supervisor.escalate";

@@ -1,0 +1,150 @@
+//! The one place where a gate's decision is recorded: a span and a log line, from the finished record.
+
+use opentelemetry::KeyValue;
+use opentelemetry::trace::SpanKind;
+
+use super::attributes as name;
+use super::plain::Plain;
+use super::recorder::{FinishedSpan, Place, Recorder};
+use super::trace::{SpanRef, TurnTrace};
+use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
+
+#[cfg(test)]
+mod tests;
+
+/// What is on record about one evaluation of one companion.
+#[derive(Clone, Debug)]
+pub struct DecisionFacts<'a> {
+    /// The trace of its turn; the span lies under the root.
+    pub trace: TurnTrace,
+    /// The turn, through restarts.
+    pub turn_id: &'a str,
+    /// Where.
+    pub guild: &'a GuildId,
+    /// Where.
+    pub channel: &'a ChannelId,
+    /// Who decided.
+    pub companion: &'a CompanionId,
+    /// Why it considered speaking.
+    pub trigger: Trigger,
+    /// What came of it.
+    pub answer: Answer<'a>,
+    /// Messages that the gate had counted.
+    pub message_count: u64,
+    /// Interjection checks made since the last reset.
+    pub check_count: u64,
+    /// The count at which the next interjection is considered, if there is one.
+    pub threshold: Option<u64>,
+    /// In rounds, the vote.
+    pub vote: Option<VoteFacts<'a>>,
+    /// When the evaluation began.
+    pub started: Moment,
+    /// When it was over.
+    pub ended: Moment,
+}
+
+/// What came of an evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer<'a> {
+    /// It was decided.
+    Decided {
+        /// `YES` or `NO`.
+        decision: &'a str,
+        /// One of the closed list of reasons.
+        reason: &'a str,
+    },
+    /// No answer arrived. Not a NO.
+    Missing {
+        /// A stable code: `timeout`, `unreachable`, …
+        error_type: &'a str,
+    },
+}
+
+/// A companion's vote in a round.
+#[derive(Clone, Copy, Debug)]
+pub struct VoteFacts<'a> {
+    /// `speak` or `listen`.
+    pub state: &'a str,
+    /// From 0 to 10.
+    pub importance: f64,
+    /// Whether it considers itself chosen.
+    pub selected: bool,
+    /// Its closing stage.
+    pub closing: &'a str,
+    /// `won` or `lost`; none where the floor was not wanted.
+    pub floor: Option<&'a str>,
+}
+
+/// Records a decision, or that there is none. The span's reference, if spans are written.
+pub fn record(recorder: &Recorder, facts: &DecisionFacts<'_>) -> Option<SpanRef> {
+    log(facts);
+    if !recorder.is_on() {
+        return None;
+    }
+    recorder.write(FinishedSpan {
+        name: name::SPAN_DECISION.into(),
+        kind: SpanKind::Internal,
+        place: Place::Under(facts.trace.root()),
+        started: facts.started,
+        ended: facts.ended,
+        attributes: attributes(facts),
+        error: match facts.answer {
+            Answer::Decided { .. } => None,
+            Answer::Missing { error_type } => Some(error_type.to_owned().into()),
+        },
+        links: Vec::new(),
+    })
+}
+
+fn log(facts: &DecisionFacts<'_>) {
+    let (channel, companion) = (Plain(facts.channel.as_str()), Plain(facts.companion.as_str()));
+    let (trigger, msgs) = (facts.trigger, facts.message_count);
+    match facts.answer {
+        // Seed 004: this line is what a decision looks like from outside.
+        Answer::Decided { decision, reason } => {
+            let (decision, reason) = (Plain(decision), Plain(reason));
+            tracing::info!(%channel, %trigger, %decision, %companion, msgs, %reason, "interjection");
+        }
+        Answer::Missing { error_type } => {
+            let error = Plain(error_type);
+            tracing::info!(%channel, %trigger, %companion, msgs, %error, "evaluation without an answer");
+        }
+    }
+}
+
+fn attributes(facts: &DecisionFacts<'_>) -> Vec<KeyValue> {
+    let mut attributes = Vec::with_capacity(16);
+    attributes.extend([
+        KeyValue::new(name::DECISION_TRIGGER, facts.trigger.as_str()),
+        KeyValue::new(name::DECISION_MESSAGE_COUNT, count(facts.message_count)),
+        KeyValue::new(name::DECISION_CHECK_COUNT, count(facts.check_count)),
+        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
+        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
+        KeyValue::new(name::COMPANION_ID, facts.companion.as_str().to_owned()),
+        KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
+    ]);
+    match facts.answer {
+        Answer::Decided { decision, reason } => attributes.extend([
+            KeyValue::new(name::DECISION, decision.to_owned()),
+            KeyValue::new(name::DECISION_REASON, reason.to_owned()),
+        ]),
+        Answer::Missing { error_type } => attributes.push(KeyValue::new(name::ERROR_TYPE, error_type.to_owned())),
+    }
+    attributes.extend(facts.threshold.map(|threshold| KeyValue::new(name::DECISION_THRESHOLD, count(threshold))));
+    if let Some(vote) = &facts.vote {
+        attributes.extend([
+            KeyValue::new(name::DECISION_STATE, vote.state.to_owned()),
+            KeyValue::new(name::DECISION_IMPORTANCE, vote.importance),
+            KeyValue::new(name::DECISION_SELECTED, vote.selected),
+            KeyValue::new(name::DECISION_CLOSING, vote.closing.to_owned()),
+        ]);
+        attributes.extend(vote.floor.map(|floor| KeyValue::new(name::DECISION_FLOOR, floor.to_owned())));
+    }
+    attributes
+}
+
+fn count(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,116 @@
+//! Records calls of language models, by the OpenTelemetry conventions for generative AI.
+
+use opentelemetry::trace::SpanKind;
+use opentelemetry::{Array, KeyValue, Value};
+use serde_json::json;
+
+use super::attributes as name;
+use super::recorder::{FinishedSpan, Place, Recorder};
+use super::trace::SpanRef;
+use crate::domain::id::ChannelId;
+use crate::domain::moment::Moment;
+use crate::ports::language_model::{Answer, Identity, ModelRole, NoAnswer, Request};
+
+#[cfg(test)]
+mod tests;
+
+/// One call.
+#[derive(Clone, Debug)]
+pub struct CallFacts<'a> {
+    /// What it was made for: the root of a turn, or a statement. None for work of no turn, such as a summary.
+    pub under: Option<SpanRef>,
+    /// Where, if it was about one channel.
+    pub channel: Option<&'a ChannelId>,
+    /// What was asked.
+    pub request: &'a Request,
+    /// Who was asked.
+    pub identity: &'a Identity,
+    /// What came back.
+    pub outcome: Result<&'a Answer, &'a NoAnswer>,
+    /// When the request left.
+    pub started: Moment,
+    /// When the answer was whole, or was given up.
+    pub ended: Moment,
+}
+
+/// Records a call: `chat {model}`. What was said is kept only if the recorder captures content.
+pub fn record(recorder: &Recorder, facts: &CallFacts<'_>) -> Option<SpanRef> {
+    if !recorder.is_on() {
+        return None;
+    }
+    let mut attributes = asked(facts);
+    match facts.outcome {
+        Ok(answer) => attributes.extend(answered(answer)),
+        Err(error) => attributes.push(KeyValue::new(name::ERROR_TYPE, error.code())),
+    }
+    if recorder.captures_content() {
+        attributes.extend(content(facts));
+    }
+    recorder.write(FinishedSpan {
+        name: format!("chat {}", facts.identity.model).into(),
+        kind: SpanKind::Client,
+        place: facts.under.map_or(Place::Alone, Place::Under),
+        started: facts.started,
+        ended: facts.ended,
+        attributes,
+        error: facts.outcome.err().map(|error| error.code().into()),
+        links: Vec::new(),
+    })
+}
+
+fn asked(facts: &CallFacts<'_>) -> Vec<KeyValue> {
+    let mut attributes = Vec::with_capacity(20);
+    attributes.extend([
+        KeyValue::new(name::GEN_AI_OPERATION_NAME, "chat"),
+        KeyValue::new(name::GEN_AI_PROVIDER_NAME, facts.identity.provider.clone()),
+        KeyValue::new(name::GEN_AI_REQUEST_MODEL, facts.identity.model.clone()),
+        KeyValue::new(name::GEN_AI_REQUEST_MAX_TOKENS, i64::from(facts.request.max_tokens)),
+        KeyValue::new(name::MODEL_ROLE, role(facts.request.role)),
+        KeyValue::new(name::GUILD_ID, facts.request.guild.as_str().to_owned()),
+    ]);
+    if let Some(channel) = facts.channel {
+        attributes.extend([
+            KeyValue::new(name::GEN_AI_CONVERSATION_ID, channel.as_str().to_owned()),
+            KeyValue::new(name::CHANNEL_ID, channel.as_str().to_owned()),
+        ]);
+    }
+    if let Some(companion) = &facts.request.companion {
+        attributes.extend([
+            KeyValue::new(name::GEN_AI_AGENT_ID, companion.id.as_str().to_owned()),
+            KeyValue::new(name::GEN_AI_AGENT_NAME, companion.name.clone()),
+            KeyValue::new(name::COMPANION_ID, companion.id.as_str().to_owned()),
+        ]);
+    }
+    attributes
+}
+
+fn answered(answer: &Answer) -> impl Iterator<Item = KeyValue> {
+    let tokens = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    let reasons = answer.finish_reason.clone().map(|reason| Value::Array(Array::String(vec![reason.into()])));
+    [
+        Some(KeyValue::new(name::GEN_AI_USAGE_INPUT_TOKENS, tokens(answer.usage.input_tokens))),
+        Some(KeyValue::new(name::GEN_AI_USAGE_OUTPUT_TOKENS, tokens(answer.usage.output_tokens))),
+        answer.model.clone().map(|model| KeyValue::new(name::GEN_AI_RESPONSE_MODEL, model)),
+        answer.response_id.clone().map(|id| KeyValue::new(name::GEN_AI_RESPONSE_ID, id)),
+        reasons.map(|reasons| KeyValue::new(name::GEN_AI_RESPONSE_FINISH_REASONS, reasons)),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+fn content(facts: &CallFacts<'_>) -> Vec<KeyValue> {
+    let said = |role: &str, text: &str| json!({ "role": role, "parts": [{ "type": "text", "content": text }] });
+    let input = json!([said("system", &facts.request.system), said("user", &facts.request.user)]);
+    let mut content = vec![KeyValue::new(name::GEN_AI_INPUT_MESSAGES, input.to_string())];
+    if let Ok(answer) = facts.outcome {
+        content.push(KeyValue::new(name::GEN_AI_OUTPUT_MESSAGES, json!([said("assistant", &answer.text)]).to_string()));
+    }
+    content
+}
+
+const fn role(role: ModelRole) -> &'static str {
+    match role {
+        ModelRole::Side => "side",
+        ModelRole::Main => "main",
+    }
+}

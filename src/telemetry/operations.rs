@@ -1,0 +1,108 @@
+//! Records what supervisors do: restarts and passed limits, each a trace of its own.
+
+use std::time::Duration;
+
+use opentelemetry::KeyValue;
+use opentelemetry::trace::SpanKind;
+
+use super::attributes as name;
+use super::plain::Plain;
+use super::recorder::{FinishedSpan, Place, Recorder};
+use super::trace::SpanRef;
+use crate::domain::moment::Moment;
+
+/// An actor that ended.
+#[derive(Clone, Copy, Debug)]
+pub struct ActorFacts<'a> {
+    /// What sort of actor: `channel`, `companion`, …
+    pub sort: &'a str,
+    /// Which one.
+    pub address: &'a str,
+    /// How it ended.
+    pub ending: &'a str,
+    /// When that was noticed.
+    pub at: Moment,
+}
+
+/// Records that an actor is started again after a delay: `actor.restart`.
+pub fn restarted(recorder: &Recorder, facts: &ActorFacts<'_>, after: Duration) -> Option<SpanRef> {
+    let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+    tracing::warn!(sort = facts.sort, actor = %Plain(facts.address), ending = ?facts.ending, after_ms, "restarting an actor");
+    write(
+        recorder,
+        facts,
+        name::SPAN_RESTART,
+        facts.at + after,
+        Some(KeyValue::new(name::ACTOR_RESTART_DELAY, after.as_secs_f64())),
+    )
+}
+
+/// Records that an actor ended once too often, and that the supervisor above has to decide: `supervisor.escalate`.
+pub fn escalated(recorder: &Recorder, facts: &ActorFacts<'_>) -> Option<SpanRef> {
+    tracing::error!(sort = facts.sort, actor = %Plain(facts.address), ending = ?facts.ending, "too many restarts");
+    write(recorder, facts, name::SPAN_ESCALATE, facts.at, None)
+}
+
+fn write(
+    recorder: &Recorder,
+    facts: &ActorFacts<'_>,
+    span: &'static str,
+    ended: Moment,
+    more: Option<KeyValue>,
+) -> Option<SpanRef> {
+    if !recorder.is_on() {
+        return None;
+    }
+    let mut attributes = vec![
+        KeyValue::new(name::ACTOR_SORT, facts.sort.to_owned()),
+        KeyValue::new(name::ACTOR_ADDRESS, facts.address.to_owned()),
+        KeyValue::new(name::ACTOR_ENDING, facts.ending.to_owned()),
+    ];
+    attributes.extend(more);
+    recorder.write(FinishedSpan {
+        name: span.into(),
+        kind: SpanKind::Internal,
+        place: Place::Alone,
+        started: facts.at,
+        ended,
+        attributes,
+        error: Some(facts.ending.to_owned().into()),
+        links: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry::trace::{SpanId, Status};
+
+    use super::super::memory::{SpanMemory, attribute};
+    use super::*;
+
+    #[test]
+    fn a_restart_is_a_trace_of_its_own_as_long_as_its_delay() {
+        let memory = SpanMemory::new();
+
+        restarted(&memory.recorder(false), &FACTS, Duration::from_millis(1_250));
+
+        let [span] = &memory.named("actor.restart")[..] else { panic!("not one span") };
+        assert_eq!(span.parent_span_id, SpanId::INVALID);
+        assert_eq!(span.end_time.duration_since(span.start_time).expect("after"), Duration::from_millis(1_250));
+        assert_eq!(attribute(span, "actor.sort").as_deref(), Some("channel"));
+        assert_eq!(attribute(span, "actor.restart.delay_s").as_deref(), Some("1.25"));
+        assert_eq!(span.status, Status::error("failed: boom"));
+    }
+
+    #[test]
+    fn a_passed_limit_is_on_record_too() {
+        let memory = SpanMemory::new();
+
+        escalated(&memory.recorder(false), &FACTS);
+
+        let [span] = &memory.named("supervisor.escalate")[..] else { panic!("not one span") };
+        assert_eq!(attribute(span, "actor.address").as_deref(), Some("console:lobby"));
+        assert_eq!(attribute(span, "actor.ending").as_deref(), Some("failed: boom"));
+    }
+
+    const FACTS: ActorFacts<'static> =
+        ActorFacts { sort: "channel", address: "console:lobby", ending: "failed: boom", at: Moment::from_micros(1_000_000) };
+}

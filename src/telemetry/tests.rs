@@ -1,0 +1,342 @@
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use axum::routing::post;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message as _;
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+
+use super::decisions::{Answer, DecisionFacts};
+use super::trace::TurnTrace;
+use super::turns::TurnFacts;
+use super::*;
+use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
+
+#[tokio::test]
+async fn a_recorded_decision_arrives_over_otlp_under_its_turn() {
+    let collector = Collector::start(StatusCode::OK).await;
+    let (_, telemetry) = build(&options("info", LogFormat::Text), collector.plan(), io::sink, false).expect("it starts");
+    let recorder = telemetry.recorder();
+
+    decide(&recorder, "console:lobby", Answer::Decided { decision: "NO", reason: "other_addressed" });
+    end_turn(&recorder);
+    let ledger = telemetry.ledger();
+    shutdown(telemetry).await;
+
+    let (decision, turn) = (collector.span("decision.gate"), collector.span("conversation.turn"));
+    assert_eq!(decision.trace_id, TRACE.as_u128().to_be_bytes());
+    assert_eq!((&decision.trace_id, &decision.parent_span_id), (&turn.trace_id, &turn.span_id));
+    assert!(turn.parent_span_id.is_empty());
+    assert_eq!((decision.start_time_unix_nano, decision.end_time_unix_nano), (5_000_000_000, 5_250_000_000));
+    let expected = [
+        ("channel.id", "console:lobby"),
+        ("companion.id", "aria"),
+        ("decision", "NO"),
+        ("decision.check_count", "1"),
+        ("decision.message_count", "4"),
+        ("decision.reason", "other_addressed"),
+        ("decision.threshold", "9"),
+        ("decision.trigger", "lull"),
+        ("guild.id", "home"),
+        ("turn.id", "turn-1"),
+    ];
+    assert_eq!(attributes(&decision), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    assert_eq!((ledger.exported(), ledger.failed(), ledger.dropped(), ledger.waiting()), (2, 0, 0, 0));
+}
+
+#[tokio::test]
+async fn exported_spans_say_which_service_they_are_of() {
+    let collector = Collector::start(StatusCode::OK).await;
+    let plan = collector.plan().map(|plan| ExportPlan { service_name: Some("salon".to_owned()), ..plan });
+    let (_, telemetry) = build(&options("info", LogFormat::Text), plan, io::sink, false).expect("it starts");
+
+    end_turn(&telemetry.recorder());
+    shutdown(telemetry).await;
+
+    let resources = collector.resources();
+    assert!(resources.contains(&("service.name".to_owned(), "salon".to_owned())), "{resources:?}");
+    assert!(resources.contains(&("service.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())), "{resources:?}");
+}
+
+#[tokio::test]
+async fn ractors_span_of_an_actor_is_neither_exported_nor_a_parent() {
+    let collector = Collector::start(StatusCode::OK).await;
+    let (subscriber, telemetry) = build(&options("info", LogFormat::Text), collector.plan(), io::sink, false).expect("it starts");
+    let subscribed = tracing::subscriber::set_default(subscriber);
+
+    let (worker, ended) = Actor::spawn(None, Worker, ()).await.expect("it starts");
+    worker.send_message(()).expect("it lives");
+    ended.await.expect("it ends");
+    drop(subscribed);
+    shutdown(telemetry).await;
+
+    assert_eq!(collector.names(), ["work"]);
+    assert!(collector.span("work").parent_span_id.is_empty());
+}
+
+#[tokio::test]
+async fn an_endpoint_that_refuses_costs_the_spans_alone() {
+    let collector = Collector::start(StatusCode::BAD_REQUEST).await;
+    let (_, telemetry) = build(&options("info", LogFormat::Text), collector.plan(), io::sink, false).expect("it starts");
+
+    end_turn(&telemetry.recorder());
+    let ledger = telemetry.ledger();
+    shutdown(telemetry).await;
+
+    assert_eq!((ledger.exported(), ledger.failed()), (0, 1));
+}
+
+#[tokio::test]
+async fn telemetry_may_be_dropped_on_an_async_thread() {
+    // Nobody answers here: what counts is that nothing panics.
+    let plan = ExportPlan { endpoint: "http://127.0.0.1:9/v1/traces".to_owned(), service_name: None };
+    let (_, telemetry) = build(&options("info", LogFormat::Text), Some(plan), io::sink, false).expect("it starts");
+
+    drop(telemetry);
+}
+
+#[test]
+fn a_decision_is_one_line_of_log() {
+    let lines = Lines::default();
+    let (subscriber, telemetry) = build(&options("info", LogFormat::Text), None, lines.clone(), false).expect("it starts");
+
+    tracing::subscriber::with_default(subscriber, || {
+        decide(&telemetry.recorder(), "console:lobby", Answer::Decided { decision: "NO", reason: "model_no" });
+    });
+
+    let expected = "interjection channel=console:lobby trigger=lull decision=NO companion=aria msgs=4 reason=model_no";
+    assert_eq!(lines.after("decisions: "), [expected]);
+}
+
+#[test]
+fn no_name_of_a_channel_can_forge_a_decision() {
+    let lines = Lines::default();
+    let (subscriber, telemetry) = build(&options("info", LogFormat::Text), None, lines.clone(), false).expect("it starts");
+
+    tracing::subscriber::with_default(subscriber, || {
+        let channel = "x\ninterjection decision=YES\u{1b}[2K";
+        decide(&telemetry.recorder(), channel, Answer::Decided { decision: "NO", reason: "model_no" });
+    });
+
+    let expected =
+        "interjection channel=x_interjection_decision_YES_[2K trigger=lull decision=NO companion=aria msgs=4 reason=model_no";
+    assert_eq!(lines.after("decisions: "), [expected]);
+}
+
+#[test]
+fn an_evaluation_without_an_answer_is_not_logged_as_a_decision() {
+    let lines = Lines::default();
+    let (subscriber, telemetry) = build(&options("info", LogFormat::Text), None, lines.clone(), false).expect("it starts");
+
+    tracing::subscriber::with_default(subscriber, || {
+        decide(&telemetry.recorder(), "console:lobby", Answer::Missing { error_type: "timeout" });
+    });
+
+    let expected = "evaluation without an answer channel=console:lobby trigger=lull companion=aria msgs=4 error=timeout";
+    assert_eq!(lines.after("decisions: "), [expected]);
+}
+
+#[test]
+fn a_log_for_machines_is_one_json_object_a_line() {
+    let lines = Lines::default();
+    let (subscriber, telemetry) = build(&options("info", LogFormat::Json), None, lines.clone(), false).expect("it starts");
+
+    tracing::subscriber::with_default(subscriber, || {
+        decide(&telemetry.recorder(), "console:lobby", Answer::Decided { decision: "YES", reason: "model_yes" });
+    });
+
+    let line: serde_json::Value = serde_json::from_str(lines.text().trim_end()).expect("it is JSON");
+    assert_eq!((&line["message"], &line["decision"], &line["msgs"]), (&"interjection".into(), &"YES".into(), &4.into()));
+}
+
+#[test]
+fn ractor_is_quiet_whatever_is_asked_for() {
+    let lines = Lines::default();
+    let (subscriber, _telemetry) =
+        build(&options("trace,ractor=trace", LogFormat::Text), None, lines.clone(), false).expect("it starts");
+
+    tracing::subscriber::with_default(subscriber, || {
+        tracing::info!(target: "ractor::actor", "chatter");
+        tracing::warn!(target: "ractor::actor", "trouble");
+    });
+
+    assert_eq!(lines.after("ractor::actor: "), ["trouble"]);
+}
+
+#[test]
+fn directives_that_do_not_parse_are_told_with_what_is_allowed() {
+    let error = build(&options("tertulia=loud", LogFormat::Text), None, io::sink, false).map(drop).expect_err("it is wrong");
+
+    let expected =
+        "telemetry.log = \"tertulia=loud\" is not a list of log directives such as \"info\" or \"warn,tertulia=debug\"";
+    assert!(error.to_string().starts_with(expected), "{error}");
+}
+
+const TRACE: TurnTrace = TurnTrace::new(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff);
+
+fn options(log: &str, log_format: LogFormat) -> TelemetryOptions {
+    TelemetryOptions { log: log.to_owned(), log_format, span_queue: 1_000, capture_content: false }
+}
+
+fn decide(recorder: &Recorder, channel: &str, answer: Answer<'_>) {
+    let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from(channel), CompanionId::from("aria"));
+    let facts = DecisionFacts {
+        trace: TRACE,
+        turn_id: "turn-1",
+        guild: &guild,
+        channel: &channel,
+        companion: &companion,
+        trigger: Trigger::Lull,
+        answer,
+        message_count: 4,
+        check_count: 1,
+        threshold: Some(9),
+        vote: None,
+        started: Moment::from_micros(5_000_000),
+        ended: Moment::from_micros(5_250_000),
+    };
+    decisions::record(recorder, &facts);
+}
+
+fn end_turn(recorder: &Recorder) {
+    let (guild, channel) = (GuildId::from("home"), ChannelId::from("console:lobby"));
+    let facts = TurnFacts {
+        trace: TRACE,
+        turn_id: "turn-1",
+        guild: &guild,
+        channel: &channel,
+        trigger: Trigger::Lull,
+        outcome: "silence",
+        error_type: None,
+        follows: None,
+        started: Moment::from_micros(4_000_000),
+        ended: Moment::from_micros(6_000_000),
+    };
+    turns::record(recorder, &facts);
+}
+
+/// Off the one async thread, which has to serve the collector meanwhile.
+async fn shutdown(telemetry: Telemetry) {
+    tokio::task::spawn_blocking(|| telemetry.shutdown()).await.expect("it does not panic");
+}
+
+/// Receives spans over OTLP on loopback.
+struct Collector {
+    url: String,
+    received: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
+}
+
+impl Collector {
+    async fn start(answer: StatusCode) -> Self {
+        let received = Arc::<Mutex<Vec<_>>>::default();
+        let kept = received.clone();
+        let take = async move |body: Bytes| {
+            kept.lock().expect("not poisoned").push(ExportTraceServiceRequest::decode(body).expect("it is OTLP"));
+            answer
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback is there");
+        let url = format!("http://{}/v1/traces", listener.local_addr().expect("it is bound"));
+        tokio::spawn(axum::serve(listener, Router::new().route("/v1/traces", post(take))).into_future());
+        Self { url, received }
+    }
+
+    fn plan(&self) -> Option<ExportPlan> {
+        Some(ExportPlan { endpoint: self.url.clone(), service_name: None })
+    }
+
+    fn spans(&self) -> Vec<Span> {
+        let received = self.received.lock().expect("not poisoned");
+        let scopes = received.iter().flat_map(|request| &request.resource_spans).flat_map(|spans| &spans.scope_spans);
+        scopes.flat_map(|scope| scope.spans.clone()).collect()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.spans().into_iter().map(|span| span.name).collect()
+    }
+
+    fn span(&self, name: &str) -> Span {
+        self.spans().into_iter().find(|span| span.name == name).expect("the span arrived")
+    }
+
+    fn resources(&self) -> Vec<(String, String)> {
+        let received = self.received.lock().expect("not poisoned");
+        let spans = received.iter().flat_map(|request| request.resource_spans.clone());
+        spans.filter_map(|spans| spans.resource).flat_map(|resource| texts(&resource.attributes)).collect()
+    }
+}
+
+fn attributes(span: &Span) -> Vec<(String, String)> {
+    let mut attributes = texts(&span.attributes);
+    attributes.sort();
+    attributes
+}
+
+fn texts(attributes: &[opentelemetry_proto::tonic::common::v1::KeyValue]) -> Vec<(String, String)> {
+    let text = |value: Option<Value>| match value {
+        Some(Value::StringValue(text)) => text,
+        Some(Value::IntValue(number)) => number.to_string(),
+        other => panic!("unexpected value {other:?}"),
+    };
+    attributes
+        .iter()
+        .map(|attribute| (attribute.key.clone(), text(attribute.value.clone().and_then(|value| value.value))))
+        .collect()
+}
+
+/// Log lines as they were written.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Lines {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().expect("not poisoned").clone()).expect("it is UTF-8")
+    }
+
+    fn after(&self, mark: &str) -> Vec<String> {
+        self.text().lines().map(|line| line.split_once(mark).map_or(line, |(_, rest)| rest).to_owned()).collect()
+    }
+}
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("not poisoned").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
+
+/// Works once, and stops.
+struct Worker;
+
+impl Actor for Worker {
+    type Msg = ();
+    type State = ();
+    type Arguments = ();
+
+    async fn pre_start(&self, _: ActorRef<()>, (): ()) -> Result<(), ActorProcessingErr> {
+        Ok(())
+    }
+
+    async fn handle(&self, myself: ActorRef<()>, (): (), (): &mut ()) -> Result<(), ActorProcessingErr> {
+        tracing::info_span!("work").in_scope(|| myself.stop(None));
+        Ok(())
+    }
+}

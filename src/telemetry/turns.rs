@@ -1,0 +1,173 @@
+//! Records a turn, the root of its trace, and the statement that came of it.
+
+use opentelemetry::KeyValue;
+use opentelemetry::trace::SpanKind;
+
+use super::attributes as name;
+use super::recorder::{FinishedSpan, Place, Recorder};
+use super::trace::{SpanRef, TurnTrace};
+use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
+
+/// A trigger group from its messages to silence or to one posted statement.
+#[derive(Clone, Debug)]
+pub struct TurnFacts<'a> {
+    /// Its trace.
+    pub trace: TurnTrace,
+    /// The turn, through restarts.
+    pub turn_id: &'a str,
+    /// Where.
+    pub guild: &'a GuildId,
+    /// Where.
+    pub channel: &'a ChannelId,
+    /// The strongest trigger of the group.
+    pub trigger: Trigger,
+    /// `posted`, `silence`, `failed` or `cancelled`.
+    pub outcome: &'a str,
+    /// A stable code of what went wrong, if something did.
+    pub error_type: Option<&'a str>,
+    /// The turn that it goes on from: the one whose statement opened this round, or itself before a restart.
+    pub follows: Option<TurnTrace>,
+    /// When the first of its messages was heard.
+    pub started: Moment,
+    /// When all was over.
+    pub ended: Moment,
+}
+
+/// A companion's statement in the making, from the floor to its words.
+#[derive(Clone, Debug)]
+pub struct StatementFacts<'a> {
+    /// The trace of its turn; the span lies under the root.
+    pub trace: TurnTrace,
+    /// The turn, through restarts.
+    pub turn_id: &'a str,
+    /// Where.
+    pub guild: &'a GuildId,
+    /// Where.
+    pub channel: &'a ChannelId,
+    /// Who speaks.
+    pub companion: &'a CompanionId,
+    /// Under which name.
+    pub companion_name: &'a str,
+    /// What made it speak.
+    pub trigger: Trigger,
+    /// A stable code of what went wrong, if something did.
+    pub error_type: Option<&'a str>,
+    /// When it got the floor.
+    pub started: Moment,
+    /// When its words were there, or never came.
+    pub ended: Moment,
+}
+
+/// Records a turn: `conversation.turn`. Its children may be on record already.
+pub fn record(recorder: &Recorder, facts: &TurnFacts<'_>) -> Option<SpanRef> {
+    if !recorder.is_on() {
+        return None;
+    }
+    let mut attributes = vec![
+        KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
+        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
+        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
+        KeyValue::new(name::DECISION_TRIGGER, facts.trigger.as_str()),
+        KeyValue::new(name::TURN_OUTCOME, facts.outcome.to_owned()),
+    ];
+    attributes.extend(facts.error_type.map(|code| KeyValue::new(name::ERROR_TYPE, code.to_owned())));
+    recorder.write(FinishedSpan {
+        name: name::SPAN_TURN.into(),
+        kind: SpanKind::Internal,
+        place: Place::Root(facts.trace),
+        started: facts.started,
+        ended: facts.ended,
+        attributes,
+        error: facts.error_type.map(|code| code.to_owned().into()),
+        links: facts.follows.map(TurnTrace::root).into_iter().collect(),
+    })
+}
+
+/// Records a statement: `invoke_agent {companion}`.
+pub fn record_statement(recorder: &Recorder, facts: &StatementFacts<'_>) -> Option<SpanRef> {
+    if !recorder.is_on() {
+        return None;
+    }
+    let mut attributes = vec![
+        KeyValue::new(name::GEN_AI_OPERATION_NAME, "invoke_agent"),
+        KeyValue::new(name::GEN_AI_AGENT_ID, facts.companion.as_str().to_owned()),
+        KeyValue::new(name::GEN_AI_AGENT_NAME, facts.companion_name.to_owned()),
+        KeyValue::new(name::GEN_AI_CONVERSATION_ID, facts.channel.as_str().to_owned()),
+        KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
+        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
+        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
+        KeyValue::new(name::COMPANION_ID, facts.companion.as_str().to_owned()),
+        KeyValue::new(name::DECISION_TRIGGER, facts.trigger.as_str()),
+        KeyValue::new(name::STATEMENT_UNSOLICITED, facts.trigger.is_unsolicited()),
+    ];
+    attributes.extend(facts.error_type.map(|code| KeyValue::new(name::ERROR_TYPE, code.to_owned())));
+    recorder.write(FinishedSpan {
+        name: format!("invoke_agent {}", facts.companion_name).into(),
+        kind: SpanKind::Internal,
+        place: Place::Under(facts.trace.root()),
+        started: facts.started,
+        ended: facts.ended,
+        attributes,
+        error: facts.error_type.map(|code| code.to_owned().into()),
+        links: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry::trace::Status;
+
+    use super::super::memory::{SpanMemory, attribute};
+    use super::*;
+
+    #[test]
+    fn a_statement_is_an_agents_work_under_its_turn() {
+        let memory = SpanMemory::new();
+
+        record_statement_of(&memory, Trigger::Interjection, None);
+
+        let [span] = &memory.named("invoke_agent Aria")[..] else { panic!("not one span") };
+        assert_eq!(u64::from_be_bytes(span.parent_span_id.to_bytes()), TurnTrace::new(42).root().span_id());
+        let expected = [
+            ("gen_ai.operation.name", "invoke_agent"),
+            ("gen_ai.agent.id", "aria"),
+            ("gen_ai.agent.name", "Aria"),
+            ("turn.id", "turn-1"),
+            ("statement.is_unsolicited", "true"),
+        ];
+        for (name, value) in expected {
+            assert_eq!(attribute(span, name).as_deref(), Some(value), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_statement_that_failed_says_why() {
+        let memory = SpanMemory::new();
+
+        record_statement_of(&memory, Trigger::DirectAddress, Some("refused"));
+
+        let span = &memory.spans()[0];
+        assert_eq!(span.status, Status::error("refused"));
+        assert_eq!(attribute(span, "error.type").as_deref(), Some("refused"));
+        assert_eq!(attribute(span, "statement.is_unsolicited").as_deref(), Some("false"));
+    }
+
+    fn record_statement_of(memory: &SpanMemory, trigger: Trigger, error_type: Option<&str>) {
+        let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from("console:lobby"), CompanionId::from("aria"));
+        let facts = StatementFacts {
+            trace: TurnTrace::new(42),
+            turn_id: "turn-1",
+            guild: &guild,
+            channel: &channel,
+            companion: &companion,
+            companion_name: "Aria",
+            trigger,
+            error_type,
+            started: Moment::from_micros(1),
+            ended: Moment::from_micros(2),
+        };
+        record_statement(&memory.recorder(false), &facts);
+    }
+}
