@@ -12,6 +12,9 @@ pub mod room;
 pub mod stamp;
 pub mod state;
 
+#[cfg(test)]
+pub(crate) mod fake;
+
 use std::time::Duration;
 
 use async_trait::async_trait;

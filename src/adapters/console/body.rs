@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_told_apart_from_what_does_not_fit() {
-        let bodies = ["", "{", "{\"from\": \"Ana\", }", "{} {}", "\u{0}"].map(|body| refused::<RoomPatch>(body).0);
+        let bodies = ["", "{", "{\"paused\": true, }", "{} {}", "\u{0}"].map(|body| refused::<RoomPatch>(body).0);
 
         assert_eq!(bodies, [400; 5]);
         assert_eq!(["[]", "7", "null", "\"x\""].map(|body| refused::<RoomPatch>(body).0), [422; 4]);

@@ -57,6 +57,7 @@ impl Problem {
         Self { retry_after: Some(retry_after), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
     }
 
+    #[cfg(test)]
     pub(super) fn status(&self) -> StatusCode {
         self.status
     }
