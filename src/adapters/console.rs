@@ -1,7 +1,7 @@
 //! The console: the HTTP API, the live view and the page, on one port.
 //!
-//! A request's way: [`connection`] accepts it, [`guard`] decides whether it may come in, [`routes`] finds its handler, which reads it
-//! ([`body`], [`words`]), asks the [`House`] and answers, or says what is wrong ([`problem`]).
+//! A request's way: `connection` accepts it, `guard` decides whether it may come in, `routes` finds its handler, which reads it (`body`,
+//! `words`), asks the [`House`] and answers, or says what is wrong (`problem`).
 
 mod auth;
 mod body;

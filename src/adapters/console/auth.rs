@@ -112,16 +112,13 @@ impl Auth {
 
     fn try_token(&self, shown: &str, address: IpAddr, now: Instant) -> Result<(), Problem> {
         let Some(token) = &self.token else { return Ok(()) };
-        // Taken before the comparison, so that guesses made at the same time are counted too; and a right one is not looked at either
-        // once too many were wrong, or guessing could go on.
-        self.attempts
-            .take(address, now)
-            .map_err(|wait| Problem::too_many("too many attempts with a wrong token; wait and try again", wait))?;
-        if bool::from(token.expose_secret().as_bytes().ct_eq(shown.as_bytes())) {
-            self.attempts.give_back(address, now);
-            return Ok(());
+        // Once too many were wrong, a right one is not looked at either, or guessing could go on.
+        let is_right = || bool::from(token.expose_secret().as_bytes().ct_eq(shown.as_bytes()));
+        match self.attempts.take_unless(address, now, is_right) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Problem::new(StatusCode::UNAUTHORIZED, "this is not the admin token")),
+            Err(wait) => Err(Problem::too_many("too many attempts with a wrong token; wait and try again", wait)),
         }
-        Err(Problem::new(StatusCode::UNAUTHORIZED, "this is not the admin token"))
     }
 
     /// Browsers accept the prefix only on what is Secure and holds for the whole host, so that no neighbour can set it.

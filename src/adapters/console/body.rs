@@ -25,7 +25,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
 
     async fn from_request(request: Request, console: &Shared) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        if !media_type(&parts.headers).is_none_or(|media| media == "application/json") {
+        if media_type(&parts.headers).is_some_and(|media| media != "application/json") {
             let detail = "the body must be JSON, send it with Content-Type: application/json";
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }

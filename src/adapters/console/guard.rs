@@ -67,7 +67,8 @@ fn admit(console: &Shared, mut request: Request) -> Result<Request, Box<Response
         console.requests.take(address, now).map_err(often)?;
     }
     // Probes and, behind a token, Prometheus may know the server by a name that nobody configured.
-    if !is_probe && !(path == "/metrics" && console.auth.is_needed()) {
+    let is_machine = is_probe || (path == "/metrics" && console.auth.is_needed());
+    if !is_machine {
         let host = console.names.check_host(request.uri(), headers).map_err(refuse)?;
         let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
         if changes || headers.contains_key(UPGRADE) {

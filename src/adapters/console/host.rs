@@ -34,14 +34,9 @@ impl Names {
             return Err(Problem::new(StatusCode::BAD_REQUEST, "the request must have one Host header"));
         };
         let name = host_name(host);
-        let is_public = self
-            .public_origin
-            .as_deref()
-            .and_then(|origin| origin.split_once("://"))
-            .is_some_and(|(_, public)| host_name(public) == name);
         let address: Option<IpAddr> = name.trim_start_matches('[').trim_end_matches(']').parse().ok();
         let is_local = name == "localhost" || address.is_some_and(|address| is_loopback(address) || !self.is_loopback);
-        if is_public || is_local {
+        if is_local || self.is_public(host) {
             return Ok(host);
         }
         let detail =
@@ -53,8 +48,9 @@ impl Names {
     pub(super) fn check_origin(&self, host: &str, headers: &HeaderMap) -> Result<(), Problem> {
         if let Some(origin) = headers.get(ORIGIN) {
             let origin = origin.to_str().unwrap_or("unreadable").to_ascii_lowercase();
-            let is_ours = self.public_origin.as_ref() == Some(&origin)
-                || origin.strip_prefix("http://").is_some_and(|authority| authority == host.to_ascii_lowercase());
+            // What is published under https has no page under http.
+            let is_plain = origin.strip_prefix("http://").is_some_and(|authority| authority == host.to_ascii_lowercase());
+            let is_ours = self.public_origin.as_ref() == Some(&origin) || (is_plain && !self.is_secure(host));
             if !is_ours {
                 let detail = format!(
                     "the origin {origin:?} may not use this server; open {}, or set server.public_url to that origin",
@@ -75,6 +71,15 @@ impl Names {
                 format!("pages of other sites may not use this server; open {}", self.address),
             )),
         }
+    }
+
+    fn is_secure(&self, host: &str) -> bool {
+        self.public_origin.as_deref().is_some_and(|origin| origin.starts_with("https://")) && self.is_public(host)
+    }
+
+    fn is_public(&self, host: &str) -> bool {
+        let public = self.public_origin.as_deref().and_then(|origin| origin.split_once("://"));
+        public.is_some_and(|(_, public)| host_name(public) == host_name(host))
     }
 }
 
@@ -140,9 +145,8 @@ mod tests {
     #[test]
     fn no_host_and_two_hosts_are_refused() {
         let names = names("127.0.0.1:7878", None);
-        let two = [(HOST, HeaderValue::from_static("localhost")), (HOST, HeaderValue::from_static("evil.example"))];
-        let mut doubled = HeaderMap::new();
-        two.into_iter().for_each(|(name, value)| drop(doubled.append(name, value)));
+        let mut doubled = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost"))]);
+        doubled.append(HOST, HeaderValue::from_static("evil.example"));
 
         assert!(names.check_host(&Uri::from_static("/"), &HeaderMap::new()).is_err());
         assert!(names.check_host(&Uri::from_static("/"), &doubled).is_err());

@@ -38,6 +38,12 @@ impl Allowance {
 
     /// Takes one, or tells how long until there is one.
     pub(super) fn take(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
+        self.take_unless(address, now, || false).map(drop)
+    }
+
+    /// Takes one unless it turns out to be free, or tells how long until it can be tried again. One step: what is tried at the same time
+    /// neither slips through nor gets in each other's way.
+    pub(super) fn take_unless(&self, address: IpAddr, now: Instant, is_free: impl FnOnce() -> bool) -> Result<bool, Duration> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets.of(party(address), now, self);
         bucket.left = self.left(bucket, now);
@@ -45,15 +51,11 @@ impl Allowance {
         if bucket.left < 1.0 {
             return Err(Duration::from_secs_f64((1.0 - bucket.left) / self.per_second));
         }
-        bucket.left -= 1.0;
-        Ok(())
-    }
-
-    /// Gives back what was taken for something that shall not count.
-    pub(super) fn give_back(&self, address: IpAddr, now: Instant) {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let bucket = buckets.of(party(address), now, self);
-        bucket.left = (bucket.left + 1.0).min(self.burst);
+        let is_free = is_free();
+        if !is_free {
+            bucket.left -= 1.0;
+        }
+        Ok(is_free)
     }
 
     fn left(&self, bucket: &Bucket, now: Instant) -> f64 {
@@ -168,14 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_back_can_be_taken_again() {
+    fn what_is_free_is_not_taken_and_not_tried_when_nothing_is_left() {
         let allowance = Allowance::new(1.0, 1.0);
         let now = Instant::now();
 
-        allowance.take(ANA, now).unwrap();
-        allowance.give_back(ANA, now);
-
-        assert!(allowance.take(ANA, now).is_ok());
+        assert_eq!(allowance.take_unless(ANA, now, || true), Ok(true));
+        assert_eq!(allowance.take_unless(ANA, now, || false), Ok(false));
+        assert_eq!(allowance.take_unless(ANA, now, || unreachable!()), Err(Duration::from_secs(1)));
     }
 
     #[test]

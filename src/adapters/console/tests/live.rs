@@ -48,9 +48,8 @@ async fn next_event(socket: &mut Socket) -> Value {
 
 async fn close_code(socket: &mut Socket) -> u16 {
     loop {
-        match socket.next().await.unwrap().unwrap() {
-            Message::Close(frame) => return frame.unwrap().code.into(),
-            _ => {}
+        if let Message::Close(frame) = socket.next().await.unwrap().unwrap() {
+            return frame.unwrap().code.into();
         }
     }
 }
