@@ -1,4 +1,4 @@
-//! The page's files, carried in the binary. To add a file, put it into `page/` and name it in [`NAMES`]'s list below.
+//! The page's files, carried in the binary. To add a file, put it into `page/` and name it in the list of `FILES`.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -16,7 +16,7 @@ macro_rules! files {
 }
 
 /// Every file of the page. `index.html` is served at `/`, `signin.html` at `/signin`, each file at `/page/<name>`.
-const NAMES: &[(&str, &[u8])] = files!["icon.svg", "index.html", "signin.html", "signin.css"];
+const FILES: &[(&str, &[u8])] = files!["icon.svg", "index.html", "signin.html", "signin.css"];
 
 /// The files with their tags, by name.
 pub(super) struct Page(HashMap<&'static str, File>);
@@ -35,7 +35,7 @@ impl Page {
             hasher.write(bytes);
             (name, File { name, bytes, tag: hasher.finish() })
         };
-        Self(NAMES.iter().map(tagged).collect())
+        Self(FILES.iter().map(tagged).collect())
     }
 
     /// The sign-in page, telling why the last attempt was refused in place of its comment `<!--refused-->`. The reason is our own text.
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn every_file_has_a_known_type_and_no_inline_script_or_style() {
-        for (name, bytes) in NAMES {
+        for (name, bytes) in FILES {
             assert_ne!(media_type(name), "application/octet-stream", "{name}");
             if name.ends_with(".html") {
                 let html = String::from_utf8_lossy(bytes).to_lowercase();

@@ -1,6 +1,7 @@
 //! A small house that works in memory: rooms hold at most Aria or Ben, everything said is kept, nothing is ever decided.
 //!
-//! Three rooms behave by their names: `boom` panics, `full` is unavailable, `slow` waits until it is told to go on.
+//! Four rooms behave by their names: `boom` panics, `full` is unavailable, `slow` waits until it is told to go on, `torn` cannot be read
+//! to its end.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -333,6 +334,9 @@ impl House for FakeHouse {
     async fn export(&self, query: ExportQuery) -> Result<Lines, Refused> {
         if let Some(room) = &query.room {
             self.within(room, |_| Ok(()))?;
+        }
+        if query.room.as_ref().is_some_and(|room| room.as_str() == "torn") {
+            return Ok(stream::iter([Ok("{}".to_owned()), Err(Refused::Broken("damaged".into()))]).boxed());
         }
         let form = if query.form == ExportForm::Replay { "replay" } else { "json" };
         Ok(stream::iter(["{\"n\":1}".to_owned(), format!("{{\"as\":\"{form}\"}}")]).map(Ok).boxed())

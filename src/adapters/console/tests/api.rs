@@ -269,6 +269,16 @@ async fn an_export_comes_as_lines() {
 }
 
 #[tokio::test]
+async fn an_export_that_fails_midway_does_not_look_whole() {
+    let world = World::new().await;
+    world.house.add("torn");
+
+    let read = async { world.request(Method::GET, "/api/export?room=torn").send().await?.bytes().await };
+
+    assert!(read.await.is_err());
+}
+
+#[tokio::test]
 async fn companions_are_listed_with_their_settings() {
     let world = World::new().await;
 
