@@ -11,7 +11,8 @@ use axum::response::IntoResponse;
 use super::Shared;
 
 /// Status codes that are told apart; what is none of them is `other`.
-const STATUSES: [u16; 19] = [101, 200, 201, 202, 204, 303, 304, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 503];
+const STATUSES: [u16; 22] =
+    [101, 200, 201, 202, 204, 303, 304, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 426, 429, 500, 501, 503];
 
 /// Counts since the start.
 #[derive(Default)]
