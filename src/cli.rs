@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings.
 
 pub mod check;
+pub mod replay;
 
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tertulia::cli::{Cli, Command, check};
+use tertulia::cli::{Cli, Command, check, replay};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -13,10 +13,9 @@ fn main() -> ExitCode {
     };
     match cli.asked() {
         Command::Check { json } => check::run(&sources, json),
+        Command::Replay { file, json } => replay::run(&file, json),
         // To be filled: the server (settings → telemetry → server → exit code).
         Command::Serve => not_yet("serve"),
-        // To be filled: the replay of a script.
-        Command::Replay { .. } => not_yet("replay"),
     }
 }
 

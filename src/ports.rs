@@ -2,5 +2,6 @@
 
 pub mod chance;
 pub mod clock;
+pub mod house;
 pub mod language_model;
 pub mod store;

@@ -12,6 +12,7 @@ mod mismatch;
 mod problem;
 pub mod prompt;
 mod roster;
+pub mod server;
 pub mod storage;
 mod strict;
 pub mod telemetry;
@@ -47,16 +48,18 @@ macro_rules! sections {
 }
 
 sections! {
-    /// What a companion's file leaves out.
-    companion_defaults: companion::CompanionDefaults,
     /// When a conversation is over.
     closing: closing::Closing,
+    /// What a companion's file leaves out.
+    companion_defaults: companion::CompanionDefaults,
     /// The rooms of the console.
     console: console::Console,
     /// Whether and when companions speak.
     gate: gate::Gate,
     /// How models are asked.
     prompt: prompt::Prompt,
+    /// Where the console listens, and what it allows.
+    server: server::Server,
     /// Where histories are kept.
     storage: storage::Storage,
     /// Logs, spans and what they may hold.

@@ -195,9 +195,6 @@ pub struct Conversation {
     clock: Moment,
     /// The last ticket that was given out.
     tickets: Ticket,
-    /// The last decision's reason to speak, until its reply is owed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    why: Option<Arc<str>>,
 }
 
 impl Conversation {
@@ -273,7 +270,7 @@ impl Conversation {
         self.floor.is_none()
             && self.wake_at().is_none()
             && self.gates.iter().all(|(companion, gate)| {
-                gate.evaluation.is_none() && gate.waiting.is_none() && self.window.buffer(companion, gate.cursor).next().is_none()
+                !gate.is_engaged() && gate.waiting.is_none() && self.window.buffer(companion, gate.cursor).next().is_none()
             })
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! A gate changes only by what is on record (see `conversation`), so that a fold of the record gives it again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -97,6 +98,15 @@ pub struct Evaluation {
     pub upto: Seq,
 }
 
+/// A YES that has not led to the floor yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wish {
+    /// Why the companion was asked.
+    pub trigger: Trigger,
+    /// What it gave as its reason to speak.
+    pub why: Option<Arc<str>>,
+}
+
 /// The pause after a question without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackOff {
@@ -121,6 +131,8 @@ pub struct Gate {
     pub lull_at: Option<Moment>,
     /// The question in flight.
     pub evaluation: Option<Evaluation>,
+    /// The wish to speak, until the floor is given.
+    pub wish: Option<Wish>,
     /// The strongest trigger that waits.
     pub waiting: Option<Waiting>,
     /// The pause after questions without an answer.
@@ -141,6 +153,7 @@ impl Gate {
             next_interjection_at: None,
             lull_at: None,
             evaluation: None,
+            wish: None,
             waiting: None,
             back_off: None,
             tried: Seq::NONE,
@@ -151,6 +164,11 @@ impl Gate {
     /// Whether a message has come to its counter and no interval was drawn yet.
     pub fn lacks_interval(&self) -> bool {
         self.message_counter > 0 && self.next_interjection_at.is_none()
+    }
+
+    /// Whether a question is in flight, or its YES waits for the floor.
+    pub fn is_engaged(&self) -> bool {
+        self.evaluation.is_some() || self.wish.is_some()
     }
 
     /// Whether an interjection check is due.

@@ -169,7 +169,7 @@ impl Conversation {
 
     fn end_back_off(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
         let gate = &self.gates[companion];
-        let is_free = self.floor.is_none() && gate.evaluation.is_none();
+        let is_free = self.floor.is_none() && !gate.is_engaged();
         if is_free && gate.retry_at().is_some_and(|until| until <= self.clock) {
             self.settle_stale(companion, None, world, out);
         }
@@ -205,7 +205,7 @@ impl Conversation {
     fn proceed(&mut self, companion: &CompanionId, by_deadline: bool, world: &mut World<'_>, out: &mut Vec<Output>) {
         loop {
             let gate = &self.gates[companion];
-            if self.floor.is_some() || gate.evaluation.is_some() || gate.paused || !world.tempers.contains_key(companion) {
+            if self.floor.is_some() || gate.is_engaged() || gate.paused || !world.tempers.contains_key(companion) {
                 return;
             }
             let Some(waiting) = gate.waiting else { return };

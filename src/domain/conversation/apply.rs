@@ -1,7 +1,7 @@
 //! How a conversation changes by what is on record: the same for living through it and for folding the journal.
 
 use super::super::event::{Decided, Evaluated};
-use super::super::gate::{Check, Evaluation, Waiting};
+use super::super::gate::{Check, Evaluation, Waiting, Wish};
 use super::super::message::{Message, Modality, Role};
 use super::super::window::Entry;
 use super::*;
@@ -50,13 +50,14 @@ impl Conversation {
             }
             Event::ReplyOwed { companion, ticket, trigger, messages, upto, next_interjection_at } => {
                 self.tickets = self.tickets.max(*ticket);
+                let wish = self.gates.get_mut(companion).and_then(|gate| gate.wish.take());
                 self.floor = Some(Floor {
                     companion: companion.clone(),
                     ticket: *ticket,
                     trigger: *trigger,
                     messages: messages.clone(),
                     upto: *upto,
-                    why: self.why.take(),
+                    why: wish.and_then(|wish| wish.why),
                     is_posting: false,
                 });
                 if let Some(gate) = self.gates.get_mut(companion) {
@@ -95,7 +96,7 @@ impl Conversation {
     /// After every change: what waits is checked again where the way is free, and quiet is waited for where nothing else is.
     pub(super) fn tidy(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
         for (companion, gate) in &mut self.gates {
-            if self.floor.is_some() || gate.evaluation.is_some() || gate.paused {
+            if self.floor.is_some() || gate.is_engaged() || gate.paused {
                 continue;
             }
             let last = self.window.buffer(companion, gate.cursor).next_back();
@@ -162,6 +163,7 @@ impl Conversation {
                 if let Some(evaluation) = gate.evaluation.take() {
                     notes.push(Output::Cancel { ticket: evaluation.ticket });
                 }
+                gate.wish = None;
                 gate.waiting = None;
                 gate.back_off = None;
             }
@@ -215,7 +217,7 @@ impl Conversation {
                 None => {}
             }
             if decided.decision == Decision::Yes {
-                self.why = decided.why.clone();
+                gate.wish = Some(Wish { trigger: decided.trigger, why: decided.why.clone() });
                 continue;
             }
             gate.settle(decided.upto);

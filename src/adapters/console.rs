@@ -1,0 +1,214 @@
+//! The console: the HTTP API, the live view and the page, on one port.
+//!
+//! A request's way: `connection` accepts it, `guard` decides whether it may come in, `routes` finds its handler, which reads it (`body`,
+//! `words`), asks the [`House`] and answers, or says what is wrong (`problem`).
+
+mod auth;
+mod body;
+mod connection;
+mod guard;
+mod health;
+mod host;
+mod keeping;
+mod limits;
+mod live;
+mod messages;
+mod metrics;
+mod page;
+mod problem;
+mod records;
+mod rooms;
+mod routes;
+mod signin;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use secrecy::{ExposeSecret, SecretString};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::ports::chance::Chance;
+use crate::ports::house::House;
+use crate::settings;
+use crate::settings::server::Server;
+use auth::Auth;
+use host::Names;
+use limits::{Allowance, Places};
+use metrics::Counts;
+use page::Page;
+
+/// A token shorter than this is warned about beyond loopback.
+const SHORT_TOKEN_CHARS: usize = 16;
+
+/// How many peers are told at once that there are too many; those over it are cut off without a word.
+const MAX_TURNED_AWAY: usize = 64;
+
+/// After an error that is no peer's, for example too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The console, bound to its port and not yet serving.
+pub struct Console {
+    listener: TcpListener,
+    bound: SocketAddr,
+    router: Router,
+    shared: Shared,
+}
+
+/// Why the console cannot serve.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotServe {
+    /// A setting is wrong.
+    #[error("server.{0}")]
+    Setting(#[from] settings::Problem),
+    /// Others could reach it, and nothing would keep them out.
+    #[error(
+        "server.listen = {listen:?} can be reached from other machines, and no admin token is set; set TERTULIA__SERVER__ADMIN_TOKEN or \
+         server.admin_token_file, or listen on 127.0.0.1"
+    )]
+    Unprotected {
+        /// Where it would listen.
+        listen: String,
+    },
+    /// Somebody else has the port.
+    #[error("{0} is in use by another program; set server.listen to another port, or stop the other")]
+    InUse(SocketAddr),
+    /// The address cannot be bound.
+    #[error("cannot listen on {address}: {error}; set server.listen to an address of this machine and a port that you may use")]
+    CannotBind {
+        /// Which address.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// What all requests share.
+struct Common {
+    house: Arc<dyn House>,
+    settings: Server,
+    names: Names,
+    auth: Auth,
+    requests: Allowance,
+    places: Arc<Places>,
+    counts: Counts,
+    page: Page,
+    /// Turns true at shutdown. Who holds a receiver is waited for.
+    closing: watch::Sender<bool>,
+}
+
+type Shared = Arc<Common>;
+
+impl Console {
+    /// Binds the port. Beyond loopback an admin token is required.
+    pub async fn bind(settings: &Server, house: Arc<dyn House>, chance: Arc<dyn Chance>) -> Result<Self, CannotServe> {
+        settings.check()?;
+        let token = settings.token()?;
+        let address = settings.address()?;
+        check_protection(settings, address, token.as_ref())?;
+        let cannot = |error: io::Error| match error.kind() {
+            io::ErrorKind::AddrInUse => CannotServe::InUse(address),
+            _ => CannotServe::CannotBind { address, error },
+        };
+        let listener = TcpListener::bind(address).await.map_err(cannot)?;
+        let bound = listener.local_addr().map_err(cannot)?;
+        let shared = Arc::new(Common {
+            house,
+            names: Names::new(bound, settings),
+            auth: Auth::new(token, settings, chance),
+            requests: Allowance::new(settings.requests_per_second.into(), settings.request_burst.into()),
+            places: Places::new(settings.max_live, settings.max_live_per_address),
+            counts: Counts::default(),
+            page: Page::new(),
+            closing: watch::Sender::new(false),
+            settings: settings.clone(),
+        });
+        Ok(Self { listener, bound, router: routes::routes(shared.clone()), shared })
+    }
+
+    /// Where it listens: with the real port, where 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.bound
+    }
+
+    /// Serves until `stop` is done, then finishes what is in flight, for `server.drain_secs` at most.
+    pub async fn serve(self, stop: impl Future<Output = ()>) {
+        let Self { listener, router, shared, .. } = self;
+        let places = Arc::new(Semaphore::new(shared.settings.max_connections));
+        let farewells = Arc::new(Semaphore::new(MAX_TURNED_AWAY));
+        let mut connections = JoinSet::new();
+        let mut stop = pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut stop => break,
+                Some(_) = connections.join_next() => continue,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    if let Ok(place) = places.clone().try_acquire_owned() {
+                        let (router, shared, closing) = (router.clone(), shared.clone(), shared.closing.subscribe());
+                        shared.counts.connected();
+                        connections.spawn(async move {
+                            connection::serve(stream, peer, router, &shared.settings, closing).await;
+                            drop(place);
+                        });
+                    } else {
+                        shared.counts.turned_away();
+                        if let Ok(place) = farewells.clone().try_acquire_owned() {
+                            connections.spawn(async move {
+                                connection::turn_away(stream).await;
+                                drop(place);
+                            });
+                        }
+                    }
+                }
+                Err(error) if is_of_a_peer(&error) => {}
+                Err(error) => {
+                    tracing::error!(%error, "cannot accept connections");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        drop(listener);
+        shared.closing.send_replace(true);
+        let drained = async {
+            while connections.join_next().await.is_some() {}
+            // WebSockets have left their connections' tasks; each holds a receiver until it is closed.
+            shared.closing.closed().await;
+        };
+        if tokio::time::timeout(shared.settings.drain(), drained).await.is_err() {
+            tracing::warn!(open = connections.len(), "cutting off connections that did not end in time");
+        }
+    }
+}
+
+fn check_protection(settings: &Server, address: SocketAddr, token: Option<&SecretString>) -> Result<(), CannotServe> {
+    if host::is_loopback(address.ip()) {
+        return Ok(());
+    }
+    let Some(token) = token else { return Err(CannotServe::Unprotected { listen: settings.listen.clone() }) };
+    if token.expose_secret().len() < SHORT_TOKEN_CHARS {
+        tracing::warn!("the admin token is shorter than {SHORT_TOKEN_CHARS} characters and could be guessed; set a longer one");
+    }
+    if settings.public_origin().is_none_or(|origin| origin.starts_with("http://")) {
+        tracing::warn!(
+            "the admin token travels unencrypted; put a TLS proxy in front and set server.public_url to its https:// address"
+        );
+    }
+    Ok(())
+}
+
+fn is_of_a_peer(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset)
+}

@@ -1,0 +1,229 @@
+//! Decides who is let in: programs by the admin token, browsers by a session that the token opened.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::http::header::{AUTHORIZATION, COOKIE};
+use axum::http::{HeaderMap, StatusCode};
+use secrecy::{ExposeSecret, SecretString};
+use subtle::ConstantTimeEq;
+use tokio::time::Instant;
+
+use super::limits::Allowance;
+use super::problem::Problem;
+use crate::ports::chance::Chance;
+use crate::settings::server::Server;
+
+/// Who may come in.
+pub(super) struct Auth {
+    /// None on loopback, where none is configured: everybody on this machine may come in.
+    token: Option<SecretString>,
+    attempts: Allowance,
+    sessions: Mutex<HashMap<Session, Instant>>,
+    session_lasts: Duration,
+    max_sessions: usize,
+    is_secure: bool,
+    chance: Arc<dyn Chance>,
+}
+
+/// A browser that is signed in: what its cookie holds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Session(String);
+
+/// As whom a request is let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// No token is needed here.
+    Open,
+    /// It showed the token.
+    Program,
+    /// It has a session.
+    Browser(Session),
+    /// It showed nothing.
+    Stranger,
+}
+
+impl Auth {
+    pub(super) fn new(token: Option<SecretString>, settings: &Server, chance: Arc<dyn Chance>) -> Self {
+        let a_minute = f64::from(settings.sign_ins_per_minute);
+        Self {
+            token,
+            attempts: Allowance::new(a_minute / 60.0, a_minute),
+            sessions: Mutex::default(),
+            session_lasts: settings.session(),
+            max_sessions: settings.max_sessions,
+            is_secure: settings.public_origin().is_some_and(|origin| origin.starts_with("https://")),
+            chance,
+        }
+    }
+
+    /// Whether anything has to be shown.
+    pub(super) fn is_needed(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// As whom these headers are let in. A wrong token is refused outright, and counted.
+    pub(super) fn admit(&self, headers: &HeaderMap, address: IpAddr, now: Instant) -> Result<Admission, Problem> {
+        if self.token.is_none() {
+            return Ok(Admission::Open);
+        }
+        if let Some(shown) = headers.get(AUTHORIZATION) {
+            let shown = shown.to_str().unwrap_or_default();
+            let (scheme, token) = shown.split_once(' ').unwrap_or((shown, ""));
+            if !scheme.eq_ignore_ascii_case("bearer") {
+                return Err(Problem::new(StatusCode::UNAUTHORIZED, "show the admin token as Authorization: Bearer …"));
+            }
+            return self.try_token(token.trim(), address, now).map(|()| Admission::Program);
+        }
+        let session = self.cookie(headers).filter(|session| self.is_signed_in(session, now));
+        Ok(session.map_or(Admission::Stranger, Admission::Browser))
+    }
+
+    /// Opens a session for who knows the token; returns the cookie to set.
+    pub(super) fn sign_in(&self, token: &str, address: IpAddr, now: Instant) -> Result<String, Problem> {
+        self.try_token(token.trim(), address, now)?;
+        let session = Session(format!("{:032x}{:032x}", self.chance.id(), self.chance.id()));
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|_, ends_at| *ends_at > now);
+        if sessions.len() >= self.max_sessions {
+            // All last equally long, so the one that ends first is the oldest.
+            let oldest = sessions.iter().min_by_key(|(_, ends_at)| **ends_at).map(|(session, _)| session.clone());
+            oldest.and_then(|session| sessions.remove(&session));
+        }
+        let cookie = self.written(&session.0, self.session_lasts);
+        sessions.insert(session, now + self.session_lasts);
+        Ok(cookie)
+    }
+
+    /// Ends the session of these headers, if they have one; returns the cookie that takes it away.
+    pub(super) fn sign_out(&self, headers: &HeaderMap) -> String {
+        if let Some(session) = self.cookie(headers) {
+            self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
+        }
+        self.written("", Duration::ZERO)
+    }
+
+    /// Whether a session is still open.
+    pub(super) fn is_signed_in(&self, session: &Session, now: Instant) -> bool {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(session).is_some_and(|ends_at| *ends_at > now)
+    }
+
+    fn try_token(&self, shown: &str, address: IpAddr, now: Instant) -> Result<(), Problem> {
+        let Some(token) = &self.token else { return Ok(()) };
+        // Once too many were wrong, a right one is not looked at either, or guessing could go on.
+        let is_right = || bool::from(token.expose_secret().as_bytes().ct_eq(shown.as_bytes()));
+        match self.attempts.take_unless(address, now, is_right) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Problem::new(StatusCode::UNAUTHORIZED, "this is not the admin token")),
+            Err(wait) => Err(Problem::too_many("too many attempts with a wrong token; wait and try again", wait)),
+        }
+    }
+
+    /// Browsers accept the prefix only on what is Secure and holds for the whole host, so that no neighbour can set it.
+    fn cookie_name(&self) -> &'static str {
+        if self.is_secure { "__Host-tertulia" } else { "tertulia" }
+    }
+
+    fn cookie(&self, headers: &HeaderMap) -> Option<Session> {
+        let name = self.cookie_name();
+        headers
+            .get_all(COOKIE)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='))
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| Session(value.to_owned()))
+    }
+
+    fn written(&self, value: &str, lasts: Duration) -> String {
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        format!("{}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}", self.cookie_name(), lasts.as_secs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use axum::http::HeaderValue;
+
+    use super::*;
+    use crate::settings::server::tests::defaults;
+
+    const ANA: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    struct Counting(AtomicU64);
+
+    impl Chance for Counting {
+        fn jitter(&self) -> i8 {
+            0
+        }
+
+        fn fraction(&self) -> f64 {
+            0.0
+        }
+
+        fn id(&self) -> u128 {
+            self.0.fetch_add(1, Ordering::Relaxed).into()
+        }
+    }
+
+    fn auth(settings: &Server) -> Auth {
+        Auth::new(Some("open sesame".into()), settings, Arc::new(Counting(AtomicU64::new(1))))
+    }
+
+    fn with_cookie(cookie: &str) -> HeaderMap {
+        let pair = cookie.split(';').next().unwrap();
+        HeaderMap::from_iter([(COOKIE, HeaderValue::from_str(&format!("other=1; {pair}")).unwrap())])
+    }
+
+    #[test]
+    fn a_session_lasts_until_its_end_and_no_longer() {
+        let auth = auth(&Server { session_secs: 60.0, ..defaults() });
+        let now = Instant::now();
+        let headers = with_cookie(&auth.sign_in("open sesame", ANA, now).unwrap());
+
+        let admissions = [0, 59, 60].map(|secs| auth.admit(&headers, ANA, now + Duration::from_secs(secs)).unwrap());
+
+        assert!(matches!(admissions, [Admission::Browser(_), Admission::Browser(_), Admission::Stranger]));
+    }
+
+    #[test]
+    fn over_the_limit_the_oldest_session_ends() {
+        let auth = auth(&Server { max_sessions: 2, ..defaults() });
+        let now = Instant::now();
+        let cookies = [0, 1, 2].map(|secs| auth.sign_in("open sesame", ANA, now + Duration::from_secs(secs)).unwrap());
+
+        let admitted = cookies
+            .map(|cookie| auth.admit(&with_cookie(&cookie), ANA, now + Duration::from_secs(3)).unwrap() != Admission::Stranger);
+
+        assert_eq!(admitted, [false, true, true]);
+    }
+
+    #[test]
+    fn wrong_tokens_use_up_the_attempts_and_right_ones_do_not() {
+        let auth = auth(&Server { sign_ins_per_minute: 2, ..defaults() });
+        let now = Instant::now();
+
+        let right = (0..10).all(|_| auth.sign_in("open sesame", ANA, now).is_ok());
+        let wrong = [0; 3].map(|_| auth.sign_in("open barley", ANA, now).unwrap_err().status().as_u16());
+
+        assert!(right);
+        assert_eq!(wrong, [401, 401, 429]);
+        assert_eq!(auth.sign_in("open sesame", ANA, now).unwrap_err().status().as_u16(), 429);
+    }
+
+    #[test]
+    fn a_cookie_is_secure_behind_https_and_never_readable_by_scripts() {
+        let plain = auth(&defaults()).sign_in("open sesame", ANA, Instant::now()).unwrap();
+        let secure = auth(&Server { public_url: Some("https://a.example".into()), ..defaults() });
+        let secure = secure.sign_in("open sesame", ANA, Instant::now()).unwrap();
+
+        assert!(plain.starts_with("tertulia=") && plain.ends_with("; HttpOnly; SameSite=Strict"));
+        assert!(secure.starts_with("__Host-tertulia=") && secure.ends_with("; HttpOnly; SameSite=Strict; Secure"));
+    }
+}

@@ -1,0 +1,226 @@
+//! Reads what a request brings: JSON bodies, query parameters and path segments, each refused by name when it does not fit.
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use futures_util::StreamExt;
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+
+use super::problem::Problem;
+use super::{Shared, words};
+use crate::domain::id::Seq;
+use crate::ports::house::room::RoomId;
+
+/// How much of a body that is too long is read all the same, so that its sender gets to read the answer.
+const DRAINED_BYTES: usize = 1 << 20;
+
+/// A JSON body. No content type is taken for JSON, another one is refused: forms cannot be posted here from foreign pages.
+pub(super) struct Json<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, console: &Shared) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        if media_type(&parts.headers).is_some_and(|media| media != "application/json") {
+            let detail = "the body must be JSON, send it with Content-Type: application/json";
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+        }
+        let bytes = read(&parts.headers, body, console).await?;
+        parse(&bytes).map(Self)
+    }
+}
+
+/// The media type in lower case without parameters.
+pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(CONTENT_TYPE)?.to_str().unwrap_or("unreadable");
+    value.split(';').next().map(|media| media.trim().to_ascii_lowercase())
+}
+
+/// A whole body, within `server.max_body_bytes` and `server.body_timeout_secs`.
+pub(super) async fn read(headers: &HeaderMap, body: Body, console: &Shared) -> Result<Bytes, Problem> {
+    let limit = console.settings.max_body_bytes;
+    let too_large =
+        || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {limit} bytes, send less at once"));
+    let announced =
+        headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|value| value.parse::<usize>().ok());
+    if announced.is_some_and(|bytes| bytes > limit + DRAINED_BYTES) {
+        return Err(too_large());
+    }
+    let whole = async {
+        let mut pieces = body.into_data_stream();
+        let mut read = Vec::with_capacity(announced.unwrap_or(0).min(limit));
+        let mut seen = 0;
+        while let Some(piece) = pieces.next().await {
+            let piece = piece.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body broke off, send it again"))?;
+            seen += piece.len();
+            if seen <= limit {
+                read.extend_from_slice(&piece);
+            } else if seen > limit + DRAINED_BYTES {
+                break;
+            }
+        }
+        if seen > limit { Err(too_large()) } else { Ok(Bytes::from(read)) }
+    };
+    let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time, send it again");
+    tokio::time::timeout(console.settings.body_timeout(), whole).await.map_err(late)?
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // What is derived for a struct reads an array too, which would make the order of fields part of the API.
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|byte| *byte != b'{')
+        && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+    {
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the body must be a JSON object"));
+    }
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        refusal(error.inner(), Some(path).filter(|path| path != "."))
+    })?;
+    json.end().map_err(|error| refusal(&error, None))?;
+    Ok(value)
+}
+
+fn refusal(error: &serde_json::Error, field: Option<String>) -> Problem {
+    let detail = error.to_string();
+    match error.classify() {
+        Category::Data => {
+            // serde gives the path of what is there; of what is missing it gives the name alone.
+            let missing = detail.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
+            let field = match (field, missing) {
+                (Some(path), Some(name)) => Some(format!("{path}.{name}")),
+                (path, name) => path.or(name.map(str::to_owned)),
+            };
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).with_field(field)
+        }
+        Category::Syntax | Category::Eof | Category::Io => {
+            Problem::new(StatusCode::BAD_REQUEST, format!("the body is no JSON: {detail}"))
+        }
+    }
+}
+
+/// Query parameters. One with an empty value counts as absent, an unknown one is refused.
+pub(super) struct Asked<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequestParts<Shared> for Asked<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+        let given = parts.uri.query().unwrap_or_default();
+        let is_filled = |pair: &&str| !pair.split_once('=').is_some_and(|(_, value)| value.is_empty());
+        let filled: Vec<_> = given.split('&').filter(is_filled).collect();
+        let value = form(&filled.join("&")).map_err(|detail| {
+            let quoted = detail.split('`').nth(1);
+            let field = detail.split_once(": ").map(|(path, _)| path).or(quoted).map(str::to_owned);
+            Problem::new(StatusCode::BAD_REQUEST, format!("the query cannot be read: {detail}")).with_field(field)
+        })?;
+        Ok(Self(value))
+    }
+}
+
+/// Reads `application/x-www-form-urlencoded`, as queries and forms have it.
+pub(super) fn form<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let uri = Uri::builder().path_and_query(format!("/?{text}")).build().map_err(|error| error.to_string())?;
+    Query::try_from_uri(&uri).map(|Query(value)| value).map_err(|rejection| {
+        let text = rejection.body_text();
+        text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text).to_owned()
+    })
+}
+
+/// The room that a path names.
+pub(super) struct InRoom(pub(super) RoomId);
+
+impl FromRequestParts<Shared> for InRoom {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+        let room: String = segments(parts).await?;
+        words::room("room", &room).map(Self)
+    }
+}
+
+/// The message that a path names.
+pub(super) struct OfMessage(pub(super) RoomId, pub(super) Seq);
+
+impl FromRequestParts<Shared> for OfMessage {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+        let (room, seq): (String, String) = segments(parts).await?;
+        let room = words::room("room", &room)?;
+        let seq = seq.parse().map_err(|_| Problem::invalid("seq", format!("{seq:?} is no number of a message")))?;
+        Ok(Self(room, Seq(seq)))
+    }
+}
+
+/// An entry of the quarantine that a path names.
+pub(super) struct Entry(pub(super) String);
+
+impl FromRequestParts<Shared> for Entry {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+        let id: String = segments(parts).await?;
+        words::opaque_id("id", &id, 128)?;
+        Ok(Self(id))
+    }
+}
+
+async fn segments<T: DeserializeOwned + Send>(parts: &mut Parts) -> Result<T, Problem> {
+    let Path(segments) = Path::from_request_parts(parts, &()).await.map_err(|rejection| {
+        Problem::new(StatusCode::BAD_REQUEST, format!("the path cannot be read: {}", rejection.body_text()))
+    })?;
+    Ok(segments)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::ports::house::messages::NewMessage;
+    use crate::ports::house::room::{RoomPatch, RoomPlan};
+
+    fn refused<T: DeserializeOwned>(body: &str) -> (u16, serde_json::Value) {
+        let problem = parse::<T>(body.as_bytes()).map(drop).unwrap_err();
+        let json: serde_json::Value = serde_json::from_slice(&problem.json()).unwrap();
+        (problem.status().as_u16(), json["field"].clone())
+    }
+
+    #[test]
+    fn a_wrong_type_deep_inside_is_named_by_its_path() {
+        let refusal = refused::<RoomPatch>(r#"{"companions": {"aria": {"paused": "yes"}}}"#);
+
+        assert_eq!(refusal, (422, "companions.aria.paused".into()));
+    }
+
+    #[test]
+    fn missing_and_unknown_fields_are_named() {
+        assert_eq!(refused::<NewMessage>(r#"{"from": "Ana"}"#), (422, "text".into()));
+        assert_eq!(refused::<NewMessage>(r#"{"from": "Ana", "text": "hi", "colour": 1}"#), (422, "colour".into()));
+        assert_eq!(refused::<RoomPlan>(r#"{"guild": "home", "companions": ["aria", 7]}"#), (422, "companions[1]".into()));
+    }
+
+    #[test]
+    fn what_is_no_json_is_told_apart_from_what_does_not_fit() {
+        let bodies = ["", "{", "{\"paused\": true, }", "{} {}", "\u{0}"].map(|body| refused::<RoomPatch>(body).0);
+
+        assert_eq!(bodies, [400; 5]);
+        assert_eq!(["[]", "7", "null", "\"x\""].map(|body| refused::<RoomPatch>(body).0), [422; 4]);
+    }
+
+    #[test]
+    fn a_form_is_read_with_its_escapes() {
+        #[derive(Deserialize)]
+        struct Fields {
+            token: String,
+        }
+
+        assert_eq!(form::<Fields>("token=a%2Bb+c").unwrap().token, "a+b c");
+        assert!(form::<Fields>("tok=1").is_err());
+    }
+}

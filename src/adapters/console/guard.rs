@@ -1,0 +1,103 @@
+//! Stands before every route: recognises foreign pages, holds back who asks too often, lets in who may come in, and answers for handlers
+//! that panic.
+//!
+//! Without a token: `/healthz`, `/readyz` (its details only with one), `/signin` and the files under `/page/`. Everything else needs the
+//! token, once one is configured: `/metrics` too, which Prometheus shows as a bearer token.
+
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+
+use axum::extract::{Request, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, UPGRADE, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use tokio::time::Instant;
+
+use super::Shared;
+use super::auth::Admission;
+use super::problem::Problem;
+
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// From where a request came; put there by the connection.
+#[derive(Clone, Copy)]
+pub(super) struct Peer(pub(super) IpAddr);
+
+/// What handlers may know about who asks.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    pub(super) address: IpAddr,
+    pub(super) admission: Admission,
+}
+
+/// The layer around all routes.
+pub(super) async fn guard(State(console): State<Shared>, request: Request, next: Next) -> Response {
+    let is_static = is_file(request.uri().path());
+    let mut response = match admit(&console, request) {
+        Ok(request) => match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+            Ok(response) => response,
+            // The panic itself was logged by the hook where it happened.
+            Err(_) => {
+                console.counts.panicked();
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "something of the server's is broken; its log says what")
+                    .into_response()
+            }
+        },
+        Err(refusal) => *refusal,
+    };
+    console.counts.answered(response.status());
+    // Files are asked for each time, and answered with 304 where nothing changed.
+    protect(response.headers_mut(), if is_static { "no-cache" } else { "no-store" });
+    response
+}
+
+fn admit(console: &Shared, mut request: Request) -> Result<Request, Box<Response>> {
+    let refuse = |problem: Problem| Box::new(problem.into_response());
+    let peer = request.extensions().get::<Peer>().map(|peer| peer.0);
+    let address = peer.ok_or_else(|| refuse(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the request has no sender")))?;
+    let path = request.uri().path();
+    let headers = request.headers();
+    let now = Instant::now();
+    let is_probe = matches!(path, "/healthz" | "/readyz");
+
+    if !is_probe {
+        let often = |wait| refuse(Problem::too_many("too many requests from this address; wait and try again", wait));
+        console.requests.take(address, now).map_err(often)?;
+    }
+    // Probes and, behind a token, Prometheus may know the server by a name that nobody configured.
+    let is_machine = is_probe || (path == "/metrics" && console.auth.is_needed());
+    if !is_machine {
+        let host = console.names.check_host(request.uri(), headers).map_err(refuse)?;
+        let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
+        if changes || headers.contains_key(UPGRADE) {
+            console.names.check_origin(host, headers).map_err(refuse)?;
+        } else if path.starts_with("/api/") {
+            console.names.check_site(headers).map_err(refuse)?;
+        }
+    }
+    let admission = console.auth.admit(headers, address, now).map_err(refuse)?;
+    let is_public = is_probe || path == "/signin" || (path.starts_with("/page/") && path != "/page/index.html");
+    if admission == Admission::Stranger && !is_public {
+        if path == "/" {
+            return Err(Box::new((StatusCode::SEE_OTHER, [(LOCATION, "/signin")]).into_response()));
+        }
+        let way_out = "an admin token is needed: send Authorization: Bearer … or sign in at /signin";
+        return Err(refuse(Problem::new(StatusCode::UNAUTHORIZED, way_out)));
+    }
+    request.extensions_mut().insert(Caller { address, admission });
+    Ok(request)
+}
+
+fn is_file(path: &str) -> bool {
+    path == "/" || path.starts_with("/page/")
+}
+
+fn protect(headers: &mut HeaderMap, cache: &'static str) {
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // Not `no-referrer`: with it browsers send `Origin: null` with our own sign-in form.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static(cache));
+}

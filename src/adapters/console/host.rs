@@ -1,0 +1,186 @@
+//! Recognises requests that a foreign web page makes a browser send: by Host (DNS rebinding), Origin and Sec-Fetch-Site.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::{HeaderMap, StatusCode, Uri};
+
+use super::problem::Problem;
+use crate::settings::server::Server;
+
+/// Under which names this server is known.
+pub(super) struct Names {
+    is_loopback: bool,
+    /// `https://talk.example.org`
+    public_origin: Option<String>,
+    /// How it can be reached, for messages.
+    address: String,
+}
+
+impl Names {
+    pub(super) fn new(bound: SocketAddr, settings: &Server) -> Self {
+        let public_origin = settings.public_origin();
+        let address = public_origin.clone().unwrap_or_else(|| format!("http://{bound}"));
+        Self { is_loopback: is_loopback(bound.ip()), public_origin, address }
+    }
+
+    /// The Host that a request names, if it is one of ours: the public one; a loopback name; beyond loopback any IP address, since
+    /// rebinding takes a name.
+    pub(super) fn check_host<'a>(&self, uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
+        let mut named = headers.get_all(HOST).iter();
+        let host =
+            uri.authority().map(axum::http::uri::Authority::as_str).or_else(|| named.next().and_then(|host| host.to_str().ok()));
+        let (Some(host), None) = (host, named.nth(usize::from(uri.authority().is_some()))) else {
+            return Err(Problem::new(StatusCode::BAD_REQUEST, "the request must have one Host header"));
+        };
+        let name = host_name(host);
+        let address: Option<IpAddr> = name.trim_start_matches('[').trim_end_matches(']').parse().ok();
+        let is_local = name == "localhost" || address.is_some_and(|address| is_loopback(address) || !self.is_loopback);
+        if is_local || self.is_public(host) {
+            return Ok(host);
+        }
+        let detail =
+            format!("the host {name:?} is not this server's; use {}, or set server.public_url to that host", self.address);
+        Err(Problem::new(StatusCode::FORBIDDEN, detail))
+    }
+
+    /// Refuses what comes from a page of another origin. Programs send neither header and pass.
+    pub(super) fn check_origin(&self, host: &str, headers: &HeaderMap) -> Result<(), Problem> {
+        if let Some(origin) = headers.get(ORIGIN) {
+            let origin = origin.to_str().unwrap_or("unreadable").to_ascii_lowercase();
+            // What is published under https has no page under http.
+            let is_plain = origin.strip_prefix("http://").is_some_and(|authority| authority == host.to_ascii_lowercase());
+            let is_ours = self.public_origin.as_ref() == Some(&origin) || (is_plain && !self.is_secure(host));
+            if !is_ours {
+                let detail = format!(
+                    "the origin {origin:?} may not use this server; open {}, or set server.public_url to that origin",
+                    self.address
+                );
+                return Err(Problem::new(StatusCode::FORBIDDEN, detail));
+            }
+        }
+        self.check_site(headers)
+    }
+
+    /// Refuses what a browser says another site started.
+    pub(super) fn check_site(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        match headers.get("sec-fetch-site").map(|site| site.as_bytes()) {
+            None | Some(b"same-origin" | b"none") => Ok(()),
+            Some(_) => Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                format!("pages of other sites may not use this server; open {}", self.address),
+            )),
+        }
+    }
+
+    fn is_secure(&self, host: &str) -> bool {
+        self.public_origin.as_deref().is_some_and(|origin| origin.starts_with("https://")) && self.is_public(host)
+    }
+
+    fn is_public(&self, host: &str) -> bool {
+        let public = self.public_origin.as_deref().and_then(|origin| origin.split_once("://"));
+        public.is_some_and(|(_, public)| host_name(public) == host_name(host))
+    }
+}
+
+/// Whether an address can be reached from this machine alone.
+pub(super) fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+/// A host without its port, in lower case.
+fn host_name(host: &str) -> String {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    name.to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+    use crate::settings::server::tests::defaults;
+
+    fn names(bound: &str, public_url: Option<&str>) -> Names {
+        Names::new(bound.parse().unwrap(), &Server { public_url: public_url.map(str::to_owned), ..defaults() })
+    }
+
+    fn is_accepted(names: &Names, host: &'static str) -> bool {
+        let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
+        names.check_host(&Uri::from_static("/"), &headers).is_ok()
+    }
+
+    fn may_post(names: &Names, host: &str, origin: &'static str) -> bool {
+        names.check_origin(host, &HeaderMap::from_iter([(ORIGIN, HeaderValue::from_static(origin))])).is_ok()
+    }
+
+    #[test]
+    fn on_loopback_only_loopback_names_are_hosts() {
+        let names = names("127.0.0.1:7878", None);
+
+        let ours =
+            ["127.0.0.1:7878", "localhost", "LOCALHOST:9", "[::1]:7878", "127.8.8.8"].map(|host| is_accepted(&names, host));
+        let foreign =
+            ["evil.example", "evil.example:7878", "localhost.evil.example", "10.0.0.1", "", ":7878", "127.0.0.1.nip.io"]
+                .map(|host| is_accepted(&names, host));
+
+        assert_eq!(ours, [true; 5]);
+        assert_eq!(foreign, [false; 7]);
+    }
+
+    #[test]
+    fn beyond_loopback_addresses_and_the_public_host_are_hosts() {
+        let names = names("0.0.0.0:7878", Some("https://talk.example.org"));
+
+        let ours =
+            ["talk.example.org", "Talk.Example.org:443", "10.0.0.1:7878", "localhost:7878"].map(|host| is_accepted(&names, host));
+
+        assert_eq!(ours, [true; 4]);
+        assert!(!is_accepted(&names, "evil.example"));
+    }
+
+    #[test]
+    fn no_host_and_two_hosts_are_refused() {
+        let names = names("127.0.0.1:7878", None);
+        let mut doubled = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost"))]);
+        doubled.append(HOST, HeaderValue::from_static("evil.example"));
+
+        assert!(names.check_host(&Uri::from_static("/"), &HeaderMap::new()).is_err());
+        assert!(names.check_host(&Uri::from_static("/"), &doubled).is_err());
+    }
+
+    #[test]
+    fn the_authority_of_an_absolute_request_counts() {
+        let names = names("127.0.0.1:7878", None);
+        let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost"))]);
+
+        assert!(names.check_host(&Uri::from_static("http://evil.example/api/rooms"), &headers).is_err());
+        assert!(names.check_host(&Uri::from_static("http://localhost:7878/api/rooms"), &headers).is_ok());
+    }
+
+    #[test]
+    fn an_origin_is_ours_when_it_is_the_host_or_the_public_url() {
+        let names = names("127.0.0.1:7878", Some("https://talk.example.org"));
+
+        assert!(may_post(&names, "localhost:7878", "http://localhost:7878"));
+        assert!(may_post(&names, "127.0.0.1:7878", "https://talk.example.org"));
+        let foreign =
+            ["null", "http://evil.example", "http://localhost:9999", "https://talk.example.org.evil.example", "file://"];
+        assert_eq!(foreign.map(|origin| may_post(&names, "localhost:7878", origin)), [false; 5]);
+    }
+
+    #[test]
+    fn another_site_is_refused_even_without_an_origin() {
+        let names = names("127.0.0.1:7878", None);
+        let site =
+            |site: &'static str| HeaderMap::from_iter([("sec-fetch-site".parse().unwrap(), HeaderValue::from_static(site))]);
+
+        assert!(names.check_site(&site("same-origin")).is_ok());
+        assert!(names.check_site(&site("none")).is_ok());
+        assert!(names.check_site(&site("cross-site")).is_err());
+        assert!(names.check_site(&site("same-site")).is_err());
+    }
+}

@@ -1,0 +1,84 @@
+//! What an operator keeps in order: quarantine, copies, what is to be forgotten.
+
+use axum::Json as Answer;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use serde::Deserialize;
+
+use super::Shared;
+use super::body::{Asked, Entry, Json};
+use super::problem::Problem;
+use super::words;
+use crate::ports::house::keeping::{BackedUp, ExportForm, ExportQuery, Forget, Forgotten, Quarantine};
+
+/// `GET /api/quarantine`
+pub(super) async fn quarantine(State(console): State<Shared>) -> Result<Answer<Quarantine>, Problem> {
+    Ok(Answer(console.house.quarantine().await?))
+}
+
+/// `POST /api/quarantine/{guild}/release`
+pub(super) async fn release(State(console): State<Shared>, Entry(guild): Entry) -> Result<StatusCode, Problem> {
+    console.house.release(&guild).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /api/quarantine/{id}/retry`
+pub(super) async fn retry(State(console): State<Shared>, Entry(id): Entry) -> Result<StatusCode, Problem> {
+    console.house.retry(&id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /api/quarantine/{id}/drop`
+pub(super) async fn drop_entry(State(console): State<Shared>, Entry(id): Entry) -> Result<StatusCode, Problem> {
+    console.house.drop_entry(&id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AskedExport {
+    room: Option<String>,
+    #[serde(rename = "as")]
+    form: Option<ExportForm>,
+}
+
+/// `GET /api/export?room=&as=`: JSON lines as they are read. When reading fails midway, the connection breaks off, so that what arrived
+/// is not taken for whole.
+pub(super) async fn export(State(console): State<Shared>, Asked(asked): Asked<AskedExport>) -> Result<Response, Problem> {
+    let room = asked.room.map(|room| words::room("room", &room)).transpose()?;
+    let form = asked.form.unwrap_or(ExportForm::Json);
+    if form == ExportForm::Replay && room.is_none() {
+        return Err(Problem::query("room", "room is missing, a replay script is made of one room"));
+    }
+    let lines = console.house.export(ExportQuery { room, form }).await?;
+    let body = Body::from_stream(lines.map(|line| {
+        line.map(|mut line| {
+            line.push('\n');
+            line
+        })
+    }));
+    Ok(([(CONTENT_TYPE, "application/x-ndjson")], body).into_response())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Backup {
+    to: String,
+}
+
+/// `POST /api/backup`
+pub(super) async fn backup(State(console): State<Shared>, Json(backup): Json<Backup>) -> Result<Answer<BackedUp>, Problem> {
+    words::opaque_id("to", &backup.to, 4_096)?;
+    Ok(Answer(console.house.backup(&backup.to).await?))
+}
+
+/// `POST /api/forget`
+pub(super) async fn forget(State(console): State<Shared>, Json(mut forget): Json<Forget>) -> Result<Answer<Forgotten>, Problem> {
+    words::opaque_id("guild", forget.guild.as_str(), 64)?;
+    forget.person = words::name("person", &forget.person)?;
+    Ok(Answer(console.house.forget(forget).await?))
+}

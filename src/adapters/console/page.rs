@@ -1,0 +1,119 @@
+//! The page's files, carried in the binary. To add a file, put it into `page/` and name it in the list of `FILES`.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher};
+
+use axum::extract::{Path, State};
+use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+use super::Shared;
+use super::problem::Problem;
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => { &[$(($name, include_bytes!(concat!("page/", $name)))),*] };
+}
+
+/// Every file of the page. `index.html` is served at `/`, `signin.html` at `/signin`, each file at `/page/<name>`.
+const FILES: &[(&str, &[u8])] = files!["icon.svg", "index.html", "signin.html", "signin.css"];
+
+/// The files with their tags, by name.
+pub(super) struct Page(HashMap<&'static str, File>);
+
+#[derive(Clone, Copy)]
+struct File {
+    name: &'static str,
+    bytes: &'static [u8],
+    tag: u64,
+}
+
+impl Page {
+    pub(super) fn new() -> Self {
+        let tagged = |&(name, bytes): &(&'static str, &'static [u8])| {
+            let mut hasher = DefaultHasher::new();
+            hasher.write(bytes);
+            (name, File { name, bytes, tag: hasher.finish() })
+        };
+        Self(FILES.iter().map(tagged).collect())
+    }
+
+    /// The sign-in page, telling why the last attempt was refused in place of its comment `<!--refused-->`. The reason is our own text.
+    pub(super) fn refused_sign_in(&self, reason: &str) -> String {
+        let page = self.0.get("signin.html").map(|file| String::from_utf8_lossy(file.bytes)).unwrap_or_default();
+        page.replace("<!--refused-->", &format!("<p role=\"alert\">{reason}</p>"))
+    }
+
+    fn answer(&self, name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
+        let file = self.0.get(name).ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, format!("there is no /page/{name}")))?;
+        let tag = format!("\"{:016x}\"", file.tag);
+        let is_known = headers.get(IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
+        let is_known = is_known.is_some_and(|tags| tags.split(',').any(|known| known.trim().trim_start_matches("W/") == tag));
+        let headers = [
+            (ETAG, HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\""))),
+            (CONTENT_TYPE, media_type(file.name)),
+        ];
+        Ok(if is_known { (StatusCode::NOT_MODIFIED, headers).into_response() } else { (headers, file.bytes).into_response() })
+    }
+}
+
+/// `GET /`
+pub(super) async fn index(State(console): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
+    console.page.answer("index.html", &headers)
+}
+
+/// `GET /signin`
+pub(super) async fn sign_in(State(console): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
+    console.page.answer("signin.html", &headers)
+}
+
+/// `GET /page/{name}`
+pub(super) async fn file(
+    State(console): State<Shared>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    console.page.answer(&name, &headers)
+}
+
+fn media_type(name: &str) -> HeaderValue {
+    HeaderValue::from_static(match name.rsplit_once('.').map(|(_, suffix)| suffix) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("png") => "image/png",
+        Some("json" | "webmanifest") => "application/json",
+        Some("txt") => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_has_a_known_type_and_no_inline_script_or_style() {
+        for (name, bytes) in FILES {
+            assert_ne!(media_type(name), "application/octet-stream", "{name}");
+            if name.ends_with(".html") {
+                let html = String::from_utf8_lossy(bytes).to_lowercase();
+                assert!(
+                    !html.contains("<script>")
+                        && !html.contains("<style")
+                        && !html.contains(" style=")
+                        && !html.contains(" onclick="),
+                    "{name}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_sign_in_page_has_a_place_for_why_it_was_refused() {
+        let page = Page::new().refused_sign_in("this is not the admin token");
+
+        assert!(page.contains("<p role=\"alert\">this is not the admin token</p>"));
+    }
+}

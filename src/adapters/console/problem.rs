@@ -1,0 +1,141 @@
+//! Says why a request was refused: `application/problem+json` (RFC 9457) that names the field and the way out.
+
+use std::time::Duration;
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::ports::house::Refused;
+
+/// Why a request was refused.
+#[derive(Clone, Debug)]
+pub(super) struct Problem {
+    status: StatusCode,
+    detail: String,
+    field: Option<String>,
+    retry_after: Option<Duration>,
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'a str>,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { status, detail: detail.into(), field: None, retry_after: None }
+    }
+
+    /// A value that cannot be accepted.
+    pub(super) fn invalid(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { field: Some(field.into()), ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail) }
+    }
+
+    /// A query parameter that cannot be accepted, or is missing.
+    pub(super) fn query(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { field: Some(field.into()), ..Self::new(StatusCode::BAD_REQUEST, detail) }
+    }
+
+    pub(super) fn with_field(mut self, field: Option<String>) -> Self {
+        self.field = field;
+        self
+    }
+
+    pub(super) fn too_many(detail: impl Into<String>, retry_after: Duration) -> Self {
+        Self { retry_after: Some(retry_after), ..Self::new(StatusCode::TOO_MANY_REQUESTS, detail) }
+    }
+
+    pub(super) fn unavailable(detail: impl Into<String>, retry_after: Duration) -> Self {
+        Self { retry_after: Some(retry_after), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
+    }
+
+    #[cfg(test)]
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// The body that is sent.
+    pub(super) fn json(&self) -> Vec<u8> {
+        let written = Written {
+            kind: "about:blank",
+            title: self.status.canonical_reason().unwrap_or("Refused"),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            field: self.field.as_deref(),
+        };
+        // Strings and a number: there is nothing in it that could fail.
+        serde_json::to_vec(&written).unwrap_or_default()
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::NotFound(detail) => Self::new(StatusCode::NOT_FOUND, detail),
+            Refused::Conflict(detail) => Self::new(StatusCode::CONFLICT, detail),
+            Refused::Invalid { field, detail } => Self::invalid(field, detail),
+            Refused::TooLarge(detail) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail),
+            Refused::TooMany { detail, retry_after } => Self::too_many(detail, retry_after),
+            Refused::Unavailable { detail, retry_after } => {
+                Self { retry_after, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
+            }
+            Refused::NotYet(detail) => Self::new(StatusCode::NOT_IMPLEMENTED, detail),
+            Refused::Broken(detail) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, self.json()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(wait) = self.retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"tertulia\""));
+        }
+        response
+    }
+}
+
+/// Rounded up, and at least one: who waits that long is not too early.
+fn whole_seconds(wait: Duration) -> u64 {
+    (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_is_told_in_whole_seconds_rounded_up() {
+        let waits = [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(1_001), Duration::from_secs(2)];
+
+        assert_eq!(waits.map(whole_seconds), [1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn a_problem_names_field_and_way_out() {
+        let problem = Problem::invalid("text", "is empty, say something");
+
+        let json: serde_json::Value = serde_json::from_slice(&problem.json()).unwrap();
+
+        assert_eq!(json["status"], 422);
+        assert_eq!(json["field"], "text");
+        assert_eq!(json["detail"], "is empty, say something");
+    }
+}

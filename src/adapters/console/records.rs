@@ -1,0 +1,75 @@
+//! Decisions on record, and the story of one.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use serde::Deserialize;
+
+use super::Shared;
+use super::body::Asked;
+use super::messages::limit;
+use super::problem::Problem;
+use super::words;
+use crate::domain::id::{CompanionId, Seq};
+use crate::ports::house::decisions::{DecisionQuery, Decisions, Why, WhyAt, WhyQuery};
+use crate::ports::house::stamp;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AskedDecisions {
+    room: Option<String>,
+    companion: Option<String>,
+    after: Option<u64>,
+    limit: Option<usize>,
+}
+
+/// `GET /api/decisions?room=&companion=&after=&limit=`
+pub(super) async fn decisions(
+    State(console): State<Shared>,
+    Asked(asked): Asked<AskedDecisions>,
+) -> Result<Answer<Decisions>, Problem> {
+    if asked.after.is_some() && asked.room.is_none() {
+        return Err(Problem::query("after", "after needs room: events are numbered by room"));
+    }
+    let query = DecisionQuery {
+        room: asked.room.map(|room| words::room("room", &room)).transpose()?,
+        companion: companion(asked.companion)?,
+        after: asked.after.map(Seq),
+        limit: limit(asked.limit)?,
+    };
+    Ok(Answer(console.house.decisions(query).await?))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AskedWhy {
+    room: Option<String>,
+    companion: Option<String>,
+    at: Option<String>,
+}
+
+/// `GET /api/why?room=&companion=&at=`: `at` is the number of a decision's event, or a time.
+pub(super) async fn why(State(console): State<Shared>, Asked(asked): Asked<AskedWhy>) -> Result<Answer<Why>, Problem> {
+    let room = asked.room.ok_or_else(|| Problem::query("room", "room is missing, name the room that the story is about"))?;
+    let query = WhyQuery {
+        room: words::room("room", &room)?,
+        companion: companion(asked.companion)?,
+        at: asked.at.as_deref().map(at).transpose()?,
+    };
+    Ok(Answer(console.house.why(query).await?))
+}
+
+fn companion(asked: Option<String>) -> Result<Option<CompanionId>, Problem> {
+    if let Some(id) = &asked {
+        words::companion("companion", id)?;
+    }
+    Ok(asked.map(CompanionId::from))
+}
+
+fn at(text: &str) -> Result<WhyAt, Problem> {
+    if let Ok(number) = text.parse() {
+        return Ok(WhyAt::Event(Seq(number)));
+    }
+    // An unescaped plus in a query is read as a space.
+    let moment = stamp::from_rfc3339(&text.replace(' ', "+")).map(WhyAt::Moment);
+    moment.ok_or_else(|| Problem::query("at", "at is neither an event's number nor a time like 2026-05-01T12:00:00.250Z"))
+}

@@ -1,0 +1,53 @@
+//! Every route: DESIGN.md 12's table, the page, and what machines ask for.
+
+use axum::Router;
+use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, patch, post};
+
+use super::problem::Problem;
+use super::{Shared, guard, health, keeping, live, messages, metrics, page, records, rooms, signin};
+
+pub(super) fn routes(console: Shared) -> Router {
+    Router::new()
+        .route("/api/rooms", get(rooms::list))
+        .route("/api/rooms/{room}", get(rooms::get).put(rooms::put).patch(rooms::patch).delete(rooms::delete))
+        .route("/api/rooms/{room}/messages", post(messages::say))
+        .route("/api/rooms/{room}/messages/{seq}", patch(messages::edit).delete(messages::unsay))
+        .route("/api/rooms/{room}/clear", post(rooms::clear))
+        .route("/api/rooms/{room}/history", get(messages::history))
+        .route("/api/rooms/{room}/state", get(rooms::state))
+        .route("/api/decisions", get(records::decisions))
+        .route("/api/why", get(records::why))
+        .route("/api/companions", get(rooms::companions))
+        .route("/api/quarantine", get(keeping::quarantine))
+        .route("/api/quarantine/{id}/release", post(keeping::release))
+        .route("/api/quarantine/{id}/retry", post(keeping::retry))
+        .route("/api/quarantine/{id}/drop", post(keeping::drop_entry))
+        .route("/api/export", get(keeping::export))
+        .route("/api/backup", post(keeping::backup))
+        .route("/api/forget", post(keeping::forget))
+        .route("/api/live", get(live::live))
+        .route("/", get(page::index))
+        .route("/signin", get(page::sign_in).post(signin::sign_in))
+        .route("/signout", post(signin::sign_out))
+        .route("/page/{name}", get(page::file))
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(metrics::metrics))
+        .fallback(not_found)
+        .method_not_allowed_fallback(not_allowed)
+        .layer(from_fn_with_state(console.clone(), guard::guard))
+        .with_state(console)
+}
+
+async fn not_found(uri: Uri) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, format!("there is no {}", uri.path()))
+}
+
+async fn not_allowed(method: Method, uri: Uri) -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        format!("{method} cannot be used on {}; the header Allow says what can", uri.path()),
+    )
+}

@@ -1,0 +1,69 @@
+//! Signing in and out: a form for browsers, JSON for scripts of the page.
+
+use axum::Extension;
+use axum::extract::{FromRequest, Request, State};
+use axum::http::header::{CONTENT_TYPE, LOCATION, SET_COOKIE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{Html, IntoResponse, Response};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::Shared;
+use super::body::{self, Json, media_type};
+use super::guard::Caller;
+use super::problem::Problem;
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SignIn {
+    token: SecretString,
+}
+
+/// `POST /signin`: a form is answered with the page, JSON with 204; both set the cookie.
+pub(super) async fn sign_in(State(console): State<Shared>, Extension(caller): Extension<Caller>, request: Request) -> Response {
+    let is_form = is_form(request.headers());
+    let shown = match token(&console, request, is_form).await {
+        Ok(shown) => shown,
+        Err(problem) => return problem.into_response(),
+    };
+    match console.auth.sign_in(shown.token.expose_secret(), caller.address, Instant::now()) {
+        Ok(cookie) if is_form => (StatusCode::SEE_OTHER, [(LOCATION, "/".to_owned()), (SET_COOKIE, cookie)]).into_response(),
+        Ok(cookie) => (StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response(),
+        Err(problem) if is_form => {
+            let page = Html(console.page.refused_sign_in(problem.detail()));
+            let mut response = problem.into_response();
+            response.headers_mut().remove(CONTENT_TYPE);
+            let (parts, _) = response.into_parts();
+            (parts.status, parts.headers, page).into_response()
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// `POST /signout`
+pub(super) async fn sign_out(State(console): State<Shared>, headers: HeaderMap) -> Response {
+    let cookie = console.auth.sign_out(&headers);
+    if is_form(&headers) {
+        (StatusCode::SEE_OTHER, [(LOCATION, "/signin".to_owned()), (SET_COOKIE, cookie)]).into_response()
+    } else {
+        (StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response()
+    }
+}
+
+async fn token(console: &Shared, request: Request, is_form: bool) -> Result<SignIn, Problem> {
+    if !is_form {
+        return Json::from_request(request, console).await.map(|Json(shown)| shown);
+    }
+    let (parts, body) = request.into_parts();
+    let bytes = body::read(&parts.headers, body, console).await?;
+    let text = std::str::from_utf8(&bytes).unwrap_or_default();
+    // What is wrong with the form is not repeated, it may hold the token.
+    body::form(text).map_err(|_| Problem::invalid("token", "is missing in the form"))
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    media_type(headers).is_some_and(|media| media == FORM)
+}

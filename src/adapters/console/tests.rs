@@ -1,0 +1,135 @@
+//! Socket tests: a console on a free loopback port, a house in memory behind it, real clients before it.
+
+mod api;
+mod auth;
+mod foreign;
+mod limits;
+mod live;
+mod page;
+mod serving;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use reqwest::{Method, RequestBuilder, Response};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::ports::house::fake::FakeHouse;
+use crate::settings::server::tests::defaults;
+
+const TOKEN: &str = "correct-horse-battery-staple";
+
+/// A console that serves until it is dropped.
+struct World {
+    address: SocketAddr,
+    house: Arc<FakeHouse>,
+    client: reqwest::Client,
+    stop: Option<oneshot::Sender<()>>,
+    served: JoinHandle<()>,
+}
+
+struct Counting(AtomicU64);
+
+impl Chance for Counting {
+    fn jitter(&self) -> i8 {
+        0
+    }
+
+    fn fraction(&self) -> f64 {
+        0.0
+    }
+
+    fn id(&self) -> u128 {
+        self.0.fetch_add(1, Ordering::Relaxed).into()
+    }
+}
+
+fn chance() -> Arc<Counting> {
+    Arc::new(Counting(AtomicU64::new(1)))
+}
+
+/// The defaults on a free port.
+fn settings() -> Server {
+    Server { listen: "127.0.0.1:0".into(), ..defaults() }
+}
+
+fn with_token() -> Server {
+    Server { admin_token: Some(TOKEN.into()), ..settings() }
+}
+
+impl World {
+    async fn new() -> Self {
+        Self::with(settings()).await
+    }
+
+    async fn with(settings: Server) -> Self {
+        let house = Arc::new(FakeHouse::with_lobby());
+        let console = Console::bind(&settings, house.clone(), chance()).await.unwrap();
+        let address = console.address();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let served = tokio::spawn(console.serve(async { drop(stopped.await) }));
+        // Plain HTTP alone: the provider only has to be there.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        Self { address, house, client, stop: Some(stop), served }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, self.url(path))
+    }
+
+    /// Status and JSON of a request without a body; `Null` for what is no JSON.
+    async fn ask(&self, method: Method, path: &str) -> (u16, Value) {
+        answer(self.request(method, path).send().await.unwrap()).await
+    }
+
+    async fn get(&self, path: &str) -> (u16, Value) {
+        self.ask(Method::GET, path).await
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
+        answer(self.request(method, path).json(&body).send().await.unwrap()).await
+    }
+
+    async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        self.send(Method::POST, path, body).await
+    }
+
+    /// Status and JSON of a body sent as it stands.
+    async fn post_raw(&self, path: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
+        answer(self.request(Method::POST, path).body(body).send().await.unwrap()).await
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// What comes back for these bytes until the server closes.
+    async fn raw(&self, bytes: &str) -> String {
+        let mut stream = self.connect().await;
+        // Who is refused early is cut off while still writing.
+        let _ = stream.write_all(bytes.as_bytes()).await;
+        read_all(&mut stream).await
+    }
+}
+
+async fn answer(response: Response) -> (u16, Value) {
+    let status = response.status().as_u16();
+    (status, response.json().await.unwrap_or(Value::Null))
+}
+
+async fn read_all(stream: &mut TcpStream) -> String {
+    let mut text = Vec::new();
+    // A reset after the answer is as good as an end.
+    let _ = stream.read_to_end(&mut text).await;
+    String::from_utf8_lossy(&text).into_owned()
+}

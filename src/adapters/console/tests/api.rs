@@ -1,0 +1,362 @@
+//! Every route of the API: what it answers, and how it refuses what does not fit.
+
+use serde_json::json;
+
+use super::*;
+
+#[tokio::test]
+async fn a_room_is_made_changed_listed_and_deleted() {
+    let world = World::new().await;
+
+    let made = world.send(Method::PUT, "/api/rooms/study", json!({ "guild": "home", "companions": ["ben"] })).await;
+    let again = world.send(Method::PUT, "/api/rooms/study", json!({ "guild": "home", "companions": [{ "id": "aria" }] })).await;
+    let listed = world.get("/api/rooms").await;
+    let deleted = world.ask(Method::DELETE, "/api/rooms/study").await;
+    let gone = world.get("/api/rooms/study").await;
+
+    let study = |id: &str, name: &str| {
+        let companion = json!({ "id": id, "name": name, "interjection": "average", "paused": false });
+        json!({ "id": "study", "guild": "home", "companions": [companion], "paused": false, "last_at": null })
+    };
+    assert_eq!(made, (201, study("ben", "Ben")));
+    assert_eq!(again, (200, study("aria", "Aria")));
+    assert_eq!(listed.1["rooms"].as_array().unwrap().len(), 2);
+    assert_eq!(deleted.0, 204);
+    assert_eq!(gone.0, 404);
+    assert_eq!(gone.1["detail"], "there is no room study, PUT /api/rooms/study makes it");
+}
+
+#[tokio::test]
+async fn a_room_of_another_guild_and_too_many_companions_are_refused() {
+    let world = World::new().await;
+
+    let foreign = world.send(Method::PUT, "/api/rooms/lobby", json!({ "guild": "away", "companions": [] })).await;
+    let many = world.send(Method::PUT, "/api/rooms/lobby", json!({ "guild": "home", "companions": ["aria", "ben"] })).await;
+    let twice = world.send(Method::PUT, "/api/rooms/lobby", json!({ "guild": "home", "companions": ["aria", "aria"] })).await;
+    let external = world
+        .send(Method::PUT, "/api/rooms/lobby", json!({ "guild": "home", "companions": [{ "id": "zed", "external": true }] }))
+        .await;
+    let guild = world.send(Method::PUT, "/api/rooms/lobby", json!({ "guild": "", "companions": [] })).await;
+
+    assert_eq!(foreign.0, 409);
+    assert_eq!((many.0, &many.1["field"]), (422, &json!("companions")));
+    assert_eq!((twice.0, &twice.1["field"]), (422, &json!("companions[1]")));
+    assert_eq!(external.0, 422);
+    assert_eq!((guild.0, &guild.1["field"]), (422, &json!("guild")));
+}
+
+#[tokio::test]
+async fn an_override_is_set_kept_and_taken_back() {
+    let world = World::new().await;
+    let patch = async |companion: Value| {
+        let body = json!({ "companions": { "aria": companion } });
+        world.send(Method::PATCH, "/api/rooms/lobby", body).await.1["companions"][0]["interjection"].clone()
+    };
+
+    let set = patch(json!({ "interjection": "quiet" })).await;
+    let kept = patch(json!({ "paused": true })).await;
+    let taken_back = patch(json!({ "interjection": null })).await;
+
+    assert_eq!([set, kept, taken_back], ["quiet", "quiet", "average"]);
+}
+
+#[tokio::test]
+async fn a_patch_names_what_it_cannot_apply() {
+    let world = World::new().await;
+    let field = async |body: Value| {
+        let (status, problem) = world.send(Method::PATCH, "/api/rooms/lobby", body).await;
+        (status, problem["field"].as_str().unwrap_or_default().to_owned())
+    };
+
+    assert_eq!(field(json!({ "paused": "yes" })).await, (422, "paused".into()));
+    assert_eq!(
+        field(json!({ "companions": { "aria": { "text_lull_timeout": "long" } } })).await,
+        (422, "companions.aria.text_lull_timeout".into())
+    );
+    assert_eq!(field(json!({ "companions": { "aria": { "mood": 1 } } })).await, (422, "companions.aria.mood".into()));
+    assert_eq!(field(json!({ "companions": { "nobody": {} } })).await, (422, "companions.nobody".into()));
+    assert_eq!(field(json!({ "colour": 1 })).await, (422, "colour".into()));
+}
+
+#[tokio::test]
+async fn a_message_is_accepted_once_edited_and_taken_back() {
+    let world = World::new().await;
+    let path = "/api/rooms/lobby/messages";
+
+    let said = world
+        .post(path, json!({ "from": " Ana ", "text": "hi\r\nthere", "id": "m1", "reply_to": 1, "mentions": ["Aria"] }))
+        .await;
+    let again = world.post(path, json!({ "from": "Ana", "text": "other", "id": "m1" })).await;
+    let history = world.get("/api/rooms/lobby/history").await;
+    let edited = world.send(Method::PATCH, "/api/rooms/lobby/messages/1", json!({ "text": "hello" })).await;
+    let state = world.get("/api/rooms/lobby/state").await;
+    let deleted = world.ask(Method::DELETE, "/api/rooms/lobby/messages/1").await;
+    let missing = world.ask(Method::DELETE, "/api/rooms/lobby/messages/9").await;
+
+    assert_eq!([said, again, edited, deleted], [const { 202 }; 4].map(|status| (status, json!({ "seq": 1 }))));
+    let message = json!({
+        "seq": 1, "id": "m1", "from": "Ana", "role": "user", "text": "hi\nthere", "at": "2026-05-01T12:00:00.000Z", "modality": "text",
+    });
+    assert_eq!(history, (200, json!({ "messages": [message] })));
+    assert_eq!(state.1["companions"][0]["buffer"], json!(["hello"]));
+    assert_eq!(missing.0, 404);
+}
+
+#[tokio::test]
+async fn the_state_has_every_field_even_when_it_is_null() {
+    let world = World::new().await;
+
+    let (status, state) = world.get("/api/rooms/lobby/state").await;
+
+    assert_eq!(status, 200);
+    let companion = json!({
+        "id": "aria", "name": "Aria", "interjection": "average", "buffer": [], "message_count": 0, "check_count": 0,
+        "next_interjection_at": 9, "lull_at": null, "lull_secs": 10.0, "doing": "listening", "trigger": null, "since": null,
+        "retry_at": null, "paused": false, "closing": "none",
+    });
+    assert_eq!(state, json!({ "companions": [companion], "floor": null, "episode": null, "at": "2026-05-01T12:00:00.000Z" }));
+}
+
+#[tokio::test]
+async fn a_message_that_does_not_fit_is_refused_by_the_name_of_its_field() {
+    let world = World::with(Server { max_text_chars: 10, ..settings() }).await;
+    let cases = [
+        (json!({ "text": "hi" }), "from"),
+        (json!({ "from": "Ana" }), "text"),
+        (json!({ "from": 7, "text": "hi" }), "from"),
+        (json!({ "from": "", "text": "hi" }), "from"),
+        (json!({ "from": " \u{200B} ", "text": "hi" }), "from"),
+        (json!({ "from": "x".repeat(65), "text": "hi" }), "from"),
+        (json!({ "from": "Ana\u{202E}", "text": "hi" }), "from"),
+        (json!({ "from": "A\u{2067}na", "text": "hi" }), "from"),
+        (json!({ "from": "A\nna", "text": "hi" }), "from"),
+        (json!({ "from": "Ana", "text": "" }), "text"),
+        (json!({ "from": "Ana", "text": " \n" }), "text"),
+        (json!({ "from": "Ana", "text": null }), "text"),
+        (json!({ "from": "Ana", "text": "12345678901" }), "text"),
+        (json!({ "from": "Ana", "text": "a\u{0}b" }), "text"),
+        (json!({ "from": "Ana", "text": "hi", "id": "" }), "id"),
+        (json!({ "from": "Ana", "text": "hi", "id": "x".repeat(129) }), "id"),
+        (json!({ "from": "Ana", "text": "hi", "reply_to": -1 }), "reply_to"),
+        (json!({ "from": "Ana", "text": "hi", "reply_to": "1" }), "reply_to"),
+        (json!({ "from": "Ana", "text": "hi", "mentions": ["ok", ""] }), "mentions[1]"),
+        (json!({ "from": "Ana", "text": "hi", "mentions": vec!["a"; 65] }), "mentions"),
+        (json!({ "from": "Ana", "text": "hi", "role": "companion" }), "role"),
+    ];
+
+    for (body, field) in cases {
+        let (status, problem) = world.post("/api/rooms/lobby/messages", body.clone()).await;
+
+        assert_eq!((status, &problem["field"]), (422, &json!(field)), "{body}");
+    }
+    assert_eq!(world.get("/api/rooms/lobby/history").await.1["messages"], json!([]));
+}
+
+#[tokio::test]
+async fn the_history_is_read_in_parts_oldest_first() {
+    let world = World::new().await;
+    for text in ["1", "2", "3", "4", "5"] {
+        world.post("/api/rooms/lobby/messages", json!({ "from": "Ana", "text": text })).await;
+    }
+    let texts = async |query: &str| {
+        let (_, history) = world.get(&format!("/api/rooms/lobby/history?{query}")).await;
+        history["messages"].as_array().unwrap().iter().map(|message| message["text"].as_str().unwrap()).collect::<String>()
+    };
+
+    assert_eq!(texts("").await, "12345");
+    assert_eq!(texts("limit=2").await, "45");
+    assert_eq!(texts("after=1&limit=2&before=").await, "23");
+    assert_eq!(texts("before=4&limit=2").await, "23");
+}
+
+#[tokio::test]
+async fn a_query_that_does_not_fit_is_refused_by_the_name_of_its_parameter() {
+    let world = World::new().await;
+    let cases = [
+        ("/api/rooms/lobby/history?limit=0", "limit"),
+        ("/api/rooms/lobby/history?limit=1001", "limit"),
+        ("/api/rooms/lobby/history?limit=-1", "limit"),
+        ("/api/rooms/lobby/history?after=x", "after"),
+        ("/api/rooms/lobby/history?until=3", "until"),
+        ("/api/decisions?after=3", "after"),
+        ("/api/why", "room"),
+        ("/api/why?room=lobby&at=noon", "at"),
+        ("/api/export?as=replay", "room"),
+        ("/api/export?as=pdf", "as"),
+        ("/api/live", "room"),
+    ];
+
+    for (path, field) in cases {
+        let (status, problem) = world.get(path).await;
+
+        assert_eq!((status, &problem["field"]), (400, &json!(field)), "{path}: {problem}");
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_names_nothing_possible_is_refused() {
+    let world = World::new().await;
+
+    let room = world.get("/api/rooms/a%20b").await;
+    let long = world.get(&format!("/api/rooms/{}", "x".repeat(65))).await;
+    let seq = world.ask(Method::DELETE, "/api/rooms/lobby/messages/first").await;
+    let bytes = world.get("/api/rooms/%FF").await;
+    let unknown = world.get("/api/nothing").await;
+
+    assert_eq!((room.0, &room.1["field"]), (422, &json!("room")));
+    assert_eq!((long.0, &long.1["field"]), (422, &json!("room")));
+    assert_eq!((seq.0, &seq.1["field"]), (422, &json!("seq")));
+    assert_eq!(bytes.0, 400);
+    assert_eq!((unknown.0, &unknown.1["detail"]), (404, &json!("there is no /api/nothing")));
+}
+
+#[tokio::test]
+async fn decisions_and_their_stories_are_told() {
+    let world = World::new().await;
+
+    let decisions = world.get("/api/decisions?room=lobby&companion=&after=1").await;
+    let none = world.get("/api/decisions?room=lobby&after=2").await;
+    let now = world.get("/api/why?room=lobby&companion=aria").await;
+    let event = world.get("/api/why?room=lobby&at=12").await;
+    let moment = world.get("/api/why?room=lobby&at=2026-05-01T14:00:00%2B02:00").await;
+    let unescaped = world.get("/api/why?room=lobby&at=2026-05-01T14:00:00+02:00").await;
+
+    let decision = json!({
+        "seq": 2, "at": "2026-05-01T12:00:00.000Z", "room": "lobby", "companion": "aria", "trigger": "lull", "decision": "NO",
+        "reason": "model_no", "message_count": 1,
+    });
+    assert_eq!(decisions, (200, json!({ "decisions": [decision] })));
+    assert_eq!(none.1, json!({ "decisions": [] }));
+    let told = json!({ "at": "2026-05-01T12:00:00.000Z", "seq": null, "event": "message", "text": "nothing yet" });
+    assert_eq!(now, (200, json!({ "story": [told], "decision": null, "waiting_for": null, "prompt": null })));
+    assert_eq!(event.1["story"][0]["text"], "event 12");
+    assert_eq!(moment.1["story"][0]["text"], "moment 1777636800000000");
+    assert_eq!(unescaped, moment);
+}
+
+#[tokio::test]
+async fn an_operator_keeps_things_in_order() {
+    let world = World::new().await;
+
+    let quarantine = world.get("/api/quarantine").await;
+    let acts =
+        ["/api/quarantine/discord:1/release", "/api/quarantine/a1/retry", "/api/quarantine/a1/drop", "/api/rooms/lobby/clear"];
+    for act in acts {
+        assert_eq!(world.ask(Method::POST, act).await.0, 204, "{act}");
+    }
+    let missing = world.ask(Method::POST, "/api/quarantine/b2/retry").await;
+    let backup = world.post("/api/backup", json!({ "to": "/tmp/copy" })).await;
+    let forgotten = world.post("/api/forget", json!({ "guild": "home", "person": "Ana" })).await;
+    let nobody = world.post("/api/forget", json!({ "guild": "home", "person": " " })).await;
+    let nowhere = world.post("/api/backup", json!({ "to": "" })).await;
+
+    assert_eq!((quarantine.0, &quarantine.1["messages"][0]["id"]), (200, &json!("a1")));
+    assert_eq!(missing.0, 404);
+    assert_eq!(backup, (200, json!({ "to": "/tmp/copy", "entries": 3 })));
+    assert_eq!(forgotten, (200, json!({ "messages": 2, "decisions": 1, "summaries": 0 })));
+    assert_eq!((nobody.0, &nobody.1["field"]), (422, &json!("person")));
+    assert_eq!((nowhere.0, &nowhere.1["field"]), (422, &json!("to")));
+}
+
+#[tokio::test]
+async fn an_export_comes_as_lines() {
+    let world = World::new().await;
+
+    let response = world.request(Method::GET, "/api/export?room=lobby&as=replay").send().await.unwrap();
+
+    assert_eq!(response.headers()["content-type"], "application/x-ndjson");
+    assert_eq!(response.text().await.unwrap(), "{\"n\":1}\n{\"as\":\"replay\"}\n");
+}
+
+#[tokio::test]
+async fn an_export_that_fails_midway_does_not_look_whole() {
+    let world = World::new().await;
+    world.house.add("torn");
+
+    let read = async { world.request(Method::GET, "/api/export?room=torn").send().await?.bytes().await };
+
+    assert!(read.await.is_err());
+}
+
+#[tokio::test]
+async fn companions_are_listed_with_their_settings() {
+    let world = World::new().await;
+
+    let (status, companions) = world.get("/api/companions").await;
+
+    assert_eq!((status, &companions["companions"][0]["text_lull_timeout"]), (200, &json!(10.0)));
+}
+
+#[tokio::test]
+async fn what_is_no_json_is_refused_as_a_problem() {
+    let world = World::new().await;
+    let path = "/api/rooms/lobby/messages";
+
+    let syntax = world.post_raw(path, "{\"from\": \"Ana\",").await;
+    let empty = world.post_raw(path, "").await;
+    let array = world.post_raw(path, "[\"Ana\", \"hi\"]").await;
+    let latin = world.post_raw(path, b"{\"from\": \"Jos\xe9\", \"text\": \"hi\"}".to_vec()).await;
+    let surrogate = world.post_raw(path, r#"{"from": "Ana", "text": "\ud800"}"#).await;
+    let deep = world.post_raw(path, "{\"from\":".to_owned() + &"[".repeat(30_000)).await;
+    let form = world.request(Method::POST, path).header("content-type", "text/plain").body("{}").send().await.unwrap();
+
+    assert_eq!([syntax.0, empty.0, array.0, latin.0, surrogate.0], [400, 400, 422, 400, 400]);
+    assert!(matches!(deep.0, 400 | 422));
+    assert!(syntax.1["detail"].as_str().unwrap().starts_with("the body is no JSON: "));
+    assert_eq!(form.status(), 415);
+    assert_eq!(form.headers()["content-type"], "application/problem+json");
+}
+
+#[tokio::test]
+async fn json_without_a_content_type_or_with_parameters_is_read() {
+    let world = World::new().await;
+    let body = r#"{"from": "Ana", "text": "hi"}"#;
+    let post = || world.request(Method::POST, "/api/rooms/lobby/messages").body(body);
+
+    let bare = post().send().await.unwrap().status();
+    let with_charset = post().header("content-type", "Application/JSON; charset=utf-8").send().await.unwrap().status();
+
+    assert_eq!([bare, with_charset], [202, 202]);
+}
+
+#[tokio::test]
+async fn a_method_that_a_path_does_not_know_is_named_with_those_it_knows() {
+    let world = World::new().await;
+
+    let response = world.request(Method::DELETE, "/api/rooms").send().await.unwrap();
+
+    assert_eq!(response.status(), 405);
+    assert_eq!(response.headers()["allow"], "GET,HEAD");
+    assert_eq!(response.headers()["content-type"], "application/problem+json");
+}
+
+#[tokio::test]
+async fn head_is_get_without_a_body() {
+    let world = World::new().await;
+
+    let response = world.request(Method::HEAD, "/api/rooms").send().await.unwrap();
+
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "application/json");
+    assert_eq!(response.text().await.unwrap(), "");
+}
+
+#[tokio::test]
+async fn a_house_that_cannot_answers_when_to_try_again() {
+    let world = World::new().await;
+
+    let response = world.request(Method::GET, "/api/rooms/full").send().await.unwrap();
+
+    assert_eq!((response.status().as_u16(), &response.headers()["retry-after"]), (503, &"7".parse().unwrap()));
+}
+
+#[tokio::test]
+async fn a_handler_that_panics_harms_nobody_else() {
+    let world = World::new().await;
+
+    let boom = world.get("/api/rooms/boom").await;
+    let others = world.get("/api/rooms/lobby").await;
+
+    assert_eq!((boom.0, &boom.1["title"]), (500, &json!("Internal Server Error")));
+    assert_eq!(others.0, 200);
+}

@@ -1,0 +1,96 @@
+//! What a foreign web page makes a browser send is refused.
+
+use serde_json::json;
+
+use super::*;
+
+impl World {
+    async fn say_as(&self, headers: &[(&str, &str)]) -> u16 {
+        let mut request = self.request(Method::POST, "/api/rooms/lobby/messages").json(&json!({ "from": "Ana", "text": "hi" }));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.send().await.unwrap().status().as_u16()
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_was_rebound_to_loopback_is_refused() {
+    let world = World::new().await;
+    let as_host = |host: &'static str| world.request(Method::GET, "/api/rooms").header("host", host).send();
+
+    let rebound = answer(as_host("evil.example").await.unwrap()).await;
+    let local = as_host("localhost:1234").await.unwrap();
+
+    assert_eq!(rebound.0, 403);
+    assert!(rebound.1["detail"].as_str().unwrap().contains("server.public_url"));
+    assert_eq!(local.status(), 200);
+}
+
+#[tokio::test]
+async fn a_request_without_a_host_is_refused() {
+    let world = World::new().await;
+
+    let answer = world.raw("GET /api/rooms HTTP/1.1\r\nConnection: close\r\n\r\n").await;
+
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+}
+
+#[tokio::test]
+async fn probes_answer_under_any_name() {
+    let world = World::new().await;
+
+    for path in ["/healthz", "/readyz"] {
+        let response = world.request(Method::GET, path).header("host", "tertulia.internal").send().await.unwrap();
+        assert_eq!(response.status(), 200);
+    }
+}
+
+#[tokio::test]
+async fn only_our_own_pages_may_change_something() {
+    let world = World::with(Server { public_url: Some("https://talk.example.org".into()), ..settings() }).await;
+    let own = world.url("");
+
+    assert_eq!(world.say_as(&[]).await, 202);
+    assert_eq!(world.say_as(&[("origin", &own), ("sec-fetch-site", "same-origin")]).await, 202);
+    assert_eq!(world.say_as(&[("origin", "https://talk.example.org"), ("host", "talk.example.org")]).await, 202);
+    assert_eq!(world.say_as(&[("origin", "https://evil.example")]).await, 403);
+    assert_eq!(world.say_as(&[("origin", "null")]).await, 403);
+    assert_eq!(world.say_as(&[("origin", "http://127.0.0.1:1")]).await, 403);
+    assert_eq!(world.say_as(&[("sec-fetch-site", "cross-site")]).await, 403);
+    assert_eq!(world.say_as(&[("sec-fetch-site", "same-site")]).await, 403);
+}
+
+#[tokio::test]
+async fn another_site_cannot_read_the_api_and_may_link_to_the_page() {
+    let world = World::new().await;
+    let from_afar = |path: &str| world.request(Method::GET, path).header("sec-fetch-site", "cross-site").send();
+
+    assert_eq!(from_afar("/api/rooms").await.unwrap().status(), 403);
+    assert_eq!(from_afar("/").await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_foreign_page_cannot_sign_in_or_out() {
+    let world = World::with(with_token()).await;
+
+    for path in ["/signin", "/signout"] {
+        let post = world.request(Method::POST, path).header("origin", "http://evil.example").json(&json!({ "token": TOKEN }));
+        assert_eq!(post.send().await.unwrap().status(), 403);
+    }
+}
+
+#[tokio::test]
+async fn every_answer_carries_the_protecting_headers() {
+    let world = World::new().await;
+    let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+    for path in ["/", "/signin", "/api/rooms", "/api/nothing", "/api/rooms/boom", "/healthz", "/api/live"] {
+        let response = world.request(Method::GET, path).send().await.unwrap();
+        let headers = response.headers();
+        assert_eq!(headers["content-security-policy"], policy, "{path}");
+        assert_eq!(headers["x-content-type-options"], "nosniff", "{path}");
+        assert_eq!(headers["referrer-policy"], "same-origin", "{path}");
+        assert_eq!(headers["cache-control"], if path == "/" { "no-cache" } else { "no-store" }, "{path}");
+    }
+}

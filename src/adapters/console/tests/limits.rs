@@ -1,0 +1,88 @@
+//! Too much and too slow.
+
+use serde_json::json;
+
+use super::*;
+
+#[tokio::test]
+async fn a_body_that_is_too_long_is_refused_with_the_limit() {
+    let world = World::with(Server { max_body_bytes: 2_048, ..settings() }).await;
+    let body = |bytes: usize| json!({ "from": "Ana", "text": "x".repeat(bytes) });
+
+    let fits = world.post("/api/rooms/lobby/messages", body(1_900)).await;
+    let long = world.post("/api/rooms/lobby/messages", body(2_048)).await;
+    let pieces = futures_util::stream::iter((0..100).map(|_| Ok::<_, io::Error>("x".repeat(1_000))));
+    let streamed = world.post_raw("/api/rooms/lobby/messages", reqwest::Body::wrap_stream(pieces)).await;
+
+    assert_eq!(fits.0, 202);
+    assert_eq!((long.0, &long.1["detail"]), (413, &json!("the body has more than 2048 bytes, send less at once")));
+    assert_eq!(streamed.0, 413);
+}
+
+#[tokio::test]
+async fn a_huge_body_is_refused_before_it_is_read() {
+    let world = World::new().await;
+
+    let head = "POST /api/rooms/lobby/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n";
+    let answer = world.raw(head).await;
+
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
+#[tokio::test]
+async fn who_asks_too_often_is_told_when_to_come_back() {
+    let world = World::with(Server { requests_per_second: 1, request_burst: 2, ..settings() }).await;
+
+    let served = [world.get("/api/rooms").await.0, world.get("/api/rooms").await.0];
+    let refused = world.request(Method::GET, "/api/rooms").send().await.unwrap();
+    let probe = world.get("/healthz").await;
+
+    assert_eq!(served, [200, 200]);
+    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &"1".parse().unwrap()));
+    assert_eq!(probe.0, 200);
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_end_is_cut_off() {
+    let world = World::with(Server { header_timeout_secs: 0.05, ..settings() }).await;
+    let mut stream = world.connect().await;
+
+    stream.write_all(b"GET /api/rooms HTTP/1.1\r\nHost: loc").await.unwrap();
+
+    assert!(!read_all(&mut stream).await.contains("200 OK"));
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_end_is_cut_off() {
+    let world = World::with(Server { body_timeout_secs: 0.05, ..settings() }).await;
+
+    let answer =
+        world.raw("POST /api/rooms/lobby/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{\"from\":").await;
+
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+}
+
+#[tokio::test]
+async fn a_connection_too_many_is_told_so() {
+    let world = World::with(Server { max_connections: 1, ..settings() }).await;
+    let mut first = world.connect().await;
+    first.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    first.readable().await.unwrap();
+
+    let answer = read_all(&mut world.connect().await).await;
+
+    assert!(
+        answer.starts_with("HTTP/1.1 503 ") && answer.contains("Retry-After: 1") && answer.contains("server.max_connections"),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_long_is_refused() {
+    let world = World::new().await;
+
+    let answer = world.raw(&format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(100_000))).await;
+
+    assert!(!answer.contains("200 OK"), "{answer}");
+    assert_eq!(world.get("/healthz").await.0, 200);
+}

@@ -1,0 +1,221 @@
+//! Watching a room.
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::json;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use super::*;
+use crate::domain::id::Seq;
+use crate::ports::house::fake::LIVE_BUFFER;
+use crate::ports::house::live::Live;
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+impl World {
+    async fn watch(&self, query: &str) -> Socket {
+        connect_async(format!("ws://{}/api/live?{query}", self.address)).await.unwrap().0
+    }
+
+    /// The status with which a watcher is refused.
+    async fn refuse(&self, query: &str, headers: &[(&'static str, &str)]) -> u16 {
+        let mut request = format!("ws://{}/api/live?{query}", self.address).into_client_request().unwrap();
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().unwrap());
+        }
+        match connect_async(request).await {
+            Ok(_) => 101,
+            Err(Error::Http(response)) => response.status().as_u16(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    async fn say(&self, text: &str) {
+        self.post("/api/rooms/lobby/messages", json!({ "from": "Ana", "text": text })).await;
+    }
+}
+
+async fn next_event(socket: &mut Socket) -> Value {
+    loop {
+        match socket.next().await.unwrap().unwrap() {
+            Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+            Message::Ping(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+async fn close_code(socket: &mut Socket) -> u16 {
+    loop {
+        if let Message::Close(frame) = socket.next().await.unwrap().unwrap() {
+            return frame.unwrap().code.into();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_watcher_sees_what_is_said() {
+    let world = World::new().await;
+    let mut socket = world.watch("room=lobby").await;
+
+    world.say("hi").await;
+
+    assert_eq!(next_event(&mut socket).await, json!({ "event": "message", "seq": 1, "from": "Ana", "text": "hi" }));
+}
+
+#[tokio::test]
+async fn who_comes_back_gets_what_was_missed_and_nothing_twice() {
+    let world = World::new().await;
+    for text in ["one", "two", "three"] {
+        world.say(text).await;
+    }
+
+    let mut socket = world.watch("room=lobby&after=1").await;
+    world.say("four").await;
+
+    let texts = [next_event(&mut socket).await, next_event(&mut socket).await, next_event(&mut socket).await]
+        .map(|event| event["text"].clone());
+    assert_eq!(texts, ["two", "three", "four"]);
+}
+
+#[tokio::test]
+async fn a_watcher_that_falls_behind_is_told_where_to_resume() {
+    let world = World::new().await;
+    let mut socket = world.watch("room=lobby").await;
+    let live = |seq| Live { seq: Some(Seq(seq)), json: json!({ "seq": seq }).to_string().into() };
+    world.house.show("lobby", live(7));
+    assert_eq!(next_event(&mut socket).await["seq"], 7);
+
+    // Nothing is awaited in between, so the watcher's task cannot keep up with these.
+    for seq in 8..=(8 + LIVE_BUFFER as u64) {
+        world.house.show("lobby", live(seq));
+    }
+
+    assert_eq!(next_event(&mut socket).await, json!({ "event": "resume", "after": 7 }));
+    assert_eq!(close_code(&mut socket).await, 1013);
+}
+
+#[tokio::test]
+async fn a_watcher_that_does_not_read_is_cut_off_and_its_place_freed() {
+    let world = World::with(Server { stall_timeout_secs: 0.05, max_live: 1, request_burst: 1_000_000, ..settings() }).await;
+    let socket = world.watch("room=lobby").await;
+    let large: Arc<str> = format!("\"{}\"", "x".repeat(8 << 20)).into();
+
+    // More than the system holds for a connection.
+    for _ in 0..4 {
+        world.house.show("lobby", Live { seq: None, json: large.clone() });
+    }
+
+    while world.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap().contains("tertulia_live_sockets 1") {
+        tokio::task::yield_now().await;
+    }
+    drop(socket);
+    assert_eq!(world.refuse("room=lobby", &[]).await, 101);
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_told_before_the_upgrade() {
+    let world = World::new().await;
+
+    assert_eq!(world.refuse("", &[]).await, 400);
+    assert_eq!(world.refuse("room=a%20b", &[]).await, 422);
+    assert_eq!(world.refuse("room=lobby&after=x", &[]).await, 400);
+    assert_eq!(world.refuse("room=nowhere", &[]).await, 404);
+    assert_eq!(world.get("/api/live?room=lobby").await.0, 426);
+}
+
+#[tokio::test]
+async fn only_our_own_pages_may_watch() {
+    let world = World::new().await;
+
+    assert_eq!(world.refuse("room=lobby", &[("origin", "http://evil.example")]).await, 403);
+    assert_eq!(world.refuse("room=lobby", &[("origin", &world.url(""))]).await, 101);
+    assert_eq!(world.refuse("room=lobby", &[("host", "evil.example")]).await, 403);
+}
+
+#[tokio::test]
+async fn watching_needs_the_token_where_there_is_one() {
+    let world = World::with(with_token()).await;
+
+    assert_eq!(world.refuse("room=lobby", &[]).await, 401);
+    assert_eq!(world.refuse("room=lobby", &[("authorization", &format!("Bearer {TOKEN}"))]).await, 101);
+}
+
+#[tokio::test]
+async fn who_signs_out_stops_watching() {
+    let world = World::with(Server { live_ping_secs: 0.05, ..with_token() }).await;
+    let response = world.post_signin().await;
+    let mut request = format!("ws://{}/api/live?room=lobby", world.address).into_client_request().unwrap();
+    request.headers_mut().insert("cookie", response.parse().unwrap());
+    let (mut socket, _) = connect_async(request).await.unwrap();
+
+    world.request(Method::POST, "/signout").header("cookie", &response).send().await.unwrap();
+
+    assert_eq!(close_code(&mut socket).await, 1008);
+}
+
+impl World {
+    async fn post_signin(&self) -> String {
+        let response = self.request(Method::POST, "/signin").json(&json!({ "token": TOKEN })).send().await.unwrap();
+        response.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned()
+    }
+}
+
+#[tokio::test]
+async fn places_are_limited_in_total_and_by_address() {
+    let few = World::with(Server { max_live: 1, ..settings() }).await;
+    let of_one = World::with(Server { max_live_per_address: 1, ..settings() }).await;
+    let _held = (few.watch("room=lobby").await, of_one.watch("room=lobby").await);
+
+    assert_eq!(few.refuse("room=lobby", &[]).await, 503);
+    assert_eq!(of_one.refuse("room=lobby", &[]).await, 429);
+}
+
+#[tokio::test]
+async fn a_watcher_that_shows_no_life_is_given_up() {
+    let world = World::with(Server { live_ping_secs: 0.05, ..settings() }).await;
+    let mut stream = world.connect().await;
+    let upgrade = "GET /api/live?room=lobby HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                   Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
+    stream.write_all(upgrade.as_bytes()).await.unwrap();
+
+    // Three pings, which nobody answers, and the end.
+    assert!(read_all(&mut stream).await.starts_with("HTTP/1.1 101 "));
+}
+
+#[tokio::test]
+async fn what_a_watcher_sends_is_ignored_unless_it_is_too_much() {
+    let world = World::new().await;
+    let mut socket = world.watch("room=lobby").await;
+
+    socket.send(Message::text("hello")).await.unwrap();
+    world.say("hi").await;
+    let event = next_event(&mut socket).await;
+    socket.send(Message::text("x".repeat(10_000))).await.unwrap();
+
+    assert_eq!(event["text"], "hi");
+    assert!(!matches!(socket.next().await, Some(Ok(Message::Text(_)))));
+}
+
+#[tokio::test]
+async fn a_deleted_room_ends_its_views() {
+    let world = World::new().await;
+    let mut socket = world.watch("room=lobby").await;
+
+    world.ask(Method::DELETE, "/api/rooms/lobby").await;
+
+    assert_eq!(close_code(&mut socket).await, 1000);
+}
+
+#[tokio::test]
+async fn watchers_are_told_of_the_shutdown() {
+    let mut world = World::new().await;
+    let mut socket = world.watch("room=lobby").await;
+
+    world.stop.take().unwrap().send(()).unwrap();
+
+    assert_eq!(close_code(&mut socket).await, 1001);
+    world.served.await.unwrap();
+}

@@ -1,0 +1,61 @@
+//! The page's files, and what machines ask for.
+
+use super::*;
+
+#[tokio::test]
+async fn the_page_is_served_with_types_and_tags() {
+    let world = World::new().await;
+    let cases = [
+        ("/", "text/html; charset=utf-8"),
+        ("/signin", "text/html; charset=utf-8"),
+        ("/page/icon.svg", "image/svg+xml"),
+        ("/page/signin.css", "text/css; charset=utf-8"),
+    ];
+
+    for (path, media) in cases {
+        let response = world.request(Method::GET, path).send().await.unwrap();
+        let tag = response.headers()["etag"].clone();
+        assert_eq!((response.status().as_u16(), &response.headers()["content-type"]), (200, &media.parse().unwrap()), "{path}");
+        let again = world.request(Method::GET, path).header("if-none-match", tag).send().await.unwrap();
+        assert_eq!((again.status().as_u16(), again.text().await.unwrap()), (304, String::new()), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn only_the_pages_own_files_are_served() {
+    let world = World::new().await;
+
+    for path in ["/page/none.js", "/page/..%2Fpage.rs", "/page/%2Fetc%2Fpasswd", "/page/"] {
+        assert_eq!((world.get(path).await.0, path), (404, path));
+    }
+}
+
+#[tokio::test]
+async fn the_process_says_that_it_is_alive_and_ready() {
+    let world = World::new().await;
+
+    let alive = world.request(Method::GET, "/healthz").send().await.unwrap().text().await.unwrap();
+    let ready = world.get("/readyz").await;
+    *world.house.in_the_way.lock().unwrap() = Some("the disk is full".into());
+    let not_ready = world.get("/readyz").await;
+
+    assert_eq!(alive, "ok\n");
+    assert_eq!((ready.0, &ready.1["ready"]), (200, &Value::Bool(true)));
+    assert_eq!((not_ready.0, &not_ready.1["parts"][0]["detail"]), (503, &Value::from("the disk is full")));
+}
+
+#[tokio::test]
+async fn metrics_are_prometheus_text_and_count_what_was_refused() {
+    let world = World::new().await;
+    world.get("/api/nothing").await;
+
+    let response = world.request(Method::GET, "/metrics").send().await.unwrap();
+
+    assert_eq!(response.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    let text = response.text().await.unwrap();
+    for line in
+        ["tertulia_up 1", "tertulia_http_requests_total{status=\"404\"} 1", "tertulia_http_requests_total{status=\"429\"} 0"]
+    {
+        assert!(text.lines().any(|known| known == line), "{line} is not in\n{text}");
+    }
+}

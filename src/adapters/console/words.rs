@@ -1,0 +1,154 @@
+//! What people may be called and what they may write, before anybody reads it.
+
+use std::sync::Arc;
+
+use super::problem::Problem;
+use crate::ports::house::room::{RoomId, is_plain_id};
+
+/// The longest name or id of a person, in characters.
+const MAX_NAME_CHARS: usize = 64;
+
+/// A name, trimmed: 1 to 64 characters, at least one of them visible. Control and bidirectional formatting characters are refused,
+/// because with them one name can be made to look like another.
+pub(super) fn name(field: &str, text: &str) -> Result<Arc<str>, Problem> {
+    let text = text.trim();
+    let chars = text.chars().count();
+    if !(1..=MAX_NAME_CHARS).contains(&chars) {
+        return Err(Problem::invalid(field, format!("has {chars} characters, must have from 1 to {MAX_NAME_CHARS}")));
+    }
+    if let Some(char) = text.chars().find(|char| char.is_control() || is_line_break(*char) || steers_direction(*char)) {
+        let code = u32::from(char);
+        return Err(Problem::invalid(
+            field,
+            format!("contains U+{code:04X}, a control or text direction character; leave it out"),
+        ));
+    }
+    if text.chars().all(is_invisible) {
+        return Err(Problem::invalid(field, "has no visible character, give a name that people can see"));
+    }
+    Ok(text.into())
+}
+
+/// The words of a message: `1..=max_chars` characters, at least one of them visible. Line ends become `\n`; control characters other
+/// than `\n` and `\t` are refused rather than taken out, so that what is stored is what was sent.
+pub(super) fn text(field: &str, text: &str, max_chars: usize) -> Result<Arc<str>, Problem> {
+    let text = if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text.to_owned() };
+    if text.chars().all(is_invisible) {
+        return Err(Problem::invalid(field, "has no visible character, say something"));
+    }
+    let chars = text.chars().count();
+    if chars > max_chars {
+        return Err(Problem::invalid(field, format!("has {chars} characters, at most {max_chars} are accepted; split it")));
+    }
+    if let Some(char) = text.chars().find(|char| char.is_control() && !matches!(char, '\n' | '\t')) {
+        let code = u32::from(char);
+        return Err(Problem::invalid(
+            field,
+            format!("contains the control character U+{code:04X}; only line ends and tabs are accepted"),
+        ));
+    }
+    Ok(text.into())
+}
+
+/// An opaque id that somebody outside chose: 1 to `max_chars` characters, none of them a control character.
+pub(super) fn opaque_id(field: &str, text: &str, max_chars: usize) -> Result<(), Problem> {
+    let chars = text.chars().count();
+    if !(1..=max_chars).contains(&chars) {
+        return Err(Problem::invalid(field, format!("has {chars} characters, must have from 1 to {max_chars}")));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(Problem::invalid(field, "contains a control character; leave it out"));
+    }
+    Ok(())
+}
+
+/// The id of a room.
+pub(super) fn room(field: &str, text: &str) -> Result<RoomId, Problem> {
+    RoomId::parse(text).ok_or_else(|| not_plain(field, text))
+}
+
+/// The id of a companion.
+pub(super) fn companion(field: &str, text: &str) -> Result<(), Problem> {
+    if is_plain_id(text) { Ok(()) } else { Err(not_plain(field, text)) }
+}
+
+fn not_plain(field: &str, text: &str) -> Problem {
+    let shown: String = text.chars().take(MAX_NAME_CHARS).collect();
+    Problem::invalid(field, format!("{shown:?} is no id: 1 to 64 of the letters A-Z and a-z, digits, _ and - are accepted"))
+}
+
+fn is_line_break(char: char) -> bool {
+    matches!(char, '\u{2028}' | '\u{2029}')
+}
+
+/// Marks, embeddings, overrides and isolates of the Unicode bidirectional algorithm (UAX #9).
+fn steers_direction(char: char) -> bool {
+    matches!(char, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// White space, and what Unicode calls default ignorable or draws as a blank.
+fn is_invisible(char: char) -> bool {
+    char.is_whitespace()
+        || char.is_control()
+        || steers_direction(char)
+        || matches!(char,
+            '\u{00AD}' | '\u{034F}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180F}'
+            | '\u{200B}'..='\u{200D}' | '\u{2060}'..='\u{206F}' | '\u{2800}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}'
+            | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_trimmed_and_kept() {
+        let names = ["  Ana ", "José Ñ", "山田", "👩\u{200D}🚀"].map(|text| name("from", text).unwrap());
+
+        assert_eq!(names.map(|name| name.to_string()), ["Ana", "José Ñ", "山田", "👩\u{200D}🚀"]);
+    }
+
+    #[test]
+    fn a_name_that_deceives_or_cannot_be_seen_is_refused() {
+        let long = "x".repeat(65);
+        let names = [
+            "",
+            "   ",
+            "\u{200B}",
+            "\u{2800}\u{3164}",
+            "a\u{202E}b",
+            "a\u{2066}b",
+            "a\u{200F}",
+            "a\nb",
+            "a\u{0}b",
+            "a\u{2028}b",
+            &long,
+        ];
+
+        assert_eq!(names.map(|text| name("from", text).is_err()), [true; 11]);
+    }
+
+    #[test]
+    fn a_name_of_64_characters_of_four_bytes_is_accepted() {
+        assert!(name("from", &"🦀".repeat(64)).is_ok());
+    }
+
+    #[test]
+    fn line_ends_and_tabs_are_kept_in_a_text() {
+        assert_eq!(&*text("text", "a\r\nb\rc\td", 10).unwrap(), "a\nb\nc\td");
+    }
+
+    #[test]
+    fn a_text_with_other_control_characters_is_refused() {
+        let problem = text("text", "bell \u{7}", 10).unwrap_err();
+
+        assert!(problem.detail().contains("U+0007"));
+    }
+
+    #[test]
+    fn a_text_is_measured_in_characters() {
+        assert!(text("text", "ääää", 4).is_ok());
+        assert!(text("text", "äääää", 4).is_err());
+        assert!(text("text", " \u{200B}\n", 4).is_err());
+    }
+}

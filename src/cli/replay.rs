@@ -1,0 +1,46 @@
+//! `tertulia replay`: runs a script and prints what happened.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::EXIT_USAGE;
+use crate::replay::{self, Happening, Script};
+
+/// Runs the script in this file; one line for each thing that happened, or one JSON object.
+pub fn run(file: &Path, json: bool) -> ExitCode {
+    let script = match Script::read(file) {
+        Ok(script) => script,
+        Err(error) => return complain(file, &error),
+    };
+    match replay::run(&script) {
+        Ok(happenings) => match print(&happenings, json) {
+            // Whoever reads has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("tertulia: standard output: {error}");
+                ExitCode::FAILURE
+            }
+            Ok(()) => ExitCode::SUCCESS,
+        },
+        Err(error) => complain(file, &error),
+    }
+}
+
+fn print(happenings: &[Happening], json: bool) -> io::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    for happening in happenings {
+        if json {
+            serde_json::to_writer(&mut out, happening)?;
+            writeln!(out)?;
+        } else {
+            writeln!(out, "{happening}")?;
+        }
+    }
+    out.flush()
+}
+
+fn complain(file: &Path, error: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("tertulia: {}: {error}", file.display());
+    ExitCode::from(EXIT_USAGE)
+}

@@ -1,0 +1,375 @@
+//! A small house that works in memory: rooms hold at most Aria or Ben, everything said is kept, nothing is ever decided.
+//!
+//! Four rooms behave by their names: `boom` panics, `full` is unavailable, `slow` waits until it is told to go on, `torn` cannot be read
+//! to its end.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::{StreamExt, stream};
+use serde_json::{Map, json};
+use tokio::sync::{Notify, broadcast};
+
+use super::decisions::{DecisionQuery, DecisionRecord, Decisions, StoryLine, Why, WhyAt, WhyQuery};
+use super::keeping::{
+    BackedUp, ExportForm, ExportQuery, Forget, Forgotten, Lines, Quarantine, QuarantinedGuild, Readiness, ReadyPart, SetAside,
+};
+use super::live::{Lagged, Live, LiveStream};
+use super::messages::{Edit, History, HistoryMessage, HistoryQuery, NewMessage};
+use super::room::{CompanionPatch, CompanionView, Companions, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms};
+use super::state::{CompanionState, Doing, RoomState};
+use super::{House, Refused};
+use crate::domain::id::{CompanionId, GuildId, Seq};
+use crate::domain::message::{Modality, Role};
+use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
+
+/// Noon of 1 May 2026: the only moment that this house knows.
+const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
+
+/// How many events a watcher may be behind.
+pub(crate) const LIVE_BUFFER: usize = 16;
+
+/// A small house that works in memory.
+#[derive(Default)]
+pub(crate) struct FakeHouse {
+    rooms: Mutex<BTreeMap<RoomId, FakeRoom>>,
+    /// What is in the way of readiness.
+    pub(crate) in_the_way: Mutex<Option<String>>,
+    /// Told when somebody entered the room `slow`.
+    pub(crate) entered: Notify,
+    /// Lets that somebody go on.
+    pub(crate) go_on: Notify,
+}
+
+struct FakeRoom {
+    guild: GuildId,
+    companions: BTreeMap<CompanionId, (Option<Arc<str>>, bool)>,
+    paused: bool,
+    messages: Vec<HistoryMessage>,
+    live: broadcast::Sender<Live>,
+}
+
+impl FakeRoom {
+    fn view(&self, id: &RoomId) -> Room {
+        let companion = |(id, (interjection, paused)): (&CompanionId, &(Option<Arc<str>>, bool))| RoomCompanion {
+            id: id.clone(),
+            name: named(id),
+            interjection: interjection.clone().unwrap_or("average".into()),
+            paused: *paused,
+        };
+        Room {
+            id: id.clone(),
+            guild: self.guild.clone(),
+            companions: self.companions.iter().map(companion).collect(),
+            paused: self.paused,
+            last_at: self.messages.last().map(|message| message.at),
+        }
+    }
+
+    fn message(&mut self, seq: Seq) -> Result<&mut HistoryMessage, Refused> {
+        self.messages
+            .iter_mut()
+            .find(|message| message.seq == seq)
+            .ok_or_else(|| Refused::NotFound(format!("there is no message {seq}")))
+    }
+}
+
+fn named(id: &CompanionId) -> Arc<str> {
+    if id.as_str() == "aria" { "Aria".into() } else { "Ben".into() }
+}
+
+fn rendered(message: &HistoryMessage) -> Live {
+    let json = json!({ "event": "message", "seq": message.seq, "from": message.from, "text": message.text });
+    Live { seq: Some(message.seq), json: json.to_string().into() }
+}
+
+impl FakeHouse {
+    /// A house with the room `lobby`, in which Aria is.
+    pub(crate) fn with_lobby() -> Self {
+        let house = Self::default();
+        house.add("lobby");
+        house
+    }
+
+    /// Adds a room with Aria in it.
+    pub(crate) fn add(&self, room: &str) {
+        let room = RoomId::parse(room).unwrap();
+        self.lock().insert(room, new_room("home", vec!["aria".into()]));
+    }
+
+    /// Shows an event to who watches a room.
+    pub(crate) fn show(&self, room: &str, live: Live) {
+        let room = RoomId::parse(room).unwrap();
+        let _ = self.lock()[&room].live.send(live);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<RoomId, FakeRoom>> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn within<T>(&self, id: &RoomId, act: impl FnOnce(&mut FakeRoom) -> Result<T, Refused>) -> Result<T, Refused> {
+        if id.as_str() == "full" {
+            return Err(Refused::Unavailable { detail: "the store is full".into(), retry_after: Some(Duration::from_secs(7)) });
+        }
+        assert_ne!(id.as_str(), "boom");
+        let missing = || Refused::NotFound(format!("there is no room {id}, PUT /api/rooms/{id} makes it"));
+        self.lock().get_mut(id).ok_or_else(missing).and_then(act)
+    }
+}
+
+fn new_room(guild: &str, companions: Vec<CompanionId>) -> FakeRoom {
+    FakeRoom {
+        guild: guild.into(),
+        companions: companions.into_iter().map(|id| (id, (None, false))).collect(),
+        paused: false,
+        messages: Vec::new(),
+        live: broadcast::Sender::new(LIVE_BUFFER),
+    }
+}
+
+fn decision() -> DecisionRecord {
+    DecisionRecord {
+        seq: Seq(2),
+        at: NOON.into(),
+        room: "lobby".into(),
+        companion: "aria".into(),
+        trigger: Trigger::Lull,
+        decision: "NO".into(),
+        reason: "model_no".into(),
+        more: Map::from_iter([("message_count".to_owned(), 1.into())]),
+    }
+}
+
+fn apply<T: Clone>(change: &Override<T>, to: &mut Option<T>) {
+    match change {
+        Override::Keep => {}
+        Override::TakeBack => *to = None,
+        Override::Set(value) => *to = Some(value.clone()),
+    }
+}
+
+#[async_trait]
+impl House for FakeHouse {
+    async fn rooms(&self) -> Result<Rooms, Refused> {
+        Ok(Rooms { rooms: self.lock().iter().map(|(id, room)| room.view(id)).collect() })
+    }
+
+    async fn room(&self, id: &RoomId) -> Result<Room, Refused> {
+        self.within(id, |room| Ok(room.view(id)))
+    }
+
+    async fn put_room(&self, id: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
+        let invalid = |detail: &str| Err(Refused::Invalid { field: "companions".into(), detail: detail.into() });
+        if plan.companions.iter().any(|invited| invited.external) {
+            return invalid("external companions are not in this version, leave them out");
+        }
+        if plan.companions.len() > 1 {
+            return invalid("a room holds one companion in this version, name one");
+        }
+        let mut rooms = self.lock();
+        let is_new = !rooms.contains_key(id);
+        let room = rooms.entry(id.clone()).or_insert_with(|| new_room(plan.guild.as_str(), Vec::new()));
+        if room.guild != plan.guild {
+            return Err(Refused::Conflict(format!("room {id} belongs to guild {}", room.guild)));
+        }
+        room.companions = plan.companions.into_iter().map(|invited| (invited.id, (None, false))).collect();
+        Ok((room.view(id), is_new))
+    }
+
+    async fn patch_room(&self, id: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
+        self.within(id, |room| {
+            if let Override::Set(paused) = patch.paused {
+                room.paused = paused;
+            }
+            for (companion, CompanionPatch { interjection, paused, .. }) in &patch.companions {
+                let missing =
+                    || Refused::Invalid { field: format!("companions.{companion}"), detail: "is not in the room".into() };
+                let overrides = room.companions.get_mut(&CompanionId::from(&**companion)).ok_or_else(missing)?;
+                apply(interjection, &mut overrides.0);
+                overrides.1 = *paused == Override::Set(true);
+            }
+            Ok(room.view(id))
+        })
+    }
+
+    async fn delete_room(&self, id: &RoomId) -> Result<(), Refused> {
+        self.within(id, |_| Ok(()))?;
+        self.lock().remove(id);
+        Ok(())
+    }
+
+    async fn say(&self, id: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
+        self.within(id, |room| {
+            if let Some(known) = room.messages.iter().find(|known| message.id.is_some() && known.id == message.id) {
+                return Ok(known.seq);
+            }
+            let said = HistoryMessage {
+                seq: Seq(room.messages.len() as u64 + 1),
+                id: message.id,
+                from: message.from,
+                role: Role::Person,
+                text: message.text,
+                at: NOON.into(),
+                modality: Modality::Text,
+            };
+            let _ = room.live.send(rendered(&said));
+            room.messages.push(said);
+            Ok(Seq(room.messages.len() as u64))
+        })
+    }
+
+    async fn edit(&self, id: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused> {
+        self.within(id, |room| room.message(seq).map(|message| message.text = edit.text))?;
+        Ok(seq)
+    }
+
+    async fn unsay(&self, id: &RoomId, seq: Seq) -> Result<Seq, Refused> {
+        self.within(id, |room| {
+            room.message(seq)?;
+            room.messages.retain(|message| message.seq != seq);
+            Ok(seq)
+        })
+    }
+
+    async fn clear(&self, id: &RoomId) -> Result<(), Refused> {
+        self.within(id, |_| Ok(()))
+    }
+
+    async fn history(&self, id: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
+        self.within(id, |room| {
+            let is_asked =
+                |seq: Seq| query.after.is_none_or(|after| seq > after) && query.before.is_none_or(|before| seq < before);
+            let asked: Vec<_> = room.messages.iter().filter(|message| is_asked(message.seq)).cloned().collect();
+            let skipped = if query.after.is_some() { 0 } else { asked.len().saturating_sub(query.limit) };
+            Ok(History { messages: asked.into_iter().skip(skipped).take(query.limit).collect() })
+        })
+    }
+
+    async fn state(&self, id: &RoomId) -> Result<RoomState, Refused> {
+        if id.as_str() == "slow" {
+            self.entered.notify_one();
+            self.go_on.notified().await;
+        }
+        self.within(id, |room| {
+            let companion = |id: &CompanionId| CompanionState {
+                id: id.clone(),
+                name: named(id),
+                interjection: "average".into(),
+                buffer: room.messages.iter().map(|message| message.text.clone()).collect(),
+                message_count: room.messages.len() as u64,
+                check_count: 0,
+                next_interjection_at: Some(9),
+                lull_at: None,
+                lull_secs: 10.0,
+                doing: Doing::Listening,
+                trigger: None,
+                since: None,
+                retry_at: None,
+                paused: false,
+                closing: "none".into(),
+            };
+            let companions = room.companions.keys().map(companion).collect();
+            Ok(RoomState { companions, floor: None, episode: None, at: NOON.into() })
+        })
+    }
+
+    async fn decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused> {
+        let decisions = if query.after.is_some_and(|after| after >= decision().seq) { Vec::new() } else { vec![decision()] };
+        Ok(Decisions { decisions })
+    }
+
+    async fn why(&self, query: WhyQuery) -> Result<Why, Refused> {
+        self.within(&query.room, |_| Ok(()))?;
+        let text = match query.at {
+            None => "nothing yet".to_owned(),
+            Some(WhyAt::Event(seq)) => format!("event {seq}"),
+            Some(WhyAt::Moment(moment)) => format!("moment {}", moment.as_micros()),
+        };
+        let story = vec![StoryLine { at: NOON.into(), seq: None, event: "message".into(), text }];
+        Ok(Why { story, ..Why::default() })
+    }
+
+    async fn companions(&self) -> Result<Companions, Refused> {
+        let aria = CompanionView {
+            id: "aria".into(),
+            name: "Aria".into(),
+            aliases: vec!["ari".into()],
+            interjection: "average".into(),
+            chattiness: "curious".into(),
+            text_lull_timeout: 10.0,
+            voice_lull_timeout: 2.0,
+        };
+        Ok(Companions { companions: vec![aria] })
+    }
+
+    async fn quarantine(&self) -> Result<Quarantine, Refused> {
+        let guild = QuarantinedGuild { id: "discord:1".into(), since: NOON.into(), until: NOON.into(), detail: "a bug".into() };
+        let message = SetAside {
+            id: "a1".into(),
+            guild: "home".into(),
+            room: "lobby".into(),
+            seq: Seq(1),
+            at: NOON.into(),
+            attempts: 3,
+            detail: "a bug".into(),
+        };
+        Ok(Quarantine { guilds: vec![guild], messages: vec![message] })
+    }
+
+    async fn release(&self, guild: &str) -> Result<(), Refused> {
+        if guild == "discord:1" { Ok(()) } else { Err(Refused::NotFound(format!("guild {guild} is not in quarantine"))) }
+    }
+
+    async fn retry(&self, entry: &str) -> Result<(), Refused> {
+        if entry == "a1" { Ok(()) } else { Err(Refused::NotFound(format!("nothing is set aside as {entry}"))) }
+    }
+
+    async fn drop_entry(&self, entry: &str) -> Result<(), Refused> {
+        self.retry(entry).await
+    }
+
+    async fn export(&self, query: ExportQuery) -> Result<Lines, Refused> {
+        if let Some(room) = &query.room {
+            self.within(room, |_| Ok(()))?;
+        }
+        if query.room.as_ref().is_some_and(|room| room.as_str() == "torn") {
+            return Ok(stream::iter([Ok("{}".to_owned()), Err(Refused::Broken("damaged".into()))]).boxed());
+        }
+        let form = if query.form == ExportForm::Replay { "replay" } else { "json" };
+        Ok(stream::iter(["{\"n\":1}".to_owned(), format!("{{\"as\":\"{form}\"}}")]).map(Ok).boxed())
+    }
+
+    async fn backup(&self, to: &str) -> Result<BackedUp, Refused> {
+        Ok(BackedUp { to: to.to_owned(), entries: 3 })
+    }
+
+    async fn forget(&self, _: Forget) -> Result<Forgotten, Refused> {
+        Ok(Forgotten { messages: 2, decisions: 1, summaries: 0 })
+    }
+
+    async fn readiness(&self) -> Readiness {
+        let detail = self.in_the_way.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let ready = detail.is_none();
+        Readiness { ready, parts: vec![ReadyPart { part: "store".into(), ready, detail: detail.unwrap_or_default() }] }
+    }
+
+    async fn live(&self, id: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
+        self.within(id, |room| {
+            let is_missed = |seq: Seq| after.is_some_and(|after| seq > after);
+            let missed: Vec<_> =
+                room.messages.iter().filter(|message| is_missed(message.seq)).map(|said| Ok(rendered(said))).collect();
+            let coming = stream::unfold(Some(room.live.subscribe()), |receiver| async move {
+                let mut receiver = receiver?;
+                match receiver.recv().await {
+                    Ok(live) => Some((Ok(live), Some(receiver))),
+                    Err(broadcast::error::RecvError::Lagged(_)) => Some((Err(Lagged), None)),
+                    Err(broadcast::error::RecvError::Closed) => None,
+                }
+            });
+            Ok(stream::iter(missed).chain(coming).boxed())
+        })
+    }
+}

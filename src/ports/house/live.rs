@@ -1,0 +1,25 @@
+//! A room's events as they happen.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::Stream;
+
+use crate::domain::id::Seq;
+
+/// One event, rendered once for all who watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// Its number; absent for what is not kept, such as a `draft`.
+    pub seq: Option<Seq>,
+    /// The event as a JSON object.
+    pub json: Arc<str>,
+}
+
+/// The subscriber fell behind what is kept for it, and was cut off: it subscribes again after the last number that it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the subscriber fell behind, it should subscribe again after the last event that it has")]
+pub struct Lagged;
+
+/// A subscription. Its buffer is bounded; [`Lagged`] is its last item. It ends without one when the room is deleted, or at shutdown.
+pub type LiveStream = Pin<Box<dyn Stream<Item = Result<Live, Lagged>> + Send>>;

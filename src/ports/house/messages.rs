@@ -1,0 +1,73 @@
+//! What is said in a room, and what was.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::stamp::Stamp;
+use crate::domain::id::Seq;
+use crate::domain::message::{Modality, Role};
+
+/// Something a person says in a room.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewMessage {
+    /// Who says it: 1 to 64 characters, at least one of them visible, none of them a control or bidirectional formatting character.
+    pub from: Arc<str>,
+    /// The words: at least one visible character, `\n` and `\t` the only control characters; `server.max_text_chars` at most.
+    pub text: Arc<str>,
+    /// The sender's own id of it, 1 to 128 characters: the same one again is the same message.
+    #[serde(default)]
+    pub id: Option<Arc<str>>,
+    /// The number of the message that it answers.
+    #[serde(default)]
+    pub reply_to: Option<Seq>,
+    /// Names or ids of companions or people that it addresses: at most 64, each 1 to 64 characters.
+    #[serde(default)]
+    pub mentions: Vec<Arc<str>>,
+}
+
+/// What a message is to say instead.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// The words, within the limits of [`NewMessage::text`].
+    pub text: Arc<str>,
+}
+
+/// Where in a room's history to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryQuery {
+    /// Messages after this one only.
+    pub after: Option<Seq>,
+    /// Messages before this one only.
+    pub before: Option<Seq>,
+    /// How many at most: 1 to 1,000.
+    pub limit: usize,
+}
+
+/// What was said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct History {
+    /// Oldest first.
+    pub messages: Vec<HistoryMessage>,
+}
+
+/// One message that was said. Fields as in DESIGN.md 12.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HistoryMessage {
+    /// Its number.
+    pub seq: Seq,
+    /// The sender's own id of it.
+    pub id: Option<Arc<str>>,
+    /// A person's name, a companion's id.
+    pub from: Arc<str>,
+    /// What its speaker is.
+    pub role: Role,
+    /// The words.
+    pub text: Arc<str>,
+    /// When it was accepted.
+    pub at: Stamp,
+    /// Typed or spoken.
+    pub modality: Modality,
+}

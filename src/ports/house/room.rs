@@ -1,0 +1,252 @@
+//! Rooms, who is in them, and what an operator can change about them at run time.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::stamp::Stamp;
+use crate::domain::id::{ChannelId, CompanionId, GuildId};
+
+/// A console room as its users name it: 1 to 64 of `A-Z a-z 0-9 _ -`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct RoomId(Arc<str>);
+
+impl RoomId {
+    /// The longest that a room's id may be, in characters.
+    pub const MAX_CHARS: usize = 64;
+
+    /// Takes a text for a room's id, if it is one.
+    pub fn parse(text: &str) -> Option<Self> {
+        is_plain_id(text).then(|| Self(text.into()))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The channel that the room is: `console:lobby`.
+    pub fn channel(&self) -> ChannelId {
+        ChannelId::from(format!("console:{}", self.0))
+    }
+
+    /// The room that a channel is, if it is one of the console's.
+    pub fn of(channel: &ChannelId) -> Option<Self> {
+        channel.as_str().strip_prefix("console:").and_then(Self::parse)
+    }
+}
+
+impl fmt::Display for RoomId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whether a text is 1 to 64 of `A-Z a-z 0-9 _ -`, as ids of rooms and companions are.
+pub fn is_plain_id(text: &str) -> bool {
+    (1..=RoomId::MAX_CHARS).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+/// Every room.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Rooms {
+    /// In the order of ids.
+    pub rooms: Vec<Room>,
+}
+
+/// One room.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Room {
+    /// Its name.
+    pub id: RoomId,
+    /// The guild that it belongs to, for good.
+    pub guild: GuildId,
+    /// Who is in it, in the order of ids.
+    pub companions: Vec<RoomCompanion>,
+    /// Whether an operator paused it.
+    pub paused: bool,
+    /// When something was last said in it.
+    pub last_at: Option<Stamp>,
+}
+
+/// A companion in a room, with the room's overrides applied.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RoomCompanion {
+    /// Its id.
+    pub id: CompanionId,
+    /// What people call it.
+    pub name: Arc<str>,
+    /// Its tier: `very_quiet`, `quiet`, `average`, `eager`, `very_eager`.
+    pub interjection: Arc<str>,
+    /// Whether an operator paused it here.
+    pub paused: bool,
+}
+
+/// What a room shall be.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoomPlan {
+    /// The guild that it belongs to: 1 to 64 characters.
+    pub guild: GuildId,
+    /// Who is to be in it: at most 64, none twice.
+    pub companions: Vec<Invited>,
+}
+
+/// A companion that is to be in a room: written `"aria"`, or `{"id": "zed", "external": true}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invited {
+    /// Its id.
+    pub id: CompanionId,
+    /// A program outside plays it.
+    pub external: bool,
+}
+
+impl<'de> Deserialize<'de> for Invited {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(InvitedVisitor)
+    }
+}
+
+// Written out, because what serde says of a value that fits no variant of an untagged enum names neither field nor way out.
+struct InvitedVisitor;
+
+impl<'de> Visitor<'de> for InvitedVisitor {
+    type Value = Invited;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a companion's id, or {\"id\": \"zed\", \"external\": true}")
+    }
+
+    fn visit_str<E: de::Error>(self, id: &str) -> Result<Invited, E> {
+        Ok(Invited { id: id.into(), external: false })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Invited, A::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Written {
+            id: CompanionId,
+            #[serde(default)]
+            external: bool,
+        }
+
+        let written = Written::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        Ok(Invited { id: written.id, external: written.external })
+    }
+}
+
+/// What is to be overridden in a room at run time.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RoomPatch {
+    /// Pause the room, or let it go on.
+    pub paused: Override<bool>,
+    /// By companion's id, each of them present in the room.
+    pub companions: BTreeMap<Arc<str>, CompanionPatch>,
+}
+
+/// What is to be overridden for one companion in one room.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CompanionPatch {
+    /// Its tier: `very_quiet`, `quiet`, `average`, `eager`, `very_eager`.
+    pub interjection: Override<Arc<str>>,
+    /// How it likes to talk, in words, verbatim in its prompts.
+    pub chattiness: Override<Arc<str>>,
+    /// Seconds of quiet after which it considers a text.
+    pub text_lull_timeout: Override<f64>,
+    /// Seconds of quiet after which it considers what was spoken.
+    pub voice_lull_timeout: Override<f64>,
+    /// Pause it, or let it go on.
+    pub paused: Override<bool>,
+}
+
+/// What to do about one override.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Override<T> {
+    /// Leave it as it is: the field is absent.
+    #[default]
+    Keep,
+    /// Take it back, so that the configured value holds again: the field is `null`.
+    TakeBack,
+    /// Set it.
+    Set(T),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Override<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map_or(Self::TakeBack, Self::Set))
+    }
+}
+
+/// Every companion.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Companions {
+    /// In the order of ids.
+    pub companions: Vec<CompanionView>,
+}
+
+/// A companion as it is configured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CompanionView {
+    /// Its id: the stem of its file.
+    pub id: CompanionId,
+    /// What people call it.
+    pub name: Arc<str>,
+    /// What else people call it.
+    pub aliases: Vec<Arc<str>>,
+    /// Its tier.
+    pub interjection: Arc<str>,
+    /// How it likes to talk, in words.
+    pub chattiness: Arc<str>,
+    /// Seconds of quiet after which it considers a text.
+    pub text_lull_timeout: f64,
+    /// Seconds of quiet after which it considers what was spoken.
+    pub voice_lull_timeout: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_null_and_value_are_three_things() {
+        let patch: RoomPatch =
+            serde_json::from_str(r#"{"companions": {"aria": {"interjection": null, "chattiness": "shy"}}}"#).unwrap();
+
+        assert_eq!(patch.paused, Override::Keep);
+        assert_eq!(patch.companions["aria"].interjection, Override::TakeBack);
+        assert_eq!(patch.companions["aria"].chattiness, Override::Set("shy".into()));
+    }
+
+    #[test]
+    fn a_companion_is_invited_by_id_or_by_object() {
+        let plan: RoomPlan =
+            serde_json::from_str(r#"{"guild": "home", "companions": ["aria", {"id": "zed", "external": true}]}"#).unwrap();
+
+        let external: Vec<_> = plan.companions.iter().map(|invited| (invited.id.as_str(), invited.external)).collect();
+        assert_eq!(external, [("aria", false), ("zed", true)]);
+    }
+
+    #[test]
+    fn a_room_is_a_channel_of_the_console() {
+        let room = RoomId::parse("lobby").unwrap();
+
+        assert_eq!(room.channel().as_str(), "console:lobby");
+        assert_eq!(RoomId::of(&room.channel()), Some(room));
+        assert_eq!(RoomId::of(&"discord:12".into()), None);
+    }
+
+    #[test]
+    fn only_plain_ids_are_rooms() {
+        let refused = ["", "a b", "ä", "a/b", "..", &"x".repeat(65)].map(RoomId::parse);
+
+        assert_eq!(refused, [const { None }; 6]);
+        assert!(RoomId::parse(&"x".repeat(64)).is_some());
+    }
+}

@@ -1,0 +1,278 @@
+//! `[server]`: where the console listens, who may use it, and how much at once.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+use super::Problem;
+
+/// Where the console listens, who may use it, and how much at once.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// Address and port, `127.0.0.1:7878` or `localhost:7878`; port 0 takes a free one. Beyond loopback an admin token is required.
+    pub listen: String,
+    /// How browsers reach the server, where that is not `listen`: `https://talk.example.org` behind a proxy. Its host is accepted as Host,
+    /// itself as Origin; `https` makes cookies Secure.
+    #[serde(default)]
+    pub public_url: Option<String>,
+    /// What programs and people show to be let in. From the environment alone; see `admin_token_file`.
+    #[serde(default)]
+    pub admin_token: Option<SecretString>,
+    /// A file whose first line is the admin token.
+    #[serde(default)]
+    pub admin_token_file: Option<PathBuf>,
+    /// Longest request body, in bytes: 1,024 to 16 MiB.
+    pub max_body_bytes: usize,
+    /// Longest text of a message, in characters: 1 to 100,000.
+    pub max_text_chars: usize,
+    /// Connections at once: 1 to 100,000.
+    pub max_connections: usize,
+    /// WebSockets at once: 0 to 100,000.
+    pub max_live: usize,
+    /// WebSockets at once from one address: 0 to 100,000.
+    pub max_live_per_address: usize,
+    /// Requests a second from one address (of IPv6, one /64): 1 to 1,000,000.
+    pub requests_per_second: u32,
+    /// Requests that may come at once from one address: 1 to 1,000,000.
+    pub request_burst: u32,
+    /// Failed attempts to sign in a minute from one address: 1 to 1,000.
+    pub sign_ins_per_minute: u32,
+    /// Seconds for a request's head to arrive, from the first byte that could have come: 0.05 to 3,600.
+    pub header_timeout_secs: f64,
+    /// Seconds for a request's body to arrive: 0.05 to 3,600.
+    pub body_timeout_secs: f64,
+    /// Seconds that a peer may leave a response unread: 0.05 to 3,600.
+    pub stall_timeout_secs: f64,
+    /// Seconds between pings on a WebSocket; one that shows no sign of life between three of them is closed: 0.05 to 3,600.
+    pub live_ping_secs: f64,
+    /// Seconds after which a browser has to sign in again: 60 to 31,536,000.
+    pub session_secs: f64,
+    /// Browsers signed in at once: 1 to 10,000.
+    pub max_sessions: usize,
+    /// Seconds that requests in flight have to end at shutdown: 0 to 600.
+    pub drain_secs: f64,
+}
+
+impl Server {
+    /// Whether every value is in its range, and the values fit together.
+    pub fn check(&self) -> Result<(), Problem> {
+        self.address()?;
+        if let Some(url) = &self.public_url {
+            self.public_origin().ok_or_else(|| {
+                problem(
+                    "public_url",
+                    format!("is {url:?}, must be http:// or https:// and a host, with a port where needed, and no path"),
+                )
+            })?;
+        }
+        if self.admin_token.is_some() && self.admin_token_file.is_some() {
+            return Err(problem("admin_token_file", "is set together with admin_token, set one of them".into()));
+        }
+        within("max_body_bytes", self.max_body_bytes, 1_024, 16 << 20)?;
+        within("max_text_chars", self.max_text_chars, 1, 100_000)?;
+        within("max_connections", self.max_connections, 1, 100_000)?;
+        within("max_live", self.max_live, 0, 100_000)?;
+        within("max_live_per_address", self.max_live_per_address, 0, 100_000)?;
+        within("requests_per_second", self.requests_per_second, 1, 1_000_000)?;
+        within("request_burst", self.request_burst, 1, 1_000_000)?;
+        within("sign_ins_per_minute", self.sign_ins_per_minute, 1, 1_000)?;
+        within("header_timeout_secs", self.header_timeout_secs, 0.05, 3_600.0)?;
+        within("body_timeout_secs", self.body_timeout_secs, 0.05, 3_600.0)?;
+        within("stall_timeout_secs", self.stall_timeout_secs, 0.05, 3_600.0)?;
+        within("live_ping_secs", self.live_ping_secs, 0.05, 3_600.0)?;
+        within("session_secs", self.session_secs, 60.0, 31_536_000.0)?;
+        within("max_sessions", self.max_sessions, 1, 10_000)?;
+        within("drain_secs", self.drain_secs, 0.0, 600.0)
+    }
+
+    /// Where to listen.
+    pub fn address(&self) -> Result<SocketAddr, Problem> {
+        let named = self.listen.strip_prefix("localhost:").and_then(|port| port.parse().ok());
+        if let Some(port) = named {
+            return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+        }
+        self.listen.parse().map_err(|_| {
+            let way_out = "must be an address and a port, like 127.0.0.1:7878, [::1]:7878, localhost:7878 or 0.0.0.0:7878";
+            problem("listen", format!("is {:?}, {way_out}", self.listen))
+        })
+    }
+
+    /// `public_url` as browsers write an Origin: `https://talk.example.org`, in lower case, without a default port. `None` also for what
+    /// is no such URL, which [`check`](Self::check) refuses.
+    pub fn public_origin(&self) -> Option<String> {
+        let url = self.public_url.as_deref()?.to_ascii_lowercase();
+        let url = url.strip_suffix('/').unwrap_or(&url);
+        let (scheme, authority) = url.split_once("://")?;
+        let default_port = match scheme {
+            "http" => ":80",
+            "https" => ":443",
+            _ => return None,
+        };
+        let authority = authority.strip_suffix(default_port).unwrap_or(authority);
+        let port_is_a_number = match authority.rsplit_once(':') {
+            Some((_, rest)) => rest.ends_with(']') || rest.parse::<u16>().is_ok(),
+            None => true,
+        };
+        let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+        let is_valid = !authority.is_empty() && !authority.starts_with(':') && authority.chars().all(is_host) && port_is_a_number;
+        is_valid.then(|| format!("{scheme}://{authority}"))
+    }
+
+    /// The admin token: set, or read from its file.
+    pub fn token(&self) -> Result<Option<SecretString>, Problem> {
+        let (key, token) = match (&self.admin_token, &self.admin_token_file) {
+            (Some(token), _) => ("admin_token", token.clone()),
+            (None, Some(path)) => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|error| problem("admin_token_file", format!("{} cannot be read: {error}", path.display())))?;
+                ("admin_token_file", text.lines().next().unwrap_or_default().into())
+            }
+            (None, None) => return Ok(None),
+        };
+        let text = token.expose_secret().trim();
+        if text.is_empty() {
+            return Err(problem(key, "is empty; give a token of 16 characters or more, or leave the key out".into()));
+        }
+        if text.len() > 1_024 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(problem(key, "must be at most 1,024 visible ASCII characters without spaces".into()));
+        }
+        Ok(Some(text.into()))
+    }
+
+    /// `header_timeout_secs`.
+    pub fn header_timeout(&self) -> Duration {
+        Duration::from_secs_f64(self.header_timeout_secs)
+    }
+
+    /// `body_timeout_secs`.
+    pub fn body_timeout(&self) -> Duration {
+        Duration::from_secs_f64(self.body_timeout_secs)
+    }
+
+    /// `stall_timeout_secs`.
+    pub fn stall_timeout(&self) -> Duration {
+        Duration::from_secs_f64(self.stall_timeout_secs)
+    }
+
+    /// `live_ping_secs`.
+    pub fn live_ping(&self) -> Duration {
+        Duration::from_secs_f64(self.live_ping_secs)
+    }
+
+    /// `session_secs`.
+    pub fn session(&self) -> Duration {
+        Duration::from_secs_f64(self.session_secs)
+    }
+
+    /// `drain_secs`.
+    pub fn drain(&self) -> Duration {
+        Duration::from_secs_f64(self.drain_secs)
+    }
+}
+
+fn within<T: PartialOrd + std::fmt::Display>(key: &str, value: T, least: T, most: T) -> Result<(), Problem> {
+    // Not a number is in no range.
+    if value >= least && value <= most {
+        Ok(())
+    } else {
+        Err(problem(key, format!("is {value}, must be from {least} to {most}")))
+    }
+}
+
+fn problem(key: &str, message: String) -> Problem {
+    Problem { key: key.into(), message }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// The section as `config/default.toml` has it.
+    pub(crate) fn defaults() -> Server {
+        #[derive(Deserialize)]
+        struct Sections {
+            server: Server,
+        }
+        let sections: Sections = toml::from_str(include_str!("../../config/default.toml")).unwrap();
+        sections.server
+    }
+
+    #[test]
+    fn the_defaults_pass_their_own_check() {
+        let server = defaults();
+
+        assert_eq!(server.check(), Ok(()));
+        assert_eq!(server.address().unwrap().to_string(), "127.0.0.1:7878");
+        assert!(server.token().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_named_with_its_range() {
+        let mut server = defaults();
+        server.max_text_chars = 0;
+
+        assert_eq!(server.check().unwrap_err().to_string(), "max_text_chars: is 0, must be from 1 to 100000");
+
+        server.max_text_chars = 8_000;
+        server.drain_secs = f64::NAN;
+
+        assert_eq!(server.check().unwrap_err().key, "drain_secs");
+    }
+
+    #[test]
+    fn a_listen_address_without_a_port_is_refused_with_examples() {
+        let server = Server { listen: "localhost".into(), ..defaults() };
+
+        assert!(server.check().unwrap_err().message.contains("like 127.0.0.1:7878"));
+    }
+
+    #[test]
+    fn localhost_is_loopback() {
+        let server = Server { listen: "localhost:0".into(), ..defaults() };
+
+        assert_eq!(server.address().unwrap().to_string(), "127.0.0.1:0");
+    }
+
+    #[test]
+    fn a_public_url_becomes_an_origin() {
+        let origin = |url: &str| Server { public_url: Some(url.into()), ..defaults() }.public_origin();
+
+        assert_eq!(origin("https://Talk.example.org/").as_deref(), Some("https://talk.example.org"));
+        assert_eq!(origin("https://talk.example.org:443").as_deref(), Some("https://talk.example.org"));
+        assert_eq!(origin("http://[::1]:90").as_deref(), Some("http://[::1]:90"));
+        assert_eq!(
+            ["talk.example.org", "ftp://a", "https://a/b", "https://a@b", "https://a:b", "https://"].map(origin),
+            [const { None }; 6]
+        );
+    }
+
+    #[test]
+    fn a_token_comes_from_the_first_line_of_its_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "correct-horse-battery\nnot this\n").unwrap();
+        let server = Server { admin_token_file: Some(file.path().into()), ..defaults() };
+
+        assert_eq!(server.token().unwrap().unwrap().expose_secret(), "correct-horse-battery");
+    }
+
+    #[test]
+    fn an_empty_token_is_refused_and_never_printed() {
+        let empty = Server { admin_token: Some(" ".into()), ..defaults() };
+        let spaced = Server { admin_token: Some("two words".into()), ..defaults() };
+
+        assert!(empty.token().unwrap_err().message.starts_with("is empty"));
+        assert!(!spaced.token().unwrap_err().to_string().contains("words"));
+        assert!(!format!("{spaced:?}").contains("words"));
+    }
+
+    #[test]
+    fn token_and_token_file_exclude_each_other() {
+        let server = Server { admin_token: Some("a".into()), admin_token_file: Some("b".into()), ..defaults() };
+
+        assert_eq!(server.check().unwrap_err().key, "admin_token_file");
+    }
+}
