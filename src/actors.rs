@@ -1,1 +1,3 @@
 //! Who runs when: messages in, effects out, no decisions.
+
+pub mod side_models;

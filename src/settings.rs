@@ -1,5 +1,7 @@
 //! What an operator can set: one file per section, the defaults in `config/default.toml` alone.
 
+pub mod models;
+
 /// What is wrong with a value that parsed, told by the section that knows what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {message}")]
