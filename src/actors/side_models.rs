@@ -47,6 +47,8 @@ pub enum PoolMessage {
     Report(oneshot::Sender<PoolReport>),
     /// What did this guild ask?
     GuildUsage(GuildId, oneshot::Sender<GuildTally>),
+    /// What did every guild ask?
+    Usage(oneshot::Sender<Tallies>),
 }
 
 /// How the pool stands.
@@ -56,8 +58,6 @@ pub struct PoolReport {
     pub lanes: Vec<LaneReport>,
     /// What happened since it started.
     pub counters: Counters,
-    /// What each guild asked since it started.
-    pub guilds: Tallies,
 }
 
 /// The pool's actor, named `side_models` in the tree.
@@ -128,6 +128,10 @@ impl Actor for SideModels {
             }
             PoolMessage::GuildUsage(guild, reply) => {
                 drop(reply.send(state.tallies.of(&guild)));
+                return Ok(());
+            }
+            PoolMessage::Usage(reply) => {
+                drop(reply.send(state.tallies.clone()));
                 return Ok(());
             }
         };
@@ -209,7 +213,7 @@ impl State {
     }
 
     fn report(&self, now: Moment) -> PoolReport {
-        PoolReport { lanes: self.schedule.lanes(now), counters: self.schedule.counters(), guilds: self.tallies.clone() }
+        PoolReport { lanes: self.schedule.lanes(now), counters: self.schedule.counters() }
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::queue::{CallId, Priority};
-use super::tally::GuildTally;
+use super::tally::{GuildTally, Tallies};
 use super::worker::Job;
 use super::{PoolMessage, PoolReport};
 use crate::domain::id::GuildId;
@@ -149,6 +149,13 @@ impl Pool {
     pub async fn usage(&self, guild: GuildId) -> Option<GuildTally> {
         let (sender, receiver) = oneshot::channel();
         self.send(PoolMessage::GuildUsage(guild, sender))?;
+        receiver.await.ok()
+    }
+
+    /// What every guild asked since the pool started; none if the pool is not there. Grows with the number of guilds.
+    pub async fn all_usage(&self) -> Option<Tallies> {
+        let (sender, receiver) = oneshot::channel();
+        self.send(PoolMessage::Usage(sender))?;
         receiver.await.ok()
     }
 

@@ -384,8 +384,10 @@ async fn usage_is_counted_by_guild() {
 
     let usage = world.pool.usage("home".into()).await.expect("the pool is there");
     let elsewhere = world.pool.usage("away".into()).await.expect("the pool is there");
+    let all = world.pool.all_usage().await.expect("the pool is there");
 
     let side = usage[&ModelRole::Side];
     assert_eq!((side.questions, side.calls, side.tokens.total()), (1, 2, 10));
     assert!(elsewhere.is_empty());
+    assert_eq!(all.iter().collect::<Vec<_>>(), [(&"home".into(), &usage)]);
 }

@@ -21,7 +21,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use self::answer::Growing;
 use self::dialect::Dialect;
@@ -42,6 +42,9 @@ const MAX_ERROR_BYTES: usize = 16 * 1024;
 
 /// A connection that takes longer will not come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// As long as is waited, after the last word, for the count of tokens and the end.
+const LAST_GRACE: Duration = Duration::from_secs(2);
 
 /// A model behind one endpoint that speaks OpenAI's protocol.
 pub struct OpenAi {
@@ -98,7 +101,7 @@ impl OpenAi {
         match kind_of(&response) {
             Kind::Events => self.read_events(response, &mut growing, first_word_by).await?,
             Kind::Whole => {
-                let body = self.read_whole(response, first_word_by).await?;
+                let body = self.read_whole(response).await?;
                 growing.take_whole(&body).map_err(|error| self.failures.in_answer(error))?;
             }
             Kind::Other(kind) => return Err(self.failures.not_an_answer(&kind)),
@@ -147,7 +150,11 @@ impl OpenAi {
         let mut read = 0;
         loop {
             // Signs of life are no words: some servers send comments while a model is still being loaded.
-            let by = if growing.has_begun() { Instant::now() + self.idle_timeout } else { first_word_by };
+            let by = match (growing.is_whole(), growing.has_begun()) {
+                (true, _) => Instant::now() + self.idle_timeout.min(LAST_GRACE),
+                (false, true) => Instant::now() + self.idle_timeout,
+                (false, false) => first_word_by,
+            };
             let chunk = match timeout_at(by, response.chunk()).await {
                 Ok(Ok(Some(chunk))) => chunk,
                 Ok(Ok(None)) => break,
@@ -164,6 +171,10 @@ impl OpenAi {
             while let Some(event) = events.next() {
                 growing.take_event(&event).map_err(|error| self.failures.in_answer(error))?;
                 if growing.is_done() {
+                    read_out(response);
+                    return Ok(());
+                }
+                if growing.is_cut() {
                     return Ok(());
                 }
             }
@@ -174,14 +185,14 @@ impl OpenAi {
         if growing.is_whole() { Ok(()) } else { Err(self.failures.cut()) }
     }
 
-    async fn read_whole(&self, mut response: Response, first_word_by: Instant) -> Result<Vec<u8>, NoAnswer> {
+    async fn read_whole(&self, mut response: Response) -> Result<Vec<u8>, NoAnswer> {
         let mut body = Vec::new();
         loop {
-            match timeout_at(first_word_by, response.chunk()).await {
+            match timeout(self.idle_timeout, response.chunk()).await {
                 Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
                 Ok(Ok(None)) => return Ok(body),
                 Ok(Err(error)) => return Err(self.failures.of_connection(error)),
-                Err(_) => return Err(self.no_first_word()),
+                Err(_) => return Err(self.failures.stalled(self.idle_timeout)),
             }
             if body.len() > MAX_BODY_BYTES {
                 return Err(self.failures.in_answer(failure::Broken::TooLong));
@@ -236,6 +247,11 @@ fn kind_of(response: &Response) -> Kind {
         "" => Kind::Other("something without a content type".into()),
         kind => Kind::Other(failure::shortened(kind, 100).into()),
     }
+}
+
+/// Reads the end of a finished stream in the background: only then can its connection be used again.
+fn read_out(mut response: Response) {
+    tokio::spawn(timeout(LAST_GRACE, async move { while let Ok(Some(_)) = response.chunk().await {} }));
 }
 
 fn client(base: &Url) -> Result<Client, Problem> {

@@ -69,7 +69,7 @@ impl LanguageModel for Rehearsal {
         let hearing = Hearing::of(request);
         let temper = Temper::of(request);
         let (text, secs) = match request.purpose {
-            Purpose::Decision { trigger } => (decide::decision(request, trigger, &hearing, temper, &mut dice), DECISION_SECS),
+            Purpose::Decision { trigger } => (decide::decision(trigger, &hearing, temper, &mut dice), DECISION_SECS),
             Purpose::Statement { .. } => (phrases::statement(&hearing, temper, &mut dice), STATEMENT_SECS),
             Purpose::Summary => (summary(&request.user), DECISION_SECS),
         };

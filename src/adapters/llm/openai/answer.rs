@@ -1,5 +1,6 @@
 //! Puts an answer together from what an endpoint sends.
 
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::failure::{Broken, message_of, shortened};
@@ -14,6 +15,7 @@ pub(super) struct Growing<'a> {
     chosen: bool,
     begun: bool,
     done: bool,
+    cut: bool,
     tokens: Option<Tokens>,
     model: Option<String>,
     id: Option<String>,
@@ -30,6 +32,7 @@ impl<'a> Growing<'a> {
             chosen: false,
             begun: false,
             done: false,
+            cut: false,
             tokens: None,
             model: None,
             id: None,
@@ -52,6 +55,11 @@ impl<'a> Growing<'a> {
         self.done
     }
 
+    /// Whether the answer reached its bound, and the rest does not matter.
+    pub const fn is_cut(&self) -> bool {
+        self.cut
+    }
+
     /// Takes one event of a stream.
     pub fn take_event(&mut self, data: &[u8]) -> Result<(), Broken> {
         if data.trim_ascii() == b"[DONE]" {
@@ -67,11 +75,7 @@ impl<'a> Growing<'a> {
     /// Takes an answer that came in one piece.
     pub fn take_whole(&mut self, body: &[u8]) -> Result<(), Broken> {
         self.take(body)?;
-        if !self.chosen {
-            return Err(Broken::Unreadable("it holds no choices".to_owned()));
-        }
-        self.done = true;
-        Ok(())
+        if self.chosen { Ok(()) } else { Err(Broken::Unreadable("it holds no choices".to_owned())) }
     }
 
     /// The answer, its tokens estimated where the endpoint did not tell them.
@@ -88,8 +92,7 @@ impl<'a> Growing<'a> {
         let piece: Piece = serde_json::from_slice(json)
             .map_err(|error| Broken::Unreadable(format!("{error} in {:?}", shortened(&String::from_utf8_lossy(json), 60))))?;
         if let Some(error) = piece.error.filter(|error| !error.is_null()) {
-            let status = [error.get("code"), error.get("status")].into_iter().flatten().find_map(serde_json::Value::as_u64);
-            return Err(Broken::Failed(status.and_then(|status| u16::try_from(status).ok()), message_of(&error)));
+            return Err(Broken::Failed(status_of(&error), message_of(&error)));
         }
         self.tokens = piece.usage.or(self.tokens);
         self.model = self.model.take().or_else(|| named(piece.model));
@@ -112,7 +115,7 @@ impl<'a> Growing<'a> {
             let end = (0..=room).rev().find(|end| words.is_char_boundary(*end)).unwrap_or_default();
             words.truncate(end);
             self.finish_reason = Some("length".to_owned());
-            self.done = true;
+            self.cut = true;
         }
         if !words.is_empty() {
             self.text.push_str(&words);
@@ -120,6 +123,13 @@ impl<'a> Growing<'a> {
             drop(self.drafts.map(|drafts| drafts.send(Draft::More(words))));
         }
     }
+}
+
+/// The HTTP status that an error inside a success stands for, if it tells.
+fn status_of(error: &Value) -> Option<u16> {
+    let told = [error.get("code"), error.get("status")].into_iter().flatten().find_map(Value::as_u64);
+    let kind = error.get("type").and_then(Value::as_str);
+    told.and_then(|status| u16::try_from(status).ok()).or((kind == Some("invalid_request_error")).then_some(400))
 }
 
 /// A name from outside, short enough for records and spans.

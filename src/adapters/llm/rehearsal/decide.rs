@@ -5,14 +5,12 @@ use super::hearing::{Hearing, Kind};
 use super::phrases::fill;
 use super::temper::Temper;
 use crate::domain::trigger::Trigger;
-use crate::ports::language_model::Request;
 
 /// A sentence of why, and YES or NO on a line of its own.
-pub(super) fn decision(request: &Request, trigger: Trigger, hearing: &Hearing, temper: Temper, dice: &mut Dice) -> String {
+pub(super) fn decision(trigger: Trigger, hearing: &Hearing, temper: Temper, dice: &mut Dice) -> String {
     let speaks = dice.fraction() < wish(trigger, hearing, temper);
     let reasons = reasons(trigger, hearing, temper, speaks);
-    let me = request.companion.as_ref().map_or("I", |persona| &persona.name);
-    let reason = fill(dice.pick(reasons), hearing).replace("{me}", &me.chars().filter(|c| !c.is_control()).collect::<String>());
+    let reason = fill(dice.pick(reasons), hearing);
     format!("{reason}\n{}", if speaks { "YES" } else { "NO" })
 }
 

@@ -54,14 +54,15 @@ impl Hearing {
         let lower = text.to_lowercase();
         let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
         let me = request.companion.as_ref().map_or(String::new(), |persona| persona.name.to_lowercase());
-        let telling: Vec<&str> = words.iter().copied().filter(|word| is_telling(word) && *word != me).collect();
+        let me: Vec<&str> = me.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let telling: Vec<&str> = words.iter().copied().filter(|word| is_telling(word) && !me.contains(word)).collect();
         let card = request.system.to_lowercase();
         let card: Vec<&str> = card.split(|c: char| !c.is_alphanumeric()).collect();
         Self {
             speaker: shown(speaker),
             kind: kind(text, &words),
             word: telling.iter().rev().max_by_key(|word| word.chars().count()).map(|word| (*word).to_owned()),
-            names_me: words.contains(&me.as_str()),
+            names_me: !me.is_empty() && words.windows(me.len()).any(|some| some == me),
             shared: telling.iter().find(|word| word.chars().count() > 4 && card.contains(word)).map(|word| (*word).to_owned()),
         }
     }

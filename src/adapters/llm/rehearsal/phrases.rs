@@ -15,19 +15,19 @@ pub(super) fn statement(hearing: &Hearing, temper: Temper, dice: &mut Dice) -> S
 pub(super) fn fill(template: &str, hearing: &Hearing) -> String {
     let word = hearing.word.as_deref().unwrap_or("that");
     let shared = hearing.shared.as_deref().unwrap_or("that");
-    let filled: String = template
-        .split_inclusive('}')
-        .flat_map(|part| {
-            let (before, slot) = part.split_once('{').unwrap_or((part, ""));
-            let value = match slot {
-                "word}" => word,
-                "shared}" => shared,
-                "name}" => hearing.speaker.as_str(),
-                other => return [before.to_owned(), if other.is_empty() { String::new() } else { format!("{{{other}") }],
-            };
-            [before.to_owned(), value.to_owned()]
-        })
-        .collect();
+    let (mut filled, mut rest) = (String::new(), template);
+    while let Some((before, (slot, after))) =
+        rest.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
+    {
+        filled.push_str(before);
+        filled.push_str(match slot {
+            "word" => word,
+            "shared" => shared,
+            _ => &hearing.speaker,
+        });
+        rest = after;
+    }
+    filled.push_str(rest);
     let mut letters = filled.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

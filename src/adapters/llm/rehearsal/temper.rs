@@ -1,4 +1,4 @@
-//! Reads a companion's temper from the words about its chattiness, else from its card.
+//! Reads a companion's temper from the words about its chattiness.
 
 use crate::ports::language_model::Request;
 
@@ -35,7 +35,8 @@ impl Temper {
     /// The temper of whom a question is for.
     pub fn of(request: &Request) -> Self {
         let chattiness = request.companion.as_ref().map_or("", |persona| &*persona.chattiness);
-        Self::in_words(chattiness).or_else(|| Self::in_words(&request.system)).unwrap_or(Self::Even)
+        // The instructions are full of such words; only what is said of the companion counts.
+        Self::in_words(chattiness).unwrap_or(Self::Even)
     }
 
     /// How likely it is to say something that nobody asked for, from 0 to 1.
