@@ -240,10 +240,16 @@ async fn an_error_inside_a_success_is_an_error() {
     let busy = json!({ "error": { "code": 502, "message": "upstream" } }).to_string();
     let wrong = json!({ "error": { "code": 400, "message": "context too long" } }).to_string();
 
-    let codes = [asked(streamed([piece("Hel"), busy], Then::Ends)).await, asked(plain(200, "application/json", wrong)).await]
-        .map(|result| result.expect_err("no answer").code());
+    let invalid = json!({ "error": { "type": "invalid_request_error", "code": "too_long", "message": "no" } }).to_string();
 
-    assert_eq!(codes, ["overloaded", "refused"]);
+    let codes = [
+        asked(streamed([piece("Hel"), busy], Then::Ends)).await,
+        asked(plain(200, "application/json", wrong)).await,
+        asked(plain(200, "application/json", invalid)).await,
+    ]
+    .map(|result| result.expect_err("no answer").code());
+
+    assert_eq!(codes, ["overloaded", "refused", "refused"]);
 }
 
 #[tokio::test]

@@ -47,6 +47,10 @@ fn reasons(trigger: Trigger, hearing: &Hearing, temper: Temper, speaks: bool) ->
         (true, _) if hearing.kind == Kind::Question => {
             &["{name} asked into the room, and I have an answer.", "A question is open and nobody has taken it."]
         }
+        (true, _) if hearing.kind == Kind::Greeting => &["{name} is here; a greeting costs nothing.", "I like to say hello."],
+        (true, _) if matches!(hearing.kind, Kind::Thanks | Kind::Goodbye) => {
+            &["It would be rude to leave {name} without a word.", "A kind word more does no harm."]
+        }
         (true, Trigger::Turn) => &["I want to add something to what {name} said.", "{name} left me an opening."],
         (true, _) => match temper {
             Temper::Quiet => &["For once I do have something to say."],

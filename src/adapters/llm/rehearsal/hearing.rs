@@ -61,7 +61,8 @@ impl Hearing {
         Self {
             speaker: shown(speaker),
             kind: kind(text, &words),
-            word: telling.iter().rev().max_by_key(|word| word.chars().count()).map(|word| (*word).to_owned()),
+            // Of equals the last: a noun comes after what describes it.
+            word: telling.iter().max_by_key(|word| word.chars().count()).map(|word| as_spelled(text, word)),
             names_me: !me.is_empty() && words.windows(me.len()).any(|some| some == me),
             shared: telling.iter().find(|word| word.chars().count() > 4 && card.contains(word)).map(|word| (*word).to_owned()),
         }
@@ -87,6 +88,13 @@ fn kind(text: &str, words: &[&str]) -> Kind {
 fn is_telling(word: &str) -> bool {
     let length = word.chars().count();
     (4..=24).contains(&length) && word.chars().all(char::is_alphabetic) && !EMPTY.contains(&format!(" {word} "))
+}
+
+/// A word as it was written, where that is a name: not at the beginning, and not in capitals throughout.
+fn as_spelled(text: &str, lower: &str) -> String {
+    let written = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).skip(1);
+    let mut name = written.filter(|word| word.to_lowercase() == lower && word.chars().any(char::is_lowercase));
+    name.next().unwrap_or(lower).to_owned()
 }
 
 /// A name from outside as it may stand inside one of our sentences.
