@@ -1,3 +1,5 @@
 //! How the ports are served: stores, models, platforms.
 
 pub mod console;
+pub mod llm;
+pub mod store;

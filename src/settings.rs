@@ -9,6 +9,7 @@ pub mod gate;
 mod layer;
 mod load;
 mod mismatch;
+pub mod models;
 mod problem;
 pub mod prompt;
 mod roster;
@@ -56,6 +57,8 @@ sections! {
     console: console::Console,
     /// Whether and when companions speak.
     gate: gate::Gate,
+    /// The models, and how they are shared.
+    models: models::Models,
     /// How models are asked.
     prompt: prompt::Prompt,
     /// Where the console listens, and what it allows.

@@ -16,10 +16,19 @@ pub trait LanguageModel: Send + Sync + 'static {
     /// Asks once: no queueing and no retry of its own. Dropping the future cancels the request.
     ///
     /// `drafts` gets the text as it grows, piece by piece, for as long as somebody listens; what is returned is always whole.
-    async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<String>>) -> Result<Answer, NoAnswer>;
+    async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer>;
 
     /// Who serves it, under which model name.
     fn identity(&self) -> &Identity;
+}
+
+/// Text in the making: never an answer by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Draft {
+    /// The next piece.
+    More(String),
+    /// Forget the pieces so far: the call broke off and the text is begun anew.
+    Anew,
 }
 
 /// Who serves a model, under which name.
@@ -41,6 +50,16 @@ pub enum ModelRole {
     Side,
     /// The one that writes statements.
     Main,
+}
+
+impl ModelRole {
+    /// The name used in settings, records, spans and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Side => "side",
+            Self::Main => "main",
+        }
+    }
 }
 
 /// What is asked for. Decides what `rehearsal` does; a real model reads the text alone.
@@ -114,6 +133,29 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Tokens written.
     pub output_tokens: u64,
+}
+
+impl Usage {
+    /// A guess for a model that does not count: four characters a token, as is common for English.
+    pub fn estimate(request: &Request, answer: &str) -> Self {
+        let tokens = |characters: usize| (characters as u64).div_ceil(4);
+        Self {
+            input_tokens: tokens(request.system.chars().count() + request.user.chars().count()),
+            output_tokens: tokens(answer.chars().count()),
+        }
+    }
+
+    /// Both kinds together.
+    pub const fn total(self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, more: Self) {
+        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
+    }
 }
 
 /// Why there is no answer. None of these is a NO.

@@ -1,0 +1,221 @@
+//! The pool: asks models for everybody, the urgent first, fairly, within limits, and answers every question exactly once.
+//!
+//! The actor holds the questions and never awaits a network; each call is a task of its own that reports back. Side and main
+//! questions go through the same pool, with limits and queues per role and endpoint, and one circuit breaker per endpoint.
+
+pub mod breaker;
+pub mod handle;
+pub mod queue;
+pub mod schedule;
+pub mod tally;
+mod worker;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+pub use handle::{Asked, CallFacts, Models, Outcome, Pool, Question};
+pub use queue::{CallId, Priority};
+
+use crate::domain::id::GuildId;
+use crate::domain::moment::Moment;
+use crate::ports::chance::Chance;
+use crate::ports::language_model::{Answer, Draft, NoAnswer};
+use crate::settings::models::Models as Settings;
+use handle::Reply;
+use schedule::{Counters, Entry, LaneReport, Schedule, Step};
+use tally::{GuildTally, Tallies};
+use worker::{Job, Worker};
+
+/// What the pool can be told. Others go through [`Pool`].
+pub enum PoolMessage {
+    /// A question.
+    Ask(Box<Asked>),
+    /// Nobody wants this answer any more.
+    Cancel(CallId),
+    /// A call ended.
+    Ended(CallId, Result<Answer, NoAnswer>),
+    /// A call ended without returning.
+    Panicked(CallId),
+    /// A deadline or the end of a pause is due.
+    Wake,
+    /// How does it stand?
+    Report(oneshot::Sender<PoolReport>),
+    /// What did this guild ask?
+    GuildUsage(GuildId, oneshot::Sender<GuildTally>),
+    /// What did every guild ask?
+    Usage(oneshot::Sender<Tallies>),
+}
+
+/// How the pool stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolReport {
+    /// Every queue that was used so far.
+    pub lanes: Vec<LaneReport>,
+    /// What happened since it started.
+    pub counters: Counters,
+}
+
+/// The pool's actor, named `side_models` in the tree.
+pub struct SideModels {
+    /// Limits.
+    pub settings: Settings,
+    /// Spreads the tries of those who failed together.
+    pub chance: Arc<dyn Chance>,
+}
+
+/// What the pool keeps; all of it may be lost, because dropping a question answers it.
+pub struct State {
+    started: Instant,
+    schedule: Schedule,
+    questions: HashMap<CallId, Waiting>,
+    tallies: Tallies,
+    alarm: Option<Alarm>,
+}
+
+struct Waiting {
+    job: Job,
+    reply: Reply,
+    worker: Option<Worker>,
+}
+
+struct Alarm {
+    at: Moment,
+    task: AbortHandle,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Actor for SideModels {
+    type Msg = PoolMessage;
+    type State = State;
+    type Arguments = ();
+
+    async fn pre_start(&self, _myself: ActorRef<PoolMessage>, (): ()) -> Result<State, ActorProcessingErr> {
+        Ok(State {
+            started: Instant::now(),
+            schedule: Schedule::new(self.settings.clone()),
+            questions: HashMap::new(),
+            tallies: Tallies::default(),
+            alarm: None,
+        })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<PoolMessage>,
+        message: PoolMessage,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let now = state.moment(Instant::now());
+        let steps = match message {
+            PoolMessage::Ask(asked) => state.take_in(now, *asked),
+            PoolMessage::Cancel(call) => state.schedule.cancel(now, call),
+            PoolMessage::Ended(call, result) => state.schedule.ended(now, call, result, self.chance.fraction()),
+            PoolMessage::Panicked(call) => state.record_panic(now, call),
+            PoolMessage::Wake => state.schedule.wake(now),
+            PoolMessage::Report(reply) => {
+                drop(reply.send(state.report(now)));
+                return Ok(());
+            }
+            PoolMessage::GuildUsage(guild, reply) => {
+                drop(reply.send(state.tallies.of(&guild)));
+                return Ok(());
+            }
+            PoolMessage::Usage(reply) => {
+                drop(reply.send(state.tallies.clone()));
+                return Ok(());
+            }
+        };
+        state.carry_out(&myself, now, steps);
+        state.set_alarm(&myself, now);
+        Ok(())
+    }
+}
+
+impl State {
+    fn moment(&self, instant: Instant) -> Moment {
+        Moment::ZERO + instant.saturating_duration_since(self.started)
+    }
+
+    fn take_in(&mut self, now: Moment, asked: Asked) -> Vec<Step> {
+        let Asked { call, priority, asked, deadline, job, reply } = asked;
+        let entry = Entry {
+            call,
+            role: job.request.role,
+            endpoint: job.model.identity().endpoint.clone(),
+            guild: job.request.guild.clone(),
+            priority,
+            asked: self.moment(asked),
+            deadline: self.moment(deadline),
+        };
+        self.questions.insert(call, Waiting { job, reply, worker: None });
+        self.schedule.ask(now, entry)
+    }
+
+    fn record_panic(&mut self, now: Moment, call: CallId) -> Vec<Step> {
+        if let Some(question) = self.questions.get(&call) {
+            let endpoint = &*question.job.model.identity().endpoint;
+            tracing::error!(endpoint, call = call.0, "a call to a model panicked; its question is answered without one");
+        }
+        self.schedule.panicked(now, call)
+    }
+
+    fn carry_out(&mut self, myself: &ActorRef<PoolMessage>, now: Moment, steps: Vec<Step>) {
+        for step in steps {
+            match step {
+                Step::Call(call, again) => self.call(myself, call, again),
+                Step::Answer { call, result, spent } => {
+                    let Some(Waiting { job, reply, worker }) = self.questions.remove(&call) else { continue };
+                    drop(worker);
+                    let tokens = result.as_ref().ok().map(|answer| answer.usage);
+                    self.tallies.count(&job.request.guild, job.request.role, spent.attempts, tokens);
+                    reply.send(result, spent.waited, spent.in_calls, spent.attempts);
+                }
+                Step::LeftAlone(endpoint, until) => {
+                    let left_alone_ms = until.since(now).as_millis() as u64;
+                    tracing::warn!(endpoint = &*endpoint, left_alone_ms, "endpoint failed several times in a row");
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, myself: &ActorRef<PoolMessage>, call: CallId, again: bool) {
+        let Some(question) = self.questions.get_mut(&call) else { return };
+        if again && let Some(drafts) = &question.job.drafts {
+            drop(drafts.send(Draft::Anew));
+        }
+        question.worker = Some(Worker::start(myself.clone(), call, question.job.clone()));
+    }
+
+    fn set_alarm(&mut self, myself: &ActorRef<PoolMessage>, now: Moment) {
+        let next = self.schedule.next_wakeup();
+        if self.alarm.as_ref().is_some_and(|alarm| Some(alarm.at) == next && alarm.at > now) {
+            return;
+        }
+        let pool = myself.clone();
+        self.alarm = next.map(|at| {
+            let due = self.started + at.since(Moment::ZERO);
+            let ring = async move {
+                tokio::time::sleep_until(due).await;
+                drop(pool.cast(PoolMessage::Wake));
+            };
+            Alarm { at, task: tokio::spawn(ring).abort_handle() }
+        });
+    }
+
+    fn report(&self, now: Moment) -> PoolReport {
+        PoolReport { lanes: self.schedule.lanes(now), counters: self.schedule.counters() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

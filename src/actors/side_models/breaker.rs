@@ -1,0 +1,188 @@
+//! Decides whether an endpoint that keeps failing is left alone for a while.
+
+use std::time::Duration;
+
+use crate::domain::moment::Moment;
+
+/// What one call says about its endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It answered, be it with a refusal.
+    Alive,
+    /// It failed in a way that may pass, and wants to be left alone this long.
+    Failing(Option<Duration>),
+    /// The call says nothing: it was cancelled, or ended too early to tell.
+    Unknown,
+}
+
+/// How an endpoint's breaker stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Calls pass.
+    Closed,
+    /// No call passes before this moment.
+    Open(Moment),
+    /// One call may try whether the endpoint is back.
+    HalfOpen,
+}
+
+/// The circuit breaker of one endpoint.
+#[derive(Clone, Debug)]
+pub struct Breaker {
+    failures_to_open: u32,
+    cool_down: Duration,
+    failures: u32,
+    open_until: Option<Moment>,
+    probing: bool,
+}
+
+impl Breaker {
+    /// Opens after this many failures in a row, for this long.
+    pub fn new(failures_to_open: u32, cool_down: Duration) -> Self {
+        Self { failures_to_open: failures_to_open.max(1), cool_down, failures: 0, open_until: None, probing: false }
+    }
+
+    /// How it stands at `now`.
+    pub fn standing(&self, now: Moment) -> Standing {
+        match self.open_until {
+            None => Standing::Closed,
+            Some(until) if now < until => Standing::Open(until),
+            Some(_) => Standing::HalfOpen,
+        }
+    }
+
+    /// Whether a call may start now.
+    pub fn lets_pass(&self, now: Moment) -> bool {
+        match self.standing(now) {
+            Standing::Closed => true,
+            Standing::HalfOpen => !self.probing,
+            Standing::Open(_) => false,
+        }
+    }
+
+    /// A call starts; true if it is the probe of a half-open breaker.
+    pub fn started(&mut self, now: Moment) -> bool {
+        let probe = self.standing(now) == Standing::HalfOpen;
+        self.probing |= probe;
+        probe
+    }
+
+    /// A call ended; true if the breaker opened because of it.
+    ///
+    /// Calls that were under way when it opened do not prolong it, and only the probe or an answer closes it.
+    pub fn ended(&mut self, now: Moment, probe: bool, verdict: Verdict) -> bool {
+        if probe {
+            self.probing = false;
+        }
+        match verdict {
+            Verdict::Unknown => false,
+            Verdict::Alive => {
+                self.failures = 0;
+                self.open_until = None;
+                false
+            }
+            Verdict::Failing(wanted) => {
+                self.failures = self.failures.saturating_add(1);
+                let was_open = self.open_until.is_some();
+                if self.failures < self.failures_to_open || (was_open && !probe) {
+                    return false;
+                }
+                self.open_until = Some(now + self.cool_down.max(wanted.unwrap_or_default()));
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COOL_DOWN: Duration = Duration::from_secs(10);
+
+    fn at(secs: u64) -> Moment {
+        Moment::ZERO + Duration::from_secs(secs)
+    }
+
+    fn failing(breaker: &mut Breaker, now: Moment) -> bool {
+        let probe = breaker.started(now);
+        breaker.ended(now, probe, Verdict::Failing(None))
+    }
+
+    #[test]
+    fn it_opens_at_the_last_failure_in_a_row() {
+        let mut breaker = Breaker::new(3, COOL_DOWN);
+
+        let opened = [failing(&mut breaker, at(1)), failing(&mut breaker, at(2)), failing(&mut breaker, at(3))];
+
+        assert_eq!(opened, [false, false, true]);
+        assert_eq!(breaker.standing(at(12)), Standing::Open(at(13)));
+        assert!(!breaker.lets_pass(at(12)));
+    }
+
+    #[test]
+    fn an_answer_in_between_starts_the_count_again() {
+        let mut breaker = Breaker::new(2, COOL_DOWN);
+
+        failing(&mut breaker, at(1));
+        breaker.ended(at(2), false, Verdict::Alive);
+        let opened = failing(&mut breaker, at(3));
+
+        assert!(!opened);
+        assert!(breaker.lets_pass(at(3)));
+    }
+
+    #[test]
+    fn half_open_lets_exactly_one_call_pass() {
+        let mut breaker = Breaker::new(1, COOL_DOWN);
+        failing(&mut breaker, at(0));
+
+        let first = breaker.lets_pass(at(10));
+        let probe = breaker.started(at(10));
+        let second = breaker.lets_pass(at(10));
+
+        assert!(first && probe && !second);
+    }
+
+    #[test]
+    fn a_failed_probe_opens_it_again_at_once() {
+        let mut breaker = Breaker::new(3, COOL_DOWN);
+        (0..3).for_each(|_| assert!(breaker.lets_pass(at(0)) && failing(&mut breaker, at(0)) != breaker.lets_pass(at(0))));
+
+        let opened = failing(&mut breaker, at(10));
+
+        assert!(opened);
+        assert_eq!(breaker.standing(at(11)), Standing::Open(at(20)));
+    }
+
+    #[test]
+    fn a_probe_that_answers_closes_it() {
+        let mut breaker = Breaker::new(1, COOL_DOWN);
+        failing(&mut breaker, at(0));
+
+        let probe = breaker.started(at(10));
+        breaker.ended(at(11), probe, Verdict::Alive);
+
+        assert_eq!(breaker.standing(at(11)), Standing::Closed);
+    }
+
+    #[test]
+    fn a_cancelled_probe_leaves_the_way_free_for_another() {
+        let mut breaker = Breaker::new(1, COOL_DOWN);
+        failing(&mut breaker, at(0));
+
+        let probe = breaker.started(at(10));
+        breaker.ended(at(10), probe, Verdict::Unknown);
+
+        assert!(breaker.lets_pass(at(10)));
+    }
+
+    #[test]
+    fn the_endpoints_own_wish_prolongs_the_cool_down() {
+        let mut breaker = Breaker::new(1, COOL_DOWN);
+
+        breaker.ended(at(0), false, Verdict::Failing(Some(Duration::from_secs(60))));
+
+        assert_eq!(breaker.standing(at(59)), Standing::Open(at(60)));
+    }
+}

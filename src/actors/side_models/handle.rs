@@ -1,0 +1,230 @@
+//! How the rest of the system asks models: through a handle that outlives every restart of the pool.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ractor::ActorRef;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::queue::{CallId, Priority};
+use super::tally::{GuildTally, Tallies};
+use super::worker::Job;
+use super::{PoolMessage, PoolReport};
+use crate::domain::id::GuildId;
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, Usage};
+use crate::settings::models::Models as Settings;
+
+/// The models that serve the two roles.
+#[derive(Clone)]
+pub struct Models {
+    /// Answers decisions and writes summaries.
+    pub side: Arc<dyn LanguageModel>,
+    /// Writes statements.
+    pub main: Arc<dyn LanguageModel>,
+}
+
+/// A question for a model.
+pub struct Question {
+    /// What is asked, and of which role.
+    pub request: Arc<Request>,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// When it is given up, waiting and retries included; see [`Pool::deadline`].
+    pub deadline: Instant,
+    /// Who wants to see the text grow.
+    pub drafts: Option<mpsc::UnboundedSender<Draft>>,
+    /// Called exactly once, with the answer or why there is none; must return at once and not panic.
+    pub reply_to: Box<dyn FnOnce(Outcome) + Send>,
+}
+
+/// What came of a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The answer, or why there is none.
+    pub result: Result<Answer, NoAnswer>,
+    /// What it took.
+    pub facts: CallFacts,
+}
+
+/// What a question took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallFacts {
+    /// Who was asked.
+    pub identity: Identity,
+    /// Milliseconds in the queue and in pauses between tries.
+    pub waited_ms: u64,
+    /// Milliseconds in calls to the model.
+    pub model_ms: u64,
+    /// Calls made; 0 if the question never left the queue.
+    pub attempts: u32,
+    /// Tokens used; zero without an answer.
+    pub usage: Usage,
+}
+
+/// Asks models. Cheap to clone; stays valid when the pool's actor is replaced.
+#[derive(Clone)]
+pub struct Pool(Arc<Inner>);
+
+struct Inner {
+    find: Box<dyn Fn() -> Option<ActorRef<PoolMessage>> + Send + Sync>,
+    models: Models,
+    side_timeout: Duration,
+    main_timeout: Duration,
+}
+
+/// Numbers questions uniquely in this process, so that two handles of one pool cannot mean the same one.
+static NEXT_CALL: AtomicU64 = AtomicU64::new(1);
+
+impl Pool {
+    /// Asks these models through whatever actor `find` knows as the pool at that moment.
+    pub fn new(
+        settings: &Settings,
+        models: Models,
+        find: impl Fn() -> Option<ActorRef<PoolMessage>> + Send + Sync + 'static,
+    ) -> Self {
+        let (side_timeout, main_timeout) = (settings.side.timeout(), settings.main.timeout());
+        Self(Arc::new(Inner { find: Box::new(find), models, side_timeout, main_timeout }))
+    }
+
+    /// Who serves a role.
+    pub fn identity(&self, role: ModelRole) -> &Identity {
+        self.model(role).identity()
+    }
+
+    /// When a question of this role that is asked now is given up.
+    pub fn deadline(&self, role: ModelRole) -> Instant {
+        let timeout = match role {
+            ModelRole::Side => self.0.side_timeout,
+            ModelRole::Main => self.0.main_timeout,
+        };
+        Instant::now() + timeout
+    }
+
+    /// Asks, without waiting. Exactly one [`Outcome`] comes, also when the pool is gone or dies meanwhile.
+    pub fn ask(&self, question: Question) -> CallId {
+        let Question { request, priority, deadline, drafts, reply_to } = question;
+        let call = CallId(NEXT_CALL.fetch_add(1, Ordering::Relaxed));
+        let model = self.model(request.role).clone();
+        let asked = Instant::now();
+        let reply = Reply { identity: model.identity().clone(), asked, reply_to: Some(reply_to) };
+        let job = Job { model, request, drafts, span: tracing::Span::current() };
+        // What cannot be delivered is dropped, and thereby answered.
+        self.send(PoolMessage::Ask(Box::new(Asked { call, priority, asked, deadline, job, reply })));
+        call
+    }
+
+    /// Asks and waits for the outcome; dropping the future cancels the question.
+    pub async fn answer(
+        &self,
+        request: Arc<Request>,
+        priority: Priority,
+        deadline: Instant,
+        drafts: Option<mpsc::UnboundedSender<Draft>>,
+    ) -> Outcome {
+        let identity = self.identity(request.role).clone();
+        let (sender, receiver) = oneshot::channel();
+        let reply_to = Box::new(move |outcome| drop(sender.send(outcome)));
+        let call = self.ask(Question { request, priority, deadline, drafts, reply_to });
+        let unwanted = CancelOnDrop { pool: self, call };
+        let outcome = receiver.await.unwrap_or_else(|_| Reply::lost(identity, Duration::ZERO));
+        std::mem::forget(unwanted);
+        outcome
+    }
+
+    /// Nobody wants this answer any more: the question is answered with `Cancelled` unless it was answered already.
+    pub fn cancel(&self, call: CallId) {
+        self.send(PoolMessage::Cancel(call));
+    }
+
+    /// How the queues stand and what happened since the pool started; none if it is not there.
+    pub async fn report(&self) -> Option<PoolReport> {
+        let (sender, receiver) = oneshot::channel();
+        self.send(PoolMessage::Report(sender))?;
+        receiver.await.ok()
+    }
+
+    /// What a guild asked since the pool started; none if the pool is not there.
+    pub async fn usage(&self, guild: GuildId) -> Option<GuildTally> {
+        let (sender, receiver) = oneshot::channel();
+        self.send(PoolMessage::GuildUsage(guild, sender))?;
+        receiver.await.ok()
+    }
+
+    /// What every guild asked since the pool started; none if the pool is not there. Grows with the number of guilds.
+    pub async fn all_usage(&self) -> Option<Tallies> {
+        let (sender, receiver) = oneshot::channel();
+        self.send(PoolMessage::Usage(sender))?;
+        receiver.await.ok()
+    }
+
+    fn model(&self, role: ModelRole) -> &Arc<dyn LanguageModel> {
+        match role {
+            ModelRole::Side => &self.0.models.side,
+            ModelRole::Main => &self.0.models.main,
+        }
+    }
+
+    fn send(&self, message: PoolMessage) -> Option<()> {
+        (self.0.find)()?.cast(message).ok()
+    }
+}
+
+/// A question on its way to the pool.
+pub struct Asked {
+    pub(super) call: CallId,
+    pub(super) priority: Priority,
+    pub(super) asked: Instant,
+    pub(super) deadline: Instant,
+    pub(super) job: Job,
+    pub(super) reply: Reply,
+}
+
+/// Owes somebody an outcome, and pays even when it is only dropped.
+pub(super) struct Reply {
+    identity: Identity,
+    asked: Instant,
+    reply_to: Option<Box<dyn FnOnce(Outcome) + Send>>,
+}
+
+impl Reply {
+    pub(super) fn send(mut self, result: Result<Answer, NoAnswer>, waited: Duration, in_calls: Duration, attempts: u32) {
+        let usage = result.as_ref().map_or_else(|_| Usage::default(), |answer| answer.usage);
+        let identity = self.identity.clone();
+        let facts = CallFacts { identity, waited_ms: millis(waited), model_ms: millis(in_calls), attempts, usage };
+        if let Some(reply_to) = self.reply_to.take() {
+            reply_to(Outcome { result, facts });
+        }
+    }
+
+    fn lost(identity: Identity, waited: Duration) -> Outcome {
+        let detail = "the pool that asks it was restarted".to_owned();
+        let result = Err(NoAnswer::Unreachable { endpoint: identity.endpoint.clone(), detail });
+        let facts = CallFacts { identity, waited_ms: millis(waited), model_ms: 0, attempts: 0, usage: Usage::default() };
+        Outcome { result, facts }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if let Some(reply_to) = self.reply_to.take() {
+            reply_to(Self::lost(self.identity.clone(), self.asked.elapsed()));
+        }
+    }
+}
+
+struct CancelOnDrop<'a> {
+    pool: &'a Pool,
+    call: CallId,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        self.pool.cancel(self.call);
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,157 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn guild(name: &str) -> GuildId {
+    GuildId::from(name)
+}
+
+fn drained(queue: &mut Queue) -> Vec<u64> {
+    std::iter::from_fn(|| queue.pop(|_| true)).map(|call| call.0).collect()
+}
+
+/// Pushes as the pool does, and returns who was shed.
+fn offer(
+    queue: &mut Queue,
+    call: u64,
+    priority: Priority,
+    guilds: &mut HashMap<CallId, (Priority, GuildId)>,
+    name: &str,
+) -> Option<u64> {
+    let newcomer = CallId(call);
+    let shed = queue.sheds_for((priority, newcomer));
+    if let Some((priority, guild)) = shed.and_then(|shed| guilds.remove(&shed)) {
+        queue.remove(shed.expect("just found"), priority, &guild);
+    }
+    if shed != Some(newcomer) {
+        guilds.insert(newcomer, (priority, guild(name)));
+        queue.push(newcomer, priority, &guild(name));
+    }
+    shed.map(|call| call.0)
+}
+
+#[test]
+fn the_more_urgent_goes_first_whatever_came_first() {
+    let mut queue = Queue::new(10);
+    for (call, priority) in Priority::ALL.into_iter().enumerate() {
+        queue.push(CallId(call as u64), priority, &guild("home"));
+    }
+
+    let order = drained(&mut queue);
+
+    assert_eq!(order, [5, 4, 3, 2, 1, 0]);
+}
+
+#[test]
+fn a_busy_guild_does_not_hold_up_a_quiet_one() {
+    let mut queue = Queue::new(10);
+    (0..4).for_each(|call| queue.push(CallId(call), Priority::Lull, &guild("busy")));
+    queue.push(CallId(9), Priority::Lull, &guild("quiet"));
+
+    let order = drained(&mut queue);
+
+    assert_eq!(order, [0, 9, 1, 2, 3]);
+}
+
+#[test]
+fn a_guild_at_its_limit_is_passed_over_and_keeps_its_place() {
+    let mut queue = Queue::new(10);
+    queue.push(CallId(1), Priority::Turn, &guild("full"));
+    queue.push(CallId(2), Priority::Turn, &guild("free"));
+
+    let first = queue.pop(|guild| guild.as_str() != "full");
+    let second = queue.pop(|_| true);
+
+    assert_eq!((first, second), (Some(CallId(2)), Some(CallId(1))));
+}
+
+#[test]
+fn a_full_queue_sheds_the_oldest_lull_then_interjections() {
+    let mut queue = Queue::new(4);
+    let mut guilds = HashMap::new();
+    for (call, priority) in [(1, Priority::Interjection), (2, Priority::Lull), (3, Priority::Lull), (4, Priority::DirectAddress)]
+    {
+        offer(&mut queue, call, priority, &mut guilds, "home");
+    }
+
+    let shed: Vec<_> = (5..9).map(|call| offer(&mut queue, call, Priority::DirectAddress, &mut guilds, "home")).collect();
+
+    assert_eq!(shed, [Some(2), Some(3), Some(1), Some(8)], "the last finds direct addresses alone");
+}
+
+#[test]
+fn a_weaker_newcomer_is_refused_by_a_full_queue() {
+    let mut queue = Queue::new(1);
+    let mut guilds = HashMap::new();
+    offer(&mut queue, 1, Priority::Turn, &mut guilds, "home");
+
+    let shed = offer(&mut queue, 2, Priority::Lull, &mut guilds, "home");
+
+    assert_eq!(shed, Some(2));
+}
+
+#[test]
+fn a_question_that_pauses_counts_and_is_not_asked() {
+    let mut queue = Queue::new(1);
+    queue.push_pausing(CallId(1), Priority::Lull);
+
+    let popped = queue.pop(|_| true);
+    let shed = queue.sheds_for((Priority::Turn, CallId(2)));
+
+    assert_eq!((popped, shed), (None, Some(CallId(1))));
+}
+
+#[test]
+fn voice_comes_before_turns_and_after_direct_addresses() {
+    let priorities = [
+        Priority::of(Trigger::DirectAddress, Modality::Voice),
+        Priority::of(Trigger::Lull, Modality::Voice),
+        Priority::of(Trigger::Turn, Modality::Text),
+    ];
+
+    assert_eq!(priorities, [Priority::DirectAddress, Priority::Voice, Priority::Turn]);
+}
+
+fn any_priority() -> impl Strategy<Value = Priority> {
+    prop::sample::select(Priority::ALL.to_vec())
+}
+
+proptest! {
+    #[test]
+    fn every_question_leaves_exactly_once_and_direct_addresses_are_shed_last(
+        offers in prop::collection::vec((any_priority(), 0..4_u8), 1..80),
+        capacity in 1..12_usize,
+    ) {
+        let mut queue = Queue::new(capacity);
+        let mut guilds = HashMap::new();
+        let mut left = Vec::new();
+
+        for (call, (priority, name)) in offers.iter().enumerate() {
+            let all_direct = queue.waiting.iter().all(|(waiting, _)| *waiting == Priority::DirectAddress);
+            let shed = offer(&mut queue, call as u64, *priority, &mut guilds, &name.to_string());
+            if let Some(shed) = shed {
+                let was_direct = offers[shed as usize].0 == Priority::DirectAddress;
+                prop_assert!(!was_direct || (all_direct && shed == call as u64));
+                left.push(shed);
+            }
+            prop_assert!(queue.len() <= capacity);
+        }
+        left.extend(drained(&mut queue));
+
+        left.sort_unstable();
+        prop_assert_eq!(left, (0..offers.len() as u64).collect::<Vec<_>>());
+        prop_assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn while_two_guilds_wait_at_a_priority_they_take_turns(first in 1..20_u64, second in 1..20_u64) {
+        let mut queue = Queue::new(100);
+        (0..first).for_each(|call| queue.push(CallId(call), Priority::Lull, &guild("a")));
+        (0..second).for_each(|call| queue.push(CallId(1000 + call), Priority::Lull, &guild("b")));
+
+        let order = drained(&mut queue);
+
+        let contested = 2 * first.min(second) as usize;
+        prop_assert!(order[..contested].windows(2).all(|pair| (pair[0] < 1000) != (pair[1] < 1000)));
+    }
+}

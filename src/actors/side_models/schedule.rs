@@ -1,0 +1,428 @@
+//! Decides when each question is asked, asked again or given up: the pool without its runtime.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::breaker::{Breaker, Standing, Verdict};
+use super::queue::{CallId, Priority, Queue};
+use crate::domain::id::GuildId;
+use crate::domain::moment::Moment;
+use crate::ports::language_model::{Answer, ModelRole, NoAnswer};
+use crate::settings::models::{self, seconds};
+
+/// A question as far as scheduling goes.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its number, greater than that of any question before.
+    pub call: CallId,
+    /// The model's role.
+    pub role: ModelRole,
+    /// The model's endpoint.
+    pub endpoint: Arc<str>,
+    /// Whose question it is.
+    pub guild: GuildId,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// When it was asked.
+    pub asked: Moment,
+    /// When it is given up.
+    pub deadline: Moment,
+}
+
+/// What the shell must do, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Ask the model now. True: pieces of an earlier try may have been heard, and are void.
+    Call(CallId, bool),
+    /// Answer the question and forget it; a call of it under way is dropped.
+    Answer {
+        /// Which.
+        call: CallId,
+        /// The answer, or why there is none.
+        result: Result<Answer, NoAnswer>,
+        /// What it took.
+        spent: Spent,
+    },
+    /// Tell the operator that this endpoint failed so often that it is left alone until then.
+    LeftAlone(Arc<str>, Moment),
+}
+
+/// What a question took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Time in the queue and in pauses between tries.
+    pub waited: Duration,
+    /// Time in calls.
+    pub in_calls: Duration,
+    /// Calls made.
+    pub attempts: u32,
+}
+
+/// How one model's queue stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneReport {
+    /// The model's role.
+    pub role: ModelRole,
+    /// The model's endpoint.
+    pub endpoint: Arc<str>,
+    /// Questions that wait, pauses included.
+    pub waiting: usize,
+    /// Calls under way.
+    pub running: usize,
+    /// The endpoint's breaker.
+    pub breaker: Standing,
+}
+
+/// What happened since the pool started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Questions shed or refused because too many waited.
+    pub shed: u64,
+    /// Questions whose deadline passed.
+    pub timed_out: u64,
+    /// Calls tried again.
+    pub retried: u64,
+    /// Times that a breaker opened.
+    pub opened: u64,
+    /// Calls that panicked.
+    pub panicked: u64,
+}
+
+/// All questions that are not answered yet.
+#[derive(Debug)]
+pub struct Schedule {
+    settings: models::Models,
+    lanes: BTreeMap<LaneKey, Lane>,
+    breakers: BTreeMap<Arc<str>, Breaker>,
+    open: HashMap<CallId, Open>,
+    deadlines: BTreeSet<(Moment, CallId)>,
+    pauses: BTreeSet<(Moment, CallId)>,
+    counters: Counters,
+}
+
+/// Side and main questions never wait for each other, even at the same endpoint.
+type LaneKey = (ModelRole, Arc<str>);
+
+#[derive(Debug)]
+struct Lane {
+    queue: Queue,
+    running: usize,
+    running_by_guild: HashMap<GuildId, usize>,
+}
+
+#[derive(Debug)]
+struct Open {
+    entry: Entry,
+    stage: Stage,
+    attempts: u32,
+    in_calls: Duration,
+    last: Option<NoAnswer>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    Waiting,
+    Pausing(Moment),
+    Running { since: Moment, probe: bool },
+}
+
+impl Schedule {
+    /// Holds to these limits.
+    pub fn new(settings: models::Models) -> Self {
+        Self {
+            settings,
+            lanes: BTreeMap::new(),
+            breakers: BTreeMap::new(),
+            open: HashMap::new(),
+            deadlines: BTreeSet::new(),
+            pauses: BTreeSet::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// A question came.
+    pub fn ask(&mut self, now: Moment, entry: Entry) -> Vec<Step> {
+        let mut steps = self.wake(now);
+        let (call, endpoint) = (entry.call, entry.endpoint.clone());
+        let key = (entry.role, endpoint.clone());
+        let newcomer = (entry.priority, call);
+        self.deadlines.insert((entry.deadline, call));
+        self.open.insert(call, Open { entry, stage: Stage::Waiting, attempts: 0, in_calls: Duration::ZERO, last: None });
+        steps.extend(self.wake(now));
+        if !self.open.contains_key(&call) {
+            return steps;
+        }
+        if let Standing::Open(until) = self.breaker(&endpoint).standing(now) {
+            self.answer(now, call, Err(left_alone(endpoint, until.since(now))), &mut steps);
+            return steps;
+        }
+        if let Some(shed) = self.lane(&key).queue.sheds_for(newcomer) {
+            self.counters.shed += 1;
+            self.answer(now, shed, Err(too_many(endpoint.clone())), &mut steps);
+        }
+        if let Some(open) = self.open.get(&call) {
+            let (priority, guild) = (open.entry.priority, open.entry.guild.clone());
+            self.lane(&key).queue.push(call, priority, &guild);
+        }
+        self.start_what_may(now, &endpoint, &mut steps);
+        steps
+    }
+
+    /// Nobody wants the answer any more.
+    pub fn cancel(&mut self, now: Moment, call: CallId) -> Vec<Step> {
+        let mut steps = self.wake(now);
+        self.give_up(now, call, NoAnswer::Cancelled, &mut steps);
+        steps
+    }
+
+    /// A call ended. `fraction`, in `0.0..1.0`, spreads the next try. Unknown calls are those already answered.
+    pub fn ended(&mut self, now: Moment, call: CallId, result: Result<Answer, NoAnswer>, fraction: f64) -> Vec<Step> {
+        let mut steps = self.wake(now);
+        let verdict = match &result {
+            Err(NoAnswer::Overloaded { retry_after, .. }) => Verdict::Failing(*retry_after),
+            Err(NoAnswer::TimedOut { .. } | NoAnswer::Unreachable { .. }) => Verdict::Failing(None),
+            Err(NoAnswer::Cancelled) => Verdict::Unknown,
+            Ok(_) | Err(NoAnswer::Refused { .. }) => Verdict::Alive,
+        };
+        let Some(endpoint) = self.leave(now, call, verdict, &mut steps) else { return steps };
+        match result {
+            Err(no_answer) if no_answer.is_passing() => self.try_again_or_answer(now, call, no_answer, fraction, &mut steps),
+            result => self.answer(now, call, result, &mut steps),
+        }
+        self.start_what_may(now, &endpoint, &mut steps);
+        steps
+    }
+
+    /// A call panicked: its question is answered, and the endpoint is not blamed.
+    pub fn panicked(&mut self, now: Moment, call: CallId) -> Vec<Step> {
+        let mut steps = self.wake(now);
+        if let Some(open) = self.open.get(&call) {
+            self.counters.panicked += 1;
+            let failed = NoAnswer::Unreachable { endpoint: open.entry.endpoint.clone(), detail: "the worker failed".to_owned() };
+            self.give_up(now, call, failed, &mut steps);
+        }
+        steps
+    }
+
+    /// Time passed: deadlines and the ends of pauses up to `now` take effect.
+    pub fn wake(&mut self, now: Moment) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut freed = BTreeSet::new();
+        while let Some(&(deadline, call)) = self.deadlines.first()
+            && deadline <= now
+        {
+            freed.extend(self.expire(now, call, &mut steps));
+        }
+        for endpoint in freed {
+            self.start_what_may(now, &endpoint, &mut steps);
+        }
+        while let Some(&(until, call)) = self.pauses.first()
+            && until <= now
+        {
+            self.resume(now, call, &mut steps);
+        }
+        steps
+    }
+
+    /// When [`Self::wake`] is due next.
+    pub fn next_wakeup(&self) -> Option<Moment> {
+        [self.deadlines.first(), self.pauses.first()].into_iter().flatten().map(|(moment, _)| *moment).min()
+    }
+
+    /// How every queue stands.
+    pub fn lanes(&self, now: Moment) -> Vec<LaneReport> {
+        self.lanes
+            .iter()
+            .map(|((role, endpoint), lane)| LaneReport {
+                role: *role,
+                endpoint: endpoint.clone(),
+                waiting: lane.queue.len(),
+                running: lane.running,
+                breaker: self.breakers.get(endpoint).map_or(Standing::Closed, |breaker| breaker.standing(now)),
+            })
+            .collect()
+    }
+
+    /// What happened so far.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Answers a question whose time is over; returns the endpoint at which that leaves a place free.
+    fn expire(&mut self, now: Moment, call: CallId, steps: &mut Vec<Step>) -> Option<Arc<str>> {
+        let open = self.open.get(&call)?;
+        self.counters.timed_out += 1;
+        let given = open.entry.deadline.since(open.entry.asked);
+        // A call that was begun shortly before the deadline says nothing about its endpoint.
+        let verdict = match open.stage {
+            Stage::Running { since, .. } if now.since(since) * 2 >= given => Verdict::Failing(None),
+            _ => Verdict::Unknown,
+        };
+        let endpoint = self.leave(now, call, verdict, steps);
+        self.answer(now, call, Err(NoAnswer::TimedOut { after: given }), steps);
+        endpoint
+    }
+
+    fn resume(&mut self, now: Moment, call: CallId, steps: &mut Vec<Step>) {
+        let Some(open) = self.open.get_mut(&call) else { return };
+        if let Stage::Pausing(until) = open.stage {
+            self.pauses.remove(&(until, call));
+        }
+        open.stage = Stage::Waiting;
+        let (entry, last) = (open.entry.clone(), open.last.clone());
+        if let (Standing::Open(_), Some(last)) = (self.breaker(&entry.endpoint).standing(now), last) {
+            self.answer(now, call, Err(last), steps);
+            return;
+        }
+        self.lane(&(entry.role, entry.endpoint.clone())).queue.push(call, entry.priority, &entry.guild);
+        self.start_what_may(now, &entry.endpoint, steps);
+    }
+
+    /// Answers a question that may be running, and fills the place that it leaves.
+    fn give_up(&mut self, now: Moment, call: CallId, no_answer: NoAnswer, steps: &mut Vec<Step>) {
+        let endpoint = self.leave(now, call, Verdict::Unknown, steps);
+        self.answer(now, call, Err(no_answer), steps);
+        if let Some(endpoint) = endpoint {
+            self.start_what_may(now, &endpoint, steps);
+        }
+    }
+
+    /// Ends the call that is under way, if one is, and tells the breaker; returns the endpoint.
+    fn leave(&mut self, now: Moment, call: CallId, verdict: Verdict, steps: &mut Vec<Step>) -> Option<Arc<str>> {
+        let open = self.open.get_mut(&call)?;
+        let Stage::Running { since, probe } = open.stage else { return None };
+        open.stage = Stage::Waiting;
+        open.in_calls += now.since(since);
+        let Entry { role, endpoint, guild, .. } = open.entry.clone();
+        self.lane(&(role, endpoint.clone())).leave(&guild);
+        if self.breaker(&endpoint).ended(now, probe, verdict) {
+            self.counters.opened += 1;
+            self.turn_away(now, &endpoint, steps);
+        }
+        Some(endpoint)
+    }
+
+    /// The endpoint's breaker opened: nobody waits for it in vain.
+    fn turn_away(&mut self, now: Moment, endpoint: &Arc<str>, steps: &mut Vec<Step>) {
+        let Standing::Open(until) = self.breaker(endpoint).standing(now) else { return };
+        steps.push(Step::LeftAlone(endpoint.clone(), until));
+        let waiting: Vec<CallId> =
+            self.lanes.iter().filter(|(key, _)| key.1 == *endpoint).flat_map(|(_, lane)| lane.queue.ready()).collect();
+        for call in waiting {
+            self.answer(now, call, Err(left_alone(endpoint.clone(), until.since(now))), steps);
+        }
+    }
+
+    fn try_again_or_answer(&mut self, now: Moment, call: CallId, no_answer: NoAnswer, fraction: f64, steps: &mut Vec<Step>) {
+        let Some(open) = self.open.get(&call) else { return };
+        let wanted = match &no_answer {
+            NoAnswer::Overloaded { retry_after, .. } => *retry_after,
+            _ => None,
+        };
+        let until = now + self.pause(open.attempts, wanted, fraction);
+        let (entry, attempts) = (open.entry.clone(), open.attempts);
+        let still_open = matches!(self.breaker(&entry.endpoint).standing(until), Standing::Open(_));
+        if attempts >= self.settings.pool.max_attempts || until >= entry.deadline || still_open {
+            self.answer(now, call, Err(no_answer), steps);
+            return;
+        }
+        self.counters.retried += 1;
+        if let Some(open) = self.open.get_mut(&call) {
+            open.stage = Stage::Pausing(until);
+            open.last = Some(no_answer);
+        }
+        self.pauses.insert((until, call));
+        self.lane(&(entry.role, entry.endpoint)).queue.push_pausing(call, entry.priority);
+    }
+
+    /// Doubles with each try, spread over its upper half; never shorter than the endpoint asked for.
+    fn pause(&self, attempts: u32, wanted: Option<Duration>, fraction: f64) -> Duration {
+        let pool = &self.settings.pool;
+        let doubled = pool.backoff_secs * f64::from(attempts.saturating_sub(1).min(16)).exp2();
+        let spread = 0.5 + 0.5 * fraction.clamp(0.0, 1.0);
+        let ours = seconds(doubled.min(pool.max_backoff_secs) * spread);
+        match wanted {
+            // All who were turned away together must not come back together.
+            Some(wanted) => wanted + seconds(pool.backoff_secs * fraction.clamp(0.0, 1.0)).min(ours),
+            None => ours,
+        }
+    }
+
+    fn start_what_may(&mut self, now: Moment, endpoint: &Arc<str>, steps: &mut Vec<Step>) {
+        for role in [ModelRole::Side, ModelRole::Main] {
+            let limits = self.settings.own(role);
+            let (most, most_for_guild) = (limits.max_concurrent, limits.guild_max_concurrent);
+            let Some(lane) = self.lanes.get_mut(&(role, endpoint.clone())) else { continue };
+            let Some(breaker) = self.breakers.get_mut(endpoint) else { continue };
+            while lane.running < most && breaker.lets_pass(now) {
+                let Some(call) =
+                    lane.queue.pop(|guild| lane.running_by_guild.get(guild).is_none_or(|running| *running < most_for_guild))
+                else {
+                    break;
+                };
+                let Some(open) = self.open.get_mut(&call) else { continue };
+                lane.enter(&open.entry.guild);
+                open.stage = Stage::Running { since: now, probe: breaker.started(now) };
+                open.attempts += 1;
+                steps.push(Step::Call(call, open.attempts > 1));
+            }
+        }
+    }
+
+    /// Forgets a question that is not running, with its answer.
+    fn answer(&mut self, now: Moment, call: CallId, result: Result<Answer, NoAnswer>, steps: &mut Vec<Step>) {
+        let Some(Open { entry, stage, attempts, in_calls, .. }) = self.open.remove(&call) else { return };
+        self.deadlines.remove(&(entry.deadline, call));
+        if let Stage::Pausing(until) = stage {
+            self.pauses.remove(&(until, call));
+        }
+        self.lane(&(entry.role, entry.endpoint.clone())).queue.remove(call, entry.priority, &entry.guild);
+        let waited = now.since(entry.asked).saturating_sub(in_calls);
+        steps.push(Step::Answer { call, result, spent: Spent { waited, in_calls, attempts } });
+    }
+
+    fn lane(&mut self, key: &LaneKey) -> &mut Lane {
+        let capacity = self.settings.pool.queue_capacity;
+        self.lanes.entry(key.clone()).or_insert_with(|| Lane {
+            queue: Queue::new(capacity),
+            running: 0,
+            running_by_guild: HashMap::new(),
+        })
+    }
+
+    fn breaker(&mut self, endpoint: &Arc<str>) -> &mut Breaker {
+        let models::Breaker { failures, cool_down_secs } = self.settings.breaker;
+        self.breakers.entry(endpoint.clone()).or_insert_with(|| Breaker::new(failures, seconds(cool_down_secs)))
+    }
+}
+
+impl Lane {
+    fn enter(&mut self, guild: &GuildId) {
+        self.running += 1;
+        *self.running_by_guild.entry(guild.clone()).or_default() += 1;
+    }
+
+    fn leave(&mut self, guild: &GuildId) {
+        self.running = self.running.saturating_sub(1);
+        if let Some(running) = self.running_by_guild.get_mut(guild) {
+            *running -= 1;
+            if *running == 0 {
+                self.running_by_guild.remove(guild);
+            }
+        }
+    }
+}
+
+fn left_alone(endpoint: Arc<str>, remaining: Duration) -> NoAnswer {
+    let detail = format!("it failed several times in a row and is left alone for another {:.1} s", remaining.as_secs_f64());
+    NoAnswer::Overloaded { endpoint, detail, retry_after: Some(remaining) }
+}
+
+fn too_many(endpoint: Arc<str>) -> NoAnswer {
+    let detail = "too many questions wait for it, and others are more urgent (models.pool.queue_capacity)".to_owned();
+    NoAnswer::Overloaded { endpoint, detail, retry_after: None }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,334 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::ports::language_model::Usage;
+use crate::settings::models::tests::defaults;
+
+const ENDPOINT: &str = "http://here";
+
+fn at(secs: f64) -> Moment {
+    Moment::ZERO + seconds(secs)
+}
+
+fn tight() -> models::Models {
+    let mut settings = defaults();
+    settings.side.max_concurrent = 1;
+    settings.breaker.failures = 100;
+    settings
+}
+
+fn entry(call: u64, asked: f64) -> Entry {
+    Entry {
+        call: CallId(call),
+        role: ModelRole::Side,
+        endpoint: ENDPOINT.into(),
+        guild: "home".into(),
+        priority: Priority::Lull,
+        asked: at(asked),
+        deadline: at(asked + 15.0),
+    }
+}
+
+fn answer() -> Answer {
+    Answer { text: "YES".into(), usage: Usage::default(), model: None, response_id: None, finish_reason: None }
+}
+
+fn overloaded(retry_after: Option<f64>) -> NoAnswer {
+    NoAnswer::Overloaded { endpoint: ENDPOINT.into(), detail: "busy".into(), retry_after: retry_after.map(seconds) }
+}
+
+fn unreachable() -> NoAnswer {
+    NoAnswer::Unreachable { endpoint: ENDPOINT.into(), detail: "gone".into() }
+}
+
+/// The steps as short words: `call 1`, `again 1`, `1 ok`, `1 timeout`, `alone`.
+fn told(steps: &[Step]) -> Vec<String> {
+    steps
+        .iter()
+        .map(|step| match step {
+            Step::Call(call, false) => format!("call {call}"),
+            Step::Call(call, true) => format!("again {call}"),
+            Step::Answer { call, result, .. } => {
+                format!("{call} {}", result.as_ref().map_or_else(|no_answer| no_answer.code(), |_| "ok"))
+            }
+            Step::LeftAlone(..) => "alone".to_owned(),
+        })
+        .collect()
+}
+
+#[test]
+fn a_question_waits_until_a_call_ends() {
+    let mut schedule = Schedule::new(tight());
+    let first = schedule.ask(at(0.0), entry(1, 0.0));
+    let second = schedule.ask(at(1.0), entry(2, 1.0));
+
+    let after = schedule.ended(at(3.0), CallId(1), Ok(answer()), 0.0);
+
+    assert_eq!(told(&first), ["call 1"]);
+    assert_eq!(told(&second), [""; 0]);
+    assert_eq!(told(&after), ["1 ok", "call 2"]);
+}
+
+#[test]
+fn a_deadline_ends_waiting_and_running_questions_at_its_moment() {
+    let mut schedule = Schedule::new(tight());
+    schedule.ask(at(0.0), entry(1, 0.0));
+    schedule.ask(at(0.0), entry(2, 0.0));
+
+    let due = schedule.next_wakeup();
+    let steps = schedule.wake(at(15.0));
+
+    assert_eq!(due, Some(at(15.0)));
+    assert_eq!(told(&steps), ["1 timeout", "2 timeout"]);
+    assert_eq!(schedule.next_wakeup(), None);
+}
+
+#[test]
+fn a_question_whose_time_is_over_is_answered_without_a_call() {
+    let mut schedule = Schedule::new(tight());
+
+    let steps = schedule.ask(at(20.0), entry(1, 0.0));
+
+    assert_eq!(told(&steps), ["1 timeout"]);
+}
+
+#[test]
+fn a_late_end_of_an_answered_question_means_nothing() {
+    let mut schedule = Schedule::new(tight());
+    schedule.ask(at(0.0), entry(1, 0.0));
+    schedule.wake(at(15.0));
+
+    let steps = schedule.ended(at(15.1), CallId(1), Ok(answer()), 0.0);
+
+    assert!(steps.is_empty());
+}
+
+#[test]
+fn a_failure_that_may_pass_is_tried_again_after_a_pause_that_doubles() {
+    let mut schedule = Schedule::new(tight());
+    schedule.ask(at(0.0), entry(1, 0.0));
+
+    schedule.ended(at(0.0), CallId(1), Err(unreachable()), 1.0);
+    let first_pause = schedule.next_wakeup();
+    let again = schedule.wake(at(0.5));
+    schedule.ended(at(0.5), CallId(1), Err(unreachable()), 1.0);
+    let second_pause = schedule.next_wakeup();
+
+    assert_eq!(first_pause, Some(at(0.5)));
+    assert_eq!(told(&again), ["again 1"]);
+    assert_eq!(second_pause, Some(at(1.5)));
+}
+
+#[test]
+fn a_pause_leaves_the_place_to_others() {
+    let mut schedule = Schedule::new(tight());
+    schedule.ask(at(0.0), entry(1, 0.0));
+    schedule.ask(at(0.0), entry(2, 0.0));
+
+    let steps = schedule.ended(at(1.0), CallId(1), Err(unreachable()), 0.0);
+
+    assert_eq!(told(&steps), ["call 2"]);
+}
+
+#[test]
+fn the_endpoints_own_wish_is_honoured_within_the_deadline() {
+    let mut schedule = Schedule::new(tight());
+    schedule.ask(at(0.0), entry(1, 0.0));
+
+    schedule.ended(at(0.0), CallId(1), Err(overloaded(Some(7.0))), 0.0);
+    let pause = schedule.next_wakeup();
+    schedule.wake(at(7.0));
+    let beyond = schedule.ended(at(7.0), CallId(1), Err(overloaded(Some(9.0))), 0.0);
+
+    assert_eq!(pause, Some(at(7.0)));
+    assert_eq!(told(&beyond), ["1 overloaded"], "waiting for it would be in vain");
+}
+
+#[test]
+fn a_refusal_is_never_tried_again() {
+    let mut schedule = Schedule::new(tight());
+    schedule.ask(at(0.0), entry(1, 0.0));
+
+    let refused = NoAnswer::Refused { endpoint: ENDPOINT.into(), detail: "no such model".into() };
+    let steps = schedule.ended(at(0.1), CallId(1), Err(refused), 0.0);
+
+    assert_eq!(told(&steps), ["1 refused"]);
+}
+
+#[test]
+fn the_last_try_ends_with_its_own_error() {
+    let mut settings = tight();
+    settings.pool.max_attempts = 1;
+    let mut schedule = Schedule::new(settings);
+    schedule.ask(at(0.0), entry(1, 0.0));
+
+    let steps = schedule.ended(at(0.1), CallId(1), Err(unreachable()), 0.0);
+
+    assert_eq!(told(&steps), ["1 unreachable"]);
+}
+
+#[test]
+fn an_open_breaker_answers_all_who_wait_and_all_who_come() {
+    let mut settings = tight();
+    settings.breaker.failures = 1;
+    let mut schedule = Schedule::new(settings);
+    schedule.ask(at(0.0), entry(1, 0.0));
+    schedule.ask(at(0.0), entry(2, 0.0));
+
+    let opened = schedule.ended(at(1.0), CallId(1), Err(unreachable()), 0.0);
+    let refused = schedule.ask(at(2.0), entry(3, 2.0));
+
+    assert_eq!(told(&opened), ["alone", "2 overloaded", "1 unreachable"]);
+    assert_eq!(told(&refused), ["3 overloaded"]);
+}
+
+#[test]
+fn after_the_cool_down_one_question_probes_and_the_others_wait_for_it() {
+    let mut settings = defaults();
+    settings.breaker.failures = 1;
+    let mut schedule = Schedule::new(settings);
+    schedule.ask(at(0.0), entry(1, 0.0));
+    schedule.ended(at(0.0), CallId(1), Err(unreachable()), 0.0);
+
+    let probe = schedule.ask(at(10.0), entry(2, 10.0));
+    let waits = schedule.ask(at(10.5), entry(3, 10.5));
+    let back = schedule.ended(at(11.0), CallId(2), Ok(answer()), 0.0);
+
+    assert_eq!(told(&probe), ["call 2"]);
+    assert!(waits.is_empty());
+    assert_eq!(told(&back), ["2 ok", "call 3"]);
+}
+
+#[test]
+fn a_hanging_endpoint_takes_no_place_from_another() {
+    let mut schedule = Schedule::new(tight());
+    schedule.ask(at(0.0), entry(1, 0.0));
+
+    let steps = schedule.ask(at(0.0), Entry { endpoint: "http://there".into(), ..entry(2, 0.0) });
+
+    assert_eq!(told(&steps), ["call 2"]);
+}
+
+#[test]
+fn main_questions_of_one_guild_leave_room_for_another() {
+    let mut settings = defaults();
+    settings.main.max_concurrent = 3;
+    settings.main.guild_max_concurrent = 2;
+    let mut schedule = Schedule::new(settings);
+    let main = |call| Entry { role: ModelRole::Main, ..entry(call, 0.0) };
+
+    let mut steps: Vec<Step> = (1..=3).flat_map(|call| schedule.ask(at(0.0), main(call))).collect();
+    steps.extend(schedule.ask(at(0.0), Entry { guild: "other".into(), ..main(4) }));
+
+    assert_eq!(told(&steps), ["call 1", "call 2", "call 4"]);
+}
+
+#[test]
+fn what_a_question_took_is_told_apart() {
+    let mut schedule = Schedule::new(tight());
+    schedule.ask(at(0.0), entry(1, 0.0));
+    schedule.ask(at(0.0), entry(2, 0.0));
+    schedule.ended(at(2.0), CallId(1), Ok(answer()), 0.0);
+
+    let steps = schedule.ended(at(5.0), CallId(2), Ok(answer()), 0.0);
+
+    let spent = Spent { waited: seconds(2.0), in_calls: seconds(3.0), attempts: 1 };
+    assert_eq!(steps, [Step::Answer { call: CallId(2), result: Ok(answer()), spent }]);
+}
+
+#[derive(Clone, Debug)]
+enum Move {
+    Ask { guild: u8, priority: Priority, endpoint: u8, secs: u8 },
+    Cancel(u8),
+    End { running: u8, how: u8 },
+    Pass(u16),
+}
+
+fn any_move() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        4 => (0..3_u8, prop::sample::select(Priority::ALL.to_vec()), 0..2_u8, 0..20_u8)
+            .prop_map(|(guild, priority, endpoint, secs)| Move::Ask { guild, priority, endpoint, secs }),
+        1 => any::<u8>().prop_map(Move::Cancel),
+        4 => (any::<u8>(), 0..6_u8).prop_map(|(running, how)| Move::End { running, how }),
+        2 => (0..8000_u16).prop_map(Move::Pass),
+    ]
+}
+
+/// What the world sees of a schedule.
+#[derive(Default)]
+struct World {
+    running: BTreeMap<CallId, String>,
+    answers: BTreeMap<CallId, usize>,
+}
+
+impl World {
+    fn see(&mut self, steps: Vec<Step>, endpoints: &[String]) {
+        for step in steps {
+            match step {
+                Step::Call(call, _) => assert!(self.running.insert(call, endpoints[call.0 as usize].clone()).is_none()),
+                Step::Answer { call, .. } => {
+                    self.running.remove(&call);
+                    *self.answers.entry(call).or_default() += 1;
+                }
+                Step::LeftAlone(..) => {}
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_question_is_answered_exactly_once_and_no_limit_is_passed(moves in prop::collection::vec(any_move(), 1..120)) {
+        let mut settings = defaults();
+        settings.side.max_concurrent = 2;
+        settings.side.guild_max_concurrent = 1;
+        settings.pool.queue_capacity = 3;
+        settings.breaker.failures = 3;
+        let mut schedule = Schedule::new(settings);
+        let (mut world, mut endpoints, mut millis) = (World::default(), Vec::new(), 0_u64);
+
+        for step in moves {
+            let now = Moment::from_micros(millis * 1000);
+            let steps = match step {
+                Move::Ask { guild, priority, endpoint, secs } => {
+                    let call = endpoints.len() as u64;
+                    endpoints.push(format!("http://{endpoint}"));
+                    let deadline = now + Duration::from_secs(secs.into());
+                    let endpoint = endpoints[call as usize].as_str().into();
+                    schedule.ask(now, Entry { guild: guild.to_string().into(), priority, endpoint, asked: now, deadline, ..entry(call, 0.0) })
+                }
+                Move::Cancel(call) => schedule.cancel(now, CallId(call.into())),
+                Move::End { running, how } => {
+                    let Some(&call) = world.running.keys().nth(running as usize % world.running.len().max(1)) else { continue };
+                    match how {
+                        0 => { world.running.remove(&call); schedule.ended(now, call, Err(unreachable()), 0.3) }
+                        1 => { world.running.remove(&call); schedule.ended(now, call, Err(overloaded(Some(1.0))), 0.9) }
+                        2 => schedule.panicked(now, call),
+                        _ => schedule.ended(now, call, Ok(answer()), 0.0),
+                    }
+                }
+                Move::Pass(by) => {
+                    millis += u64::from(by);
+                    schedule.wake(Moment::from_micros(millis * 1000))
+                }
+            };
+            world.see(steps, &endpoints);
+            for endpoint in ["http://0", "http://1"] {
+                prop_assert!(world.running.values().filter(|running| *running == endpoint).count() <= 2);
+            }
+            let waiting: usize = schedule.lanes(Moment::ZERO).iter().map(|lane| lane.waiting).sum();
+            prop_assert_eq!(waiting + world.running.len() + world.answers.len(), endpoints.len());
+        }
+        while let Some(due) = schedule.next_wakeup() {
+            let steps = schedule.wake(due);
+            world.see(steps, &endpoints);
+        }
+
+        prop_assert_eq!(world.answers.len(), endpoints.len());
+        prop_assert!(world.answers.values().all(|answers| *answers == 1));
+        prop_assert!(world.running.is_empty());
+        prop_assert!(schedule.lanes(Moment::ZERO).iter().all(|lane| lane.waiting == 0 && lane.running == 0));
+    }
+}

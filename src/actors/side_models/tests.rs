@@ -1,0 +1,393 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, Weak};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::domain::trigger::Trigger;
+use crate::ports::language_model::{Identity, LanguageModel, ModelRole, Purpose, Request, Usage};
+use crate::settings::models::tests::defaults;
+
+/// What the model of these tests does with one call.
+#[derive(Clone)]
+enum Does {
+    Answers(&'static str, f64),
+    Drafts(&'static str, NoAnswer),
+    Fails(NoAnswer),
+    Hangs,
+    Panics,
+}
+
+/// A model that does what it is told, call by call; the last instruction repeats.
+struct Scripted {
+    identity: Identity,
+    script: Mutex<Vec<Does>>,
+    heard: Mutex<Vec<String>>,
+    under_way: AtomicUsize,
+    most_under_way: AtomicUsize,
+}
+
+struct UnderWay<'a>(&'a AtomicUsize);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Scripted {
+    fn new(script: impl Into<Vec<Does>>) -> Arc<Self> {
+        let mut script = script.into();
+        script.reverse();
+        Arc::new(Self {
+            identity: Identity { provider: "scripted".into(), model: "m".into(), endpoint: "http://scripted".into() },
+            script: Mutex::new(script),
+            heard: Mutex::default(),
+            under_way: AtomicUsize::new(0),
+            most_under_way: AtomicUsize::new(0),
+        })
+    }
+
+    fn heard(&self) -> Vec<String> {
+        self.heard.lock().expect("no panic while held").clone()
+    }
+
+    fn next(&self, request: &Request) -> Does {
+        self.heard.lock().expect("no panic while held").push(request.user.clone());
+        let mut script = self.script.lock().expect("no panic while held");
+        if script.len() > 1 { script.pop().expect("more than one") } else { script[0].clone() }
+    }
+}
+
+#[async_trait]
+impl LanguageModel for Scripted {
+    async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
+        let under_way = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_under_way.fetch_max(under_way, Ordering::SeqCst);
+        let _under_way = UnderWay(&self.under_way);
+        match self.next(request) {
+            Does::Answers(text, secs) => {
+                tokio::time::sleep(Duration::from_secs_f64(secs)).await;
+                Ok(answer(text))
+            }
+            Does::Drafts(text, no_answer) => {
+                drop(drafts.map(|drafts| drafts.send(Draft::More(text.to_owned()))));
+                Err(no_answer)
+            }
+            Does::Fails(no_answer) => Err(no_answer),
+            Does::Hangs => std::future::pending().await,
+            Does::Panics => panic!("as told"),
+        }
+    }
+
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+}
+
+struct NoChance;
+
+impl Chance for NoChance {
+    fn jitter(&self) -> i8 {
+        0
+    }
+
+    fn fraction(&self) -> f64 {
+        0.0
+    }
+
+    fn id(&self) -> u128 {
+        0
+    }
+}
+
+fn answer(text: &str) -> Answer {
+    let usage = Usage { input_tokens: 7, output_tokens: 3 };
+    Answer { text: text.to_owned(), usage, model: None, response_id: None, finish_reason: None }
+}
+
+fn busy(retry_after: Option<u64>) -> NoAnswer {
+    let retry_after = retry_after.map(Duration::from_secs);
+    NoAnswer::Overloaded { endpoint: "http://scripted".into(), detail: "busy".into(), retry_after }
+}
+
+fn request(text: &str) -> Arc<Request> {
+    Arc::new(Request {
+        role: ModelRole::Side,
+        purpose: Purpose::Decision { trigger: Trigger::Lull },
+        companion: None,
+        guild: "home".into(),
+        system: String::new(),
+        user: text.to_owned(),
+        newest: None,
+        max_tokens: 50,
+    })
+}
+
+/// A question's text, and what came of it.
+type Told = (String, Outcome);
+
+/// A pool of its own, and what it asks. When dropped, every question asked must have been answered exactly once.
+struct World {
+    pool: Pool,
+    actor: Arc<Mutex<Option<ActorRef<PoolMessage>>>>,
+    asked: Mutex<Vec<Weak<()>>>,
+    replies: mpsc::UnboundedSender<Told>,
+    outcomes: mpsc::UnboundedReceiver<Told>,
+}
+
+impl World {
+    async fn new(model: &Arc<Scripted>, set: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = defaults();
+        set(&mut settings);
+        let models = Models { side: model.clone(), main: model.clone() };
+        let (actor, _) =
+            Actor::spawn(None, SideModels { settings: settings.clone(), chance: Arc::new(NoChance) }, ()).await.expect("starts");
+        let actor = Arc::new(Mutex::new(Some(actor)));
+        let found = actor.clone();
+        let pool = Pool::new(&settings, models, move || found.lock().expect("no panic while held").clone());
+        let (replies, outcomes) = mpsc::unbounded_channel();
+        Self { pool, actor, asked: Mutex::default(), replies, outcomes }
+    }
+
+    fn ask(&self, text: &str, priority: Priority) -> CallId {
+        let (sender, name, owed) = (self.replies.clone(), text.to_owned(), Arc::new(()));
+        self.asked.lock().expect("no panic while held").push(Arc::downgrade(&owed));
+        self.pool.ask(Question {
+            request: request(text),
+            priority,
+            deadline: self.pool.deadline(ModelRole::Side),
+            drafts: None,
+            reply_to: Box::new(move |outcome| {
+                drop(owed);
+                drop(sender.send((name, outcome)));
+            }),
+        })
+    }
+
+    async fn outcome(&mut self) -> Told {
+        self.outcomes.recv().await.expect("this world holds a sender")
+    }
+
+    /// The next outcome as `question: text` or `question: code`.
+    async fn told(&mut self) -> String {
+        let (name, outcome) = self.outcome().await;
+        format!("{name}: {}", outcome.result.as_ref().map_or_else(|no_answer| no_answer.code(), |answer| &answer.text))
+    }
+
+    async fn report(&self) -> PoolReport {
+        self.pool.report().await.expect("the pool is there")
+    }
+
+    fn actor(&self) -> ActorRef<PoolMessage> {
+        self.actor.lock().expect("no panic while held").clone().expect("known")
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let unanswered = self.asked.lock().map_or(0, |asked| asked.iter().filter(|owed| owed.strong_count() > 0).count());
+        if !std::thread::panicking() {
+            assert_eq!(unanswered, 0, "every question asked was answered");
+            assert!(self.outcomes.try_recv().is_err(), "every answer was looked at");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_comes_with_what_it_took() {
+    let model = Scripted::new([Does::Answers("YES", 2.0)]);
+    let mut world = World::new(&model, |settings| settings.side.max_concurrent = 1).await;
+
+    world.ask("first", Priority::Lull);
+    world.ask("second", Priority::Lull);
+    let (_, first) = world.outcome().await;
+    let (_, second) = world.outcome().await;
+
+    assert_eq!(first.result, Ok(answer("YES")));
+    assert_eq!((first.facts.attempts, first.facts.usage.total()), (1, 10));
+    assert_eq!((second.facts.waited_ms / 100, second.facts.model_ms / 100), (20, 20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_urgent_overtake_those_who_wait() {
+    let model = Scripted::new([Does::Answers("ok", 1.0)]);
+    let mut world = World::new(&model, |settings| settings.side.max_concurrent = 1).await;
+    world.ask("running", Priority::Lull);
+
+    for priority in Priority::ALL {
+        world.ask(priority.as_str(), priority);
+    }
+    for _ in 0..7 {
+        world.outcome().await;
+    }
+
+    assert_eq!(model.heard(), ["running", "direct_address", "voice", "turn", "interjection", "lull", "summary"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn never_more_calls_than_allowed_are_under_way() {
+    let model = Scripted::new([Does::Answers("ok", 1.0)]);
+    let mut world = World::new(&model, |settings| settings.side.max_concurrent = 3).await;
+
+    for number in 0..10 {
+        world.ask(&number.to_string(), Priority::Turn);
+    }
+    for _ in 0..10 {
+        world.outcome().await;
+    }
+
+    assert_eq!(model.most_under_way.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hanging_call_is_dropped_at_the_deadline_together_with_those_behind_it() {
+    let model = Scripted::new([Does::Hangs]);
+    let mut world = World::new(&model, |settings| settings.side.max_concurrent = 1).await;
+    let begun = Instant::now();
+    world.ask("running", Priority::Lull);
+    world.ask("queued", Priority::Lull);
+
+    let mut told = [world.told().await, world.told().await];
+
+    told.sort();
+    assert_eq!(told, ["queued: timeout", "running: timeout"]);
+    assert_eq!(begun.elapsed().as_secs(), 15);
+    world.report().await;
+    assert_eq!(model.under_way.load(Ordering::SeqCst), 0, "the call was dropped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_overloaded_endpoint_is_asked_again_when_it_said() {
+    let model = Scripted::new([Does::Fails(busy(Some(6))), Does::Answers("YES", 0.0)]);
+    let mut world = World::new(&model, |_| ()).await;
+    let begun = Instant::now();
+
+    world.ask("patient", Priority::DirectAddress);
+    let (_, outcome) = world.outcome().await;
+
+    assert_eq!(outcome.result, Ok(answer("YES")));
+    assert_eq!((outcome.facts.attempts, begun.elapsed().as_secs()), (2, 6));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pieces_of_a_broken_try_are_declared_void() {
+    let model = Scripted::new([Does::Drafts("half a", busy(None)), Does::Answers("whole", 0.0)]);
+    let world = World::new(&model, |_| ()).await;
+    let (sender, mut drafts) = mpsc::unbounded_channel();
+
+    let outcome = world.pool.answer(request("q"), Priority::Turn, world.pool.deadline(ModelRole::Side), Some(sender)).await;
+
+    assert_eq!(outcome.result, Ok(answer("whole")));
+    assert_eq!(drafts.recv().await, Some(Draft::More("half a".to_owned())));
+    assert_eq!(drafts.recv().await, Some(Draft::Anew));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panicking_call_answers_its_question_and_harms_no_other() {
+    let model = Scripted::new([Does::Panics, Does::Answers("fine", 0.0)]);
+    let mut world = World::new(&model, |settings| settings.side.max_concurrent = 1).await;
+    world.ask("unlucky", Priority::Lull);
+    world.ask("next", Priority::Lull);
+
+    let (_, unlucky) = world.outcome().await;
+    let next = world.told().await;
+
+    assert!(unlucky.result.is_err_and(|error| error.to_string().contains("the worker failed")));
+    assert_eq!(next, "next: fine");
+    assert_eq!(world.report().await.counters.panicked, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_question_is_answered_as_such_and_its_call_dropped() {
+    let model = Scripted::new([Does::Hangs]);
+    let mut world = World::new(&model, |_| ()).await;
+    let call = world.ask("unwanted", Priority::Lull);
+
+    world.pool.cancel(call);
+    world.pool.cancel(call);
+    let told = world.told().await;
+
+    assert_eq!(told, "unwanted: cancelled");
+    assert_eq!(world.report().await.lanes[0].running, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stops_waiting_cancels() {
+    let model = Scripted::new([Does::Hangs]);
+    let world = World::new(&model, |_| ()).await;
+    let deadline = world.pool.deadline(ModelRole::Side);
+
+    let waited =
+        tokio::time::timeout(Duration::from_secs(1), world.pool.answer(request("q"), Priority::Lull, deadline, None)).await;
+
+    assert!(waited.is_err());
+    assert_eq!(world.report().await.lanes[0].running, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_pool_sheds_lulls_and_answers_them() {
+    let model = Scripted::new([Does::Answers("ok", 1.0)]);
+    let mut world = World::new(&model, |settings| {
+        settings.side.max_concurrent = 1;
+        settings.pool.queue_capacity = 1;
+    })
+    .await;
+    world.ask("running", Priority::Lull);
+    world.ask("lull", Priority::Lull);
+    world.ask("address", Priority::DirectAddress);
+    world.ask("one too many", Priority::DirectAddress);
+
+    let told = [world.told().await, world.told().await, world.told().await, world.told().await];
+
+    assert_eq!(told, ["lull: overloaded", "one too many: overloaded", "running: ok", "address: ok"]);
+    assert_eq!(world.report().await.counters.shed, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_that_is_killed_answers_all_it_held() {
+    let model = Scripted::new([Does::Hangs]);
+    let mut world = World::new(&model, |settings| settings.side.max_concurrent = 1).await;
+    world.ask("running", Priority::Lull);
+    world.ask("queued", Priority::Lull);
+    world.report().await;
+
+    world.actor().kill_and_wait(None).await.expect("killed");
+    world.ask("too late", Priority::Lull);
+    let mut told = [world.told().await, world.told().await, world.told().await];
+
+    told.sort();
+    assert_eq!(told, ["queued: unreachable", "running: unreachable", "too late: unreachable"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_pool_a_question_is_answered_at_once() {
+    let model = Scripted::new([Does::Hangs]);
+    let mut world = World::new(&model, |_| ()).await;
+    let actor = world.actor.lock().expect("no panic while held").take();
+
+    world.ask("nobody there", Priority::DirectAddress);
+    let told = world.told().await;
+
+    assert_eq!(told, "nobody there: unreachable");
+    actor.expect("it was known").stop(None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_is_counted_by_guild() {
+    let model = Scripted::new([Does::Fails(busy(None)), Does::Answers("ok", 0.0)]);
+    let mut world = World::new(&model, |_| ()).await;
+    world.ask("q", Priority::Lull);
+    world.outcome().await;
+
+    let usage = world.pool.usage("home".into()).await.expect("the pool is there");
+    let elsewhere = world.pool.usage("away".into()).await.expect("the pool is there");
+    let all = world.pool.all_usage().await.expect("the pool is there");
+
+    let side = usage[&ModelRole::Side];
+    assert_eq!((side.questions, side.calls, side.tokens.total()), (1, 2, 10));
+    assert!(elsewhere.is_empty());
+    assert_eq!(all.iter().collect::<Vec<_>>(), [(&"home".into(), &usage)]);
+}

@@ -1,0 +1,272 @@
+//! Any endpoint that speaks OpenAI's chat completions, streamed by server-sent events or in one piece.
+//!
+//! Protocol: <https://platform.openai.com/docs/api-reference/chat/create> and `…/chat-streaming`.
+
+mod answer;
+mod dialect;
+mod failure;
+mod sse;
+mod wire;
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::{Client, Response, Url, redirect};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use self::answer::Growing;
+use self::dialect::Dialect;
+use self::failure::Failures;
+use self::sse::Events;
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request};
+use crate::settings::Problem;
+use crate::settings::models::{Endpoint, parsed_base_url, seconds};
+
+/// An answer longer than this is cut: no chat has room for more.
+const MAX_ANSWER_BYTES: usize = 64 * 1024;
+
+/// A body longer than this is no answer. A streamed piece of four characters takes some 300 bytes.
+const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
+
+/// As much of an error's body as is read to find its message.
+const MAX_ERROR_BYTES: usize = 16 * 1024;
+
+/// A connection that takes longer will not come about.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// As long as is waited, after the last word, for the count of tokens and the end.
+const LAST_GRACE: Duration = Duration::from_secs(2);
+
+/// A model behind one endpoint that speaks OpenAI's protocol.
+pub struct OpenAi {
+    client: Client,
+    url: Url,
+    key: Option<SecretString>,
+    temperature: Option<f64>,
+    timeout: Duration,
+    first_token_timeout: Duration,
+    idle_timeout: Duration,
+    dialect: Dialect,
+    failures: Failures,
+    identity: Identity,
+}
+
+impl OpenAi {
+    /// A model at `endpoint`, asked within the timeouts of `limits` (the role's own table).
+    ///
+    /// # Errors
+    /// When the address, the model or the key cannot be used.
+    pub fn new(endpoint: &Endpoint, limits: &Endpoint) -> Result<Self, Problem> {
+        let missing = |key: &str| Problem { key: key.to_owned(), message: "is missing".to_owned() };
+        let base = parsed_base_url(endpoint.base_url.as_deref().ok_or_else(|| missing("base_url"))?)?;
+        let model = endpoint.model.as_deref().ok_or_else(|| missing("model"))?;
+        let host = base.host_str().unwrap_or_default();
+        let identity = Identity {
+            provider: if host == "api.openai.com" { "openai".into() } else { host.into() },
+            model: model.into(),
+            endpoint: base.origin().ascii_serialization().into(),
+        };
+        let key = endpoint.key()?;
+        Ok(Self {
+            client: client(&base)?,
+            url: completions(&base),
+            failures: Failures::new(identity.endpoint.clone(), key.clone()),
+            key,
+            temperature: limits.temperature,
+            timeout: limits.timeout(),
+            first_token_timeout: seconds(limits.first_token_timeout_secs),
+            idle_timeout: seconds(limits.idle_timeout_secs),
+            dialect: Dialect::default(),
+            identity,
+        })
+    }
+
+    async fn ask_within(
+        &self,
+        request: &Request,
+        drafts: Option<&mpsc::UnboundedSender<Draft>>,
+        first_word_by: Instant,
+    ) -> Result<Answer, NoAnswer> {
+        let response = self.response(request, first_word_by).await?;
+        let mut growing = Growing::new(MAX_ANSWER_BYTES, drafts);
+        match kind_of(&response) {
+            Kind::Events => self.read_events(response, &mut growing, first_word_by).await?,
+            Kind::Whole => {
+                let body = self.read_whole(response).await?;
+                growing.take_whole(&body).map_err(|error| self.failures.in_answer(error))?;
+            }
+            Kind::Other(kind) => return Err(self.failures.not_an_answer(&kind)),
+        }
+        growing.finish(request).map_err(|error| self.failures.in_answer(error))
+    }
+
+    /// Sends the request, in a plainer dialect each time that the endpoint refuses a parameter, and returns a success.
+    async fn response(&self, request: &Request, first_word_by: Instant) -> Result<Response, NoAnswer> {
+        loop {
+            let spoken = self.dialect.now();
+            let response = self.send(request, spoken, first_word_by).await?;
+            if response.status().is_success() {
+                return Ok(response);
+            }
+            let (status, headers) = (response.status(), response.headers().clone());
+            let body = self.read_error(response, first_word_by).await;
+            if !(matches!(status.as_u16(), 400 | 422) && self.dialect.give_way(spoken, &body)) {
+                return Err(self.failures.of_status(status, &headers, &body));
+            }
+        }
+    }
+
+    async fn send(&self, request: &Request, spoken: dialect::Spoken, first_word_by: Instant) -> Result<Response, NoAnswer> {
+        let body = wire::Body::new(&self.identity.model, self.temperature, request, spoken);
+        let mut post = self.client.post(self.url.clone()).json(&body);
+        if let Some(key) = &self.key {
+            let bearer = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()));
+            let mut bearer = bearer.map_err(|_| self.failures.in_answer(failure::Broken::Key))?;
+            bearer.set_sensitive(true);
+            post = post.header(AUTHORIZATION, bearer);
+        }
+        match timeout_at(first_word_by, post.send()).await {
+            Ok(sent) => sent.map_err(|error| self.failures.of_connection(error)),
+            Err(_) => Err(self.no_first_word()),
+        }
+    }
+
+    async fn read_events(
+        &self,
+        mut response: Response,
+        growing: &mut Growing<'_>,
+        first_word_by: Instant,
+    ) -> Result<(), NoAnswer> {
+        let mut events = Events::default();
+        let mut read = 0;
+        loop {
+            // Signs of life are no words: some servers send comments while a model is still being loaded.
+            let by = match (growing.is_whole(), growing.has_begun()) {
+                (true, _) => Instant::now() + self.idle_timeout.min(LAST_GRACE),
+                (false, true) => Instant::now() + self.idle_timeout,
+                (false, false) => first_word_by,
+            };
+            let chunk = match timeout_at(by, response.chunk()).await {
+                Ok(Ok(Some(chunk))) => chunk,
+                Ok(Ok(None)) => break,
+                Ok(Err(_)) | Err(_) if growing.is_whole() => return Ok(()),
+                Ok(Err(error)) => return Err(self.failures.of_connection(error)),
+                Err(_) if growing.has_begun() => return Err(self.failures.stalled(self.idle_timeout)),
+                Err(_) => return Err(self.no_first_word()),
+            };
+            read += chunk.len();
+            if read > MAX_BODY_BYTES {
+                return Err(self.failures.in_answer(failure::Broken::TooLong));
+            }
+            events.feed(&chunk).map_err(|error| self.failures.in_answer(error))?;
+            while let Some(event) = events.next() {
+                growing.take_event(&event).map_err(|error| self.failures.in_answer(error))?;
+                if growing.is_done() {
+                    read_out(response);
+                    return Ok(());
+                }
+                if growing.is_cut() {
+                    return Ok(());
+                }
+            }
+        }
+        if let Some(event) = events.last() {
+            growing.take_event(&event).map_err(|error| self.failures.in_answer(error))?;
+        }
+        if growing.is_whole() { Ok(()) } else { Err(self.failures.cut()) }
+    }
+
+    async fn read_whole(&self, mut response: Response) -> Result<Vec<u8>, NoAnswer> {
+        let mut body = Vec::new();
+        loop {
+            match timeout(self.idle_timeout, response.chunk()).await {
+                Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
+                Ok(Ok(None)) => return Ok(body),
+                Ok(Err(error)) => return Err(self.failures.of_connection(error)),
+                Err(_) => return Err(self.failures.stalled(self.idle_timeout)),
+            }
+            if body.len() > MAX_BODY_BYTES {
+                return Err(self.failures.in_answer(failure::Broken::TooLong));
+            }
+        }
+    }
+
+    /// As much of an error's body as arrives in time; the status says enough without it.
+    async fn read_error(&self, mut response: Response, first_word_by: Instant) -> Vec<u8> {
+        let mut body = Vec::new();
+        while body.len() < MAX_ERROR_BYTES
+            && let Ok(Ok(Some(chunk))) = timeout_at(first_word_by, response.chunk()).await
+        {
+            body.extend_from_slice(&chunk);
+        }
+        body.truncate(MAX_ERROR_BYTES);
+        body
+    }
+
+    fn no_first_word(&self) -> NoAnswer {
+        NoAnswer::TimedOut { after: self.first_token_timeout }
+    }
+}
+
+#[async_trait]
+impl LanguageModel for OpenAi {
+    async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
+        let now = Instant::now();
+        let asking = self.ask_within(request, drafts, now + self.first_token_timeout);
+        timeout_at(now + self.timeout, asking).await.unwrap_or(Err(NoAnswer::TimedOut { after: self.timeout }))
+    }
+
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+}
+
+/// What a response's body claims to be.
+enum Kind {
+    Events,
+    Whole,
+    Other(Arc<str>),
+}
+
+fn kind_of(response: &Response) -> Kind {
+    let named = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match kind.as_str() {
+        "text/event-stream" => Kind::Events,
+        "application/json" => Kind::Whole,
+        kind if kind.ends_with("+json") => Kind::Whole,
+        "" => Kind::Other("something without a content type".into()),
+        kind => Kind::Other(failure::shortened(kind, 100).into()),
+    }
+}
+
+/// Reads the end of a finished stream in the background: only then can its connection be used again.
+fn read_out(mut response: Response) {
+    tokio::spawn(timeout(LAST_GRACE, async move { while let Ok(Some(_)) = response.chunk().await {} }));
+}
+
+fn client(base: &Url) -> Result<Client, Problem> {
+    // A redirect is not followed: it would carry the key and what people said to a host that nobody named.
+    let mut builder = Client::builder().redirect(redirect::Policy::none()).connect_timeout(CONNECT_TIMEOUT);
+    let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    if host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()) {
+        // A proxy is the way out; what runs here is not out there.
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| Problem { key: "base_url".to_owned(), message: format!("cannot be used: {error}") })
+}
+
+fn completions(base: &Url) -> Url {
+    let mut url = base.clone();
+    url.set_path(&format!("{}/chat/completions", base.path().trim_end_matches('/')));
+    url
+}

@@ -1,0 +1,236 @@
+//! Puts what went wrong at an endpoint into words: what it was, and the way out; never a key.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use reqwest::header::{DATE, HeaderMap, LOCATION, RETRY_AFTER};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::ports::language_model::NoAnswer;
+
+/// Longer waits are not for us to keep: whoever asks has its own patience.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
+
+/// As much of a server's message as is shown, in characters.
+const MAX_MESSAGE_CHARS: usize = 300;
+
+/// What is wrong with an answer that arrived.
+#[derive(Debug, PartialEq)]
+pub(super) enum Broken {
+    /// It goes on and on.
+    TooLong,
+    /// It is not what the protocol says.
+    Unreadable(String),
+    /// It says itself that it failed: with a status, if it gave one, and a message.
+    Failed(Option<u16>, String),
+    /// The key cannot be sent.
+    Key,
+}
+
+/// Names the failures of one endpoint.
+pub(super) struct Failures {
+    endpoint: Arc<str>,
+    key: Option<SecretString>,
+}
+
+impl Failures {
+    pub fn new(endpoint: Arc<str>, key: Option<SecretString>) -> Self {
+        Self { endpoint, key }
+    }
+
+    /// An answer with a status that is not a success.
+    pub fn of_status(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> NoAnswer {
+        if status.is_redirection() {
+            let to = headers.get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");
+            return self.refused(format!(
+                "{status}: it redirects to {to}; redirects are not followed, set base_url to where the API is"
+            ));
+        }
+        let message = message_in(body);
+        let detail = if message.is_empty() { status.to_string() } else { format!("{status}: {message}") };
+        if status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT || status.is_server_error() {
+            return self.overloaded(detail, retry_after(headers));
+        }
+        self.refused(match status.as_u16() {
+            401 | 403 => format!("{detail} (check the key: TERTULIA__MODELS__<ROLE>__API_KEY or api_key_file)"),
+            404 => format!("{detail} (check base_url, which usually ends in /v1, and model)"),
+            _ => detail,
+        })
+    }
+
+    /// No connection, or one that broke.
+    pub fn of_connection(&self, error: reqwest::Error) -> NoAnswer {
+        let connecting = error.is_connect();
+        let error = error.without_url();
+        let mut cause: &dyn Error = &error;
+        while let Some(deeper) = cause.source() {
+            cause = deeper;
+        }
+        self.unreachable(match connecting {
+            true => format!("{cause}; is the server running, and is base_url right?"),
+            false => format!("the connection broke: {cause}"),
+        })
+    }
+
+    /// A stream that paused for too long.
+    pub fn stalled(&self, idle: Duration) -> NoAnswer {
+        self.unreachable(format!("the answer stopped half-way for {:.1} s", idle.as_secs_f64()))
+    }
+
+    /// A stream that ended before the answer did.
+    pub fn cut(&self) -> NoAnswer {
+        self.unreachable("the answer was cut off half-way".to_owned())
+    }
+
+    /// A success that is neither JSON nor events.
+    pub fn not_an_answer(&self, kind: &str) -> NoAnswer {
+        self.refused(format!("it sent {kind} where JSON or text/event-stream was due; does base_url lead to an OpenAI-compatible API (usually …/v1)?"))
+    }
+
+    /// A success that turned out to be none.
+    pub fn in_answer(&self, broken: Broken) -> NoAnswer {
+        match broken {
+            Broken::TooLong => self.refused("its answer has no end; is this an OpenAI-compatible API?".to_owned()),
+            Broken::Unreadable(what) => self.refused(format!("its answer cannot be read: {what}")),
+            Broken::Key => self.refused("the key holds characters that cannot be sent".to_owned()),
+            Broken::Failed(Some(status @ 400..=499), message) if status != 429 && status != 408 => {
+                self.refused(format!("{status}: {message}"))
+            }
+            Broken::Failed(Some(status), message) => self.overloaded(format!("{status}: {message}"), None),
+            Broken::Failed(None, message) => self.overloaded(message, None),
+        }
+    }
+
+    fn unreachable(&self, detail: String) -> NoAnswer {
+        NoAnswer::Unreachable { endpoint: self.endpoint.clone(), detail: self.shown(&detail) }
+    }
+
+    fn overloaded(&self, detail: String, retry_after: Option<Duration>) -> NoAnswer {
+        NoAnswer::Overloaded { endpoint: self.endpoint.clone(), detail: self.shown(&detail), retry_after }
+    }
+
+    fn refused(&self, detail: String) -> NoAnswer {
+        NoAnswer::Refused { endpoint: self.endpoint.clone(), detail: self.shown(&detail) }
+    }
+
+    fn shown(&self, detail: &str) -> String {
+        // The key goes before the text is shortened, so that no half of it stays behind.
+        match &self.key {
+            Some(key) => shortened(&detail.replace(key.expose_secret(), "***"), MAX_MESSAGE_CHARS),
+            None => shortened(detail, MAX_MESSAGE_CHARS),
+        }
+    }
+}
+
+/// The message in an error's body, in the shapes that servers use; else the body itself.
+pub(super) fn message_in(body: &[u8]) -> String {
+    let Ok(value) = serde_json::from_slice::<serde_json::Value>(body) else {
+        let text = String::from_utf8_lossy(body);
+        // A page is for people with browsers.
+        return if text.trim_start().starts_with('<') { String::new() } else { text.trim().to_owned() };
+    };
+    message_of(value.get("error").unwrap_or(&value))
+}
+
+/// The message in an error: a text, or an object with one.
+pub(super) fn message_of(error: &serde_json::Value) -> String {
+    let found = [Some(error), error.get("message"), error.get("detail"), error.get("msg")]
+        .into_iter()
+        .flatten()
+        .find_map(serde_json::Value::as_str);
+    found.map_or_else(|| error.to_string(), |message| message.trim().to_owned())
+}
+
+/// One line of at most so many characters, without control characters.
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    let mut line: String = text.chars().take(most).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(most).is_some() {
+        line.push('…');
+    }
+    line
+}
+
+/// `Retry-After` in seconds, or as a date by the clock of the server itself (RFC 9110, 10.2.3).
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let wanted = match text.parse::<f64>() {
+        Ok(secs) => Duration::try_from_secs_f64(secs).ok()?,
+        Err(_) => {
+            let moment = |text: &str| jiff::fmt::rfc2822::parse(text).ok().map(|date| date.timestamp());
+            let sent = moment(headers.get(DATE)?.to_str().ok()?)?;
+            Duration::try_from(moment(text)?.duration_since(sent)).unwrap_or_default()
+        }
+    };
+    Some(wanted.min(MAX_RETRY_AFTER))
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::HeaderValue;
+
+    use super::*;
+
+    fn failures() -> Failures {
+        Failures::new("http://here".into(), Some("sk-secret".to_owned().into()))
+    }
+
+    fn asked_to_wait(retry_after: &'static str, date: Option<&'static str>) -> Option<Duration> {
+        let mut headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(retry_after))]);
+        headers.extend(date.map(|date| (DATE, HeaderValue::from_static(date))));
+        super::retry_after(&headers)
+    }
+
+    #[test]
+    fn a_wait_is_read_in_seconds_or_as_a_date_and_capped() {
+        let date = Some("Wed, 21 Oct 2015 07:28:00 GMT");
+
+        let waits = [
+            asked_to_wait("7", None),
+            asked_to_wait("0.5", None),
+            asked_to_wait("Wed, 21 Oct 2015 07:28:30 GMT", date),
+            asked_to_wait("Wed, 21 Oct 2015 07:27:00 GMT", date),
+            asked_to_wait("99999", None),
+            asked_to_wait("soon", date),
+            asked_to_wait("-1", None),
+        ];
+
+        let secs = waits.map(|wait| wait.map(|wait| wait.as_secs_f64()));
+        assert_eq!(secs, [Some(7.0), Some(0.5), Some(30.0), Some(0.0), Some(600.0), None, None]);
+    }
+
+    #[test]
+    fn a_key_that_the_server_echoes_is_hidden_even_where_the_message_is_cut() {
+        let body = format!("{{\"error\":{{\"message\":\"{} wrong key sk-secret\"}}}}", "x".repeat(270));
+
+        let error = failures().of_status(StatusCode::UNAUTHORIZED, &HeaderMap::new(), body.as_bytes());
+
+        assert!(!error.to_string().contains("sk-"), "{error}");
+        assert!(error.to_string().chars().count() < 400);
+    }
+
+    #[test]
+    fn messages_are_found_in_the_shapes_that_servers_use() {
+        let bodies: [&[u8]; 5] = [
+            br#"{"error":{"message":"a","type":"t"}}"#,
+            br#"{"error":"b"}"#,
+            br#"{"detail":"c"}"#,
+            b"d\n",
+            b"<html><body>502</body></html>",
+        ];
+
+        assert_eq!(bodies.map(message_in), ["a", "b", "c", "d", ""]);
+    }
+
+    #[test]
+    fn statuses_lead_to_what_the_caller_does_next() {
+        let codes = [400, 401, 403, 404, 422, 307, 408, 429, 500, 502, 503, 529].map(|status| {
+            let status = StatusCode::from_u16(status).expect("a status");
+            failures().of_status(status, &HeaderMap::new(), b"").code()
+        });
+
+        let (refused, overloaded) = (["refused"; 6], ["overloaded"; 6]);
+        assert_eq!(codes.as_slice(), [refused, overloaded].concat());
+    }
+}

@@ -1,0 +1,144 @@
+//! Takes server-sent events apart, whatever the pieces they arrive in, within a bound.
+//!
+//! Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html>. Only `data` matters here.
+
+use super::failure::Broken;
+
+/// One event longer than this is no piece of an answer.
+const MAX_EVENT_BYTES: usize = 256 * 1024;
+
+/// A stream of events being read.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    buffer: Vec<u8>,
+    /// Bytes of the buffer that were taken.
+    taken: usize,
+    /// Bytes of the buffer that were searched for the end of a line in vain.
+    searched: usize,
+    data: Option<Vec<u8>>,
+    after_return: bool,
+}
+
+impl Events {
+    /// Adds what arrived. To be called when [`Self::next`] has nothing more.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        self.buffer.drain(..self.taken);
+        self.searched -= self.taken;
+        self.taken = 0;
+        if self.buffer.len() + self.data.as_ref().map_or(0, Vec::len) > MAX_EVENT_BYTES {
+            return Err(Broken::TooLong);
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The data of the next event that is complete.
+    pub fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            let line = self.next_line()?;
+            if line.is_empty() {
+                if let Some(data) = self.data.take() {
+                    return Some(data);
+                }
+            } else {
+                self.take_line(&line);
+            }
+        }
+    }
+
+    /// The data of an event that lacks only its end, once no more arrives: some servers forget the last empty line.
+    pub fn last(&mut self) -> Option<Vec<u8>> {
+        let rest = self.buffer.split_off(self.taken);
+        self.take_line(&rest);
+        self.data.take()
+    }
+
+    /// A line ends with `\n`, `\r\n` or `\r`; of a `\r\n` the second half may arrive later.
+    fn next_line(&mut self) -> Option<Vec<u8>> {
+        if self.after_return && self.taken < self.buffer.len() {
+            self.after_return = false;
+            if self.buffer[self.taken] == b'\n' {
+                self.taken += 1;
+            }
+        }
+        let from = self.searched.max(self.taken);
+        let Some(end) = self.buffer[from..].iter().position(|byte| matches!(byte, b'\n' | b'\r')).map(|end| from + end) else {
+            self.searched = self.buffer.len();
+            return None;
+        };
+        let line = self.buffer[self.taken..end].to_vec();
+        self.after_return = self.buffer[end] == b'\r';
+        self.taken = end + 1;
+        self.searched = self.taken;
+        Some(line)
+    }
+
+    fn take_line(&mut self, line: &[u8]) {
+        let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+        let Some(value) = line.strip_prefix(b"data:") else { return };
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match &mut self.data {
+            Some(data) => {
+                data.push(b'\n');
+                data.extend_from_slice(value);
+            }
+            None => self.data = Some(value.to_vec()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(pieces: &[&[u8]]) -> Vec<String> {
+        let mut events = Events::default();
+        let mut told = Vec::new();
+        for piece in pieces {
+            events.feed(piece).expect("short");
+            told.extend(std::iter::from_fn(|| events.next()));
+        }
+        told.extend(events.last());
+        told.into_iter().map(|data| String::from_utf8(data).expect("text")).collect()
+    }
+
+    #[test]
+    fn comments_other_fields_and_line_ends_of_every_kind_are_understood() {
+        let stream = b"\xef\xbb\xbf: hello\n\nevent: x\ndata: one\r\n\r\nid: 7\rdata:two\r\rdata: a\ndata: b\n\n";
+
+        let told = read(&[stream]);
+
+        assert_eq!(told, ["one", "two", "a\nb"]);
+    }
+
+    #[test]
+    fn a_last_event_without_its_empty_line_counts() {
+        let told = read(&[b"data: one\n\ndata: [DO", b"NE]"]);
+
+        assert_eq!(told, ["one", "[DONE]"]);
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_refused_in_time() {
+        let mut events = Events::default();
+        let piece = [b'x'; 64 * 1024];
+
+        let fed = (0..100).take_while(|_| events.feed(&piece).is_ok() && events.next().is_none()).count();
+
+        assert!(fed <= 5, "{fed} pieces were taken");
+    }
+
+    proptest! {
+        #[test]
+        fn the_pieces_in_which_it_arrives_do_not_matter(cuts in prop::collection::vec(0..60_usize, 0..8)) {
+            let stream = "data: é1\r\n\r\n: c\n\ndata: zwei\ndata: 2\n\ndata: 3\r\rdata: [DONE]\n\n".as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).chain([0, stream.len()]).collect();
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|pair| &stream[pair[0]..pair[1]]).collect();
+
+            prop_assert_eq!(read(&pieces), ["é1", "zwei\n2", "3", "[DONE]"]);
+        }
+    }
+}

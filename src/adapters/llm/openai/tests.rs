@@ -1,0 +1,313 @@
+use axum::body::Body;
+use futures_util::stream;
+use serde_json::{Value, json};
+
+use super::fake::{Does, Fake, Then, done, error, piece, plain, stop, streamed, usage};
+use super::*;
+use crate::domain::trigger::Trigger;
+use crate::ports::language_model::{ModelRole, Purpose, Usage};
+use crate::settings::models::tests::defaults;
+
+fn endpoint(url: &str) -> Endpoint {
+    let mut endpoint = defaults().main;
+    endpoint.base_url = Some(url.to_owned());
+    endpoint.model = Some("m".to_owned());
+    endpoint.api_key = Some("sk-secret".to_owned().into());
+    endpoint
+}
+
+fn model(endpoint: &Endpoint) -> OpenAi {
+    OpenAi::new(endpoint, endpoint).expect("usable")
+}
+
+fn request() -> Request {
+    Request {
+        role: ModelRole::Main,
+        purpose: Purpose::Statement { trigger: Trigger::Turn },
+        companion: None,
+        guild: "home".into(),
+        system: "You are Mira.".to_owned(),
+        user: "Bob: hi".to_owned(),
+        newest: None,
+        max_tokens: 50,
+    }
+}
+
+async fn asked(does: Does) -> Result<Answer, NoAnswer> {
+    let fake = Fake::new([does]).await;
+    model(&endpoint(&fake.url)).ask(&request(), None).await
+}
+
+async fn refusal(does: Does) -> String {
+    match asked(does).await.expect_err("no answer") {
+        NoAnswer::Refused { detail, .. } => detail,
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_streamed_answer_comes_whole_and_grows_before() {
+    let events = [piece(""), piece("Hel"), piece("lo, "), piece("é!"), stop(), usage(), done()];
+    let fake = Fake::new([streamed(events, Then::Hangs)]).await;
+    let (sender, mut drafts) = mpsc::unbounded_channel();
+
+    let answer = model(&endpoint(&fake.url)).ask(&request(), Some(&sender)).await.expect("an answer");
+
+    assert_eq!(answer.text, "Hello, é!");
+    assert_eq!(answer.usage, Usage { input_tokens: 21, output_tokens: 4 });
+    assert_eq!(
+        (answer.model.as_deref(), answer.response_id.as_deref(), answer.finish_reason.as_deref()),
+        (Some("m-2026"), Some("chatcmpl-1"), Some("stop"))
+    );
+    let pieces = ["Hel", "lo, ", "é!"].map(|text| Ok(Draft::More(text.to_owned())));
+    assert_eq!([drafts.try_recv(), drafts.try_recv(), drafts.try_recv()], pieces);
+}
+
+#[tokio::test]
+async fn the_request_says_what_the_protocol_wants() {
+    let fake = Fake::new([streamed([piece("ok"), done()], Then::Ends)]).await;
+    let mut endpoint = endpoint(&format!("{}/", fake.url));
+    endpoint.temperature = Some(0.5);
+
+    model(&endpoint).ask(&request(), None).await.expect("an answer");
+
+    let heard = fake.heard().remove(0);
+    assert_eq!((heard.path.as_str(), heard.authorization.as_deref()), ("/v1/chat/completions", Some("Bearer sk-secret")));
+    let messages = json!([{ "role": "system", "content": "You are Mira." }, { "role": "user", "content": "Bob: hi" }]);
+    let options = json!({ "include_usage": true });
+    assert_eq!(
+        heard.body,
+        json!({ "model": "m", "messages": messages, "stream": true, "stream_options": options, "max_tokens": 50, "temperature": 0.5 })
+    );
+}
+
+#[tokio::test]
+async fn an_endpoint_without_a_key_gets_none() {
+    let fake = Fake::new([streamed([piece("ok"), done()], Then::Ends)]).await;
+    let mut endpoint = endpoint(&fake.url);
+    endpoint.api_key = None;
+
+    model(&endpoint).ask(&request(), None).await.expect("an answer");
+
+    assert_eq!(fake.heard()[0].authorization, None);
+}
+
+#[tokio::test]
+async fn a_server_that_ignores_streaming_is_understood() {
+    let body = json!({ "id": "x", "choices": [{ "message": { "role": "assistant", "content": "Hello" }, "finish_reason": "stop" }],
+        "usage": { "prompt_tokens": 3, "completion_tokens": 1 } });
+
+    let answer = asked(plain(200, "application/json", body.to_string())).await.expect("an answer");
+
+    assert_eq!((answer.text.as_str(), answer.usage.total()), ("Hello", 4));
+}
+
+#[tokio::test]
+async fn tokens_that_nobody_counted_are_estimated() {
+    let answer = asked(streamed([piece("Hello"), stop(), done()], Then::Ends)).await.expect("an answer");
+
+    assert_eq!(answer.usage, Usage { input_tokens: 5, output_tokens: 2 });
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_without_an_end_is_no_answer() {
+    let cut = asked(streamed([piece("Hel")], Then::Ends)).await;
+    let broken = asked(streamed([piece("Hel")], Then::Breaks)).await;
+
+    assert_eq!([cut, broken].map(|result| result.expect_err("no answer").code()), ["unreachable"; 2]);
+}
+
+#[tokio::test]
+async fn a_stream_that_said_why_it_stopped_is_whole_however_it_ends() {
+    for then in [Then::Ends, Then::Breaks] {
+        let answer = asked(streamed([piece("Hello"), stop()], then)).await.expect("an answer");
+
+        assert_eq!(answer.text, "Hello");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_stops_half_way_is_given_up() {
+    let fake = Fake::new([streamed([piece("Hel")], Then::Hangs)]).await;
+    let mut endpoint = endpoint(&fake.url);
+    endpoint.idle_timeout_secs = 0.1;
+
+    let no_answer = model(&endpoint).ask(&request(), None).await.expect_err("no answer");
+
+    assert!(no_answer.to_string().contains("stopped half-way"), "{no_answer}");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_says_nothing_is_given_up() {
+    let fake = Fake::new([Does::Hangs, streamed([piece("")], Then::Hangs)]).await;
+    let mut endpoint = endpoint(&fake.url);
+    endpoint.first_token_timeout_secs = 0.1;
+    let model = model(&endpoint);
+
+    let codes =
+        [model.ask(&request(), None).await, model.ask(&request(), None).await].map(|result| result.expect_err("silence").code());
+
+    assert_eq!(codes, ["timeout"; 2], "neither silence nor a role without a word");
+}
+
+#[tokio::test]
+async fn an_answer_that_takes_too_long_is_given_up() {
+    let endless = stream::unfold((), |()| async {
+        tokio::task::yield_now().await;
+        Some((Ok::<_, std::io::Error>(": still there\n\n".to_owned()), ()))
+    });
+    let fake = Fake::new([plain(200, "text/event-stream", Body::from_stream(endless))]).await;
+    let mut endpoint = endpoint(&fake.url);
+    endpoint.timeout_secs = 0.2;
+    endpoint.first_token_timeout_secs = 0.2;
+
+    let no_answer = model(&endpoint).ask(&request(), None).await.expect_err("no answer");
+
+    // Comments without end end one way or the other.
+    assert!(matches!(no_answer, NoAnswer::TimedOut { .. } | NoAnswer::Refused { .. }), "{no_answer}");
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_cut_at_the_bound() {
+    let words = piece(&"é".repeat(1000));
+    let endless = stream::repeat_with(move || Ok::<_, std::io::Error>(format!("data: {words}\n\n")));
+
+    let answer = asked(plain(200, "text/event-stream", Body::from_stream(endless))).await.expect("an answer");
+
+    assert_eq!(answer.text.len(), MAX_ANSWER_BYTES);
+    assert_eq!(answer.finish_reason.as_deref(), Some("length"));
+}
+
+#[tokio::test]
+async fn an_endless_line_is_refused() {
+    for kind in ["text/event-stream", "application/json"] {
+        let endless = stream::repeat_with(|| Ok::<_, std::io::Error>("x".repeat(64 * 1024)));
+
+        let detail = refusal(plain(200, kind, Body::from_stream(endless))).await;
+
+        assert!(detail.contains("no end"), "{detail}");
+    }
+}
+
+#[tokio::test]
+async fn too_many_requests_says_when_to_come_again() {
+    let no_answer = asked(error(429, "slow down", &[("retry-after", "7")])).await.expect_err("no answer");
+
+    let NoAnswer::Overloaded { detail, retry_after, .. } = no_answer else { panic!("{no_answer}") };
+    assert_eq!((detail.as_str(), retry_after), ("429 Too Many Requests: slow down", Some(Duration::from_secs(7))));
+}
+
+#[tokio::test]
+async fn a_server_in_trouble_is_overloaded() {
+    for status in [500, 502, 503] {
+        let no_answer = asked(error(status, "oops", &[])).await.expect_err("no answer");
+
+        assert_eq!(no_answer.code(), "overloaded");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_key_is_refused_without_being_shown() {
+    let detail = refusal(error(401, "Incorrect API key provided: sk-secret", &[])).await;
+
+    assert!(detail.contains("***") && detail.contains("check the key") && !detail.contains("sk-secret"), "{detail}");
+}
+
+#[tokio::test]
+async fn a_page_where_an_answer_was_due_names_what_came_and_the_way_out() {
+    let detail = refusal(plain(200, "text/html; charset=utf-8", "<html>Welcome</html>")).await;
+
+    assert!(detail.contains("text/html") && detail.contains("base_url"), "{detail}");
+}
+
+#[tokio::test]
+async fn nonsense_and_half_an_object_are_refused() {
+    for (kind, body) in [
+        ("application/json", "{\"choices\": [{\"mess"),
+        ("application/json", "{}"),
+        ("application/json", ""),
+        ("text/event-stream", "data: {\"choices\": [\n\n"),
+        ("text/event-stream", "data: hello there\n\n"),
+    ] {
+        let detail = refusal(plain(200, kind, body)).await;
+
+        assert!(detail.contains("cannot be read"), "{detail}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_inside_a_success_is_an_error() {
+    let busy = json!({ "error": { "code": 502, "message": "upstream" } }).to_string();
+    let wrong = json!({ "error": { "code": 400, "message": "context too long" } }).to_string();
+
+    let invalid = json!({ "error": { "type": "invalid_request_error", "code": "too_long", "message": "no" } }).to_string();
+
+    let codes = [
+        asked(streamed([piece("Hel"), busy], Then::Ends)).await,
+        asked(plain(200, "application/json", wrong)).await,
+        asked(plain(200, "application/json", invalid)).await,
+    ]
+    .map(|result| result.expect_err("no answer").code());
+
+    assert_eq!(codes, ["overloaded", "refused", "refused"]);
+}
+
+#[tokio::test]
+async fn parameters_that_an_endpoint_refuses_are_left_out_from_then_on() {
+    let fake = Fake::new([
+        error(400, "Unrecognized request argument supplied: stream_options", &[]),
+        error(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", &[]),
+        streamed([piece("first"), done()], Then::Ends),
+        streamed([piece("second"), done()], Then::Ends),
+    ])
+    .await;
+    let model = model(&endpoint(&fake.url));
+
+    model.ask(&request(), None).await.expect("an answer");
+    let second = model.ask(&request(), None).await.expect("an answer");
+
+    let heard = fake.heard();
+    let last: &Value = &heard[3].body;
+    assert_eq!(second.text, "second");
+    assert_eq!(
+        (&last["stream_options"], &last["max_tokens"], &last["max_completion_tokens"]),
+        (&Value::Null, &Value::Null, &json!(50))
+    );
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let elsewhere = Fake::new([]).await;
+    let location = format!("{}/chat/completions", elsewhere.url);
+
+    let detail = refusal(error(307, "moved", &[("location", &location)])).await;
+
+    assert!(detail.contains(&location) && detail.contains("set base_url"), "{detail}");
+    assert!(elsewhere.heard().is_empty());
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_running_is_named_with_the_way_out() {
+    // Bound and not listening: nobody else can take the port meanwhile.
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
+    let origin = format!("http://{}", socket.local_addr().expect("bound"));
+
+    let no_answer = model(&endpoint(&format!("{origin}/v1"))).ask(&request(), None).await.expect_err("no answer");
+
+    let told = no_answer.to_string();
+    assert_eq!(no_answer.code(), "unreachable");
+    assert!(told.contains(&origin) && told.contains("is the server running"), "{told}");
+}
+
+#[test]
+fn the_endpoint_is_what_limits_count_together() {
+    let endpoint = endpoint("https://api.example.org:8443/api/v1");
+
+    let identity = model(&endpoint).identity().clone();
+
+    assert_eq!(
+        (&*identity.provider, &*identity.model, &*identity.endpoint),
+        ("api.example.org", "m", "https://api.example.org:8443")
+    );
+}

@@ -1,0 +1,95 @@
+//! The built-in model: no network, no weights, the same words for the same question.
+//!
+//! It plays a companion well enough to show the whole machine moving, and says in every record that it is a rehearsal.
+
+mod decide;
+mod dice;
+mod hearing;
+mod phrases;
+mod temper;
+
+#[cfg(test)]
+mod tests;
+
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use self::dice::Dice;
+use self::hearing::Hearing;
+use self::temper::Temper;
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Purpose, Request, Usage};
+use crate::settings::models;
+
+/// A quick person's decision, in seconds.
+const DECISION_SECS: (f64, f64) = (0.4, 0.9);
+
+/// A quick person's statement, in seconds.
+const STATEMENT_SECS: (f64, f64) = (1.5, 3.0);
+
+/// The part of a statement's time that passes before its first word.
+const THINKING: f64 = 0.3;
+
+/// The built-in model.
+pub struct Rehearsal {
+    seed: u64,
+    pace: f64,
+    identity: Identity,
+}
+
+impl Rehearsal {
+    /// Plays at the pace of the settings; at pace 0 it answers at once.
+    pub fn new(settings: &models::Rehearsal) -> Self {
+        let name = || "rehearsal".into();
+        let identity = Identity { provider: name(), model: name(), endpoint: name() };
+        Self { seed: settings.seed, pace: settings.pace, identity }
+    }
+
+    async fn pass(&self, secs: f64) {
+        let span = models::seconds(secs * self.pace);
+        if !span.is_zero() {
+            sleep(span).await;
+        }
+    }
+
+    async fn say(&self, text: &str, secs: f64, drafts: Option<&mpsc::UnboundedSender<Draft>>) {
+        let words: Vec<&str> = text.split_inclusive(' ').collect();
+        self.pass(secs * THINKING).await;
+        for word in &words {
+            self.pass(secs * (1.0 - THINKING) / words.len() as f64).await;
+            drop(drafts.map(|drafts| drafts.send(Draft::More((*word).to_owned()))));
+        }
+    }
+}
+
+#[async_trait]
+impl LanguageModel for Rehearsal {
+    async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
+        let mut dice = Dice::of(self.seed, request);
+        let hearing = Hearing::of(request);
+        let temper = Temper::of(request);
+        let (text, secs) = match request.purpose {
+            Purpose::Decision { trigger } => (decide::decision(trigger, &hearing, temper, &mut dice), DECISION_SECS),
+            Purpose::Statement { .. } => (phrases::statement(&hearing, temper, &mut dice), STATEMENT_SECS),
+            Purpose::Summary => (summary(&request.user), DECISION_SECS),
+        };
+        self.say(&text, dice.between(secs), drafts).await;
+        let usage = Usage::estimate(request, &text);
+        let model = Some(self.identity.model.to_string());
+        Ok(Answer { text, usage, model, response_id: None, finish_reason: Some("stop".to_owned()) })
+    }
+
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+}
+
+/// A few of the lines, from the first to the last, each cut short.
+fn summary(text: &str) -> String {
+    const LINES: usize = 5;
+    const CHARS: usize = 120;
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let step = lines.len().div_ceil(LINES).max(1);
+    let kept: Vec<String> = lines.iter().step_by(step).map(|line| line.chars().take(CHARS).collect()).collect();
+    format!("In short: {}", kept.join(" / "))
+}

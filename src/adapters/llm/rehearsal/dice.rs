@@ -1,0 +1,48 @@
+//! Chance that is none: numbers that follow from the question alone.
+
+use crate::ports::language_model::{Purpose, Request};
+
+/// Numbers drawn one after the other, always the same for the same question.
+#[derive(Debug)]
+pub(super) struct Dice(u64);
+
+impl Dice {
+    /// Thrown by the seed, the companion, what is asked for and the newest message.
+    pub fn of(seed: u64, request: &Request) -> Self {
+        let purpose = match request.purpose {
+            Purpose::Decision { trigger } => trigger.as_str(),
+            Purpose::Statement { .. } => "statement",
+            Purpose::Summary => "summary",
+        };
+        let companion = request.companion.as_ref().map_or("", |persona| persona.id.as_str());
+        let (name, text) = request.newest.as_ref().map_or(("", request.user.as_str()), |(name, text)| (name, text));
+        // 64-bit FNV-1a over the parts, each ended so that none runs into the next.
+        let parts = [companion, purpose, name, text];
+        let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
+        Self(bytes.fold(0xcbf2_9ce4_8422_2325 ^ seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
+    }
+
+    /// A fraction in `0.0..1.0`.
+    pub fn fraction(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A number between two others.
+    pub fn between(&mut self, (least, most): (f64, f64)) -> f64 {
+        least + (most - least) * self.fraction()
+    }
+
+    /// One of several.
+    pub fn pick<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+        let number = self.next() % choices.len().max(1) as u64;
+        choices.get(number as usize).copied().unwrap_or_default()
+    }
+
+    /// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,242 @@
+//! Which models answer, how long they may take, and how much at a time.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reqwest::Url;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+use super::Problem;
+use crate::ports::language_model::ModelRole;
+
+/// Keys of this section that a settings file must not hold; the loader refuses them with [`KEY_IN_FILE`].
+pub const ONLY_FROM_ENVIRONMENT: [&str; 2] = ["side.api_key", "main.api_key"];
+
+/// Why a key in a settings file is refused, and the ways out.
+pub const KEY_IN_FILE: &str = "is a secret and must not stand in a settings file; \
+    give it as TERTULIA__MODELS__<ROLE>__API_KEY, or name a file that holds it alone in api_key_file";
+
+/// A key file longer than this holds something else.
+const MAX_KEY_BYTES: usize = 8 * 1024;
+
+/// Section `[models]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Models {
+    /// The cheap, fast model that answers decisions and writes summaries.
+    pub side: Endpoint,
+    /// The model that writes statements.
+    pub main: Endpoint,
+    /// Tokens that a guild may use in a day, over all models; none is no limit.
+    pub guild_tokens_per_day: Option<u64>,
+    /// How questions wait and are tried again.
+    pub pool: Pool,
+    /// When an endpoint is left alone for a while.
+    pub breaker: Breaker,
+    /// The built-in model.
+    pub rehearsal: Rehearsal,
+}
+
+/// Where a model is served, and its limits.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    /// Where its OpenAI-compatible API begins, for example `http://127.0.0.1:11434/v1`. Without it the other role's endpoint serves this one too.
+    pub base_url: Option<String>,
+    /// The model's name there; needed with `base_url`.
+    pub model: Option<String>,
+    /// Its key, from the environment alone (`TERTULIA__MODELS__MAIN__API_KEY`).
+    pub api_key: Option<SecretString>,
+    /// A file that holds the key alone.
+    pub api_key_file: Option<PathBuf>,
+    /// Seconds for a question, waiting and retries included: 0.1 to 3600.
+    pub timeout_secs: f64,
+    /// Seconds until the first word: at most `timeout_secs`.
+    pub first_token_timeout_secs: f64,
+    /// Seconds that a stream may pause: at most `timeout_secs`.
+    pub idle_timeout_secs: f64,
+    /// Calls at a time: 1 to 1024.
+    pub max_concurrent: usize,
+    /// Calls at a time for one guild: 1 to 1024.
+    pub guild_max_concurrent: usize,
+    /// 0 to 2; none leaves it to the endpoint.
+    pub temperature: Option<f64>,
+}
+
+/// How questions wait and are tried again.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pool {
+    /// Questions that may wait for each role and endpoint: 1 to 100000.
+    pub queue_capacity: usize,
+    /// Calls for one question at most: 1 to 20.
+    pub max_attempts: u32,
+    /// Seconds before the second call, doubled for each further one: 0.01 to 60.
+    pub backoff_secs: f64,
+    /// The longest such pause in seconds: `backoff_secs` to 600.
+    pub max_backoff_secs: f64,
+}
+
+/// When an endpoint is left alone for a while.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Breaker {
+    /// Failures in a row that open it: 1 to 1000.
+    pub failures: u32,
+    /// Seconds until one question may try again: 0.1 to 3600.
+    pub cool_down_secs: f64,
+}
+
+/// The built-in model.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rehearsal {
+    /// Another number gives other answers to the same words.
+    pub seed: u64,
+    /// 1 is the pace of a quick person, 0 answers at once: 0 to 10.
+    pub pace: f64,
+}
+
+impl Models {
+    /// What of this section is out of range or does not go together.
+    pub fn check(&self) -> Result<(), Problem> {
+        for role in [ModelRole::Side, ModelRole::Main] {
+            self.own(role).check().map_err(|problem| Problem { key: format!("{}.{}", role.as_str(), problem.key), ..problem })?;
+        }
+        if self.guild_tokens_per_day == Some(0) {
+            return Err(problem("guild_tokens_per_day", "is 0, must be at least 1; leave it out for no limit"));
+        }
+        self.pool.check().map_err(|problem| Problem { key: format!("pool.{}", problem.key), ..problem })?;
+        within("breaker.failures", f64::from(self.breaker.failures), 1.0, 1000.0)?;
+        within("breaker.cool_down_secs", self.breaker.cool_down_secs, 0.1, 3600.0)?;
+        within("rehearsal.pace", self.rehearsal.pace, 0.0, 10.0)
+    }
+
+    /// The role's own table: its timeouts and limits, whoever serves it.
+    pub const fn own(&self, role: ModelRole) -> &Endpoint {
+        match role {
+            ModelRole::Side => &self.side,
+            ModelRole::Main => &self.main,
+        }
+    }
+
+    /// The table whose endpoint serves the role: its own, else the other's; none means `rehearsal`.
+    pub fn serving(&self, role: ModelRole) -> Option<&Endpoint> {
+        let other = match role {
+            ModelRole::Side => &self.main,
+            ModelRole::Main => &self.side,
+        };
+        [self.own(role), other].into_iter().find(|endpoint| endpoint.base_url.is_some())
+    }
+}
+
+impl Endpoint {
+    fn check(&self) -> Result<(), Problem> {
+        match (&self.base_url, &self.model) {
+            (Some(url), Some(model)) => {
+                parsed_base_url(url)?;
+                if model.trim().is_empty() || model.len() > 200 {
+                    return Err(problem("model", "must be a model's name of 1 to 200 bytes, as the endpoint knows it"));
+                }
+            }
+            (Some(url), None) => return Err(problem("model", format!("is missing; name the model that {url} serves"))),
+            (None, Some(model)) => {
+                return Err(problem(
+                    "base_url",
+                    format!("is missing; say where {model:?} is served, for example \"http://127.0.0.1:11434/v1\""),
+                ));
+            }
+            (None, None) if self.api_key.is_some() || self.api_key_file.is_some() => {
+                return Err(problem(
+                    "base_url",
+                    "is missing, though a key is given; set base_url and model, or take the key away",
+                ));
+            }
+            (None, None) => {}
+        }
+        if self.api_key.is_some() && self.api_key_file.is_some() {
+            return Err(problem("api_key_file", "is set, and the environment gives a key too; keep one of them"));
+        }
+        within("timeout_secs", self.timeout_secs, 0.1, 3600.0)?;
+        within("first_token_timeout_secs", self.first_token_timeout_secs, 0.1, self.timeout_secs)?;
+        within("idle_timeout_secs", self.idle_timeout_secs, 0.1, self.timeout_secs)?;
+        within("max_concurrent", self.max_concurrent as f64, 1.0, 1024.0)?;
+        within("guild_max_concurrent", self.guild_max_concurrent as f64, 1.0, 1024.0)?;
+        within("temperature", self.temperature.unwrap_or_default(), 0.0, 2.0)
+    }
+
+    /// The key, if there is one, read from its file where that is named.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is empty, is too long, or holds what no HTTP header can carry.
+    pub fn key(&self) -> Result<Option<SecretString>, Problem> {
+        let (name, key) = match (&self.api_key, &self.api_key_file) {
+            (Some(key), _) => ("api_key", key.clone()),
+            (None, Some(path)) => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|error| problem("api_key_file", format!("{} cannot be read: {error}", path.display())))?;
+                ("api_key_file", SecretString::from(text.trim().to_owned()))
+            }
+            (None, None) => return Ok(None),
+        };
+        let fits = |key: &str| !key.is_empty() && key.len() <= MAX_KEY_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic());
+        if !fits(key.expose_secret()) {
+            return Err(problem(name, "must be one key of visible ASCII characters and nothing else"));
+        }
+        Ok(Some(key))
+    }
+
+    /// How long a question may take, waiting and retries included.
+    pub fn timeout(&self) -> Duration {
+        seconds(self.timeout_secs)
+    }
+}
+
+impl Pool {
+    fn check(&self) -> Result<(), Problem> {
+        within("queue_capacity", self.queue_capacity as f64, 1.0, 100_000.0)?;
+        within("max_attempts", f64::from(self.max_attempts), 1.0, 20.0)?;
+        within("backoff_secs", self.backoff_secs, 0.01, 60.0)?;
+        within("max_backoff_secs", self.max_backoff_secs, self.backoff_secs, 600.0)
+    }
+}
+
+/// A span of time from a setting that was checked; one that was not counts as zero.
+pub fn seconds(secs: f64) -> Duration {
+    Duration::try_from_secs_f64(secs).unwrap_or_default()
+}
+
+/// Reads where an API begins.
+///
+/// # Errors
+/// When it is not an absolute http or https address, or carries a user, a query or a fragment.
+pub fn parsed_base_url(text: &str) -> Result<Url, Problem> {
+    let example = "for example \"http://127.0.0.1:11434/v1\"";
+    let url = Url::parse(text)
+        .map_err(|error| problem("base_url", format!("is not an address ({error}); give it whole, {example}")))?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(problem("base_url", format!("must begin with http:// or https:// and name a host, {example}")));
+    }
+    if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
+        return Err(problem(
+            "base_url",
+            format!("must hold neither a user, a key, a ? nor a #, {example}; a key goes to the environment"),
+        ));
+    }
+    Ok(url)
+}
+
+fn within(key: &str, value: f64, least: f64, most: f64) -> Result<(), Problem> {
+    if value >= least && value <= most {
+        return Ok(());
+    }
+    Err(problem(key, format!("is {value}, must be from {least} to {most}")))
+}
+
+fn problem(key: &str, message: impl Into<String>) -> Problem {
+    Problem { key: key.to_owned(), message: message.into() }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,119 @@
+use super::*;
+
+#[derive(Deserialize)]
+struct Defaults {
+    models: Models,
+}
+
+/// The section as it is shipped.
+pub(crate) fn defaults() -> Models {
+    toml::from_str::<Defaults>(include_str!("../../../config/default.toml")).expect("the shipped settings parse").models
+}
+
+fn key_of(settings: &Models) -> String {
+    settings.check().expect_err("a problem").key
+}
+
+#[test]
+fn the_shipped_defaults_are_in_range_and_mean_rehearsal() {
+    let settings = defaults();
+
+    let checked = settings.check();
+
+    assert_eq!(checked, Ok(()));
+    assert!(settings.serving(ModelRole::Side).is_none());
+    assert!(settings.serving(ModelRole::Main).is_none());
+}
+
+#[test]
+fn one_endpoint_alone_serves_both_roles() {
+    let mut settings = defaults();
+    settings.main.base_url = Some("http://127.0.0.1:1/v1".into());
+    settings.main.model = Some("m".into());
+
+    let side = settings.serving(ModelRole::Side).expect("served");
+
+    assert_eq!(settings.check(), Ok(()));
+    assert_eq!(side.model.as_deref(), Some("m"));
+    assert_eq!(settings.own(ModelRole::Side).timeout(), Duration::from_secs(15));
+}
+
+#[test]
+fn an_endpoint_without_a_model_is_a_problem() {
+    let mut settings = defaults();
+    settings.side.base_url = Some("http://127.0.0.1:1/v1".into());
+
+    let key = key_of(&settings);
+
+    assert_eq!(key, "side.model");
+}
+
+#[test]
+fn a_key_without_an_endpoint_is_a_problem() {
+    let mut settings = defaults();
+    settings.main.api_key = Some("sk-lonely".to_owned().into());
+
+    let problem = settings.check().expect_err("a problem");
+
+    assert_eq!(problem.key, "main.base_url");
+    assert!(!problem.to_string().contains("sk-lonely"));
+}
+
+#[test]
+fn an_address_that_is_no_web_address_or_holds_a_secret_is_refused() {
+    let addresses =
+        ["127.0.0.1:80", "ftp://host/v1", "http://", "http://user:key@host/v1", "http://host/v1?key=1", "http://host/v1#x", ""];
+
+    let refused: Vec<bool> = addresses.iter().map(|address| parsed_base_url(address).is_err()).collect();
+
+    assert_eq!(refused, [true; 7]);
+}
+
+#[test]
+fn numbers_out_of_range_name_their_key() {
+    type Breaks = fn(&mut Models);
+    let broken: [(Breaks, &str); 6] = [
+        (|settings| settings.side.timeout_secs = f64::NAN, "side.timeout_secs"),
+        (|settings| settings.main.first_token_timeout_secs = 121.0, "main.first_token_timeout_secs"),
+        (|settings| settings.main.max_concurrent = 0, "main.max_concurrent"),
+        (|settings| settings.pool.queue_capacity = 0, "pool.queue_capacity"),
+        (|settings| settings.breaker.failures = 0, "breaker.failures"),
+        (|settings| settings.rehearsal.pace = -1.0, "rehearsal.pace"),
+    ];
+
+    let keys = broken.map(|(breaks, _)| {
+        let mut settings = defaults();
+        breaks(&mut settings);
+        key_of(&settings)
+    });
+
+    assert_eq!(keys.each_ref().map(String::as_str), broken.map(|(_, key)| key));
+}
+
+#[test]
+fn a_key_file_gives_its_only_word_and_nothing_shows_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("key");
+    std::fs::write(&path, "sk-from-file\n").expect("written");
+    let mut settings = defaults();
+    settings.main.api_key_file = Some(path);
+
+    let key = settings.main.key().expect("readable").expect("a key");
+
+    assert_eq!(key.expose_secret(), "sk-from-file");
+    assert!(!format!("{key:?} {settings:?}").contains("sk-from-file"));
+}
+
+#[test]
+fn a_key_file_with_more_than_a_key_is_refused_without_showing_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("key");
+    std::fs::write(&path, "sk-one\nsk-two\n").expect("written");
+    let mut settings = defaults();
+    settings.main.api_key_file = Some(path);
+
+    let problem = settings.main.key().expect_err("refused");
+
+    assert_eq!(problem.key, "api_key_file");
+    assert!(!problem.to_string().contains("sk-"));
+}
