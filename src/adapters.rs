@@ -1,1 +1,3 @@
 //! How the ports are served: stores, models, platforms.
+
+pub mod store;
