@@ -15,7 +15,6 @@ pub(super) const PROGRESS_EVERY: u64 = 4096;
 
 // The report stays readable whatever happened to a store; the number of problems is always whole.
 const PROBLEMS_KEPT: usize = 100;
-const GAPS_KEPT: usize = 1000;
 
 /// What a reading found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,8 +94,8 @@ impl fmt::Display for Problem {
 }
 
 /// A reading in progress: records are fed to it in the order of their keys.
-#[derive(Default)]
 pub struct Audit {
+    problems_kept: usize,
     report: Report,
     ward: u8,
     channels: BTreeMap<ChannelNo, Channel>,
@@ -110,25 +109,39 @@ struct Channel {
     lowest_kept: Seq,
 }
 
+impl Default for Audit {
+    fn default() -> Self {
+        Self { problems_kept: PROBLEMS_KEPT, report: Report::default(), ward: 0, channels: BTreeMap::new() }
+    }
+}
+
 impl Audit {
+    /// A reading whose report names every problem, however many there are.
+    pub(super) fn keeping_all() -> Self {
+        Self { problems_kept: usize::MAX, ..Self::default() }
+    }
+
     /// Reads records through that come in the order of their keys; `progress` hears the number read every few thousand.
     ///
     /// # Errors
     /// The first error that the records hold.
-    pub fn of<E>(records: impl Iterator<Item = Result<(Key, Value), E>>, mut progress: impl FnMut(u64)) -> Result<Report, E> {
-        let mut audit = Self::default();
+    pub fn run<E>(
+        mut self,
+        records: impl Iterator<Item = Result<(Key, Value), E>>,
+        mut progress: impl FnMut(u64),
+    ) -> Result<Report, E> {
         for record in records {
             let (key, value) = record?;
-            audit.read(&key, &value);
-            if audit.report.records.is_multiple_of(PROGRESS_EVERY) {
-                progress(audit.report.records);
+            self.read(&key, &value);
+            if self.report.records.is_multiple_of(PROGRESS_EVERY) {
+                progress(self.report.records);
             }
         }
-        Ok(audit.finish())
+        Ok(self.finish())
     }
 
     /// Takes the next record in.
-    pub fn read(&mut self, key: &Key, value: &[u8]) {
+    fn read(&mut self, key: &Key, value: &[u8]) {
         self.report.records += 1;
         self.report.bytes += (key.as_bytes().len() + value.len()) as u64;
         let [ward, kind, rest @ ..] = key.as_bytes() else { return self.problem(Problem::Malformed(key.clone())) };
@@ -149,7 +162,7 @@ impl Audit {
     }
 
     /// What was found.
-    pub fn finish(mut self) -> Report {
+    fn finish(mut self) -> Report {
         self.conclude_ward();
         let (found, counted) = (self.report.events, self.report.counts.events);
         if found > counted {
@@ -163,7 +176,7 @@ impl Audit {
         let seq = Seq(number(seq)?);
         let channel = self.channels.entry(ChannelNo(u32::from_be_bytes(*channel))).or_default();
         self.report.events += 1;
-        if seq != channel.last.next() && channel.gaps.len() < GAPS_KEPT {
+        if seq != channel.last.next() {
             channel.gaps.push((channel.last.next(), Seq(seq.0.saturating_sub(1))));
         }
         channel.last = seq;
@@ -197,7 +210,7 @@ impl Audit {
 
     fn problem(&mut self, problem: Problem) {
         self.report.problem_count += 1;
-        if self.report.problems.len() < PROBLEMS_KEPT {
+        if self.report.problems.len() < self.problems_kept {
             self.report.problems.push(problem);
         }
     }

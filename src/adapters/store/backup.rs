@@ -117,7 +117,7 @@ fn write_records(
 /// # Errors
 /// [`CopyError::Unusable`] when it is cut off, altered or no backup; problems of what it holds are in the report.
 pub fn verify(backup: &Path, progress: impl FnMut(u64)) -> Result<Report, CopyError> {
-    Audit::of(Records::open(backup)?, progress)
+    Audit::default().run(Records::open(backup)?, progress)
 }
 
 /// The records of a backup, ascending. The last item is an error unless the checksum fits.

@@ -69,7 +69,7 @@ pub fn read(data: &Path) -> Result<Option<Manifest>, OpenError> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(OpenError::of(&path, error)),
     };
-    let unreadable = |error| OpenError::damaged(data, format!("its manifest cannot be read: {error}"));
+    let unreadable = |error| OpenError::doubtful(data, format!("its manifest cannot be read: {error}"));
     // The version decides how the rest is to be read.
     let Format { format } = serde_json::from_slice(&text).map_err(unreadable)?;
     if format > FORMAT {

@@ -102,8 +102,14 @@ impl OpenError {
         }
     }
 
-    /// That a folder cannot be read, with what was found and the ways out.
+    /// That a store cannot be read at all: only a backup helps.
     pub(super) fn damaged(folder: &Path, detail: impl std::fmt::Display) -> Self {
+        let folder = folder.display();
+        Self::Damaged(format!("the store in {folder} is damaged ({detail}); put a backup back with `tertulia history restore`"))
+    }
+
+    /// That a store can be read, and is not what it should be.
+    pub(super) fn doubtful(folder: &Path, detail: impl std::fmt::Display) -> Self {
         Self::Damaged(format!("the store in {} is damaged ({detail}); {WAYS_OUT}", folder.display()))
     }
 }

@@ -4,6 +4,7 @@ mod committer;
 mod copy;
 pub(super) mod facts;
 mod files;
+mod mend;
 mod open;
 mod snapshot;
 
@@ -30,7 +31,8 @@ pub use copy::{compact, restore};
 /// How a store on disk is opened.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// Go on with what is there when it is less than the manifest says.
+    /// Go on with what is there when it is less than the manifest says. The store is then read through while it is opened, and
+    /// what its journals miss counts as deleted.
     pub accept_loss: bool,
     /// How long opening may take: damage can make sled search for ever. 60 s is plenty: a million events after a crash take 0.2 s.
     pub deadline: Duration,
@@ -85,7 +87,7 @@ impl SledStore {
     /// # Errors
     /// [`StoreError::Damaged`] when something cannot be read at all; what is wrong with what can be read is in the report.
     pub fn verify(&self, progress: impl FnMut(u64)) -> Result<Report, StoreError> {
-        Audit::of(self.snapshot()?, progress)
+        Audit::default().run(self.snapshot()?, progress)
     }
 
     /// Writes everything committed before now, in whole batches, into one new file, while the store goes on working. Blocks;

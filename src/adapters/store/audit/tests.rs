@@ -89,7 +89,7 @@ fn many_problems_are_counted_and_the_first_are_kept() {
 }
 
 fn read(records: impl IntoIterator<Item = (Key, Value)>) -> Report {
-    Audit::of(records.into_iter().map(Ok::<_, StoreError>), |_| {}).unwrap()
+    Audit::default().run(records.into_iter().map(Ok::<_, StoreError>), |_| {}).unwrap()
 }
 
 fn missing(from: u64, to: u64) -> Problem {

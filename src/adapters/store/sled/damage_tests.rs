@@ -14,7 +14,7 @@ use crate::adapters::store::conformance::{Subject, WARD, append, journal, put, t
 use crate::adapters::store::manifest::{self, Counts, Manifest};
 use crate::domain::id::Seq;
 use crate::ports::store::Append;
-use crate::ports::store::key::{ChannelNo, Kind};
+use crate::ports::store::key::ChannelNo;
 
 const EVENTS: u64 = 20_000;
 
@@ -124,6 +124,27 @@ async fn an_unsound_store_without_a_manifest_is_refused() {
 
     assert!(matches!(refused, OpenError::Damaged(_)), "{refused}");
     assert!(refused.to_string().contains("the events 4 to 4 are missing"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_an_accepted_loss_took_counts_as_deleted() {
+    let mut subject = filled(10).await;
+    raw(&subject, |db| {
+        for seq in [2, 4, 9, 10] {
+            db.remove(Key::event(WARD, ChannelNo(1), Seq(seq)).as_bytes())?;
+        }
+        db.insert(Key::event(WARD, ChannelNo(2), Seq(1)).as_bytes(), "beyond")?;
+        Ok(())
+    });
+
+    subject.store = Some(SledStore::open(&subject.data(), &OpenOptions { accept_loss: true, ..options() }).unwrap());
+
+    let report = subject.open().verify(|_| {}).unwrap();
+    assert!(report.is_sound(), "{:?}", report.problems);
+    let term = taken(subject.store()).await;
+    let other = Append { channel: ChannelNo(2), after: Seq(1), records: vec![b"next".to_vec()] };
+    let group = vec![append(term, 10, ["next"]), Batch { append: Some(other), ..writes(term, []) }];
+    assert_eq!(subject.store().commit(group).await.unwrap(), [Ok(()), Ok(())]);
 }
 
 #[test]

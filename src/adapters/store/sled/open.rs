@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use super::committer::panic_text;
 use super::facts::Facts;
-use super::{OpenOptions, files};
+use super::mend::mend;
+use super::{OpenOptions, files, unreadable};
 use crate::adapters::store::OpenError;
-use crate::adapters::store::audit::Audit;
+use crate::adapters::store::audit::{self, Audit};
 use crate::adapters::store::manifest::{self, FORMAT, Manifest};
-use crate::ports::store::StoreError;
 use crate::ports::store::key::Key;
 
 // sled fills its file in segments of this many bytes, and gives empty ones at the end back whole.
@@ -100,7 +100,7 @@ fn check_facts(data: &Path, known: &Manifest, facts: &Facts, accept_loss: bool) 
     let refused = if facts.counts.is_less_than(known.counts) {
         OpenError::Lost { folder: data.to_path_buf(), manifest: known.counts, found: facts.counts }
     } else if facts.store != known.store {
-        OpenError::damaged(data, format!("its manifest belongs to the store {}, and this is {}", known.store, facts.store))
+        OpenError::doubtful(data, format!("its manifest belongs to the store {}, and this is {}", known.store, facts.store))
     } else {
         return Ok(());
     };
@@ -157,37 +157,42 @@ fn open_sled(
         outcome => outcome,
     };
     let db = db.map_err(|error| explain(data, error))?;
-    let unreadable = |why: String| OpenError::damaged(data, why);
+    let damaged = |why: String| OpenError::damaged(data, why);
 
-    let mut facts = match Facts::read(&db).map_err(unreadable)? {
+    let mut facts = match Facts::read(&db).map_err(damaged)? {
         Some(facts) => facts,
         None if db.is_empty() => Facts::new(options.new_id),
-        None => return Err(unreadable("it holds records, and not what tertulia keeps about itself".into())),
+        None => return Err(damaged("it holds records, and not what tertulia keeps about itself".into())),
     };
     if facts.format > FORMAT {
         return Err(OpenError::NewerVersion { path: folder, found: facts.format, known: FORMAT });
     }
-    if must_read_well {
-        read_through(data, &db, reports)?;
+    if must_read_well || options.accept_loss {
+        let report = read_through(data, &db, options.accept_loss, reports)?;
+        let left = mend(&db, &report, &mut facts).map_err(|error| explain(data, error))?;
+        if !report.is_sound() {
+            tracing::warn!(folder = %data.display(), problems = report.problem_count, left, "what was lost counts as deleted");
+        }
     }
     facts.term += 1;
     facts.write(&db).map_err(|error| explain(data, error))?;
     Ok((db, facts))
 }
 
-/// Reads a store through that has no manifest to be measured by.
-fn read_through(data: &Path, db: &sled::Db, reports: &Sender<Report>) -> Result<(), OpenError> {
+/// Reads a store through that has no manifest to be measured by, or has lost something.
+fn read_through(data: &Path, db: &sled::Db, accept_loss: bool, reports: &Sender<Report>) -> Result<audit::Report, OpenError> {
     let records = db.iter().map(|entry| match entry {
         Ok((key, value)) => Ok((Key::from_bytes(&key), value.to_vec())),
-        Err(error) => Err(StoreError::Damaged(error.to_string())),
+        Err(error) => Err(unreadable(&error)),
     });
-    let report = Audit::of(records, |_| drop(reports.send(Report::Working))).map_err(|error| OpenError::damaged(data, error))?;
+    let audit = if accept_loss { Audit::keeping_all() } else { Audit::default() };
+    let report = audit.run(records, |_| drop(reports.send(Report::Working))).map_err(|error| OpenError::damaged(data, error))?;
     match report.problems.first() {
-        None => Ok(()),
-        Some(first) => {
+        Some(first) if !accept_loss => {
             let detail = format!("its manifest is missing, and {} problems were found, the first: {first}", report.problem_count);
-            Err(OpenError::damaged(data, detail))
+            Err(OpenError::doubtful(data, detail))
         }
+        _ => Ok(report),
     }
 }
 
