@@ -20,10 +20,13 @@ use crate::adapters::store::batch::{changes, events, refusal};
 use crate::adapters::store::manifest::{self, Counts, Manifest};
 use crate::domain::id::Ward;
 use crate::ports::store::key::Key;
-use crate::ports::store::{Batch, Refusal, StoreError, Term};
+use crate::ports::store::{Batch, Refusal, StoreError, Term, Value};
 
 // What is ordered while a group is on its way to the disk goes there together afterwards, up to this many orders.
 const ORDERS_PER_FLUSH: usize = 256;
+
+// Batches are handed to sled together, which costs it much less than one by one, up to about this many changes.
+const CHANGES_PER_SLED_BATCH: usize = 2000;
 
 // The manifest is never more than this behind (DESIGN.md 7).
 const MANIFEST_INTERVAL: Duration = Duration::from_secs(1);
@@ -58,6 +61,8 @@ pub(super) struct Committer {
     opening: Term,
     last_term: Term,
     counts: Counts,
+    /// What is checked and not yet applied.
+    staged: BTreeMap<Key, Option<Value>>,
     overlays: Vec<Weak<Overlay>>,
     failed: Option<String>,
     manifest: Manifest,
@@ -78,6 +83,7 @@ impl Committer {
             opening: term,
             last_term: term,
             counts: facts.counts,
+            staged: BTreeMap::new(),
             overlays: Vec::new(),
             failed: None,
             durable: (manifest.counts, manifest.db_bytes),
@@ -147,6 +153,7 @@ impl Committer {
                 }
             }
         }
+        self.write()?;
         self.db.flush().map_err(|error| unknown(&error))?;
         self.make_durable().map_err(|error| unknown(&error))
     }
@@ -160,14 +167,10 @@ impl Committer {
                     Err(error)
                 }
             },
-            Order::Take(ward, answer) => match self.take(ward) {
-                Ok(term) => Ok(Done::Take(term, answer)),
-                Err(error) => {
-                    Order::Take(ward, answer).refuse(&error);
-                    Err(error)
-                }
-            },
+            Order::Take(ward, answer) => Ok(Done::Take(self.take(ward), answer)),
             Order::Watch(overlay, answer) => {
+                // What was ordered before belongs to what the overlay's reading shows.
+                self.write()?;
                 self.overlays.push(Arc::downgrade(&overlay));
                 Ok(Done::Watch(answer))
             }
@@ -175,30 +178,34 @@ impl Committer {
     }
 
     fn commit(&mut self, group: Vec<Batch>) -> Result<Outcomes, StoreError> {
-        let mut counts = Counts { groups: self.counts.groups + 1, ..self.counts };
         let mut outcomes = Vec::with_capacity(group.len());
+        let mut counts = Counts { groups: self.counts.groups + 1, ..self.counts };
         for batch in group {
             let held = self.held.get(&batch.ward).copied().unwrap_or_default();
-            let value = |key: &_| self.value(key).map(|value| value.map(|value| value.to_vec()));
-            // That a head holds no number is known before anything of the batch is written, but not before the rest of the group is.
-            if let Some(refusal) = refusal(&batch, held, value, StoreError::Unknown)? {
+            if let Some(refusal) = refusal(&batch, held, |key| self.value(key), StoreError::Unknown)? {
                 outcomes.push(Err(refusal));
                 continue;
             }
             counts.events += events(&batch);
-            self.write(batch, counts)?;
             self.counts = counts;
+            self.staged.extend(changes(batch));
             outcomes.push(Ok(()));
+            if self.staged.len() >= CHANGES_PER_SLED_BATCH {
+                self.write()?;
+            }
         }
         Ok(outcomes)
     }
 
-    fn write(&mut self, batch: Batch, counts: Counts) -> Result<(), StoreError> {
-        let mut writes = sled::Batch::default();
-        let changes = changes(batch);
-        let counts = (counts_key(), Some(counts_bytes(counts)));
+    /// Applies what is staged, all of it or nothing.
+    fn write(&mut self) -> Result<(), StoreError> {
+        if self.staged.is_empty() {
+            return Ok(());
+        }
+        self.staged.insert(counts_key(), Some(counts_bytes(self.counts)));
         self.overlays.retain(|overlay| overlay.strong_count() > 0);
-        for (key, value) in changes.into_iter().chain([counts]) {
+        let mut writes = sled::Batch::default();
+        for (key, value) in std::mem::take(&mut self.staged) {
             self.lay_aside(&key)?;
             match value {
                 Some(value) => writes.insert(key.as_bytes(), value),
@@ -208,18 +215,15 @@ impl Committer {
         self.db.apply_batch(writes).map_err(|error| unknown(&error))
     }
 
-    fn take(&mut self, ward: Ward) -> Result<Term, StoreError> {
-        let term = if self.held.contains_key(&ward) {
-            let term = Term(self.last_term.0 + 1);
-            self.lay_aside(&term_key())?;
-            self.db.insert(term_key().as_bytes(), &term.0.to_be_bytes()).map_err(|error| unknown(&error))?;
+    fn take(&mut self, ward: Ward) -> Term {
+        let mut term = self.opening;
+        if self.held.contains_key(&ward) {
+            term = Term(self.last_term.0 + 1);
             self.last_term = term;
-            term
-        } else {
-            self.opening
-        };
+            self.staged.insert(term_key(), Some(term.0.to_be_bytes().to_vec()));
+        }
         self.held.insert(ward, term);
-        Ok(term)
+        term
     }
 
     fn lay_aside(&self, key: &Key) -> Result<(), StoreError> {
@@ -229,8 +233,12 @@ impl Committer {
         Ok(())
     }
 
-    fn value(&self, key: &Key) -> Result<Option<sled::IVec>, StoreError> {
-        self.db.get(key.as_bytes()).map_err(|error| unknown(&error))
+    /// What a key holds, as the batches before have left it.
+    fn value(&self, key: &Key) -> Result<Option<Value>, StoreError> {
+        if let Some(staged) = self.staged.get(key) {
+            return Ok(staged.clone());
+        }
+        Ok(self.db.get(key.as_bytes()).map_err(|error| unknown(&error))?.map(|value| value.to_vec()))
     }
 
     /// sled's `flush` alone hands the data to the kernel and does not wait for the disk.
