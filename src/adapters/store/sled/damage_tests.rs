@@ -248,10 +248,22 @@ async fn a_hole_in_the_database_is_noticed_and_never_a_hang() {
 
         let outcome = in_another_process(&subject.data(), &[]);
 
-        let noticed = ["refused Damaged", "refused Stuck", "refused Lost", "opened, unsound"];
-        // The hole may be where nothing lies any more.
-        let whole = format!("opened, sound, {EVENTS} events");
-        assert!(noticed.iter().any(|noticed| outcome.contains(noticed)) || outcome.contains(&whole), "{outcome}");
+        assert_noticed(&outcome);
+    }
+}
+
+#[tokio::test]
+async fn a_database_cut_where_sled_itself_might_have_is_noticed() {
+    let segment = 512 * 1024;
+    for segments in 1..=3 {
+        let subject = filled(EVENTS).await;
+        let file = File::options().write(true).open(db(&subject)).unwrap();
+        file.set_len(file.metadata().unwrap().len() / segment * segment - (segments - 1) * segment).unwrap();
+        drop(file);
+
+        let outcome = in_another_process(&subject.data(), &[]);
+
+        assert_noticed(&outcome);
     }
 }
 
@@ -317,6 +329,13 @@ async fn filled(events: u64) -> OnDisk {
     }
     subject.store = None;
     subject
+}
+
+fn assert_noticed(outcome: &str) {
+    // What was damaged may be where nothing lies any more.
+    let whole = format!("opened, sound, {EVENTS} events");
+    let noticed = ["refused Damaged", "refused Stuck", "refused Lost", "opened, unsound", &whole];
+    assert!(noticed.iter().any(|noticed| outcome.contains(noticed)), "{outcome}");
 }
 
 fn refused(subject: &OnDisk, options: &OpenOptions) -> OpenError {

@@ -18,8 +18,9 @@ use crate::ports::store::key::Key;
 // sled fills its file in segments of this many bytes, and gives empty ones at the end back whole.
 const SEGMENT_BYTES: u64 = 512 * 1024;
 
-// sled gives back one or two of them at a time; the manifest learns of it with the next group.
-const SEGMENTS_GIVEN_BACK: u64 = 2;
+// sled gives back few of them at a time, and the manifest learns of it with the next group. A crash in between leaves a file that is
+// shorter than the manifest says by as many.
+const SEGMENTS_GIVEN_BACK: u64 = 4;
 
 // How long the last work of an earlier opening in this process may hold sled's lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
@@ -57,13 +58,12 @@ pub(super) fn open(data: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
     let found = files::db_bytes(data)?;
     // A database that never held anything may be made again.
     let known = known.filter(|known| found.is_some() || known.counts.groups > 0);
-    if let Some(known) = &known
-        && !options.accept_loss
-    {
-        check_length(data, known, found)?;
-    }
+    let fits = match &known {
+        Some(known) if !options.accept_loss => check_length(data, known, found)?,
+        _ => known.is_some() || found.is_none(),
+    };
 
-    let must_read_well = known.is_none() && found.is_some() && !options.accept_loss;
+    let must_read_well = !fits && !options.accept_loss;
     let (db, facts) = open_guarded(data, options, must_read_well)?;
 
     if let Some(known) = &known {
@@ -82,14 +82,14 @@ pub(super) fn config(folder: &Path, cache_bytes: u64) -> sled::Config {
     sled::Config::new().path(folder).cache_capacity(cache_bytes).flush_every_ms(None)
 }
 
-/// Refuses a database that is shorter than the manifest says.
-fn check_length(data: &Path, known: &Manifest, found: Option<u64>) -> Result<(), OpenError> {
+/// Refuses a database that is shorter than the manifest says. False if it may have been sled itself that shortened it.
+fn check_length(data: &Path, known: &Manifest, found: Option<u64>) -> Result<bool, OpenError> {
     let bytes = found.unwrap_or_default();
     let given_back = found.is_some()
         && bytes.is_multiple_of(SEGMENT_BYTES)
         && bytes.saturating_add(SEGMENTS_GIVEN_BACK * SEGMENT_BYTES) >= known.db_bytes;
     if bytes >= known.db_bytes || given_back {
-        return Ok(());
+        return Ok(bytes >= known.db_bytes);
     }
     let path = files::db(&files::sled_folder(data));
     Err(OpenError::Truncated { path, manifest: known.db_bytes, found: bytes })
@@ -179,7 +179,7 @@ fn open_sled(
     Ok((db, facts))
 }
 
-/// Reads a store through that has no manifest to be measured by, or has lost something.
+/// Reads a store through whose manifest does not vouch for it.
 fn read_through(data: &Path, db: &sled::Db, accept_loss: bool, reports: &Sender<Report>) -> Result<audit::Report, OpenError> {
     let records = db.iter().map(|entry| match entry {
         Ok((key, value)) => Ok((Key::from_bytes(&key), value.to_vec())),
@@ -189,7 +189,7 @@ fn read_through(data: &Path, db: &sled::Db, accept_loss: bool, reports: &Sender<
     let report = audit.run(records, |_| drop(reports.send(Report::Working))).map_err(|error| OpenError::damaged(data, error))?;
     match report.problems.first() {
         Some(first) if !accept_loss => {
-            let detail = format!("its manifest is missing, and {} problems were found, the first: {first}", report.problem_count);
+            let detail = format!("{} problems were found in it, the first: {first}", report.problem_count);
             Err(OpenError::doubtful(data, detail))
         }
         _ => Ok(report),
