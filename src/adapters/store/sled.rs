@@ -2,6 +2,7 @@
 
 mod committer;
 mod copy;
+mod durable;
 pub(super) mod facts;
 mod files;
 mod mend;

@@ -1,8 +1,6 @@
 //! The one thread that writes: it checks batches, applies them, and answers when they are on disk.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -12,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::durable::Durable;
 use super::facts::{Facts, counts_bytes, counts_key, term_key};
 use super::files;
 use super::snapshot::Overlay;
@@ -54,8 +53,7 @@ enum Done {
 pub(super) struct Committer {
     db: sled::Db,
     data: PathBuf,
-    /// The database file, for making it durable; opened when it is there.
-    file: Option<File>,
+    files: Durable,
     held: BTreeMap<Ward, Term>,
     /// What a ward's first taking in this opening gets.
     opening: Term,
@@ -78,7 +76,7 @@ impl Committer {
         let mut committer = Self {
             db,
             data: data.to_path_buf(),
-            file: None,
+            files: Durable::new(&files::sled_folder(data)),
             held: BTreeMap::new(),
             opening: term,
             last_term: term,
@@ -90,10 +88,9 @@ impl Committer {
             manifest,
             manifest_at: Instant::now(),
         };
-        let folder = files::sled_folder(data);
         committer
             .make_durable()
-            .and_then(|()| manifest::sync_folder(&folder))
+            .and_then(|()| committer.files.sync_folder())
             .and_then(|()| manifest::write(data, &committer.manifest))
             .map_err(|error| OpenError::of(data, error))?;
         Ok(committer)
@@ -241,20 +238,8 @@ impl Committer {
         Ok(self.db.get(key.as_bytes()).map_err(|error| unknown(&error))?.map(|value| value.to_vec()))
     }
 
-    /// sled's `flush` alone hands the data to the kernel and does not wait for the disk.
     fn make_durable(&mut self) -> std::io::Result<()> {
-        if self.file.is_none() {
-            self.file = match File::open(files::db(&files::sled_folder(&self.data))) {
-                Ok(file) => Some(file),
-                // sled creates it with the first write.
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-                Err(error) => return Err(error),
-            };
-        }
-        if let Some(file) = &self.file {
-            // The length before the sync is the length that is on disk after it.
-            let bytes = file.metadata()?.len();
-            file.sync_data()?;
+        if let Some(bytes) = self.files.sync()? {
             self.durable = (self.counts, bytes);
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use super::durable::Durable;
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::sync_folder;
 
@@ -73,9 +74,9 @@ pub(super) fn db_bytes(data: &Path) -> Result<Option<u64>, OpenError> {
 pub(super) fn finished(sled_folder: &Path) -> io::Result<u64> {
     let file = File::options().write(true).open(db(sled_folder))?;
     file.lock()?;
-    file.sync_all()?;
-    sync_folder(sled_folder)?;
-    Ok(file.metadata()?.len())
+    let mut durable = Durable::new(sled_folder);
+    durable.sync_folder()?;
+    Ok(durable.sync()?.unwrap_or_default())
 }
 
 /// Finishes or undoes a swap that a crash interrupted.

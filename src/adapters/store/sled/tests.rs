@@ -86,6 +86,26 @@ async fn a_closed_store_leaves_a_manifest_that_fits() {
 }
 
 #[tokio::test]
+async fn the_manifest_follows_while_commits_go_on() {
+    let subject = OnDisk::new();
+    let term = taken(subject.store()).await;
+    let mut number = 0;
+
+    // It is written every second; this waits for it by committing.
+    let counts = loop {
+        subject.store().commit(vec![append(term, number, ["more"])]).await.unwrap();
+        number += 1;
+        let counts = manifest::read(&subject.data()).unwrap().unwrap().counts;
+        if counts.groups > 0 {
+            break counts;
+        }
+    };
+
+    assert_eq!(counts.groups, counts.events);
+    assert!(counts.events <= number);
+}
+
+#[tokio::test]
 async fn many_commits_at_once_are_all_answered_and_stored() {
     let mut subject = OnDisk::new();
     let term = taken(subject.store()).await;
@@ -98,6 +118,20 @@ async fn many_commits_at_once_are_all_answered_and_stored() {
     assert!(outcomes.iter().all(|outcome| *outcome == Ok(vec![Ok(())])));
     let found = subject.store().scan(key("000"), key("999"), false, 1000).await.unwrap();
     assert_eq!(found.len(), names.len());
+}
+
+#[tokio::test]
+async fn large_values_are_kept() {
+    let mut subject = OnDisk::new();
+    let term = taken(subject.store()).await;
+    let large = "x".repeat(300_000);
+    subject.store().commit(vec![writes(term, [put("large", &large)])]).await.unwrap();
+    subject.store().commit(vec![writes(term, [put("small", "1")])]).await.unwrap();
+
+    subject.reopen();
+
+    assert_eq!(value(subject.store(), "large").await, Some(large));
+    assert_eq!(value(subject.store(), "small").await.as_deref(), Some("1"));
 }
 
 #[tokio::test]
