@@ -1,0 +1,226 @@
+//! Reads a store or a backup through: journals without gaps that no deletion explains, heads that agree, counts that fit.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::batch::number;
+use super::manifest::Counts;
+use super::sled::facts::{counts_from, counts_key};
+use crate::domain::id::{Seq, Ward};
+use crate::ports::store::key::{ChannelNo, Key, Kind};
+use crate::ports::store::{StoreError, Value};
+
+/// How often progress is told: every so many records.
+pub(super) const PROGRESS_EVERY: u64 = 4096;
+
+// The report stays readable whatever happened to a store; the number of problems is always whole.
+const PROBLEMS_KEPT: usize = 100;
+
+/// What a reading found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Keys with a value.
+    pub records: u64,
+    /// Bytes of keys and values.
+    pub bytes: u64,
+    /// Events in journals.
+    pub events: u64,
+    /// Channels with a journal.
+    pub channels: u64,
+    /// What the store says was ever committed.
+    pub counts: Counts,
+    /// How many problems there are.
+    pub problem_count: u64,
+    /// The first hundred of them.
+    pub problems: Vec<Problem>,
+}
+
+impl Report {
+    /// Whether everything is as it should be.
+    pub fn is_sound(&self) -> bool {
+        self.problem_count == 0
+    }
+}
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// Events are missing from a journal, and no deletion explains it.
+    Missing {
+        /// Where.
+        ward: Ward,
+        /// Whose journal.
+        channel: ChannelNo,
+        /// The first that is missing.
+        from: Seq,
+        /// The last that is missing.
+        to: Seq,
+    },
+    /// A journal goes on after what is kept as its last event.
+    BeyondHead {
+        /// Where.
+        ward: Ward,
+        /// Whose journal.
+        channel: ChannelNo,
+        /// What is kept as its last event; [`Seq::NONE`] when nothing is.
+        head: Seq,
+        /// Its last event.
+        last: Seq,
+    },
+    /// A key or value that does not have the shape of its kind.
+    Malformed(Key),
+    /// There are more events than were ever appended.
+    Miscounted {
+        /// Events found.
+        found: u64,
+        /// Events ever appended, as the store says.
+        counted: u64,
+    },
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { ward, channel, from, to } => {
+                write!(f, "ward {}, channel {}: the events {from} to {to} are missing", ward.0, channel.0)
+            }
+            Self::BeyondHead { ward, channel, head, last } => {
+                write!(f, "ward {}, channel {}: the journal ends at {last}, its head is {head}", ward.0, channel.0)
+            }
+            Self::Malformed(key) => write!(f, "the record {key} does not have the shape of its kind"),
+            Self::Miscounted { found, counted } => write!(f, "there are {found} events, and only {counted} were ever appended"),
+        }
+    }
+}
+
+/// A reading in progress: records are fed to it in the order of their keys.
+pub struct Audit {
+    problems_kept: usize,
+    report: Report,
+    ward: u8,
+    channels: BTreeMap<ChannelNo, Channel>,
+}
+
+#[derive(Default)]
+struct Channel {
+    last: Seq,
+    gaps: Vec<(Seq, Seq)>,
+    head: Seq,
+    lowest_kept: Seq,
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self { problems_kept: PROBLEMS_KEPT, report: Report::default(), ward: 0, channels: BTreeMap::new() }
+    }
+}
+
+impl Audit {
+    /// A reading whose report names every problem, however many there are.
+    pub(super) fn keeping_all() -> Self {
+        Self { problems_kept: usize::MAX, ..Self::default() }
+    }
+
+    /// Reads records through that come in the order of their keys; `progress` hears the number read every few thousand.
+    ///
+    /// # Errors
+    /// The first error that the records hold.
+    pub fn run<E>(
+        mut self,
+        records: impl Iterator<Item = Result<(Key, Value), E>>,
+        mut progress: impl FnMut(u64),
+    ) -> Result<Report, E> {
+        for record in records {
+            let (key, value) = record?;
+            self.read(&key, &value);
+            if self.report.records.is_multiple_of(PROGRESS_EVERY) {
+                progress(self.report.records);
+            }
+        }
+        Ok(self.finish())
+    }
+
+    /// Takes the next record in.
+    fn read(&mut self, key: &Key, value: &[u8]) {
+        self.report.records += 1;
+        self.report.bytes += (key.as_bytes().len() + value.len()) as u64;
+        let [ward, kind, rest @ ..] = key.as_bytes() else { return self.problem(Problem::Malformed(key.clone())) };
+        if *ward != self.ward {
+            self.conclude_ward();
+            self.ward = *ward;
+        }
+        let understood = match *kind {
+            kind if kind == Kind::Journal as u8 => self.read_event(rest),
+            kind if kind == Kind::Head as u8 => self.read_number(rest, value, |channel| &mut channel.head),
+            kind if kind == Kind::Tombstone as u8 => self.read_number(rest, value, |channel| &mut channel.lowest_kept),
+            _ if *key == counts_key() => counts_from(value).map(|counts| self.report.counts = counts),
+            _ => Some(()),
+        };
+        if understood.is_none() {
+            self.problem(Problem::Malformed(key.clone()));
+        }
+    }
+
+    /// What was found.
+    fn finish(mut self) -> Report {
+        self.conclude_ward();
+        let (found, counted) = (self.report.events, self.report.counts.events);
+        if found > counted {
+            self.problem(Problem::Miscounted { found, counted });
+        }
+        self.report
+    }
+
+    fn read_event(&mut self, rest: &[u8]) -> Option<()> {
+        let (channel, seq) = rest.split_first_chunk()?;
+        let seq = Seq(number(seq)?);
+        let channel = self.channels.entry(ChannelNo(u32::from_be_bytes(*channel))).or_default();
+        self.report.events += 1;
+        if seq != channel.last.next() {
+            channel.gaps.push((channel.last.next(), Seq(seq.0.saturating_sub(1))));
+        }
+        channel.last = seq;
+        Some(())
+    }
+
+    fn read_number(&mut self, rest: &[u8], value: &[u8], field: impl Fn(&mut Channel) -> &mut Seq) -> Option<()> {
+        let channel = ChannelNo(u32::from_be_bytes(rest.try_into().ok()?));
+        let value = Seq(number(value)?);
+        *field(self.channels.entry(channel).or_default()) = value;
+        Some(())
+    }
+
+    fn conclude_ward(&mut self) {
+        let ward = Ward(self.ward);
+        for (number, channel) in std::mem::take(&mut self.channels) {
+            self.report.channels += u64::from(channel.last > Seq::NONE || channel.head > Seq::NONE);
+            if channel.last > channel.head && channel.last >= channel.lowest_kept {
+                self.problem(Problem::BeyondHead { ward, channel: number, head: channel.head, last: channel.last });
+            }
+            // The rest of the journal is missing too if its head is further on.
+            let tail = (channel.head > channel.last).then(|| (channel.last.next(), channel.head));
+            for (from, to) in channel.gaps.into_iter().chain(tail) {
+                let from = from.max(channel.lowest_kept);
+                if from <= to {
+                    self.problem(Problem::Missing { ward, channel: number, from, to });
+                }
+            }
+        }
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        self.report.problem_count += 1;
+        if self.report.problems.len() < self.problems_kept {
+            self.report.problems.push(problem);
+        }
+    }
+}
+
+impl From<Problem> for StoreError {
+    fn from(problem: Problem) -> Self {
+        Self::Damaged(problem.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

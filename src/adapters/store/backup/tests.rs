@@ -1,0 +1,82 @@
+use super::*;
+use crate::domain::id::Ward;
+use crate::ports::store::key::Kind;
+
+#[test]
+fn a_backup_reads_back_as_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("backup");
+
+    let copied = write(&path, records(3), |_| {}).unwrap();
+
+    let read = Records::open(&path).unwrap().collect::<Result<Vec<_>, _>>().unwrap();
+    assert_eq!(read, records(3).collect::<Result<Vec<_>, _>>().unwrap());
+    assert_eq!(copied, Copied { records: 3, bytes_before: 0, bytes_after: fs::metadata(&path).unwrap().len() });
+}
+
+#[test]
+fn a_backup_never_replaces_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("backup");
+    fs::write(&path, "precious").unwrap();
+
+    let refused = write(&path, records(3), |_| {}).unwrap_err();
+
+    assert!(matches!(refused, CopyError::Exists(_)));
+    assert_eq!(fs::read(&path).unwrap(), b"precious");
+}
+
+#[test]
+fn a_backup_cut_off_anywhere_is_unusable() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("backup");
+    write(&path, records(3), |_| {}).unwrap();
+    let whole = fs::read(&path).unwrap();
+
+    for length in 0..whole.len() {
+        fs::write(&path, &whole[..length]).unwrap();
+
+        assert!(matches!(verify(&path, |_| {}), Err(CopyError::Unusable { .. })), "{length} bytes");
+    }
+}
+
+#[test]
+fn a_backup_altered_anywhere_is_unusable() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("backup");
+    write(&path, records(3), |_| {}).unwrap();
+    let whole = fs::read(&path).unwrap();
+
+    for place in 0..whole.len() {
+        let mut altered = whole.clone();
+        altered[place] ^= 0x40;
+        fs::write(&path, &altered).unwrap();
+
+        assert!(matches!(verify(&path, |_| {}), Err(CopyError::Unusable { .. })), "byte {place}");
+    }
+}
+
+#[test]
+fn a_backup_with_something_behind_it_is_unusable() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("backup");
+    write(&path, records(3), |_| {}).unwrap();
+
+    File::options().append(true).open(&path).unwrap().write_all(b"!").unwrap();
+
+    assert!(matches!(verify(&path, |_| {}), Err(CopyError::Unusable { .. })));
+}
+
+#[test]
+fn progress_is_told_now_and_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut told = Vec::new();
+
+    write(&folder.path().join("backup"), records(2 * PROGRESS_EVERY + 5), |count| told.push(count)).unwrap();
+
+    assert_eq!(told, [PROGRESS_EVERY, 2 * PROGRESS_EVERY]);
+}
+
+fn records(count: u64) -> impl Iterator<Item = Result<(Key, Value), StoreError>> {
+    (0..count).map(|number| Ok((Key::new(Ward(1), Kind::Setting).number(number), format!("value {number}").into_bytes())))
+}

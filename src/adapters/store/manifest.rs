@@ -1,0 +1,145 @@
+//! The file beside sled's folder that says how much there has to be, because sled opens a truncated database without complaint.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::OpenError;
+
+/// The newest format of stored records that this version reads.
+pub const FORMAT: u64 = 1;
+
+/// What a data folder holds, as of the last time that this was written. The store may hold more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The version of the records' format.
+    pub format: u64,
+    /// The store's own id, 128 bits in hexadecimal digits.
+    pub store: String,
+    /// What was ever committed.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Length of the database file in bytes.
+    pub db_bytes: u64,
+}
+
+/// How much was ever committed. Deletion and retention take nothing off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// The number of the last group, from 1.
+    pub groups: u64,
+    /// Events ever appended.
+    pub events: u64,
+}
+
+impl Counts {
+    /// Whether there is less of anything than in `other`.
+    pub fn is_less_than(self, other: Self) -> bool {
+        self.groups < other.groups || self.events < other.events
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} events in {} groups", self.events, self.groups)
+    }
+}
+
+/// Where a data folder's manifest is.
+pub fn path(data: &Path) -> PathBuf {
+    data.join("manifest")
+}
+
+/// Reads a data folder's manifest; `None` if there is none.
+///
+/// # Errors
+/// [`OpenError::NewerVersion`], [`OpenError::Damaged`] when it cannot be understood, and what the file system reports.
+pub fn read(data: &Path) -> Result<Option<Manifest>, OpenError> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u64,
+    }
+
+    let path = path(data);
+    let text = match fs::read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(OpenError::of(&path, error)),
+    };
+    let unreadable = |error| OpenError::doubtful(data, format!("its manifest cannot be read: {error}"));
+    // The version decides how the rest is to be read.
+    let Format { format } = serde_json::from_slice(&text).map_err(unreadable)?;
+    if format > FORMAT {
+        return Err(OpenError::NewerVersion { path, found: format, known: FORMAT });
+    }
+    serde_json::from_slice(&text).map(Some).map_err(unreadable)
+}
+
+/// Replaces a data folder's manifest, in one step that survives power loss.
+///
+/// # Errors
+/// What the file system reports; the manifest is then the old one or the new one.
+pub fn write(data: &Path, manifest: &Manifest) -> std::io::Result<()> {
+    let mut text = serde_json::to_vec_pretty(manifest)?;
+    text.push(b'\n');
+    let draft = data.join("manifest.new");
+    let mut file = File::create(&draft)?;
+    file.write_all(&text)?;
+    file.sync_all()?;
+    drop(file);
+    fs::rename(&draft, path(data))?;
+    sync_folder(data)
+}
+
+/// Makes the names in a folder survive power loss.
+pub(super) fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_reads_back_as_written() {
+        let folder = tempfile::tempdir().unwrap();
+
+        write(folder.path(), &manifest()).unwrap();
+
+        assert_eq!(read(folder.path()).unwrap(), Some(manifest()));
+    }
+
+    #[test]
+    fn a_folder_without_a_manifest_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+
+        assert_eq!(read(folder.path()).unwrap(), None);
+    }
+
+    #[test]
+    fn a_newer_manifest_is_refused_whatever_else_it_holds() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(path(folder.path()), r#"{"format": 2, "shards": []}"#).unwrap();
+
+        let refused = read(folder.path()).unwrap_err();
+
+        assert!(matches!(refused, OpenError::NewerVersion { found: 2, known: FORMAT, .. }), "{refused}");
+    }
+
+    #[test]
+    fn a_manifest_that_is_no_json_is_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(path(folder.path()), [0; 64]).unwrap();
+
+        let refused = read(folder.path()).unwrap_err();
+
+        assert!(matches!(refused, OpenError::Damaged(_)), "{refused}");
+    }
+
+    fn manifest() -> Manifest {
+        Manifest { format: FORMAT, store: "17".into(), counts: Counts { groups: 3, events: 40 }, db_bytes: 524_288 }
+    }
+}

@@ -1,0 +1,190 @@
+//! A store in memory, without a thread: commits at once, or when it is told to, and fails when it is told to.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+
+use super::batch::{changes, refusal};
+use crate::domain::id::Ward;
+use crate::ports::store::key::Key;
+use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
+
+/// The in-memory twin of the store on disk.
+#[derive(Default)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+}
+
+/// What happens to a commit instead of the usual.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing of it is stored, and the store has failed until it is opened again.
+    Failed,
+    /// The answer is lost. The store goes on.
+    Unknown {
+        /// How many of the group's batches, counted from the first, are handled all the same; more than there are means all.
+        batches: usize,
+    },
+}
+
+type Outcome = Result<Vec<Result<(), Refusal>>, StoreError>;
+
+#[derive(Default)]
+struct State {
+    values: BTreeMap<Key, Value>,
+    held: BTreeMap<Ward, Term>,
+    last_term: u64,
+    on_command: bool,
+    waiting: VecDeque<(Vec<Batch>, oneshot::Sender<Outcome>)>,
+    faults: VecDeque<Fault>,
+    failed: bool,
+}
+
+impl MemoryStore {
+    /// An empty store that commits at once.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty store whose commits wait for [`Self::commit_next`].
+    pub fn on_command() -> Self {
+        let store = Self::default();
+        store.state().on_command = true;
+        store
+    }
+
+    /// Commits the group that has waited longest, and answers it. False if none waits.
+    pub fn commit_next(&self) -> bool {
+        let mut state = self.state();
+        let Some((group, answer)) = state.waiting.pop_front() else { return false };
+        let outcome = state.commit(group);
+        drop(state);
+        // Whoever asked may have gone; the group is stored all the same, as it is on disk.
+        let _ = answer.send(outcome);
+        true
+    }
+
+    /// Commits everything that waits, and from now on at once again.
+    pub fn release(&self) {
+        self.state().on_command = false;
+        while self.commit_next() {}
+    }
+
+    /// From now on commits wait for [`Self::commit_next`].
+    pub fn hold(&self) {
+        self.state().on_command = true;
+    }
+
+    /// How many groups wait.
+    pub fn waiting(&self) -> usize {
+        self.state().waiting.len()
+    }
+
+    /// The next commit that has no fault ahead of it goes wrong like this.
+    pub fn fail_next(&self, fault: Fault) {
+        self.state().faults.push_back(fault);
+    }
+
+    /// What a crash and a new start leave: all that was committed. Groups that wait are lost, their outcome unknown to who asked;
+    /// nobody holds a ward; failures are over.
+    pub fn reopen(&self) {
+        let mut state = self.state();
+        state.held.clear();
+        state.faults.clear();
+        state.failed = false;
+        let lost = std::mem::take(&mut state.waiting);
+        drop(state);
+        for (_, answer) in lost {
+            let _ = answer.send(Err(StoreError::Unknown("the store was reopened before it answered".into())));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No code below can panic between two changes that belong together.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
+        let mut state = self.state();
+        if state.failed {
+            return Err(failed());
+        }
+        state.last_term += 1;
+        let term = Term(state.last_term);
+        state.held.insert(ward, term);
+        Ok(term)
+    }
+
+    async fn commit(&self, group: Vec<Batch>) -> Outcome {
+        let answer = {
+            let mut state = self.state();
+            if !state.on_command {
+                return state.commit(group);
+            }
+            let (asked, answer) = oneshot::channel();
+            state.waiting.push_back((group, asked));
+            answer
+        };
+        answer.await.unwrap_or_else(|_| Err(StoreError::Unknown("the store is gone".into())))
+    }
+
+    async fn get(&self, key: Key) -> Result<Option<Value>, StoreError> {
+        Ok(self.state().values.get(&key).cloned())
+    }
+
+    async fn scan(&self, from: Key, to: Key, newest_first: bool, limit: usize) -> Result<Vec<(Key, Value)>, StoreError> {
+        if from >= to {
+            return Ok(Vec::new());
+        }
+        let state = self.state();
+        let found = state.values.range(from..to).map(|(key, value)| (key.clone(), value.clone()));
+        Ok(if newest_first { found.rev().take(limit).collect() } else { found.take(limit).collect() })
+    }
+}
+
+impl State {
+    fn commit(&mut self, group: Vec<Batch>) -> Outcome {
+        if self.failed {
+            return Err(failed());
+        }
+        match self.faults.pop_front() {
+            None => group.into_iter().map(|batch| self.store(batch)).collect(),
+            Some(Fault::Failed) => {
+                self.failed = true;
+                Err(failed())
+            }
+            Some(Fault::Unknown { batches }) => {
+                for batch in group.into_iter().take(batches) {
+                    self.store(batch)?.ok();
+                }
+                Err(StoreError::Unknown("the answer was lost".into()))
+            }
+        }
+    }
+
+    fn store(&mut self, batch: Batch) -> Result<Result<(), Refusal>, StoreError> {
+        let held = self.held.get(&batch.ward).copied().unwrap_or_default();
+        if let Some(refusal) = refusal(&batch, held, |key| Ok(self.values.get(key).cloned()), StoreError::Damaged)? {
+            return Ok(Err(refusal));
+        }
+        for (key, value) in changes(batch) {
+            match value {
+                Some(value) => self.values.insert(key, value),
+                None => self.values.remove(&key),
+            };
+        }
+        Ok(Ok(()))
+    }
+}
+
+fn failed() -> StoreError {
+    StoreError::Failed("a write failed; open the store again".into())
+}
+
+#[cfg(test)]
+mod tests;

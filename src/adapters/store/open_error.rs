@@ -1,0 +1,115 @@
+//! Why a store on disk cannot be opened, and what to do about it.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::manifest::Counts;
+
+const WAYS_OUT: &str = "put a backup back with `tertulia history restore`, or go on with what is left with `--accept-loss`";
+
+/// Why a store on disk cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another server holds the folder.
+    #[error("{} is in use by another server: stop that one first, or use another folder", .folder.display())]
+    InUse {
+        /// The data folder.
+        folder: PathBuf,
+    },
+    /// The file system is mounted read-only.
+    #[error("{} lies on a file system that is read-only: mount it for writing, or use another folder", .folder.display())]
+    ReadOnly {
+        /// The data folder.
+        folder: PathBuf,
+    },
+    /// The user of this process may not write there.
+    #[error("{} cannot be written to: give it to the user that runs this, or use another folder", .path.display())]
+    Permission {
+        /// What may not be written to.
+        path: PathBuf,
+    },
+    /// The database is shorter than the manifest says. It has not been touched.
+    #[error("{} is damaged: it had {manifest} bytes and has {found} now; {WAYS_OUT}", .path.display())]
+    Truncated {
+        /// The database file.
+        path: PathBuf,
+        /// Bytes that the manifest knows of.
+        manifest: u64,
+        /// Bytes found; 0 if the file is missing.
+        found: u64,
+    },
+    /// The database opens, and holds less than the manifest says.
+    #[error("the store in {} has lost something: it had {manifest} and has {found} now; {WAYS_OUT}", .folder.display())]
+    Lost {
+        /// The data folder.
+        folder: PathBuf,
+        /// What the manifest knows of.
+        manifest: Counts,
+        /// What was found.
+        found: Counts,
+    },
+    /// What is stored cannot be read.
+    #[error("{0}")]
+    Damaged(String),
+    /// Opening did not come to an end: damage can make sled search for ever. The thread that tries is left behind, so the process
+    /// should end.
+    #[error(
+        "{} did not open within {} s: it is damaged, or very slow to read; put a backup back with `tertulia history restore`",
+        .folder.display(), .after.as_secs_f32()
+    )]
+    Stuck {
+        /// The data folder.
+        folder: PathBuf,
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// A newer version of this program wrote it.
+    #[error("{} was written in format {found}, this version reads up to {known}: use the newer version; nothing was changed", .path.display())]
+    NewerVersion {
+        /// What is of a newer version.
+        path: PathBuf,
+        /// The version found.
+        found: u64,
+        /// The newest version known here.
+        known: u64,
+    },
+    /// The disk is full.
+    #[error("the disk of {} is full: make room and start again", .folder.display())]
+    Full {
+        /// The data folder.
+        folder: PathBuf,
+    },
+    /// Anything else that the file system reports.
+    #[error("{}: {error}", .path.display())]
+    Io {
+        /// What it is about.
+        path: PathBuf,
+        /// What was reported.
+        error: io::Error,
+    },
+}
+
+impl OpenError {
+    /// Names what the file system reported about something in a data folder.
+    pub(super) fn of(path: &Path, error: io::Error) -> Self {
+        let path = path.to_path_buf();
+        match error.kind() {
+            ErrorKind::PermissionDenied => Self::Permission { path },
+            ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { folder: path },
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::Full { folder: path },
+            _ => Self::Io { path, error },
+        }
+    }
+
+    /// That a store cannot be read at all: only a backup helps.
+    pub(super) fn damaged(folder: &Path, detail: impl std::fmt::Display) -> Self {
+        let folder = folder.display();
+        Self::Damaged(format!("the store in {folder} is damaged ({detail}); put a backup back with `tertulia history restore`"))
+    }
+
+    /// That a store can be read, and is not what it should be.
+    pub(super) fn doubtful(folder: &Path, detail: impl std::fmt::Display) -> Self {
+        Self::Damaged(format!("the store in {} is damaged ({detail}); {WAYS_OUT}", folder.display()))
+    }
+}

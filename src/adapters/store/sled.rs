@@ -1,0 +1,197 @@
+//! The store on disk: one sled tree in `<data>/store`, written by one thread, with the manifest beside it.
+
+mod committer;
+mod copy;
+mod durable;
+pub(super) mod facts;
+mod files;
+mod mend;
+mod open;
+mod snapshot;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+
+use super::OpenError;
+use super::audit::{Audit, Report};
+use super::backup::{Copied, CopyError};
+use crate::domain::id::Ward;
+use crate::ports::store::key::Key;
+use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
+use committer::{Committer, Order};
+use snapshot::Snapshot;
+
+pub use copy::{compact, restore};
+
+/// How a store on disk is opened.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// Go on with what is there when it is less than the manifest says. The store is then read through while it is opened, and
+    /// what its journals miss counts as deleted.
+    pub accept_loss: bool,
+    /// How long opening may take: damage can make sled search for ever. 60 s is plenty: a million events after a crash take 0.2 s.
+    pub deadline: Duration,
+    /// How many bytes of pages sled keeps in memory.
+    pub cache_bytes: u64,
+    /// The id that a new store gets, from [`Chance::id`](crate::ports::chance::Chance::id).
+    pub new_id: u128,
+}
+
+/// The store on disk.
+///
+/// The term counts openings, and takings beyond a ward's first in one opening: whatever was held before is older. What a commit
+/// writes can be read a moment before it is on disk; it is reported only after. After a failed write reads go on.
+pub struct SledStore {
+    folder: PathBuf,
+    db: Option<sled::Db>,
+    orders: Option<mpsc::Sender<Order>>,
+    committer: Option<JoinHandle<()>>,
+    // Held for as long as the store is open, so that no second server, restore or compaction meets it.
+    _lock: File,
+}
+
+impl SledStore {
+    /// Opens the store in a data folder, or creates one. Blocks.
+    ///
+    /// Layout: `store/` is sled's, `manifest` says how much there has to be, `lock` is locked while the store is open. A store
+    /// without a manifest is read through; when it is sound it gets a new manifest, when not it is refused as damaged.
+    ///
+    /// # Errors
+    /// Each way in which a store can be unfit; [`OpenError`] says which of them leave it untouched.
+    pub fn open(data: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+        let opened = open::open(data, options)?;
+        let db = opened.db.clone();
+        let (orders, inbox) = mpsc::channel();
+        let committer = Committer::new(opened.db, opened.facts, opened.manifest, data)?;
+        let committer = std::thread::Builder::new()
+            .name("scribe-commit".into())
+            .spawn(move || committer.run(&inbox))
+            .map_err(|error| OpenError::of(data, error))?;
+        Ok(Self {
+            folder: data.to_path_buf(),
+            db: Some(db),
+            orders: Some(orders),
+            committer: Some(committer),
+            _lock: opened.lock,
+        })
+    }
+
+    /// Reads the whole store through as it is now, while it goes on working. Blocks; `progress` hears the number of records read
+    /// every few thousand.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] when something cannot be read at all; what is wrong with what can be read is in the report.
+    pub fn verify(&self, progress: impl FnMut(u64)) -> Result<Report, StoreError> {
+        Audit::default().run(self.snapshot()?, progress)
+    }
+
+    /// Writes everything committed before now, in whole batches, into one new file, while the store goes on working. Blocks;
+    /// `progress` hears the number of records written every few thousand.
+    ///
+    /// # Errors
+    /// [`CopyError`]; an incomplete file is left as `<to>.part` and never as `to`.
+    pub fn backup(&self, to: &Path, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
+        super::backup::write(to, self.snapshot()?, progress)
+    }
+
+    /// Bytes that the store takes up on disk.
+    ///
+    /// # Errors
+    /// What the file system reports.
+    pub fn disk_bytes(&self) -> std::io::Result<u64> {
+        files::bytes_under(&files::sled_folder(&self.folder))
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, StoreError> {
+        let db = self.db.as_ref().ok_or_else(gone)?;
+        let (begun, ready) = mpsc::channel();
+        let overlay = std::sync::Arc::default();
+        self.order(Order::Watch(std::sync::Arc::clone(&overlay), begun))?;
+        ready.recv().map_err(|_| gone())?;
+        Ok(Snapshot::new(db, overlay))
+    }
+
+    fn order(&self, order: Order) -> Result<(), StoreError> {
+        self.orders.as_ref().and_then(|orders| orders.send(order).ok()).ok_or_else(gone)
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&sled::Db) -> Result<T, sled::Error> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let db = self.db.clone().ok_or_else(gone)?;
+        match tokio::task::spawn_blocking(move || read(&db)).await {
+            Ok(outcome) => outcome.map_err(|error| unreadable(&error)),
+            Err(panic) => Err(StoreError::Damaged(format!("a read panicked: {panic}"))),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SledStore {
+    async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        self.order(Order::Take(ward, answer))?;
+        answered.await.unwrap_or_else(|_| Err(unanswered()))
+    }
+
+    async fn commit(&self, group: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        self.order(Order::Commit(group, answer))?;
+        answered.await.unwrap_or_else(|_| Err(unanswered()))
+    }
+
+    async fn get(&self, key: Key) -> Result<Option<Value>, StoreError> {
+        self.read(move |db| Ok(db.get(key.as_bytes())?.map(|value| value.to_vec()))).await
+    }
+
+    async fn scan(&self, from: Key, to: Key, newest_first: bool, limit: usize) -> Result<Vec<(Key, Value)>, StoreError> {
+        if from >= to {
+            return Ok(Vec::new());
+        }
+        self.read(move |db| {
+            let found = db.range(from.as_bytes()..to.as_bytes());
+            let pair = |entry: Result<(sled::IVec, sled::IVec), sled::Error>| {
+                entry.map(|(key, value)| (Key::from_bytes(&key), value.to_vec()))
+            };
+            if newest_first { found.rev().take(limit).map(pair).collect() } else { found.take(limit).map(pair).collect() }
+        })
+        .await
+    }
+}
+
+impl Drop for SledStore {
+    /// Closes the store: what was ordered is committed, the manifest is written, the folder is free again.
+    fn drop(&mut self) {
+        self.db = None;
+        self.orders = None;
+        if let Some(committer) = self.committer.take() {
+            // It ends by itself when the last order is done; its panics have been reported where they happened.
+            let _ = committer.join();
+        }
+    }
+}
+
+fn gone() -> StoreError {
+    StoreError::Failed("the thread that commits has ended".into())
+}
+
+fn unanswered() -> StoreError {
+    StoreError::Unknown("the thread that commits ended before it answered".into())
+}
+
+/// What a failed read means.
+fn unreadable(error: &sled::Error) -> StoreError {
+    StoreError::Damaged(error.to_string())
+}
+
+#[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Making a new database out of records: from a backup, or from the database itself to give space back.
+
+use std::path::Path;
+
+use super::facts::Facts;
+use super::{OpenOptions, files, open};
+use crate::adapters::store::OpenError;
+use crate::adapters::store::audit::PROGRESS_EVERY;
+use crate::adapters::store::backup::{self, Copied, CopyError};
+use crate::adapters::store::manifest::{self, FORMAT, Manifest};
+use crate::ports::store::key::Key;
+use crate::ports::store::{StoreError, Value};
+
+// sled writes batches of this size at full speed.
+const RECORDS_PER_BATCH: usize = 1000;
+
+/// Makes the store of a data folder that has none out of a backup. Blocks; `progress` hears the number of records written every few
+/// thousand. The backup is read through before anything is written.
+///
+/// # Errors
+/// [`CopyError::Exists`] if the folder holds a store or a manifest; [`CopyError::Unusable`] if the backup cannot be used.
+pub fn restore(from: &Path, data: &Path, options: &OpenOptions, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
+    let report = backup::verify(from, |_| {})?;
+    if let Some(problem) = report.problems.first() {
+        return Err(CopyError::Unusable { path: from.to_path_buf(), detail: problem.to_string() });
+    }
+    let _lock = files::lock(data)?;
+    files::settle(data).map_err(|error| about(data, error))?;
+    for there in [manifest::path(data), files::sled_folder(data)] {
+        if there.exists() {
+            return Err(CopyError::Exists(there));
+        }
+    }
+    let bytes_before = std::fs::metadata(from).map_err(|error| about(from, error))?.len();
+    let records = backup::Records::open(from)?;
+    let (manifest, records) = fill(data, options, records, progress)?;
+    files::swap(data).map_err(|error| about(data, error))?;
+    manifest::write(data, &manifest).map_err(|error| about(data, error))?;
+    Ok(Copied { records, bytes_before, bytes_after: size(data)? })
+}
+
+/// Gives space back, by copying a store that nobody has open into a new database and putting that in its place. Blocks; `progress`
+/// hears the number of records copied every few thousand. Needs room for the copy beside the store.
+///
+/// # Errors
+/// [`CopyError::Open`] as for opening; whatever happens, there is a whole store, the old or the new one.
+pub fn compact(data: &Path, options: &OpenOptions, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
+    if files::db_bytes(data)?.is_none() && manifest::read(data)?.is_none() {
+        return Err(StoreError::Failed(format!("{} holds no store", data.display())).into());
+    }
+    let open::Opened { db, manifest: before, lock: _lock, .. } = open::open(data, options)?;
+    let bytes_before = size(data)?;
+    let records = db.iter().map(|entry| match entry {
+        Ok((key, value)) => Ok((Key::from_bytes(&key), value.to_vec())),
+        Err(error) => Err(CopyError::Store(super::unreadable(&error))),
+    });
+    let (after, records) = fill(data, options, records, progress)?;
+    drop(db);
+    // Until the swap is over the manifest must fit the old database and the new one.
+    let either = Manifest { db_bytes: before.db_bytes.min(after.db_bytes), ..after.clone() };
+    manifest::write(data, &either).map_err(|error| about(data, error))?;
+    files::swap(data).map_err(|error| about(data, error))?;
+    manifest::write(data, &after).map_err(|error| about(data, error))?;
+    Ok(Copied { records, bytes_before, bytes_after: size(data)? })
+}
+
+/// Writes records into a new database beside sled's folder, and closes it. Returns its manifest and how many there were.
+fn fill(
+    data: &Path,
+    options: &OpenOptions,
+    records: impl Iterator<Item = Result<(Key, Value), CopyError>>,
+    mut progress: impl FnMut(u64),
+) -> Result<(Manifest, u64), CopyError> {
+    let folder = files::new_folder(data);
+    let failed = |error: sled::Error| match error {
+        sled::Error::Io(error) => CopyError::Open(OpenError::of(&folder, error)),
+        other => CopyError::Store(super::unreadable(&other)),
+    };
+    let db = open::config(&folder, options.cache_bytes).open().map_err(failed)?;
+    let mut count = 0;
+    let mut batch = sled::Batch::default();
+    for record in records {
+        let (key, value) = record?;
+        batch.insert(key.as_bytes(), value);
+        count += 1;
+        if count % RECORDS_PER_BATCH as u64 == 0 {
+            db.apply_batch(std::mem::take(&mut batch)).map_err(failed)?;
+        }
+        if count % PROGRESS_EVERY == 0 {
+            progress(count);
+        }
+    }
+    db.apply_batch(batch).map_err(failed)?;
+    db.flush().map_err(failed)?;
+    let facts = Facts::read(&db).map_err(StoreError::Damaged)?;
+    let facts = facts.ok_or_else(|| StoreError::Damaged("it does not say what store it is".into()))?;
+    if facts.format > FORMAT {
+        return Err(OpenError::NewerVersion { path: folder, found: facts.format, known: FORMAT }.into());
+    }
+    drop(db);
+    let db_bytes = files::finished(&folder).map_err(|error| about(&folder, error))?;
+    Ok((Manifest { format: facts.format, store: facts.store, counts: facts.counts, db_bytes }, count))
+}
+
+fn size(data: &Path) -> Result<u64, CopyError> {
+    files::bytes_under(&files::sled_folder(data)).map_err(|error| about(data, error))
+}
+
+fn about(path: &Path, error: std::io::Error) -> CopyError {
+    CopyError::Io { path: path.to_path_buf(), error }
+}

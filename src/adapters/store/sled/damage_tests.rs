@@ -1,0 +1,402 @@
+//! What is opened here was damaged, taken or forbidden before. Whatever sled itself would be let loose on is opened in a process of
+//! its own: it may spin for ever, and a panic in one of its threads spoils it for the whole process.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Seek, SeekFrom, Write as _};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use super::facts::{identity_key, term_key};
+use super::tests::{OnDisk, options};
+use super::*;
+use crate::adapters::store::conformance::{Subject, WARD, append, journal, put, taken, writes};
+use crate::adapters::store::manifest::{self, Counts, Manifest};
+use crate::domain::id::Seq;
+use crate::ports::store::Append;
+use crate::ports::store::key::ChannelNo;
+
+const EVENTS: u64 = 20_000;
+
+#[tokio::test]
+async fn a_database_that_was_cut_is_refused_untouched() {
+    for keep_percent in [99, 50, 1] {
+        let subject = filled(EVENTS).await;
+        let bytes = fs::metadata(db(&subject)).unwrap().len();
+        // Not at a whole segment, where sled itself may have cut.
+        let kept = bytes * keep_percent / 100 / 4096 * 4096 + 17;
+        File::options().write(true).open(db(&subject)).unwrap().set_len(kept).unwrap();
+        let before = contents(&subject.data());
+
+        let refused = refused(&subject, &options());
+
+        assert!(
+            matches!(refused, OpenError::Truncated { manifest, found, .. } if (manifest, found) == (bytes, kept)),
+            "{refused}"
+        );
+        assert_eq!(contents(&subject.data()), before);
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_is_gone_is_refused_and_not_made_anew() {
+    for gone in ["store/db", "store"] {
+        let subject = filled(10).await;
+        let path = subject.data().join(gone);
+        if path.is_dir() {
+            fs::remove_dir_all(&path).unwrap()
+        } else {
+            fs::remove_file(&path).unwrap()
+        };
+        let before = contents(&subject.data());
+
+        let refused = refused(&subject, &options());
+
+        assert!(matches!(refused, OpenError::Truncated { found: 0, .. }), "{refused}");
+        assert_eq!(contents(&subject.data()), before);
+    }
+}
+
+#[tokio::test]
+async fn a_loss_that_is_accepted_begins_a_new_count() {
+    let mut subject = filled(10).await;
+    fs::remove_file(db(&subject)).unwrap();
+
+    subject.store = Some(SledStore::open(&subject.data(), &OpenOptions { accept_loss: true, new_id: 43, ..options() }).unwrap());
+    let term = taken(subject.store()).await;
+    subject.store().commit(vec![append(term, 0, ["new"])]).await.unwrap();
+    subject.reopen();
+
+    assert_eq!(journal(subject.store()).await, ["new"]);
+    assert_eq!(manifest(&subject).counts, Counts { groups: 1, events: 1 });
+}
+
+#[tokio::test]
+async fn a_store_that_holds_less_than_its_manifest_says_is_refused_with_both_figures() {
+    let subject = filled(10).await;
+    let found = manifest(&subject).counts;
+    let promised = Counts { events: found.events + 5, ..found };
+    manifest::write(&subject.data(), &Manifest { counts: promised, ..manifest(&subject) }).unwrap();
+
+    let refused = refused(&subject, &options());
+
+    assert!(
+        matches!(refused, OpenError::Lost { manifest, found: less, .. } if (manifest, less) == (promised, found)),
+        "{refused}"
+    );
+    let text = refused.to_string();
+    for part in ["15 events", "10 events", "tertulia history restore", "--accept-loss"] {
+        assert!(text.contains(part), "{part} in: {text}");
+    }
+    SledStore::open(&subject.data(), &OpenOptions { accept_loss: true, ..options() }).unwrap();
+    SledStore::open(&subject.data(), &options()).unwrap();
+}
+
+#[tokio::test]
+async fn the_database_of_another_store_is_refused() {
+    let subject = filled(10).await;
+    manifest::write(&subject.data(), &Manifest { store: "another".into(), ..manifest(&subject) }).unwrap();
+
+    let refused = refused(&subject, &options());
+
+    assert!(matches!(refused, OpenError::Damaged(_)), "{refused}");
+}
+
+#[tokio::test]
+async fn a_sound_store_without_a_manifest_gets_a_new_one() {
+    let mut subject = filled(10).await;
+    let before = manifest(&subject);
+    fs::remove_file(manifest::path(&subject.data())).unwrap();
+
+    subject.reopen();
+
+    assert_eq!(manifest(&subject).counts, before.counts);
+    assert_eq!(manifest(&subject).store, before.store);
+}
+
+#[tokio::test]
+async fn an_unsound_store_without_a_manifest_is_refused() {
+    let subject = filled(10).await;
+    fs::remove_file(manifest::path(&subject.data())).unwrap();
+    raw(&subject, |db| db.remove(Key::event(WARD, ChannelNo(1), Seq(4)).as_bytes()).map(drop));
+
+    let refused = refused(&subject, &options());
+
+    assert!(matches!(refused, OpenError::Damaged(_)), "{refused}");
+    assert!(refused.to_string().contains("the events 4 to 4 are missing"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_an_accepted_loss_took_counts_as_deleted() {
+    let mut subject = filled(10).await;
+    raw(&subject, |db| {
+        for seq in [2, 4, 9, 10] {
+            db.remove(Key::event(WARD, ChannelNo(1), Seq(seq)).as_bytes())?;
+        }
+        db.insert(Key::event(WARD, ChannelNo(2), Seq(1)).as_bytes(), "beyond")?;
+        Ok(())
+    });
+
+    subject.store = Some(SledStore::open(&subject.data(), &OpenOptions { accept_loss: true, ..options() }).unwrap());
+
+    let report = subject.open().verify(|_| {}).unwrap();
+    assert!(report.is_sound(), "{:?}", report.problems);
+    let term = taken(subject.store()).await;
+    let other = Append { channel: ChannelNo(2), after: Seq(1), records: vec![b"next".to_vec()] };
+    let group = vec![append(term, 10, ["next"]), Batch { append: Some(other), ..writes(term, []) }];
+    assert_eq!(subject.store().commit(group).await.unwrap(), [Ok(()), Ok(())]);
+}
+
+#[test]
+fn a_database_of_something_else_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open::config(&folder.path().join("store"), 1 << 20).open().unwrap();
+    db.insert("something", "else").unwrap();
+    drop(db);
+
+    let refused = SledStore::open(folder.path(), &options()).err().unwrap();
+
+    assert!(matches!(refused, OpenError::Damaged(_)), "{refused}");
+}
+
+#[tokio::test]
+async fn a_newer_manifest_is_refused_with_everything_untouched() {
+    let subject = filled(10).await;
+    manifest::write(&subject.data(), &Manifest { format: 2, ..manifest(&subject) }).unwrap();
+    let before = contents(&subject.data());
+
+    let refused = refused(&subject, &OpenOptions { accept_loss: true, ..options() });
+
+    assert!(matches!(refused, OpenError::NewerVersion { found: 2, known: 1, .. }), "{refused}");
+    assert_eq!(contents(&subject.data()), before);
+}
+
+#[tokio::test]
+async fn a_newer_store_is_refused_and_its_records_stay() {
+    let subject = filled(10).await;
+    let newer = br#"{"format":2,"store":"0"}"#;
+    raw(&subject, |db| db.insert(identity_key().as_bytes(), newer).map(drop));
+
+    let refused = refused(&subject, &OpenOptions { accept_loss: true, ..options() });
+
+    assert!(matches!(refused, OpenError::NewerVersion { found: 2, known: 1, .. }), "{refused}");
+    raw(&subject, |db| {
+        assert_eq!(db.get(identity_key().as_bytes())?.unwrap(), newer);
+        assert_eq!(db.get(term_key().as_bytes())?.unwrap(), 1_u64.to_be_bytes());
+        Ok(())
+    });
+}
+
+#[test]
+fn a_store_is_opened_once_at_a_time() {
+    let subject = OnDisk::new();
+
+    let refused = refused(&subject, &options());
+
+    assert!(matches!(refused, OpenError::InUse { .. }), "{refused}");
+    assert!(refused.to_string().contains(&*subject.data().to_string_lossy()), "{refused}");
+}
+
+#[test]
+fn a_database_that_a_stranger_holds_is_in_use() {
+    let subject = OnDisk::new();
+    fs::remove_file(subject.data().join("lock")).unwrap();
+
+    let refused = refused(&subject, &OpenOptions { deadline: Duration::from_secs(3), ..options() });
+
+    assert!(matches!(refused, OpenError::InUse { .. }), "{refused}");
+}
+
+#[test]
+fn a_store_that_another_process_holds_is_in_use() {
+    let subject = OnDisk::new();
+
+    let outcome = in_another_process(&subject.data(), &[]);
+
+    assert!(outcome.contains("refused InUse"), "{outcome}");
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_to_is_refused() {
+    let mut subject = OnDisk::new();
+    subject.store = None;
+    let everyone = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(subject.folder.path(), everyone.clone()).unwrap();
+    fs::set_permissions(subject.data(), everyone).unwrap();
+    let before = contents(&subject.data());
+
+    // Root may write anywhere, so somebody else tries.
+    let outcome = in_another_process(&subject.data(), &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
+
+    if outcome.contains("refused") {
+        assert!(outcome.contains("refused Permission"), "{outcome}");
+        assert_eq!(contents(&subject.data()), before);
+    } else {
+        eprintln!("skipped: no other user can be taken on here: {outcome}");
+    }
+}
+
+#[tokio::test]
+async fn a_hole_in_the_database_is_noticed_and_never_a_hang() {
+    for tenths in [3, 5, 7] {
+        let subject = filled(EVENTS).await;
+        let mut file = File::options().write(true).open(db(&subject)).unwrap();
+        let bytes = file.metadata().unwrap().len();
+        file.seek(SeekFrom::Start(bytes * tenths / 10 / 4096 * 4096)).unwrap();
+        file.write_all(&[0; 4096]).unwrap();
+        drop(file);
+
+        let outcome = in_another_process(&subject.data(), &[]);
+
+        assert_noticed(&outcome);
+    }
+}
+
+#[tokio::test]
+async fn a_database_cut_where_sled_itself_might_have_is_noticed() {
+    let segment = 512 * 1024;
+    for segments in 1..=3 {
+        let subject = filled(EVENTS).await;
+        let file = File::options().write(true).open(db(&subject)).unwrap();
+        file.set_len(file.metadata().unwrap().len() / segment * segment - (segments - 1) * segment).unwrap();
+        drop(file);
+
+        let outcome = in_another_process(&subject.data(), &[]);
+
+        assert_noticed(&outcome);
+    }
+}
+
+#[tokio::test]
+async fn after_a_failed_write_reads_go_on_and_nothing_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let limited = ["sh", "-c", "ulimit -f 4096; trap '' XFSZ; exec \"$0\" \"$@\""];
+
+    let outcome = in_another_process_with(folder.path(), &limited, "fill");
+
+    assert!(outcome.contains("failed as it should"), "{outcome}");
+    let acknowledged: u64 = outcome.split("acknowledged ").nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap();
+    let store = SledStore::open(folder.path(), &options()).unwrap();
+    let report = store.verify(|_| {}).unwrap();
+    assert!(report.is_sound(), "{:?}", report.problems);
+    assert!(report.events >= acknowledged, "{} of {acknowledged}", report.events);
+}
+
+#[tokio::test]
+#[ignore = "run by the tests above, in a process of its own"]
+async fn a_store_is_opened_in_another_process() {
+    let Ok(data) = std::env::var("TERTULIA_TEST_DATA") else { return };
+    let fills = std::env::var("TERTULIA_TEST_WORK").is_ok_and(|work| work == "fill");
+    // Where sled may spin, not for longer than needed.
+    let deadline = Duration::from_secs(if fills { 60 } else { 5 });
+    match SledStore::open(Path::new(&data), &OpenOptions { deadline, ..options() }) {
+        Err(refused) => println!("refused {refused:?}"),
+        Ok(store) if fills => fill_until_it_fails(store).await,
+        Ok(store) => match store.verify(|_| {}) {
+            Ok(report) if report.is_sound() => println!("opened, sound, {} events", report.events),
+            other => println!("opened, unsound: {other:?}"),
+        },
+    }
+}
+
+async fn fill_until_it_fails(store: SledStore) {
+    let term = taken(&store).await;
+    let text = "x".repeat(10_000);
+    let mut acknowledged = 0;
+    let error = loop {
+        match store.commit(vec![append(term, acknowledged, [&text])]).await {
+            Ok(outcomes) => assert_eq!(outcomes, [Ok(())]),
+            Err(error) => break error,
+        }
+        acknowledged += 1;
+    };
+    assert!(matches!(error, StoreError::Unknown(_)), "{error}");
+    let next = store.commit(vec![writes(term, [put("a", "1")])]).await;
+    assert!(matches!(next, Err(StoreError::Failed(_))), "{next:?}");
+    assert!(matches!(store.take(WARD).await, Err(StoreError::Failed(_))));
+    assert!(journal(&store).await.len() as u64 >= acknowledged);
+    println!("failed as it should, acknowledged {acknowledged} : {error}");
+}
+
+/// A closed store with this many events in one channel, written in groups.
+async fn filled(events: u64) -> OnDisk {
+    let mut subject = OnDisk::new();
+    let store = subject.store();
+    let term = taken(store).await;
+    for after in (0..events).step_by(500) {
+        let records =
+            (after..events.min(after + 500)).map(|number| format!("event {number} {}", "of some length ".repeat(8)).into());
+        let append = Append { channel: ChannelNo(1), after: Seq(after), records: records.collect() };
+        let outcomes = store.commit(vec![Batch { append: Some(append), ..writes(term, []) }]).await.unwrap();
+        assert_eq!(outcomes, [Ok(())]);
+    }
+    subject.store = None;
+    subject
+}
+
+fn assert_noticed(outcome: &str) {
+    // What was damaged may be where nothing lies any more.
+    let whole = format!("opened, sound, {EVENTS} events");
+    let noticed = ["refused Damaged", "refused Stuck", "refused Lost", "opened, unsound", &whole];
+    assert!(noticed.iter().any(|noticed| outcome.contains(noticed)), "{outcome}");
+}
+
+fn refused(subject: &OnDisk, options: &OpenOptions) -> OpenError {
+    SledStore::open(&subject.data(), options).err().expect("the store opened")
+}
+
+fn manifest(subject: &OnDisk) -> Manifest {
+    manifest::read(&subject.data()).unwrap().unwrap()
+}
+
+fn db(subject: &OnDisk) -> PathBuf {
+    subject.data().join("store/db")
+}
+
+/// Does something to a closed store past everything that watches over it.
+fn raw(subject: &OnDisk, work: impl FnOnce(&sled::Db) -> sled::Result<()>) {
+    let folder = subject.data().join("store");
+    files::finished(&folder).unwrap();
+    let db = open::config(&folder, 1 << 20).open().unwrap();
+    work(&db).unwrap();
+    drop(db);
+    files::finished(&folder).unwrap();
+}
+
+/// Every file under a folder with its bytes.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else {
+            let mut bytes = Vec::new();
+            File::open(&path).unwrap().read_to_end(&mut bytes).unwrap();
+            found.insert(path, bytes);
+        }
+    }
+    found
+}
+
+fn in_another_process(data: &Path, wrapper: &[&str]) -> String {
+    in_another_process_with(data, wrapper, "verify")
+}
+
+fn in_another_process_with(data: &Path, wrapper: &[&str], work: &str) -> String {
+    let this = std::env::current_exe().unwrap();
+    let name = format!("{}::a_store_is_opened_in_another_process", module_path!().split_once("::").unwrap().1);
+    let mut command = match wrapper {
+        [] => Command::new(&this),
+        [first, rest @ ..] => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(&this);
+            command
+        }
+    };
+    let command = command.args(["--exact", &name, "--ignored", "--nocapture"]);
+    match command.env("TERTULIA_TEST_DATA", data).env("TERTULIA_TEST_WORK", work).output() {
+        Ok(output) => String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
+        Err(error) => error.to_string(),
+    }
+}

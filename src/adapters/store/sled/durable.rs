@@ -1,0 +1,143 @@
+//! Making durable what sled has written: its own flush hands the data to the kernel and does not wait for the disk.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::files;
+use crate::adapters::store::manifest::sync_folder;
+
+// File times are coarse: a folder that was changed this recently may have been changed again without a newer time.
+const UNSURE: Duration = Duration::from_millis(100);
+
+/// The files of a database, as far as they are on disk.
+pub(super) struct Durable {
+    folder: PathBuf,
+    /// sled creates it with the first write.
+    db: Option<File>,
+    blobs: Blobs,
+}
+
+/// Values, and pages of values, over 128 KiB have files of their own.
+#[derive(Default)]
+struct Blobs {
+    /// Those that are on disk.
+    synced: BTreeSet<OsString>,
+    /// When their folder was changed last, as of the last look.
+    changed: Option<SystemTime>,
+}
+
+impl Durable {
+    /// Nothing of sled's folder is known to be on disk.
+    pub(super) fn new(sled_folder: &Path) -> Self {
+        Self { folder: sled_folder.to_path_buf(), db: None, blobs: Blobs::default() }
+    }
+
+    /// Waits until everything written so far is on disk. Returns the length of the database file that is there for certain; `None` if
+    /// there is no such file yet.
+    pub(super) fn sync(&mut self) -> io::Result<Option<u64>> {
+        if self.db.is_none() {
+            self.db = if_there(File::open(files::db(&self.folder)))?;
+        }
+        let Some(db) = &self.db else { return Ok(None) };
+        // The length before the sync is on disk after it.
+        let metadata = db.metadata()?;
+        let written = metadata.modified()?;
+        // What the database points to first.
+        self.blobs.sync(&self.folder.join("blobs"), written)?;
+        db.sync_data()?;
+        Ok(Some(metadata.len()))
+    }
+
+    /// Makes the names in sled's folder durable, and the files that it writes at opening alone.
+    pub(super) fn sync_folder(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file()
+                && let Some(file) = if_there(File::open(entry.path()))?
+            {
+                file.sync_all()?;
+            }
+        }
+        sync_folder(&self.folder)
+    }
+}
+
+impl Blobs {
+    fn sync(&mut self, folder: &Path, written: SystemTime) -> io::Result<()> {
+        let Some(metadata) = if_there(fs::metadata(folder))? else { return Ok(()) };
+        let changed = metadata.modified()?;
+        let long_ago = written.duration_since(changed).is_ok_and(|age| age > UNSURE);
+        if long_ago && self.changed == Some(changed) {
+            return Ok(());
+        }
+        let mut found = BTreeSet::new();
+        let mut is_new = false;
+        for entry in fs::read_dir(folder)? {
+            let name = entry?.file_name();
+            if !self.synced.contains(&name) {
+                // sled takes those away that nothing points to any more.
+                if let Some(blob) = if_there(File::open(folder.join(&name)))? {
+                    blob.sync_all()?;
+                    is_new = true;
+                }
+            }
+            found.insert(name);
+        }
+        if is_new {
+            sync_folder(folder)?;
+        }
+        self.synced = found;
+        self.changed = Some(changed);
+        Ok(())
+    }
+}
+
+fn if_there<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
+    match outcome {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_a_database_has_nothing_to_sync() {
+        let folder = tempfile::tempdir().unwrap();
+
+        assert_eq!(Durable::new(folder.path()).sync().unwrap(), None);
+    }
+
+    #[test]
+    fn the_length_of_the_database_is_known_after_a_sync() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("db"), [0; 17]).unwrap();
+
+        assert_eq!(Durable::new(folder.path()).sync().unwrap(), Some(17));
+    }
+
+    #[test]
+    fn every_new_blob_is_synced_once() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("db"), "").unwrap();
+        fs::create_dir(folder.path().join("blobs")).unwrap();
+        let mut durable = Durable::new(folder.path());
+
+        for blobs in [vec!["1"], vec!["1", "2", "3"], vec!["3"]] {
+            for name in ["1", "2", "3"] {
+                let path = folder.path().join("blobs").join(name);
+                if blobs.contains(&name) { fs::write(path, name).unwrap() } else { drop(fs::remove_file(path)) }
+            }
+
+            durable.sync().unwrap();
+
+            assert!(durable.blobs.synced.iter().eq(blobs.iter()), "{:?}", durable.blobs.synced);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What the store keeps about itself, among its own records: format, id, term and counts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::adapters::store::manifest::{Counts, FORMAT};
+use crate::domain::id::Ward;
+use crate::ports::store::key::{Key, Kind};
+
+/// What is kept about the store itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::adapters::store) struct Facts {
+    /// The version of the records' format.
+    pub(in crate::adapters::store) format: u64,
+    /// The store's own id.
+    pub(in crate::adapters::store) store: String,
+    /// The last term that was given out; grows with every opening.
+    pub(in crate::adapters::store) term: u64,
+    /// What was ever committed.
+    pub(in crate::adapters::store) counts: Counts,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Identity {
+    format: u64,
+    store: String,
+}
+
+/// The least key of what is kept about the store itself.
+pub(in crate::adapters::store) fn first_key() -> Key {
+    Key::new(Ward(0), Kind::Meta)
+}
+
+pub(super) fn identity_key() -> Key {
+    first_key().text("store")
+}
+
+pub(super) fn term_key() -> Key {
+    first_key().text("term")
+}
+
+pub(in crate::adapters::store) fn counts_key() -> Key {
+    first_key().text("counts")
+}
+
+/// Counts as they are stored: groups, then events, eight bytes each.
+pub(in crate::adapters::store) fn counts_bytes(counts: Counts) -> Vec<u8> {
+    [counts.groups.to_be_bytes(), counts.events.to_be_bytes()].concat()
+}
+
+/// Counts as they were stored.
+pub(in crate::adapters::store) fn counts_from(bytes: &[u8]) -> Option<Counts> {
+    let (groups, events) = bytes.split_first_chunk()?;
+    Some(Counts { groups: u64::from_be_bytes(*groups), events: u64::from_be_bytes(events.try_into().ok()?) })
+}
+
+impl Facts {
+    /// Those of a new store.
+    pub(super) fn new(id: u128) -> Self {
+        Self { format: FORMAT, store: format!("{id:032x}"), term: 0, counts: Counts::default() }
+    }
+
+    /// Reads them; `None` if the store has none yet.
+    pub(super) fn read(db: &sled::Db) -> Result<Option<Self>, String> {
+        let value = |key: Key| db.get(key.as_bytes()).map_err(|error| error.to_string());
+        let Some(identity) = value(identity_key())? else { return Ok(None) };
+        let Identity { format, store } =
+            serde_json::from_slice(&identity).map_err(|error| format!("its identity cannot be read: {error}"))?;
+        let term = match value(term_key())? {
+            None => 0,
+            Some(bytes) => bytes.as_ref().try_into().map(u64::from_be_bytes).map_err(|_| "its term is no number")?,
+        };
+        let counts = match value(counts_key())? {
+            None => Counts::default(),
+            Some(bytes) => counts_from(&bytes).ok_or("its counts are no numbers")?,
+        };
+        Ok(Some(Self { format, store, term, counts }))
+    }
+
+    /// Writes them all.
+    pub(super) fn write(&self, db: &sled::Db) -> Result<(), sled::Error> {
+        let mut batch = sled::Batch::default();
+        let identity = Identity { format: self.format, store: self.store.clone() };
+        let identity = serde_json::to_vec(&identity).map_err(std::io::Error::from)?;
+        batch.insert(identity_key().as_bytes(), identity);
+        batch.insert(term_key().as_bytes(), &self.term.to_be_bytes());
+        batch.insert(counts_key().as_bytes(), counts_bytes(self.counts));
+        db.apply_batch(batch)?;
+        db.flush()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! Where things lie in a data folder, and how sled's folder is put in place or swapped.
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use super::durable::Durable;
+use crate::adapters::store::OpenError;
+use crate::adapters::store::manifest::sync_folder;
+
+/// sled's folder.
+pub(super) fn sled_folder(data: &Path) -> PathBuf {
+    data.join("store")
+}
+
+/// Where a copy is made before it takes the place of sled's folder.
+pub(super) fn new_folder(data: &Path) -> PathBuf {
+    data.join("store.new")
+}
+
+/// Where sled's folder waits while a copy takes its place.
+fn old_folder(data: &Path) -> PathBuf {
+    data.join("store.old")
+}
+
+/// The file in which sled keeps everything but very large values.
+pub(super) fn db(sled_folder: &Path) -> PathBuf {
+    sled_folder.join("db")
+}
+
+/// Creates a data folder that only its owner can look into, unless it is there, and locks it.
+pub(super) fn lock(data: &Path) -> Result<File, OpenError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| OpenError::of(data, error))?;
+    let path = data.join("lock");
+    let file = File::options().create(true).truncate(false).write(true).open(path).map_err(|error| OpenError::of(data, error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { folder: data.to_path_buf() }),
+        Err(TryLockError::Error(error)) => Err(OpenError::of(data, error)),
+    }
+}
+
+/// Makes sure that sled will be able to write, before it tries.
+pub(super) fn check_writable(data: &Path) -> Result<(), OpenError> {
+    let folder = sled_folder(data);
+    for folder in [data, &folder] {
+        let probe = folder.join("probe");
+        match File::create(&probe).and_then(|_| fs::remove_file(&probe)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            outcome => outcome.map_err(|error| OpenError::of(folder, error))?,
+        }
+    }
+    let db = db(&folder);
+    match File::options().write(true).open(&db) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(OpenError::of(&db, error)),
+        _ => Ok(()),
+    }
+}
+
+/// The length of the database file; `None` if it is missing.
+pub(super) fn db_bytes(data: &Path) -> Result<Option<u64>, OpenError> {
+    let path = db(&sled_folder(data));
+    match fs::metadata(&path) {
+        Ok(metadata) => Ok(Some(metadata.len())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(OpenError::of(&path, error)),
+    }
+}
+
+/// Waits until sled has done with a folder that is closed, makes it durable, and tells the length of its database file.
+///
+/// sled's own threads hold the file, and with it sled's lock, until the last of its work is done.
+pub(super) fn finished(sled_folder: &Path) -> io::Result<u64> {
+    let file = File::options().write(true).open(db(sled_folder))?;
+    file.lock()?;
+    let mut durable = Durable::new(sled_folder);
+    durable.sync_folder()?;
+    Ok(durable.sync()?.unwrap_or_default())
+}
+
+/// Finishes or undoes a swap that a crash interrupted.
+pub(super) fn settle(data: &Path) -> io::Result<()> {
+    let (current, old) = (sled_folder(data), old_folder(data));
+    if old.exists() && !current.exists() {
+        fs::rename(&old, &current)?;
+        sync_folder(data)?;
+    }
+    remove_if_there(&old)?;
+    remove_if_there(&new_folder(data))
+}
+
+/// Puts the finished copy in the place of sled's folder. A crash between its steps is settled by [`settle`].
+pub(super) fn swap(data: &Path) -> io::Result<()> {
+    let (current, old) = (sled_folder(data), old_folder(data));
+    if current.exists() {
+        fs::rename(&current, &old)?;
+    }
+    fs::rename(new_folder(data), &current)?;
+    sync_folder(data)?;
+    remove_if_there(&old)
+}
+
+/// Bytes of all files under a folder.
+pub(super) fn bytes_under(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        bytes += match if kind.is_dir() { bytes_under(&entry.path()) } else { entry.metadata().map(|metadata| metadata.len()) } {
+            // sled takes files away while it works.
+            Err(error) if error.kind() == ErrorKind::NotFound => 0,
+            outcome => outcome?,
+        };
+    }
+    Ok(bytes)
+}
+
+fn remove_if_there(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
+    }
+}

@@ -1,0 +1,217 @@
+//! Opening a database on disk: what can be found out before sled touches it, sled itself under guard, and what came of it.
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use super::committer::panic_text;
+use super::facts::Facts;
+use super::mend::mend;
+use super::{OpenOptions, files, unreadable};
+use crate::adapters::store::OpenError;
+use crate::adapters::store::audit::{self, Audit};
+use crate::adapters::store::manifest::{self, FORMAT, Manifest};
+use crate::ports::store::key::Key;
+
+// sled fills its file in segments of this many bytes, and gives empty ones at the end back whole.
+const SEGMENT_BYTES: u64 = 512 * 1024;
+
+// sled gives back few of them at a time, and the manifest learns of it with the next group. A crash in between leaves a file that is
+// shorter than the manifest says by as many.
+const SEGMENTS_GIVEN_BACK: u64 = 4;
+
+// How long the last work of an earlier opening in this process may hold sled's lock.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A database that was found fit.
+pub(super) struct Opened {
+    pub(super) db: sled::Db,
+    pub(super) facts: Facts,
+    /// What holds from now on; not written yet.
+    pub(super) manifest: Manifest,
+    pub(super) lock: File,
+}
+
+/// What the guarded thread reports.
+enum Report {
+    /// Still at work, on something that may take long.
+    Working,
+    /// Somebody holds sled's own lock.
+    Waiting,
+    Ended(Result<(sled::Db, Facts), OpenError>),
+}
+
+/// Opens the database of a data folder, or creates one, and counts the opening.
+pub(super) fn open(data: &Path, options: &OpenOptions) -> Result<Opened, OpenError> {
+    let lock = files::lock(data)?;
+    let known = match manifest::read(data) {
+        Err(OpenError::Damaged(why)) if options.accept_loss => {
+            tracing::warn!(why, "going on without the manifest");
+            None
+        }
+        outcome => outcome?,
+    };
+    files::check_writable(data)?;
+    files::settle(data).map_err(|error| OpenError::of(data, error))?;
+    let found = files::db_bytes(data)?;
+    // A database that never held anything may be made again.
+    let known = known.filter(|known| found.is_some() || known.counts.groups > 0);
+    let fits = match &known {
+        Some(known) if !options.accept_loss => check_length(data, known, found)?,
+        _ => known.is_some() || found.is_none(),
+    };
+
+    let must_read_well = !fits && !options.accept_loss;
+    let (db, facts) = open_guarded(data, options, must_read_well)?;
+
+    if let Some(known) = &known {
+        check_facts(data, known, &facts, options.accept_loss)?;
+    } else if found.is_some() {
+        tracing::warn!(folder = %data.display(), found = %facts.counts, "the manifest was missing and has been made anew");
+    }
+    let db_bytes = files::db_bytes(data)?.unwrap_or_default();
+    let manifest = Manifest { format: facts.format, store: facts.store.clone(), counts: facts.counts, db_bytes };
+    Ok(Opened { db, facts, manifest, lock })
+}
+
+/// The settings under which every database is opened or made.
+pub(super) fn config(folder: &Path, cache_bytes: u64) -> sled::Config {
+    // The committer flushes after every group: sled need not do it by the clock.
+    sled::Config::new().path(folder).cache_capacity(cache_bytes).flush_every_ms(None)
+}
+
+/// Refuses a database that is shorter than the manifest says. False if it may have been sled itself that shortened it.
+fn check_length(data: &Path, known: &Manifest, found: Option<u64>) -> Result<bool, OpenError> {
+    let bytes = found.unwrap_or_default();
+    let given_back = found.is_some()
+        && bytes.is_multiple_of(SEGMENT_BYTES)
+        && bytes.saturating_add(SEGMENTS_GIVEN_BACK * SEGMENT_BYTES) >= known.db_bytes;
+    if bytes >= known.db_bytes || given_back {
+        return Ok(bytes >= known.db_bytes);
+    }
+    let path = files::db(&files::sled_folder(data));
+    Err(OpenError::Truncated { path, manifest: known.db_bytes, found: bytes })
+}
+
+/// Refuses a database that holds less than the manifest says, or is another one.
+fn check_facts(data: &Path, known: &Manifest, facts: &Facts, accept_loss: bool) -> Result<(), OpenError> {
+    let refused = if facts.counts.is_less_than(known.counts) {
+        OpenError::Lost { folder: data.to_path_buf(), manifest: known.counts, found: facts.counts }
+    } else if facts.store != known.store {
+        OpenError::doubtful(data, format!("its manifest belongs to the store {}, and this is {}", known.store, facts.store))
+    } else {
+        return Ok(());
+    };
+    if !accept_loss {
+        return Err(refused);
+    }
+    tracing::warn!(manifest = %known.counts, found = %facts.counts, folder = %data.display(), "going on with less than there was");
+    Ok(())
+}
+
+/// Lets sled open the folder in a thread of its own, which may panic or never return.
+fn open_guarded(data: &Path, options: &OpenOptions, must_read_well: bool) -> Result<(sled::Db, Facts), OpenError> {
+    let (reports, inbox) = mpsc::channel();
+    let (folder, guarded) = (data.to_path_buf(), options.clone());
+    let work = move || {
+        let opened = catch_unwind(AssertUnwindSafe(|| open_sled(&folder, &guarded, must_read_well, &reports)));
+        let opened = opened.unwrap_or_else(|panic| Err(OpenError::damaged(&folder, format!("sled: {}", panic_text(&*panic)))));
+        // Nobody listens any more when the deadline has passed.
+        let _ = reports.send(Report::Ended(opened));
+    };
+    std::thread::Builder::new().name("scribe-open".into()).spawn(work).map_err(|error| OpenError::of(data, error))?;
+
+    let stuck = || OpenError::Stuck { folder: data.to_path_buf(), after: options.deadline };
+    let in_use = || OpenError::InUse { folder: data.to_path_buf() };
+    let mut waiting = false;
+    loop {
+        let patience = if waiting { options.deadline.min(LOCK_PATIENCE) } else { options.deadline };
+        match inbox.recv_timeout(patience) {
+            Ok(Report::Working) => waiting = false,
+            Ok(Report::Waiting) => waiting = true,
+            Ok(Report::Ended(opened)) => return opened,
+            Err(RecvTimeoutError::Timeout) if waiting => return Err(in_use()),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(stuck()),
+        }
+    }
+}
+
+fn open_sled(
+    data: &Path,
+    options: &OpenOptions,
+    must_read_well: bool,
+    reports: &Sender<Report>,
+) -> Result<(sled::Db, Facts), OpenError> {
+    let folder = files::sled_folder(data);
+    let config = config(&folder, options.cache_bytes);
+    let db = match config.open() {
+        Err(sled::Error::Io(error)) if is_lock(&error) => {
+            // The lock of the data folder is ours, so this is sled's own work of a moment ago, or a stranger.
+            let _ = reports.send(Report::Waiting);
+            wait_for_lock(&files::db(&folder))?;
+            let _ = reports.send(Report::Working);
+            config.open()
+        }
+        outcome => outcome,
+    };
+    let db = db.map_err(|error| explain(data, error))?;
+    let damaged = |why: String| OpenError::damaged(data, why);
+
+    let mut facts = match Facts::read(&db).map_err(damaged)? {
+        Some(facts) => facts,
+        None if db.is_empty() => Facts::new(options.new_id),
+        None => return Err(damaged("it holds records, and not what tertulia keeps about itself".into())),
+    };
+    if facts.format > FORMAT {
+        return Err(OpenError::NewerVersion { path: folder, found: facts.format, known: FORMAT });
+    }
+    if must_read_well || options.accept_loss {
+        let report = read_through(data, &db, options.accept_loss, reports)?;
+        let left = mend(&db, &report, &mut facts).map_err(|error| explain(data, error))?;
+        if !report.is_sound() {
+            tracing::warn!(folder = %data.display(), problems = report.problem_count, left, "what was lost counts as deleted");
+        }
+    }
+    facts.term += 1;
+    facts.write(&db).map_err(|error| explain(data, error))?;
+    Ok((db, facts))
+}
+
+/// Reads a store through whose manifest does not vouch for it.
+fn read_through(data: &Path, db: &sled::Db, accept_loss: bool, reports: &Sender<Report>) -> Result<audit::Report, OpenError> {
+    let records = db.iter().map(|entry| match entry {
+        Ok((key, value)) => Ok((Key::from_bytes(&key), value.to_vec())),
+        Err(error) => Err(unreadable(&error)),
+    });
+    let audit = if accept_loss { Audit::keeping_all() } else { Audit::default() };
+    let report = audit.run(records, |_| drop(reports.send(Report::Working))).map_err(|error| OpenError::damaged(data, error))?;
+    match report.problems.first() {
+        Some(first) if !accept_loss => {
+            let detail = format!("{} problems were found in it, the first: {first}", report.problem_count);
+            Err(OpenError::doubtful(data, detail))
+        }
+        _ => Ok(report),
+    }
+}
+
+fn wait_for_lock(db: &PathBuf) -> Result<(), OpenError> {
+    File::options().write(true).open(db).and_then(|file| file.lock()).map_err(|error| OpenError::of(db, error))
+}
+
+/// sled reports a lock that somebody else holds as an error without a kind of its own.
+fn is_lock(error: &std::io::Error) -> bool {
+    error.to_string().contains("could not acquire lock")
+}
+
+fn explain(data: &Path, error: sled::Error) -> OpenError {
+    match error {
+        sled::Error::Io(error) if is_lock(&error) => OpenError::InUse { folder: data.to_path_buf() },
+        sled::Error::Io(error) => match OpenError::of(data, error) {
+            OpenError::Io { error, .. } => OpenError::damaged(data, error),
+            known => known,
+        },
+        other => OpenError::damaged(data, other),
+    }
+}

@@ -1,0 +1,334 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::adapters::store::backup::Records;
+use crate::adapters::store::conformance::{Subject, WARD, append, conformance, journal, key, put, taken, value, writes};
+use crate::adapters::store::manifest::{self, Counts};
+use crate::ports::store::Write;
+
+conformance!(OnDisk::new());
+
+/// A store in a folder of its own.
+pub(super) struct OnDisk {
+    pub(super) store: Option<SledStore>,
+    pub(super) folder: TempDir,
+}
+
+impl OnDisk {
+    pub(super) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { store: Some(SledStore::open(&folder.path().join("data"), &options()).unwrap()), folder }
+    }
+
+    pub(super) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    pub(super) fn open(&self) -> &SledStore {
+        self.store.as_ref().unwrap()
+    }
+}
+
+impl Subject for OnDisk {
+    fn store(&self) -> &dyn Store {
+        self.open()
+    }
+
+    fn reopen(&mut self) {
+        self.store = None;
+        self.store = Some(SledStore::open(&self.data(), &options()).unwrap());
+    }
+}
+
+pub(super) fn options() -> OpenOptions {
+    OpenOptions { accept_loss: false, deadline: Duration::from_secs(60), cache_bytes: 16 << 20, new_id: 42 }
+}
+
+#[test]
+fn a_new_data_folder_is_for_its_owner_alone() {
+    let subject = OnDisk::new();
+
+    assert_eq!(fs::metadata(subject.data()).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[tokio::test]
+async fn the_term_counts_openings() {
+    let mut subject = OnDisk::new();
+    let first = taken(subject.store()).await;
+    subject.reopen();
+    subject.reopen();
+
+    let third = taken(subject.store()).await;
+
+    assert_eq!((first, third), (Term(1), Term(3)));
+    assert_eq!(subject.store().take(Ward(200)).await.unwrap(), Term(3));
+    assert_eq!(taken(subject.store()).await, Term(4));
+}
+
+#[tokio::test]
+async fn a_closed_store_leaves_a_manifest_that_fits() {
+    let mut subject = OnDisk::new();
+    let term = taken(subject.store()).await;
+    subject.store().commit(vec![append(term, 0, ["one", "two"]), append(term, 0, ["refused"])]).await.unwrap();
+    subject.store().commit(vec![append(term, 0, ["refused"])]).await.unwrap();
+    subject.store().commit(vec![append(term, 2, ["three"])]).await.unwrap();
+
+    subject.store = None;
+
+    let manifest = manifest::read(&subject.data()).unwrap().unwrap();
+    assert_eq!(manifest.counts, Counts { groups: 2, events: 3 });
+    assert_eq!(manifest.db_bytes, fs::metadata(subject.data().join("store/db")).unwrap().len());
+    assert_eq!(manifest.store, format!("{:032x}", 42));
+}
+
+#[tokio::test]
+async fn the_manifest_follows_while_commits_go_on() {
+    let subject = OnDisk::new();
+    let term = taken(subject.store()).await;
+    let mut number = 0;
+
+    // It is written every second; this waits for it by committing.
+    let counts = loop {
+        subject.store().commit(vec![append(term, number, ["more"])]).await.unwrap();
+        number += 1;
+        let counts = manifest::read(&subject.data()).unwrap().unwrap().counts;
+        if counts.groups > 0 {
+            break counts;
+        }
+    };
+
+    assert_eq!(counts.groups, counts.events);
+    assert!(counts.events <= number);
+}
+
+#[tokio::test]
+async fn many_commits_at_once_are_all_answered_and_stored() {
+    let mut subject = OnDisk::new();
+    let term = taken(subject.store()).await;
+
+    let names: Vec<String> = (0..500).map(|number| format!("{number:03}")).collect();
+    let commits = names.iter().map(|name| subject.store().commit(vec![writes(term, [put(name, name)])]));
+    let outcomes = futures_util::future::join_all(commits).await;
+    subject.reopen();
+
+    assert!(outcomes.iter().all(|outcome| *outcome == Ok(vec![Ok(())])));
+    let found = subject.store().scan(key("000"), key("999"), false, 1000).await.unwrap();
+    assert_eq!(found.len(), names.len());
+}
+
+#[tokio::test]
+async fn large_values_are_kept() {
+    let mut subject = OnDisk::new();
+    let term = taken(subject.store()).await;
+    let large = "x".repeat(300_000);
+    subject.store().commit(vec![writes(term, [put("large", &large)])]).await.unwrap();
+    subject.store().commit(vec![writes(term, [put("small", "1")])]).await.unwrap();
+
+    subject.reopen();
+
+    assert_eq!(value(subject.store(), "large").await, Some(large));
+    assert_eq!(value(subject.store(), "small").await.as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn a_sound_store_is_verified_with_its_figures() {
+    let subject = OnDisk::new();
+    let term = taken(subject.store()).await;
+    subject.store().commit(vec![append(term, 0, ["one", "two"])]).await.unwrap();
+
+    let report = subject.open().verify(|_| {}).unwrap();
+
+    assert!(report.is_sound(), "{:?}", report.problems);
+    assert_eq!((report.events, report.channels, report.counts), (2, 1, Counts { groups: 1, events: 2 }));
+}
+
+#[tokio::test]
+async fn a_journal_with_a_hole_is_found() {
+    let subject = OnDisk::new();
+    let term = taken(subject.store()).await;
+    let hole = Write::Remove(Key::event(WARD, crate::adapters::store::conformance::CHANNEL, crate::domain::id::Seq(2)));
+    subject.store().commit(vec![append(term, 0, ["one", "two", "three"]), writes(term, [hole])]).await.unwrap();
+
+    let report = subject.open().verify(|_| {}).unwrap();
+
+    assert_eq!(report.problem_count, 1, "{:?}", report.problems);
+}
+
+#[tokio::test]
+async fn a_snapshot_shows_nothing_that_was_committed_after_it_began() {
+    let names = ["a", "c", "e", "g", "i"];
+    for passed in 0..=12 {
+        let subject = OnDisk::new();
+        let term = taken(subject.store()).await;
+        subject.store().commit(vec![writes(term, names.map(|name| put(name, "old")))]).await.unwrap();
+        let expected: Vec<_> = subject.open().snapshot().unwrap().collect();
+
+        let mut snapshot = subject.open().snapshot().unwrap();
+        let mut found: Vec<_> = snapshot.by_ref().take(passed).collect();
+        for name in ["b", "d", "h", "j"] {
+            subject.store().commit(vec![writes(term, [put(name, "new")])]).await.unwrap();
+        }
+        let changes =
+            [Write::Remove(key("a")), put("c", "new"), Write::Remove(key("g")), put("g", "new"), Write::Remove(key("i"))];
+        subject.store().commit(vec![writes(term, changes)]).await.unwrap();
+        taken(subject.store()).await;
+        found.extend(snapshot);
+
+        assert_eq!(found, expected, "after {passed} entries");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_of_a_busy_store_holds_whole_batches_and_all_that_was_committed_before() {
+    let subject = OnDisk::new();
+    let target = subject.folder.path().join("backup");
+    let term = taken(subject.store()).await;
+    let commit = async |number: u64| {
+        let text = number.to_string();
+        // Keys that lie far apart, so that a reading comes by in between.
+        let batch = Batch { writes: vec![put("a", &text), put("z", &text)], ..append(term, number - 1, [&text]) };
+        subject.store().commit(vec![batch]).await.unwrap();
+    };
+    for number in 1..=300 {
+        commit(number).await;
+    }
+
+    let done = AtomicBool::new(false);
+    let copied = std::thread::scope(|scope| {
+        let backup = scope.spawn(|| {
+            let copied = subject.open().backup(&target, |_| {});
+            done.store(true, Ordering::Release);
+            copied
+        });
+        tokio::task::block_in_place(|| {
+            let mut number = 300;
+            while !done.load(Ordering::Acquire) {
+                number += 1;
+                tokio::runtime::Handle::current().block_on(commit(number));
+            }
+        });
+        backup.join().unwrap().unwrap()
+    });
+
+    let report = crate::adapters::store::backup::verify(&target, |_| {}).unwrap();
+    assert!(report.is_sound(), "{:?}", report.problems);
+    assert_eq!(report.records, copied.records);
+    assert!(report.events >= 300 && report.events == report.counts.events, "{report:?}");
+    let records: Vec<_> = Records::open(&target).unwrap().map(Result::unwrap).collect();
+    for name in ["a", "z"] {
+        let expected = report.events.to_string().into_bytes();
+        assert!(records.contains(&(key(name), expected)), "{name} is not of the last batch");
+    }
+}
+
+#[tokio::test]
+async fn a_restored_backup_is_the_store_as_it_was() {
+    let subject = OnDisk::new();
+    let backup = subject.folder.path().join("backup");
+    let term = taken(subject.store()).await;
+    subject.store().commit(vec![append(term, 0, ["one", "two"]), writes(term, [put("a", "1")])]).await.unwrap();
+    subject.open().backup(&backup, |_| {}).unwrap();
+
+    let elsewhere = subject.folder.path().join("elsewhere");
+    let copied = restore(&backup, &elsewhere, &options(), |_| {}).unwrap();
+
+    let restored = SledStore::open(&elsewhere, &options()).unwrap();
+    assert_eq!(journal(&restored).await, ["one", "two"]);
+    assert_eq!(value(&restored, "a").await.as_deref(), Some("1"));
+    assert!(taken(&restored).await > term);
+    assert!(restored.verify(|_| {}).unwrap().is_sound());
+    assert!(copied.bytes_after > 0);
+}
+
+#[test]
+fn a_backup_is_not_restored_over_a_store() {
+    let mut subject = OnDisk::new();
+    let backup = subject.folder.path().join("backup");
+    subject.open().backup(&backup, |_| {}).unwrap();
+
+    let running = restore(&backup, &subject.data(), &options(), |_| {}).unwrap_err();
+    subject.store = None;
+    let stopped = restore(&backup, &subject.data(), &options(), |_| {}).unwrap_err();
+
+    assert!(matches!(running, CopyError::Open(OpenError::InUse { .. })), "{running}");
+    assert!(matches!(stopped, CopyError::Exists(_)), "{stopped}");
+}
+
+#[test]
+fn a_damaged_backup_is_not_restored() {
+    let subject = OnDisk::new();
+    let backup = subject.folder.path().join("backup");
+    subject.open().backup(&backup, |_| {}).unwrap();
+    let whole = fs::read(&backup).unwrap();
+    fs::write(&backup, &whole[..whole.len() / 2]).unwrap();
+
+    let elsewhere = subject.folder.path().join("elsewhere");
+    let refused = restore(&backup, &elsewhere, &options(), |_| {}).unwrap_err();
+
+    assert!(matches!(refused, CopyError::Unusable { .. }), "{refused}");
+    assert!(!elsewhere.exists());
+}
+
+#[tokio::test]
+async fn compacting_keeps_everything_and_gives_space_back() {
+    let mut subject = OnDisk::new();
+    let term = taken(subject.store()).await;
+    for round in 0..40 {
+        let changes = (0..50).map(|number| put(&format!("{number:02}"), &format!("{round}").repeat(400))).collect();
+        subject.store().commit(vec![Batch { writes: changes, ..writes(term, []) }]).await.unwrap();
+    }
+    subject.store().commit(vec![append(term, 0, ["one", "two"])]).await.unwrap();
+    subject.store = None;
+
+    let copied = compact(&subject.data(), &options(), |_| {}).unwrap();
+
+    subject.reopen();
+    assert!(copied.bytes_after < copied.bytes_before, "{copied:?}");
+    assert_eq!(journal(subject.store()).await, ["one", "two"]);
+    assert_eq!(value(subject.store(), "07").await, Some("39".repeat(400)));
+    assert!(taken(subject.store()).await > term);
+}
+
+#[test]
+fn compacting_a_folder_without_a_store_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+
+    let refused = compact(folder.path(), &options(), |_| {}).unwrap_err();
+
+    assert!(matches!(refused, CopyError::Store(StoreError::Failed(_))), "{refused}");
+    assert!(!folder.path().join("store").exists());
+}
+
+#[tokio::test]
+async fn a_compaction_that_was_interrupted_is_settled_by_the_next_opening() {
+    type Interrupt = fn(&Path);
+    let interrupted: [Interrupt; 4] = [
+        // While the copy was made.
+        |data| fs::create_dir(data.join("store.new")).unwrap(),
+        // Between the two renames.
+        |data| {
+            fs::rename(data.join("store"), data.join("store.old")).unwrap();
+            fs::create_dir(data.join("store.new")).unwrap();
+        },
+        |data| fs::rename(data.join("store"), data.join("store.old")).unwrap(),
+        // Before the old one was removed.
+        |data| fs::create_dir(data.join("store.old")).unwrap(),
+    ];
+    for interrupt in interrupted {
+        let mut subject = OnDisk::new();
+        let term = taken(subject.store()).await;
+        subject.store().commit(vec![append(term, 0, ["one", "two"])]).await.unwrap();
+        subject.store = None;
+        interrupt(&subject.data());
+
+        subject.reopen();
+
+        assert_eq!(journal(subject.store()).await, ["one", "two"]);
+        assert!(!subject.data().join("store.old").exists());
+        assert!(!subject.data().join("store.new").exists());
+    }
+}
