@@ -9,7 +9,7 @@ function furnish(node, attributes, children) {
     else if (name === 'value') node.value = value;
     else node.setAttribute(name, value === true ? '' : String(value));
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined && child !== false) node.append(child);
   }
   return node;
@@ -21,8 +21,11 @@ export const svg = (name, attributes, ...children) => furnish(document.createEle
 
 export const byId = id => document.getElementById(id);
 
-// Names may be full of right-to-left marks: they are kept apart from the words around them.
-export const name = (text, attributes) => el('bdi', attributes, text);
+const OVERRIDES = /[\u202a-\u202e\u2066-\u2069]/gu;
+
+// Names may be full of direction marks: they are kept apart from the words around them, and what would let one name
+// look like another is not shown.
+export const name = (text, attributes) => el('bdi', attributes, String(text).replace(OVERRIDES, ''));
 
 // Changes a text only when it differs, so that nothing flickers and no selection is lost.
 export function say(node, text) {

@@ -61,7 +61,7 @@ function speech(view, { from, role, at, text, follows, tone, extra, className })
   const isOurs = role === 'companion';
   return el(
     'article',
-    { class: `said ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isOurs ? tone : null },
+    { class: `said ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isOurs ? tone : null, tabindex: '-1' },
     el('span', { class: 'face', 'aria-hidden': 'true' }, follows ? null : initial(from)),
     follows ? el('span', { class: 'at-side' }, clockTime(at)) : el('header', null, name(from, { class: 'who' }), role === 'bot' ? el('span', { class: 'tag' }, 'bot') : null, isOurs ? el('span', { class: 'tag' }, 'companion') : null, clockTime(at)),
     el('p', { class: 'words', dir: 'auto' }, withMarks(text, view.wanted)),

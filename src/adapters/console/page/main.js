@@ -46,7 +46,7 @@ function change(parts) {
   });
 }
 
-const story = stories(() => change(['talk']));
+const story = stories(key => said.reveal(key));
 
 // What the items of the talk are drawn with.
 const view = {
@@ -153,6 +153,7 @@ function showConnection(state, at) {
   connection = state;
   nextAttempt = at;
   byId('connection').dataset.state = state;
+  document.body.classList.toggle('out-of-touch', state === 'lost');
   sayConnection();
   if (state === 'live' && before !== 'live') {
     mail?.flush();
@@ -188,7 +189,14 @@ function open(id, anew = false) {
       if (mine !== here) return;
       if (e.event === 'notice' && typeof e.text === 'string') notice.show(e.text);
       if (isNew) announce(e);
-      if (e.event === 'message') mail.settle();
+      if (e.event === 'message') {
+        mail.settle();
+        const room = known.find(other => other.id === id);
+        if (isNew && room) {
+          room.last_at = e.at;
+          list.redraw();
+        }
+      }
     },
     connection: (state, at) => (mine === null || mine === here) && showConnection(state, at),
     problem(problem) {
@@ -247,6 +255,12 @@ function showSide(shown) {
   byId('where').setAttribute('aria-expanded', String(shown));
 }
 byId('where').addEventListener('click', () => showSide(!document.body.classList.contains('side-open')));
+const wide = matchMedia('(min-width: 72.01em)');
+const sideMatters = () => {
+  byId('where').disabled = wide.matches;
+};
+wide.addEventListener('change', sideMatters);
+sideMatters();
 byId('help').addEventListener('click', showKeys);
 byId('skip').addEventListener('click', event => {
   event.preventDefault();

@@ -79,7 +79,8 @@ const more = n => `${n} more ${n === 1 ? 'message' : 'messages'}`;
 // What it waits for, in words: the same that the ring and the bar show.
 function untilWords(mind, lullLeft) {
   if (mind.paused) return 'Hears nothing until it goes on.';
-  if (mind.doing !== 'listening') return '';
+  if (mind.doing === 'back_off') return 'Nothing is lost: what was heard stays to be answered.';
+  if (mind.doing !== 'listening') return mind.trigger ? `Because ${mind.trigger === 'direct_address' ? 'it ' : ''}${words.trigger(mind.trigger)}.` : '';
   const missing = mind.threshold === null ? null : mind.threshold - mind.messageCount;
   const parts = [];
   if (missing !== null && missing > 0 && mind.messageCount > 0) parts.push(more(missing));

@@ -1,6 +1,7 @@
 // The rooms: which there are, making one, and what can be done with the one that is open.
 
 import * as api from './api.js';
+import { serverNow } from './clock.js';
 import { byId, el, name } from './dom.js';
 import * as words from './words.js';
 
@@ -39,6 +40,7 @@ export function rooms({ open, tell, changed }) {
   let current = null;
 
   function drawList() {
+    const focused = listNode.contains(document.activeElement) ? document.activeElement.dataset.room : null;
     listNode.replaceChildren(
       ...all.map(room =>
         el(
@@ -46,13 +48,14 @@ export function rooms({ open, tell, changed }) {
           null,
           el(
             'button',
-            { class: 'room', 'aria-current': room.id === current ? 'true' : null, onclick: () => open(room.id) },
+            { class: 'room', 'data-room': room.id, 'aria-current': room.id === current ? 'true' : null, onclick: () => open(room.id) },
             name(room.id, { class: 'room-name' }),
-            el('span', { class: 'room-about' }, room.paused ? 'paused' : room.last_at ? words.ago(room.last_at, Date.now()) : 'empty'),
+            el('span', { class: 'room-about' }, room.paused ? 'paused' : room.last_at ? words.ago(room.last_at, serverNow()) : 'empty'),
           ),
         ),
       ),
     );
+    if (focused !== null) [...listNode.querySelectorAll('.room')].find(button => button.dataset.room === focused)?.focus();
   }
 
   function newForm(companions) {

@@ -4,7 +4,7 @@ import * as api from './api.js';
 import { el } from './dom.js';
 import * as words from './words.js';
 
-// Stories that are open, by the key of their line: { state: 'loading' | 'told' | 'untold', told }.
+// Stories that are open, by the key of their line: { state: 'loading' | 'told' | 'untold', told }. `change(key)` draws one anew.
 export function stories(change) {
   const open = new Map();
   return {
@@ -14,10 +14,10 @@ export function stories(change) {
       return story ? story.state : 'shut';
     },
     async toggle(room, entry) {
-      if (open.delete(entry.key)) return change();
+      if (open.delete(entry.key)) return change(entry.key);
       const story = { state: 'loading', told: null };
       open.set(entry.key, story);
-      change();
+      change(entry.key);
       try {
         story.told = await api.why(room.id, entry.companion, entry.seq);
         story.state = 'told';
@@ -25,7 +25,7 @@ export function stories(change) {
         story.state = 'untold';
         story.problem = problem.message;
       }
-      change();
+      change(entry.key);
     },
     show(room, entry) {
       return open.has(entry.key) ? undefined : this.toggle(room, entry);
@@ -34,7 +34,7 @@ export function stories(change) {
       const last = [...open.keys()].at(-1);
       if (!last) return null;
       open.delete(last);
-      change();
+      change(last);
       return last;
     },
     clear: () => open.clear(),
@@ -50,18 +50,19 @@ function heard(texts) {
   return el(
     'section',
     null,
-    el('h4', null, `what was heard`),
+    el('h4', null, 'what was heard'),
     el('ul', { class: 'heard' }, texts.map(text => el('li', { dir: 'auto' }, text))),
   );
 }
 
 function promptParts(parts) {
   if (!Array.isArray(parts) || !parts.length) return null;
-  const total = parts.reduce((sum, part) => sum + (part.characters || 0), 0) || 1;
-  const rows = parts.map(part => {
+  const most = Math.max(1, ...parts.map(part => part.characters || 0));
+  const total = parts.reduce((sum, part) => sum + (part.characters || 0), 0);
+  const rows = parts.filter(part => part.characters > 0).map(part => {
     const bar = el('span', { class: 'part-bar', 'aria-hidden': 'true' });
-    bar.style.setProperty('--part', String((part.characters || 0) / total));
-    return el('li', null, el('span', { class: 'part-name' }, words.temper(part.part)), bar, el('span', { class: 'part-size' }, (part.characters || 0).toLocaleString()));
+    bar.style.setProperty('--part', String(part.characters / most));
+    return el('li', null, el('span', { class: 'part-name' }, words.temper(part.part)), bar, el('span', { class: 'part-size' }, part.characters.toLocaleString()));
   });
   return el('section', null, el('h4', null, `the prompt, ${words.count(total, 'character')}`), el('ul', { class: 'parts' }, rows));
 }
@@ -91,7 +92,6 @@ export function tell(entry, story) {
     story.state === 'loading' ? el('p', { class: 'hush' }, 'reading the record …') : null,
     story.state === 'untold' ? el('p', { class: 'hush' }, `The story could not be read: ${story.problem}`) : null,
     sentences(told.story),
-    d.why ? el('section', null, el('h4', null, 'in its own words'), el('p', { class: 'own-words', dir: 'auto' }, d.why)) : null,
     heard(d.messages),
     promptParts(told.prompt),
     facts.length ? el('dl', { class: 'facts' }, facts) : null,

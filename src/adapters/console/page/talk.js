@@ -200,6 +200,20 @@ export function talk(log, toEnd, { view, now, older, empty }) {
   return {
     redraw,
     end,
+    // What is opened stays where it is, and as much of it as fits is brought to the eye.
+    reveal(key) {
+      atEnd = false;
+      redraw();
+      const node = nodes.get(key);
+      if (node) {
+        const frame = log.getBoundingClientRect();
+        const box = node.getBoundingClientRect();
+        const beyond = Math.min(box.bottom - frame.bottom + 12, box.top - frame.top - 12);
+        if (beyond > 0) log.scrollTop += beyond;
+      }
+      atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < AT_END_PX;
+      showToEnd();
+    },
     // Brings an item to the eye, and the keyboard to it.
     go(key, focus = true) {
       const i = places.get(key);

@@ -129,5 +129,7 @@ export function timeline(root, { tone, go }) {
     }
   });
 
+  new ResizeObserver(() => last && draw(...last)).observe(field);
+
   return { draw };
 }
