@@ -67,10 +67,11 @@ const KEYS = [
   ['Enter', 'send'],
   ['Shift Enter', 'a new line'],
   ['↑', 'edit your last message, when the field is empty'],
-  ['Esc', 'leave an edit or a reply, close what is open'],
+  ['Esc', 'leave an edit or a reply, close what is open, back to the field'],
   ['/', 'find'],
   ['Enter, Shift Enter', 'older, newer, while finding'],
-  ['← →', 'choose a mark on the timeline'],
+  ['↑ ↓', 'in the conversation: walk through messages and decisions; → reaches reply, edit and delete'],
+  ['← →', 'on the timeline: choose a mark'],
   ['?', 'this page'],
 ];
 

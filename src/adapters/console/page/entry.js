@@ -61,7 +61,7 @@ function speech(view, { from, role, at, text, follows, tone, extra, className })
   const isOurs = role === 'companion';
   return el(
     'article',
-    { class: `said ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isOurs ? tone : null, tabindex: '-1' },
+    { class: `said ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isOurs ? tone : null },
     el('span', { class: 'face', 'aria-hidden': 'true' }, follows ? null : initial(from)),
     follows ? el('span', { class: 'at-side' }, clockTime(at)) : el('header', null, name(from, { class: 'who' }), role === 'bot' ? el('span', { class: 'tag' }, 'bot') : null, isOurs ? el('span', { class: 'tag' }, 'companion') : null, clockTime(at)),
     el('p', { class: 'words', dir: 'auto' }, withMarks(text, view.wanted)),
@@ -84,14 +84,14 @@ function message(view, { entry, follows }) {
       el(
         'span',
         { class: 'tools' },
-        el('button', { class: 'tool', 'data-focus': 'reply', title: 'Reply', onclick: () => view.act.reply(entry) }, 'reply'),
-        entry.role === 'user' ? el('button', { class: 'tool', 'data-focus': 'edit', title: 'Edit', onclick: () => view.act.edit(entry) }, 'edit') : null,
-        entry.role === 'user' ? el('button', { class: 'tool', 'data-focus': 'delete', title: 'Delete', onclick: event => view.act.remove(entry, event.currentTarget) }, 'delete') : null,
+        el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', title: 'Reply', onclick: () => view.act.reply(entry) }, 'reply'),
+        entry.role === 'user' ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', title: 'Edit', onclick: () => view.act.edit(entry) }, 'edit') : null,
+        entry.role === 'user' ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', title: 'Delete', onclick: event => view.act.remove(entry, event.currentTarget) }, 'delete') : null,
       ),
     ],
   });
   if (entry.replyTo) {
-    const quote = answered ? [name(answered.role === 'companion' ? nameOf(room, answered.from) : answered.from), ` ${answered.text.slice(0, 120)}`] : ['an earlier message'];
+    const quote = answered ? [name(answered.role === 'companion' ? nameOf(room, answered.from) : answered.from), `: ${answered.text.slice(0, 120)}`] : ['an earlier message'];
     node.querySelector('.words').before(el('p', { class: 'answers', dir: 'auto' }, '↪ ', quote));
   }
   return node;
@@ -156,7 +156,7 @@ const NOTES = {
 function note(view, { entry }) {
   const who = entry.companion ? name(entry.name ?? nameOf(view.room, entry.companion), { class: 'who' }) : entry.what === 'cleared' ? null : 'the room';
   const what = entry.what === 'tempered' ? (entry.interjection ? `is ${words.temper(entry.interjection)} now` : 'has its own temper again') : NOTES[entry.what];
-  return el('p', { class: 'note', 'data-tone': entry.companion ? view.tone(entry.companion) : null }, glyph('note'), el('span', null, who, who ? ' ' : '', what));
+  return el('p', { class: 'remark', 'data-tone': entry.companion ? view.tone(entry.companion) : null }, glyph('note'), el('span', null, who, who ? ' ' : '', what));
 }
 
 function asked(view, { companion, entry }) {
@@ -209,6 +209,8 @@ const DRAW = { day, message, decision, error: failure, failed: failedReply, note
 export function draw(view, item) {
   const node = DRAW[item.what](view, item);
   node.dataset.key = item.key;
+  // Arrow keys come here; the tab key passes by.
+  if (!node.hasAttribute('tabindex') && item.what !== 'day') node.tabIndex = -1;
   return node;
 }
 

@@ -283,7 +283,7 @@ document.addEventListener('keydown', event => {
       byId('where').focus();
     } else if (!search.shut() && !writing.leave() && !thoughts.shut()) {
       const shut = story.shutLast();
-      if (!shut) notice.shut();
+      if (!shut && !notice.shut()) writing.focus();
     }
     return;
   }

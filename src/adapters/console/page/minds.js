@@ -6,6 +6,7 @@ import { sentences } from './story.js';
 import * as words from './words.js';
 
 const SLOW_MS = 6000;
+const STORY_AGAIN_MS = 700;
 const RING = 2 * Math.PI * 20;
 const MOST_SEGMENTS = 24;
 
@@ -51,19 +52,30 @@ function card(id, act) {
   );
   const pause = el('button', { class: 'quiet-button', onclick: () => act.pause(id, pause.getAttribute('aria-pressed') !== 'true') });
   const notYet = el('button', { class: 'quiet-button', 'aria-expanded': 'false' }, 'why not yet?');
-  notYet.addEventListener('click', async () => {
+  async function tellNotYet() {
+    const told = await act.why(id).catch(problem => ({ story: [problem.message] }));
+    story.replaceChildren(
+      sentences(told.story) ?? el('p', { class: 'hush' }, 'Nothing to tell yet.'),
+      told.waiting_for ? el('p', { dir: 'auto' }, `It waits for ${told.waiting_for}.`) : '',
+    );
+  }
+  notYet.addEventListener('click', () => {
     const open = story.hidden;
     story.hidden = !open;
     notYet.setAttribute('aria-expanded', String(open));
     if (open) {
       story.replaceChildren(el('p', { class: 'hush' }, 'reading the record …'));
-      const told = await act.why(id).catch(problem => ({ story: [problem.message] }));
-      story.replaceChildren(
-        sentences(told.story) ?? el('p', { class: 'hush' }, 'Nothing to tell yet.'),
-        told.waiting_for ? el('p', { dir: 'auto' }, `It waits for ${told.waiting_for}.`) : '',
-      );
+      tellNotYet();
     }
   });
+  // An open story is told again when what it tells of has changed, but not ten times a second.
+  let telling = null;
+  let told = '';
+  const mayBeStale = now => {
+    if (now === told) return;
+    told = now;
+    if (!story.hidden) telling ??= setTimeout(() => ((telling = null), tellNotYet()), STORY_AGAIN_MS);
+  };
   const node = el(
     'article',
     { class: 'mind' },
@@ -71,14 +83,14 @@ function card(id, act) {
     el('div', { class: 'mind-now' }, doing, el('div', { class: 'lull' }, bar, left)),
     el('div', { class: 'mind-more' }, until, last, el('div', { class: 'controls' }, el('label', null, el('span', { class: 'unseen' }, 'Temper'), temper), pause, notYet), story),
   );
-  return { node, head, circle, title, doing, bar, left, until, last, temper, pause, notYet, shown: '' };
+  return { node, head, circle, title, doing, bar, left, until, last, temper, pause, mayBeStale, shown: '' };
 }
 
 const more = n => `${n} more ${n === 1 ? 'message' : 'messages'}`;
 
 // What it waits for, in words: the same that the ring and the bar show.
 function untilWords(mind, lullLeft) {
-  if (mind.paused) return 'Hears nothing until it goes on.';
+  if (mind.paused) return 'Lets everything pass until it goes on.';
   if (mind.doing === 'back_off') return 'Nothing is lost: what was heard stays to be answered.';
   if (mind.doing !== 'listening') return mind.trigger ? `Because ${mind.trigger === 'direct_address' ? 'it ' : ''}${words.trigger(mind.trigger)}.` : '';
   const missing = mind.threshold === null ? null : mind.threshold - mind.messageCount;
@@ -168,6 +180,7 @@ export function minds(root, { tone, act }) {
         if (document.activeElement !== parts.temper) parts.temper.value = mind.interjection;
         parts.pause.setAttribute('aria-pressed', String(mind.paused));
         say(parts.pause, mind.paused ? 'let it go on' : 'pause');
+        parts.mayBeStale(`${mind.doing} ${mind.messageCount} ${mind.threshold} ${mind.lullAt}`);
         decisions(parts, room, mind, now);
         tickOne(mind, parts, now);
       }

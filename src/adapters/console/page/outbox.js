@@ -3,6 +3,8 @@
 import * as api from './api.js';
 import { keep, recall } from './keep.js';
 
+const AGAIN_MS = 4000;
+
 const key = room => `outbox.${room.id}`;
 
 // `change()` is called when a pending message changed.
@@ -13,6 +15,8 @@ export function outbox(room, change) {
     keep(key(room), room.pending.filter(message => !message.seq));
     change();
   }
+
+  let timer = null;
 
   async function send(message) {
     Object.assign(message, { state: 'sending', problem: null });
@@ -26,8 +30,20 @@ export function outbox(room, change) {
       if (room.seen.has(`m${seq}`)) room.pending = room.pending.filter(other => other !== message);
     } catch (problem) {
       Object.assign(message, { state: problem.status === 0 ? 'waiting' : 'refused', problem: problem.message });
+      // The live connection may stand while one request was lost.
+      if (message.state === 'waiting') timer ??= setTimeout(flush, AGAIN_MS);
     }
     changed();
+  }
+
+  // What waits for the connection goes out in the order in which it was written.
+  async function flush() {
+    clearTimeout(timer);
+    timer = null;
+    for (const message of room.pending.filter(other => other.state === 'waiting')) {
+      await send(message);
+      if (message.state === 'waiting') return;
+    }
   }
 
   return {
@@ -44,14 +60,7 @@ export function outbox(room, change) {
       room.pending = room.pending.filter(other => other.id !== id);
       changed();
     },
-    // What waits for the connection goes out in the order in which it was written.
-    async flush() {
-      for (const message of room.pending.filter(other => other.state === 'waiting')) {
-        if (room.seen.has(`m${message.seq}`)) continue;
-        await send(message);
-        if (message.state === 'waiting') return;
-      }
-    },
+    flush,
     settle: () => keep(key(room), room.pending.filter(message => !message.seq)),
   };
 }

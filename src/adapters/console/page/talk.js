@@ -64,8 +64,11 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     const focused = document.activeElement;
     for (const [key, node] of nodes) {
       if (!wanted.has(key)) {
+        const hadFocus = node.contains(focused);
         node.remove();
         nodes.delete(key);
+        // The keyboard stays in the talk when what it was at leaves the window.
+        if (hadFocus) log.focus({ preventScroll: true });
       }
     }
     let next = above.nextSibling;
@@ -79,9 +82,11 @@ export function talk(log, toEnd, { view, now, older, empty }) {
         if (view.found === item.key) fresh.classList.add('found');
         if (node) {
           const focus = node.contains(focused) ? focused.dataset.focus : null;
+          const isFocused = node === focused;
           if (next === node) next = fresh;
           node.replaceWith(fresh);
-          if (focus) fresh.querySelector(`[data-focus="${focus}"]`)?.focus({ preventScroll: true });
+          if (isFocused) fresh.focus({ preventScroll: true });
+          else if (focus) fresh.querySelector(`[data-focus="${focus}"]`)?.focus({ preventScroll: true });
         }
         nodes.set(item.key, fresh);
         node = fresh;
@@ -141,7 +146,9 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     places = new Map(items.map((item, i) => [item.key, i]));
     if (!atEnd && before.size) {
       const newest = items.findLast(item => item.what === 'message');
-      if (newest && !before.has(newest.key)) unread += 1;
+      for (let i = items.length - 1; newest && i >= 0 && !before.has(items[i].key); i -= 1) {
+        if (items[i].what === 'message') unread += 1;
+      }
     }
     showEmpty();
     layOut();
@@ -175,6 +182,41 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     },
     { passive: true },
   );
+
+  // Arrow keys walk from item to item, and into the tools of one.
+  function walk(step) {
+    const key = document.activeElement?.closest?.('[data-key]')?.dataset.key;
+    let i = places.get(key);
+    if (i === undefined) {
+      const top = log.scrollTop - base();
+      i = step > 0 ? itemAt(top) - 1 : itemAt(top + log.clientHeight - 8) + 1;
+    }
+    do i += step;
+    while (items[i]?.what === 'day');
+    if (!items[i]) return;
+    if (!nodes.has(items[i].key)) {
+      atEnd = false;
+      log.scrollTop = base() + offsets[i] - log.clientHeight / 2;
+      show(null);
+    }
+    const node = nodes.get(items[i].key);
+    (node?.querySelector('.line-head') ?? node)?.focus({ preventScroll: true });
+    node?.scrollIntoView({ block: 'nearest' });
+  }
+
+  function walkTools(step) {
+    const tools = [...(document.activeElement?.closest?.('[data-key]')?.querySelectorAll('.tool') ?? [])];
+    const i = tools.indexOf(document.activeElement) + step;
+    if (i < 0) document.activeElement.closest('[data-key]')?.focus({ preventScroll: true });
+    else tools[i]?.focus({ preventScroll: true });
+  }
+
+  log.addEventListener('keydown', event => {
+    const act = { ArrowUp: () => walk(-1), ArrowDown: () => walk(1), ArrowLeft: () => walkTools(-1), ArrowRight: () => walkTools(1) }[event.key];
+    if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    act();
+  });
 
   let width = 0;
   new ResizeObserver(() => {

@@ -7,6 +7,7 @@ import { addPage, fold, newRoom, oldestMessage, setState } from './state.js';
 
 const PAGE = 200;
 const DECISIONS_AT_ONCE = 500;
+const MOST_PIECES = 10;
 const RETRY_MS = 3000;
 
 // `on.change(parts)`, `on.event(event, isNew)`, `on.connection(state, nextAttemptAt)`, `on.problem(problem)`.
@@ -21,11 +22,11 @@ export function visit(id, on) {
   async function decisionsBetween(after, before) {
     const found = [];
     let from = after;
-    for (let piece = 0; piece < 10; piece += 1) {
+    for (let piece = 0; piece < MOST_PIECES; piece += 1) {
       const { decisions = [] } = await api.decisions(id, from, DECISIONS_AT_ONCE);
       found.push(...decisions.filter(decision => decision.seq < before));
       const last = decisions.at(-1)?.seq;
-      if (decisions.length < DECISIONS_AT_ONCE || !(last > from) || last >= before) break;
+      if (!(last > from) || last >= before) break;
       from = last;
     }
     return found;
@@ -33,7 +34,8 @@ export function visit(id, on) {
 
   async function page(before) {
     const { messages = [] } = await api.history(id, before, PAGE);
-    const complete = messages.length < PAGE;
+    // The server may give fewer than were asked for; only nothing means that there is nothing.
+    const complete = messages.length === 0;
     const start = complete ? 0 : (messages[0]?.seq ?? 1) - 1;
     // A room can be read without its decisions; a page is not lost because they are.
     const decisions = await decisionsBetween(start, before).catch(() => []);
@@ -65,7 +67,7 @@ export function visit(id, on) {
           clock.forget();
         }
         clock.heard(frame.at);
-        const isNew = !Number.isFinite(frame.seq) || frame.seq > Math.max(room.current, room.last);
+        const isNew = !Number.isFinite(frame.seq) || frame.seq > room.current;
         const parts = fold(room, frame);
         on.event(frame, isNew);
         if (parts.length) on.change(parts);
@@ -85,7 +87,7 @@ export function visit(id, on) {
         on.change(['talk']);
         return true;
       })
-      .catch(() => false)
+      .catch(() => new Promise(done => setTimeout(done, RETRY_MS, false)))
       .finally(() => {
         loading = null;
       });
