@@ -22,8 +22,13 @@ export function itemsOf(room, now) {
       previous = null;
       items.push({ key: `day${day}`, what: 'day', at: entry.at, entry: null, mark: words.day(entry.at, now) });
     }
-    const follows = Boolean(previous) && what === 'message' && previous.from === entry.from && previous.role === entry.role && !entry.replyTo && Date.parse(entry.at) - Date.parse(previous.at) < FOLLOWS_WITHIN_MS;
-    items.push({ key: entry.key, what, entry, follows, mark: `${entry.version}${follows}` });
+    entry.time ??= Date.parse(entry.at);
+    const follows = previous !== null && what === 'message' && previous.from === entry.from && previous.role === entry.role && !entry.replyTo && entry.time - previous.time < FOLLOWS_WITHIN_MS;
+    // An item is made again only when it changed.
+    if (!entry.item || entry.item.follows !== follows || entry.item.version !== entry.version) {
+      entry.item = { key: entry.key, what, entry, follows, version: entry.version, mark: `${entry.version}${follows}` };
+    }
+    items.push(entry.item);
     previous = what === 'message' ? entry : null;
   };
   for (const entry of room.entries) add(entry);

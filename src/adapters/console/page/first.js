@@ -10,10 +10,15 @@ const ELSEWHERE = [
   ['Ben', 'At least the coffee on board has become better.'],
 ];
 
-// `say(from, text)` sends a message; `me()` is who speaks in this window.
-export function first(room, { say, me }) {
-  const companions = [...room.minds.values()];
-  const who = companions[0]?.name ?? 'the companion';
+const welcome = (title, ...content) => el('section', { class: 'first', 'aria-label': 'Welcome' }, el('h2', null, title), content);
+
+export const noRoom = () => welcome('There is no room yet.', el('p', null, 'A room is where people and a companion talk. Make one on the left: it needs a name and a companion.'));
+
+// `say(from, text)` sends a message; `me()` is who speaks in this window; `tone(id)` is the accent of a companion.
+export function first(room, { say, me, tone }) {
+  const companion = [...room.minds.values()][0];
+  if (!companion) return welcome('Nobody listens here yet.', el('p', null, 'This room has no companion: choose one on the left, under “this room”.'));
+  const who = companion.name;
   const whoNode = () => name(who, { class: 'who' });
 
   async function elsewhere(button) {
@@ -25,10 +30,8 @@ export function first(room, { say, me }) {
   }
 
   const thing = (label, act) => el('li', null, el('button', { class: 'try', onclick: event => act(event.currentTarget) }, label));
-  return el(
-    'section',
-    { class: 'first', 'aria-label': 'Welcome', 'data-tone': 'first' },
-    el('h2', null, 'Nothing was said here yet.'),
+  const node = welcome(
+    'Nothing was said here yet.',
     el(
       'p',
       null,
@@ -50,4 +53,6 @@ export function first(room, { say, me }) {
       thing('Ask nobody in particular', () => say(me(), 'Does anybody here know a good name for a small boat?')),
     ),
   );
+  node.dataset.tone = tone(companion.id);
+  return node;
 }

@@ -6,7 +6,7 @@ import { compose } from './compose.js';
 import { legend, modelIndicator, showKeys } from './dialogs.js';
 import { byId, name, say } from './dom.js';
 import { find } from './find.js';
-import { first } from './first.js';
+import { first, noRoom } from './first.js';
 import { keepAll, recallAll } from './keep.js';
 import { minds } from './minds.js';
 import { notices } from './notices.js';
@@ -88,7 +88,8 @@ const said = talk(byId('log'), byId('to-end'), {
   older: () => here?.older(),
   empty: room => {
     const ours = mail;
-    return first(room, { me: speaker.me, say: (from, text) => ours.say(from, text) });
+    if (!room.id) return noRoom();
+    return first(room, { tone: id => tone(id), me: speaker.me, say: (from, text) => ours.say(from, text) });
   },
 });
 
@@ -155,6 +156,8 @@ function showConnection(state, at) {
   byId('connection').dataset.state = state;
   document.body.classList.toggle('out-of-touch', state === 'lost');
   sayConnection();
+  if (state === 'lost' && before === 'live') notice.announce('The connection is lost. What you type is kept.');
+  if (state === 'live' && before === 'lost') notice.announce('Connected again.');
   if (state === 'live' && before !== 'live') {
     mail?.flush();
     models.look();
@@ -189,6 +192,8 @@ function open(id, anew = false) {
       if (mine !== here) return;
       if (e.event === 'notice' && typeof e.text === 'string') notice.show(e.text);
       if (isNew) announce(e);
+      // Who is present, paused or tempered is more than the event tells.
+      if (isNew && ['joined', 'paused', 'tempered'].includes(e.event)) mine.refresh().catch(() => {});
       if (e.event === 'message') {
         mail.settle();
         const room = known.find(other => other.id === id);
@@ -208,6 +213,7 @@ function open(id, anew = false) {
   here = mine;
   view.room = mine.room;
   mail = outbox(mine.room, () => mine === here && change(['talk']));
+  byId('message').disabled = false;
   keepAll('room', id);
   if (location.hash !== `#/${encodeURIComponent(id)}`) history.replaceState(null, '', `#/${encodeURIComponent(id)}`);
   list.set(known, id);
@@ -236,6 +242,11 @@ async function readRooms() {
     else {
       here?.close();
       here = null;
+      said.forget();
+      mail = null;
+      Object.assign(view, { room: { ...newRoom(''), greeted: true }, loaded: true });
+      byId('message').disabled = true;
+      change(['talk', 'minds']);
       showConnection('no room', null);
       list.set(known, null);
       showWhere();
@@ -325,5 +336,6 @@ async function begin() {
   setInterval(() => readRooms().catch(() => {}), ROOMS_AGAIN_MS);
   writing.focus();
 }
+writing.draw();
 begin();
 tick();

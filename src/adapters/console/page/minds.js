@@ -30,7 +30,8 @@ function ring() {
     set(filled, of) {
       track.setAttribute('stroke-dasharray', of ? dashes(of, of) : `${RING} 0`);
       fill.setAttribute('stroke-dasharray', dashes(filled, of ?? 0));
-      count.textContent = of ? `${filled}/${of}` : String(filled);
+      say(count, of ? `${filled}/${of}` : String(filled));
+      count.classList.toggle('long', count.textContent.length > 4);
     },
   };
 }

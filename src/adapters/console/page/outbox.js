@@ -11,8 +11,15 @@ const key = room => `outbox.${room.id}`;
 export function outbox(room, change) {
   room.pending = recall(key(room), []).map(message => ({ ...message, state: message.state === 'sending' ? 'waiting' : message.state }));
 
-  function changed() {
+  let kept = room.pending.length;
+
+  function save() {
+    kept = room.pending.length;
     keep(key(room), room.pending.filter(message => !message.seq));
+  }
+
+  function changed() {
+    save();
     change();
   }
 
@@ -61,6 +68,7 @@ export function outbox(room, change) {
       changed();
     },
     flush,
-    settle: () => keep(key(room), room.pending.filter(message => !message.seq)),
+    // After events: what was accepted need not be kept any longer.
+    settle: () => room.pending.length !== kept && save(),
   };
 }

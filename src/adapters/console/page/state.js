@@ -18,6 +18,7 @@ export function newRoom(id) {
     paused: false,
     last: 0, // the highest number seen
     current: 0, // what the state in `hello` already contains
+    greeted: false, // whether it is known who is present
     complete: false, // whether the beginning of the room is loaded
   };
 }
@@ -90,7 +91,7 @@ const note = (e, what) => ({ key: `n${e.seq}:${e.event}:${e.companion ?? ''}`, k
 // A page of history and the decisions that belong to it.
 export function addPage(room, messages, decisions, complete) {
   for (const message of list(messages)) insert(room, messageEntry(message));
-  for (const decision of list(decisions)) insert(room, decisionEntry(decision));
+  for (const decision of list(decisions)) if (typeof decision.companion === 'string') insert(room, decisionEntry(decision));
   room.last = Math.max(room.last, room.entries.at(-1)?.seq ?? 0);
   if (complete) room.complete = true;
 }
@@ -152,6 +153,7 @@ const NOTHING = [];
 const RULES = {
   hello(room, e) {
     setState(room, e.state);
+    room.greeted = true;
     room.current = number(e.last) ?? 0;
     room.drafts.clear();
     room.asked.clear();

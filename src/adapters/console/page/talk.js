@@ -18,6 +18,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
   let offsets = new Float64Array(1);
   let atEnd = true;
   let emptyNode = null;
+  let emptyFor = null;
   let unread = 0;
   let scheduled = false;
   let moving = false;
@@ -129,14 +130,13 @@ export function talk(log, toEnd, { view, now, older, empty }) {
   }
 
   function showEmpty() {
-    const isEmpty = view.loaded && !items.length;
-    if (isEmpty && !emptyNode) {
-      emptyNode = empty(view.room);
-      log.prepend(emptyNode);
-    } else if (!isEmpty && emptyNode) {
-      emptyNode.remove();
-      emptyNode = null;
-    }
+    // Drawn when it is known who is present, and anew when that changed.
+    const wanted = view.loaded && view.room.greeted && !items.length ? `${view.room.id} ${view.epoch}` : null;
+    if (wanted === emptyFor) return;
+    emptyFor = wanted;
+    emptyNode?.remove();
+    emptyNode = wanted === null ? null : empty(view.room);
+    if (emptyNode) log.prepend(emptyNode);
   }
 
   function redraw() {
@@ -279,6 +279,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
       heights.clear();
       emptyNode?.remove();
       emptyNode = null;
+      emptyFor = null;
       items = [];
       places = new Map();
       atEnd = true;
