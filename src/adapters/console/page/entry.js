@@ -105,13 +105,13 @@ function message(view, { entry, follows }) {
 // A quiet line that opens into its story.
 function line(view, entry, sign, sentence) {
   const story = view.stories.get(entry.key);
-  const body = `story-${entry.key}`;
+  const body = `story-${entry.seq}-${entry.kind}`;
   return el(
     'div',
     { class: `line ${sign}`, 'data-tone': view.tone(entry.companion) },
     el(
       'button',
-      { class: 'line-head', 'aria-expanded': story ? 'true' : 'false', 'data-focus': 'line', onclick: () => view.act.open(entry) },
+      { class: 'line-head', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'data-focus': 'line', onclick: () => view.act.open(entry) },
       glyph(sign),
       el('span', { class: 'line-words' }, sentence),
       el('span', { class: 'line-why', 'aria-hidden': 'true' }, story ? 'close' : 'why?'),

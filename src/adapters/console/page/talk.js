@@ -272,7 +272,6 @@ export function talk(log, toEnd, { view, now, older, empty }) {
       showToEnd();
       return true;
     },
-    focusLine: key => nodes.get(key)?.querySelector('[data-focus="line"]')?.focus(),
     forget() {
       for (const node of nodes.values()) node.remove();
       nodes.clear();
