@@ -16,7 +16,43 @@ macro_rules! files {
 }
 
 /// Every file of the page. `index.html` is served at `/`, `signin.html` at `/signin`, each file at `/page/<name>`.
-const FILES: &[(&str, &[u8])] = files!["icon.svg", "index.html", "signin.html", "signin.css"];
+const FILES: &[(&str, &[u8])] = files![
+    "api.js",
+    "base.css",
+    "clock.js",
+    "compose.css",
+    "compose.js",
+    "dialogs.css",
+    "dialogs.js",
+    "dom.js",
+    "entry.js",
+    "find.js",
+    "first.js",
+    "icon.svg",
+    "index.html",
+    "keep.js",
+    "live.js",
+    "main.js",
+    "minds.css",
+    "minds.js",
+    "notices.js",
+    "outbox.js",
+    "people.js",
+    "rooms.css",
+    "rooms.js",
+    "signin.css",
+    "signin.html",
+    "state.js",
+    "story.js",
+    "talk.css",
+    "talk.js",
+    "theme.js",
+    "timeline.css",
+    "timeline.js",
+    "tones.js",
+    "visit.js",
+    "words.js",
+];
 
 /// The files with their tags, by name.
 pub(super) struct Page(HashMap<&'static str, File>);

@@ -1,0 +1,80 @@
+// The server's HTTP interface, one function for each request.
+
+// A refusal, in the server's words; status 0 means that no answer came at all.
+export class Problem extends Error {
+  constructor({ title, detail, status }) {
+    super(detail || title || 'The server gave no reason.');
+    this.title = title || 'Refused';
+    this.status = status ?? 0;
+  }
+
+  // Whether the same request may succeed later without being changed.
+  get passing() {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
+}
+
+async function call(method, path, body) {
+  let response;
+  try {
+    response = await fetch(path, {
+      method,
+      headers: body === undefined ? {} : { 'content-type': 'application/json' },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      cache: 'no-store',
+    });
+  } catch {
+    throw new Problem({ title: 'No connection', detail: 'The server cannot be reached.', status: 0 });
+  }
+  if (response.status === 401) {
+    location.assign('/signin');
+    return new Promise(() => {});
+  }
+  const text = await response.text().catch(() => '');
+  let answer = null;
+  try {
+    answer = text ? JSON.parse(text) : {};
+  } catch {
+    answer = null;
+  }
+  // Readiness answers 503 with a body that is worth reading.
+  if (!response.ok && path !== '/readyz') {
+    throw new Problem({ title: answer?.title ?? response.statusText, detail: answer?.detail, status: response.status });
+  }
+  return answer ?? {};
+}
+
+const query = fields => {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
+  return given.length ? `?${new URLSearchParams(given)}` : '';
+};
+const roomPath = (room, rest = '') => `/api/rooms/${encodeURIComponent(room)}${rest}`;
+
+// Larger than any number of an event: "before" it lie the newest.
+export const NEWEST = Number.MAX_SAFE_INTEGER;
+
+export const listRooms = () => call('GET', '/api/rooms');
+export const putRoom = (room, setup) => call('PUT', roomPath(room), setup);
+export const patchRoom = (room, change) => call('PATCH', roomPath(room), change);
+export const deleteRoom = room => call('DELETE', roomPath(room));
+export const clearRoom = room => call('POST', roomPath(room, '/clear'), {});
+export const postMessage = (room, message) => call('POST', roomPath(room, '/messages'), message);
+export const editMessage = (room, seq, text) => call('PATCH', roomPath(room, `/messages/${seq}`), { text });
+export const deleteMessage = (room, seq) => call('DELETE', roomPath(room, `/messages/${seq}`));
+export const history = (room, before, limit) => call('GET', roomPath(room, `/history${query({ before, limit })}`));
+export const roomState = room => call('GET', roomPath(room, '/state'));
+export const decisions = (room, after, limit) => call('GET', `/api/decisions${query({ room, after, limit })}`);
+export const why = (room, companion, at) => call('GET', `/api/why${query({ room, companion, at })}`);
+export const companions = () => call('GET', '/api/companions');
+export const readiness = () => call('GET', '/readyz');
+export const quarantine = () => call('GET', '/api/quarantine');
+
+// crypto.randomUUID exists on secure origins only, and a console may be reached by plain HTTP.
+export function newId() {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 0x0f) | 0x40;
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;
+  const hex = [...bytes].map(byte => byte.toString(16).padStart(2, '0')).join('');
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+}

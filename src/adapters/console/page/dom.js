@@ -1,0 +1,44 @@
+// Makes elements. Text is only ever set as text, never as HTML.
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+function furnish(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
+    else if (name === 'value') node.value = value;
+    else node.setAttribute(name, value === true ? '' : String(value));
+  }
+  for (const child of children.flat(Infinity)) {
+    if (child !== null && child !== undefined && child !== false) node.append(child);
+  }
+  return node;
+}
+
+export const el = (name, attributes, ...children) => furnish(document.createElement(name), attributes, children);
+
+export const svg = (name, attributes, ...children) => furnish(document.createElementNS(SVG, name), attributes, children);
+
+export const byId = id => document.getElementById(id);
+
+const OVERRIDES = /[\u202a-\u202e\u2066-\u2069]/gu;
+
+// Names may be full of direction marks: they are kept apart from the words around them, and what would let one name
+// look like another is not shown.
+export const name = (text, attributes) => el('bdi', attributes, String(text).replace(OVERRIDES, ''));
+
+// Changes a text only when it differs, so that nothing flickers and no selection is lost.
+export function say(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+// Filled for yes, hollow for no, crossed for no answer: the same signs everywhere.
+export function glyph(kind) {
+  const shape = {
+    yes: () => svg('circle', { cx: 5, cy: 5, r: 4, class: 'full' }),
+    no: () => svg('circle', { cx: 5, cy: 5, r: 3.4, class: 'stroke' }),
+    error: () => svg('path', { d: 'M2 2 8 8M8 2 2 8', class: 'stroke' }),
+    note: () => svg('path', { d: 'M2 5H8', class: 'stroke' }),
+  }[kind];
+  return svg('svg', { class: `glyph ${kind}`, viewBox: '0 0 10 10', 'aria-hidden': 'true' }, shape());
+}

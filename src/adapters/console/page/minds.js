@@ -1,0 +1,210 @@
+// One card for each companion present: what it is doing, how near it is to speaking, what it decided last, and its controls.
+
+import { el, glyph, name, say, svg } from './dom.js';
+import { lastDecisions } from './state.js';
+import { sentences } from './story.js';
+import * as words from './words.js';
+
+const SLOW_MS = 6000;
+const STORY_AGAIN_MS = 700;
+const RING = 2 * Math.PI * 20;
+const MOST_SEGMENTS = 24;
+
+// The ring: one segment for each message, while they are few enough to be told apart.
+function dashes(filled, of) {
+  if (of <= 0 || filled <= 0) return `0 ${RING}`;
+  if (of > MOST_SEGMENTS) return `${(RING * Math.min(filled, of)) / of} ${RING}`;
+  const gap = Math.min(3, RING / of / 3);
+  const segment = RING / of - gap;
+  const shown = Math.min(filled, of);
+  return `${`${segment} ${gap} `.repeat(shown)}0 ${RING}`;
+}
+
+function ring() {
+  const track = svg('circle', { cx: 24, cy: 24, r: 20, class: 'ring-track' });
+  const fill = svg('circle', { cx: 24, cy: 24, r: 20, class: 'ring-fill' });
+  const count = svg('text', { x: 24, y: 24, class: 'ring-count' });
+  const node = svg('svg', { class: 'ring', viewBox: '0 0 48 48', 'aria-hidden': 'true' }, track, fill, count);
+  return {
+    node,
+    set(filled, of) {
+      track.setAttribute('stroke-dasharray', of ? dashes(of, of) : `${RING} 0`);
+      fill.setAttribute('stroke-dasharray', dashes(filled, of ?? 0));
+      say(count, of ? `${filled}/${of}` : String(filled));
+      count.classList.toggle('long', count.textContent.length > 4);
+    },
+  };
+}
+
+function card(id, act) {
+  const circle = ring();
+  const title = name('', { class: 'who' });
+  const head = el('button', { class: 'mind-head', 'aria-expanded': 'false', onclick: () => node.toggleAttribute('data-open', head.getAttribute('aria-expanded') === 'false') || head.setAttribute('aria-expanded', String(node.hasAttribute('data-open'))) }, circle.node, title);
+  const doing = el('span', { class: 'doing' });
+  const bar = el('span', { class: 'lull-bar', 'aria-hidden': 'true' }, el('span', { class: 'lull-left' }));
+  const left = el('span', { class: 'lull-words' });
+  const until = el('p', { class: 'until' });
+  const last = el('ul', { class: 'last' });
+  const story = el('div', { class: 'not-yet', hidden: true });
+  const temper = el(
+    'select',
+    { onchange: event => act.temper(id, event.target.value) },
+    words.TEMPERS.map(code => el('option', { value: code }, words.temper(code))),
+  );
+  const pause = el('button', { class: 'quiet-button', onclick: () => act.pause(id, pause.getAttribute('aria-pressed') !== 'true') });
+  const notYet = el('button', { class: 'quiet-button', 'aria-expanded': 'false' }, 'why not yet?');
+  async function tellNotYet() {
+    const told = await act.why(id).catch(problem => ({ story: [problem.message] }));
+    story.replaceChildren(
+      sentences(told.story) ?? el('p', { class: 'hush' }, 'Nothing to tell yet.'),
+      told.waiting_for ? el('p', { dir: 'auto' }, `It waits for ${told.waiting_for}.`) : '',
+    );
+  }
+  notYet.addEventListener('click', () => {
+    const open = story.hidden;
+    story.hidden = !open;
+    notYet.setAttribute('aria-expanded', String(open));
+    if (open) {
+      story.replaceChildren(el('p', { class: 'hush' }, 'reading the record …'));
+      tellNotYet();
+    }
+  });
+  // An open story is told again when what it tells of has changed, but not ten times a second.
+  let telling = null;
+  let told = '';
+  const mayBeStale = now => {
+    if (now === told) return;
+    told = now;
+    if (!story.hidden) telling ??= setTimeout(() => ((telling = null), tellNotYet()), STORY_AGAIN_MS);
+  };
+  const node = el(
+    'article',
+    { class: 'mind' },
+    head,
+    el('div', { class: 'mind-now' }, doing, el('div', { class: 'lull' }, bar, left)),
+    el('div', { class: 'mind-more' }, until, last, el('div', { class: 'controls' }, el('label', null, el('span', { class: 'unseen' }, 'Temper'), temper), pause, notYet), story),
+  );
+  return { node, head, circle, title, doing, bar, left, until, last, temper, pause, mayBeStale, shown: '' };
+}
+
+const more = n => `${n} more ${n === 1 ? 'message' : 'messages'}`;
+
+// What it waits for, in words: the same that the ring and the bar show.
+function untilWords(mind, lullLeft) {
+  if (mind.paused) return 'Lets everything pass until it goes on.';
+  if (mind.doing === 'back_off') return 'Nothing is lost: what was heard stays to be answered.';
+  if (mind.doing !== 'listening') return mind.trigger ? `Because ${mind.trigger === 'direct_address' ? 'it ' : ''}${words.trigger(mind.trigger)}.` : '';
+  const missing = mind.threshold === null ? null : mind.threshold - mind.messageCount;
+  const parts = [];
+  if (missing !== null && missing > 0 && mind.messageCount > 0) parts.push(more(missing));
+  if (lullLeft !== null && lullLeft > 0) parts.push(`${Math.ceil(lullLeft / 1000)} s of quiet`);
+  if (!parts.length) return 'Waits for somebody to talk.';
+  return `Considers after ${parts.join(', or ')}.`;
+}
+
+function doingWords(mind, now) {
+  const since = Date.parse(mind.since);
+  const elapsed = Number.isFinite(since) ? now - since : null;
+  switch (mind.doing) {
+    case 'asked':
+      return elapsed === null ? 'considering' : `considering · ${words.seconds(elapsed)}${elapsed > SLOW_MS ? ' · the model is slow' : ''}`;
+    case 'speaking':
+      return elapsed === null ? 'speaking' : `speaking · ${words.seconds(elapsed)}${elapsed > 3 * SLOW_MS ? ' · the model is slow' : ''}`;
+    case 'back_off': {
+      const left = Date.parse(mind.retryAt) - now;
+      return left > 0 ? `no answer · asks again in ${words.seconds(left)}` : 'no answer · asks again';
+    }
+    default:
+      return words.temper(mind.doing);
+  }
+}
+
+// `act` has temper, pause, why and open.
+export function minds(root, { tone, act }) {
+  const cards = new Map();
+
+  function decisions(parts, room, mind, now) {
+    const found = lastDecisions(room, mind.id, 3);
+    const key = found.map(entry => entry.key).join();
+    if (parts.shown !== key) {
+      parts.shown = key;
+      parts.last.replaceChildren(
+        ...found.map(entry => {
+          const kind = entry.kind === 'error' ? 'error' : entry.yes ? 'yes' : 'no';
+          const answer = kind === 'error' ? 'no answer' : kind;
+          const quote = entry.why || (entry.kind === 'error' ? words.error(entry.error) : words.reason(entry.reason));
+          return el(
+            'li',
+            null,
+            el('button', { class: `last-one ${kind}`, title: quote, onclick: () => act.open(entry) }, glyph(kind), el('span', { class: 'last-words' }, el('strong', null, answer), ` · ${words.trigger(entry.trigger)}`), el('time', { class: 'ago', 'data-at': entry.at })),
+          );
+        }),
+      );
+    }
+    for (const node of parts.last.querySelectorAll('.ago')) say(node, words.ago(node.dataset.at, now));
+  }
+
+  function tickOne(mind, parts, now) {
+    say(parts.doing, doingWords(mind, now));
+    const end = Date.parse(mind.lullAt);
+    const lullLeft = Number.isFinite(end) && mind.doing === 'listening' ? Math.max(0, end - now) : null;
+    const begun = Date.parse(mind.lullFrom);
+    const whole = Number.isFinite(begun) && end > begun ? end - begun : (mind.lullSecs ?? 10) * 1000;
+    const fraction = lullLeft === null ? 0 : Math.min(1, lullLeft / whole);
+    parts.bar.style.setProperty('--left', fraction.toFixed(4));
+    say(parts.left, lullLeft === null ? '' : words.seconds(lullLeft));
+    say(parts.until, untilWords(mind, lullLeft));
+    return lullLeft > 0 || mind.doing === 'asked' || mind.doing === 'speaking' || mind.doing === 'back_off';
+  }
+
+  return {
+    draw(room, now) {
+      for (const [id, parts] of cards) {
+        if (!room.minds.has(id)) {
+          parts.node.remove();
+          cards.delete(id);
+        }
+      }
+      for (const mind of room.minds.values()) {
+        if (!cards.has(mind.id)) {
+          const made = card(mind.id, act);
+          cards.set(mind.id, made);
+          root.append(made.node);
+        }
+        const parts = cards.get(mind.id);
+        parts.node.dataset.tone = tone(mind.id);
+        parts.node.dataset.doing = mind.doing;
+        say(parts.title, mind.name);
+        parts.circle.set(mind.messageCount, mind.threshold);
+        parts.head.setAttribute('aria-label', `${mind.name}: ${mind.messageCount} of ${mind.threshold ?? 'some'} messages, ${words.temper(mind.doing)}`);
+        parts.temper.setAttribute('aria-label', `Temper of ${mind.name}`);
+        if (document.activeElement !== parts.temper) parts.temper.value = mind.interjection;
+        parts.pause.setAttribute('aria-pressed', String(mind.paused));
+        say(parts.pause, mind.paused ? 'let it go on' : 'pause');
+        parts.mayBeStale(`${mind.doing} ${mind.messageCount} ${mind.threshold} ${mind.lullAt}`);
+        decisions(parts, room, mind, now);
+        tickOne(mind, parts, now);
+      }
+    },
+    // Gives whether anything is running that must be seen running.
+    tick(room, now) {
+      let running = false;
+      for (const mind of room.minds.values()) {
+        const parts = cards.get(mind.id);
+        if (!parts) continue;
+        running = tickOne(mind, parts, now) || running;
+        for (const node of parts.last.querySelectorAll('.ago')) say(node, words.ago(node.dataset.at, now));
+      }
+      return running;
+    },
+    shut() {
+      let any = false;
+      for (const parts of cards.values()) {
+        any = parts.node.hasAttribute('data-open') || any;
+        parts.node.removeAttribute('data-open');
+        parts.head.setAttribute('aria-expanded', 'false');
+      }
+      return any;
+    },
+  };
+}

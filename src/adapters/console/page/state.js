@@ -1,0 +1,316 @@
+// The model of one room: what was said and decided, in order, and what each companion is doing.
+// Pure: events go in, and what changed comes out; no clock, no network, no document.
+
+const GROUP_ORDER = { note: 0, decision: 1, error: 1, failed: 2, message: 3 };
+
+export function newRoom(id) {
+  return {
+    id,
+    entries: [], // by seq: messages, decisions, errors, failed replies, notes
+    seen: new Set(), // the keys of entries, so that nothing is shown twice
+    gone: new Set(), // messages that were deleted, so that no late page brings them back
+    minds: new Map(), // by companion
+    asked: new Map(), // by companion: the question under way
+    drafts: new Map(), // by companion: the reply under way
+    replies: [], // for the timeline: { companion, began, ended, failed }
+    pending: [], // messages of this window that were not accepted yet
+    floor: null,
+    paused: false,
+    last: 0, // the highest number seen
+    current: 0, // what the state in `hello` already contains
+    greeted: false, // whether it is known who is present
+    complete: false, // whether the beginning of the room is loaded
+  };
+}
+
+const number = value => (Number.isFinite(value) ? value : null);
+const text = value => (typeof value === 'string' ? value : '');
+const list = value => (Array.isArray(value) ? value : []);
+
+export function nameOf(room, id) {
+  return room.minds.get(id)?.name ?? id ?? 'a companion';
+}
+
+// The lowest number loaded, or null in an empty room.
+export function oldestMessage(room) {
+  return room.entries.find(entry => entry.kind === 'message')?.seq ?? null;
+}
+
+function insert(room, entry) {
+  if (entry.seq === null || room.seen.has(entry.key)) return false;
+  if (entry.kind === 'message' && room.gone.has(entry.seq)) return false;
+  room.seen.add(entry.key);
+  const before = other => other.seq > entry.seq || (other.seq === entry.seq && GROUP_ORDER[other.kind] > GROUP_ORDER[entry.kind]);
+  let low = 0;
+  let high = room.entries.length;
+  if (high && !before(room.entries[high - 1])) low = high;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (before(room.entries[middle])) high = middle;
+    else low = middle + 1;
+  }
+  room.entries.splice(low, 0, entry);
+  return true;
+}
+
+function messageEntry(m) {
+  return {
+    key: `m${m.seq}`,
+    kind: 'message',
+    seq: number(m.seq),
+    id: m.id ?? null,
+    at: m.at,
+    from: text(m.from) || '?',
+    role: m.role ?? 'user',
+    text: text(m.text),
+    modality: m.modality ?? 'text',
+    replyTo: number(m.reply_to),
+    edited: Boolean(m.edited),
+    version: 0,
+  };
+}
+
+function decisionEntry(d) {
+  return {
+    key: `d${d.seq}:${d.companion}:${d.trigger}:${d.reason}`,
+    kind: 'decision',
+    seq: number(d.seq),
+    at: d.at,
+    companion: d.companion ?? '',
+    trigger: d.trigger ?? '',
+    yes: d.decision === 'YES',
+    reason: d.reason ?? '',
+    why: text(d.why),
+    record: d,
+    version: 0,
+  };
+}
+
+const note = (e, what) => ({ key: `n${e.seq}:${e.event}:${e.companion ?? ''}`, kind: 'note', seq: number(e.seq), at: e.at, companion: e.companion ?? null, what, version: 0 });
+
+// A page of history and the decisions that belong to it.
+export function addPage(room, messages, decisions, complete) {
+  for (const message of list(messages)) insert(room, messageEntry(message));
+  for (const decision of list(decisions)) if (typeof decision.companion === 'string') insert(room, decisionEntry(decision));
+  room.last = Math.max(room.last, room.entries.at(-1)?.seq ?? 0);
+  if (complete) room.complete = true;
+}
+
+export function mindFrom(c) {
+  return {
+    id: c.id,
+    name: c.name ?? c.id,
+    interjection: c.interjection ?? 'average',
+    messageCount: number(c.message_count) ?? 0,
+    checkCount: number(c.check_count) ?? 0,
+    threshold: number(c.next_interjection_at),
+    lullAt: c.lull_at ?? null,
+    lullFrom: null,
+    lullSecs: number(c.lull_secs),
+    doing: c.doing ?? 'listening',
+    trigger: c.trigger ?? null,
+    since: c.since ?? null,
+    retryAt: c.retry_at ?? null,
+    paused: Boolean(c.paused),
+  };
+}
+
+export function setState(room, state) {
+  const known = room.minds;
+  room.minds = new Map();
+  for (const c of list(state?.companions)) {
+    if (c && typeof c.id === 'string') room.minds.set(c.id, { ...known.get(c.id), ...mindFrom(c) });
+  }
+  room.floor = state?.floor ?? null;
+}
+
+function mind(room, id) {
+  if (!room.minds.has(id)) room.minds.set(id, mindFrom({ id }));
+  return room.minds.get(id);
+}
+
+function doing(m, what, e) {
+  m.doing = m.paused ? 'paused' : what;
+  m.trigger = e?.trigger ?? null;
+  m.since = e?.at ?? null;
+  m.retryAt = e?.retry_at ?? null;
+}
+
+function endReply(room, companion, at, failed) {
+  const reply = room.replies.findLast(r => r.companion === companion && !r.ended);
+  if (reply) Object.assign(reply, { ended: at, failed });
+  const draft = room.drafts.get(companion);
+  room.drafts.delete(companion);
+  return draft;
+}
+
+const TALK = ['talk'];
+const MINDS = ['minds'];
+const BOTH = ['talk', 'minds'];
+const NOTHING = [];
+
+// What each event does; `now` tells whether it changes what companions do, or is a past that `hello` already contains.
+const RULES = {
+  hello(room, e) {
+    setState(room, e.state);
+    room.greeted = true;
+    room.current = number(e.last) ?? 0;
+    room.drafts.clear();
+    room.asked.clear();
+    for (const m of room.minds.values()) {
+      if (m.doing === 'asked') room.asked.set(m.id, { trigger: m.trigger, at: m.since ?? e.at });
+      if (m.doing === 'speaking') room.drafts.set(m.id, { ticket: null, text: '', at: m.since ?? e.at });
+    }
+    return BOTH;
+  },
+  message(room, e) {
+    const mine = room.pending.findIndex(p => (e.id && p.id === e.id) || (p.seq && p.seq === e.seq));
+    if (mine >= 0) room.pending.splice(mine, 1);
+    return insert(room, messageEntry(e)) || mine >= 0 ? TALK : NOTHING;
+  },
+  edited(room, e) {
+    const entry = room.entries.find(other => other.key === `m${e.message}`);
+    if (!entry) return NOTHING;
+    Object.assign(entry, { text: text(e.text), edited: true, version: entry.version + 1 });
+    return TALK;
+  },
+  deleted(room, e) {
+    const gone = new Set(list(e.messages));
+    for (const seq of gone) room.gone.add(seq);
+    room.entries = room.entries.filter(entry => entry.kind !== 'message' || !gone.has(entry.seq));
+    return TALK;
+  },
+  joined(room, e, now) {
+    if (now) mind(room, e.companion);
+    insert(room, note(e, 'joined'));
+    return BOTH;
+  },
+  left(room, e, now) {
+    insert(room, { ...note(e, 'left'), name: nameOf(room, e.companion) });
+    if (now) {
+      room.minds.delete(e.companion);
+      room.asked.delete(e.companion);
+      endReply(room, e.companion, e.at, true);
+    }
+    return BOTH;
+  },
+  cleared(room, e, now) {
+    insert(room, note(e, 'cleared'));
+    if (!now) return TALK;
+    room.asked.clear();
+    for (const m of room.minds.values()) {
+      endReply(room, m.id, e.at, true);
+      Object.assign(m, { messageCount: 0, checkCount: 0, threshold: null, lullAt: null });
+      doing(m, 'listening');
+    }
+    return BOTH;
+  },
+  evaluate(room, e, now) {
+    if (!now) return NOTHING;
+    const m = mind(room, e.companion);
+    Object.assign(m, { messageCount: number(e.message_count) ?? m.messageCount, checkCount: number(e.check_count) ?? m.checkCount, threshold: number(e.threshold) ?? m.threshold, lullAt: null });
+    doing(m, 'asked', e);
+    room.asked.set(e.companion, { trigger: e.trigger, at: e.at });
+    return BOTH;
+  },
+  decision(room, e, now) {
+    insert(room, decisionEntry(e));
+    if (now) {
+      const m = mind(room, e.companion);
+      if (room.asked.delete(e.companion)) doing(m, 'listening');
+    }
+    return BOTH;
+  },
+  silence() {
+    return NOTHING;
+  },
+  error(room, e, now) {
+    insert(room, { key: `e${e.seq}:${e.companion}`, kind: 'error', seq: number(e.seq), at: e.at, companion: e.companion ?? '', trigger: e.trigger ?? '', error: e.error ?? '', retryAt: e.retry_at ?? null, record: e, version: 0 });
+    if (now) {
+      room.asked.delete(e.companion);
+      doing(mind(room, e.companion), 'back_off', e);
+    }
+    return BOTH;
+  },
+  respond(room, e, now) {
+    if (!room.replies.some(r => r.companion === e.companion && r.began === e.at)) {
+      room.replies.push({ companion: e.companion, began: e.at, ended: null, failed: false });
+    }
+    if (!now) return NOTHING;
+    room.asked.delete(e.companion);
+    room.drafts.set(e.companion, { ticket: e.ticket ?? null, text: '', at: e.at });
+    Object.assign(mind(room, e.companion), { lullAt: null });
+    doing(mind(room, e.companion), 'speaking', e);
+    return BOTH;
+  },
+  draft(room, e) {
+    const draft = room.drafts.get(e.companion);
+    // One that is late belongs to a reply that has ended.
+    if (!draft || (draft.ticket !== null && e.ticket !== undefined && draft.ticket !== e.ticket)) return NOTHING;
+    draft.text = text(e.text);
+    return TALK;
+  },
+  statement(room, e, now) {
+    endReply(room, e.companion, e.at, false);
+    if (now) doing(mind(room, e.companion), 'listening');
+    return BOTH;
+  },
+  failed(room, e, now) {
+    const draft = endReply(room, e.companion, e.at, true);
+    insert(room, { key: `f${e.seq}:${e.companion}`, kind: 'failed', seq: number(e.seq), at: e.at, companion: e.companion ?? '', trigger: e.trigger ?? '', error: e.error ?? '', text: draft?.text ?? '', record: e, version: 0 });
+    if (now) doing(mind(room, e.companion), 'listening');
+    return BOTH;
+  },
+  paused(room, e, now) {
+    insert(room, note(e, e.paused ? 'paused' : 'unpaused'));
+    if (!now) return TALK;
+    if (!e.companion) room.paused = Boolean(e.paused);
+    for (const m of e.companion ? [mind(room, e.companion)] : room.minds.values()) {
+      m.paused = Boolean(e.paused);
+      if (m.paused) m.lullAt = null;
+      if (m.paused || m.doing === 'paused') doing(m, 'listening', e);
+    }
+    return BOTH;
+  },
+  tempered(room, e, now) {
+    insert(room, { ...note(e, 'tempered'), interjection: e.interjection ?? null });
+    if (now && e.interjection) mind(room, e.companion).interjection = e.interjection;
+    return BOTH;
+  },
+  lull_armed(room, e) {
+    Object.assign(mind(room, e.companion), { lullAt: e.lull_at ?? null, lullFrom: e.at ?? null });
+    return MINDS;
+  },
+  lull_cancelled(room, e) {
+    Object.assign(mind(room, e.companion), { lullAt: null, lullFrom: null });
+    return MINDS;
+  },
+  counters(room, e) {
+    const m = mind(room, e.companion);
+    Object.assign(m, { messageCount: number(e.message_count) ?? m.messageCount, checkCount: number(e.check_count) ?? m.checkCount, threshold: number(e.next_interjection_at) });
+    return MINDS;
+  },
+};
+
+const NAMES_A_COMPANION = new Set(['joined', 'left', 'evaluate', 'decision', 'error', 'respond', 'draft', 'statement', 'failed', 'tempered', 'lull_armed', 'lull_cancelled', 'counters']);
+
+// Folds one event into the room and tells which parts of the page changed. What is unknown or unreadable changes nothing.
+export function fold(room, e) {
+  if (!e || !Object.hasOwn(RULES, e.event)) return NOTHING;
+  if (NAMES_A_COMPANION.has(e.event) && typeof e.companion !== 'string') return NOTHING;
+  const seq = number(e.seq);
+  const now = seq === null || seq > room.current;
+  const changed = RULES[e.event](room, e, now);
+  if (seq !== null) room.last = Math.max(room.last, seq);
+  return changed;
+}
+
+// The newest things that this companion decided, or was asked without an answer.
+export function lastDecisions(room, companion, how_many) {
+  const found = [];
+  for (let i = room.entries.length - 1; i >= 0 && found.length < how_many; i -= 1) {
+    const entry = room.entries[i];
+    if (entry.companion === companion && (entry.kind === 'decision' || entry.kind === 'error')) found.push(entry);
+  }
+  return found;
+}

@@ -1,0 +1,297 @@
+// The talk: a window onto all that was said and decided. Only what is near the eye is in the document.
+
+import { draw, growDraft, guess, itemsOf } from './entry.js';
+import { el } from './dom.js';
+
+const AROUND_PX = 900;
+const LOAD_BEFORE_PX = 1600;
+const AT_END_PX = 40;
+
+// `view` is what items are drawn with; `older()` loads the page before; `empty(room)` draws what an empty room shows.
+export function talk(log, toEnd, { view, now, older, empty }) {
+  const above = el('div', { class: 'spacer', 'aria-hidden': 'true' });
+  const below = el('div', { class: 'spacer', 'aria-hidden': 'true' });
+  const heights = new Map();
+  const nodes = new Map();
+  let items = [];
+  let places = new Map();
+  let offsets = new Float64Array(1);
+  let atEnd = true;
+  let emptyNode = null;
+  let emptyFor = null;
+  let unread = 0;
+  let scheduled = false;
+  let moving = false;
+  log.append(above, below);
+
+  function layOut() {
+    offsets = new Float64Array(items.length + 1);
+    for (let i = 0; i < items.length; i += 1) offsets[i + 1] = offsets[i] + (heights.get(items[i].key) ?? guess(items[i]));
+  }
+
+  // The first item of which something is at or below this place.
+  function itemAt(y) {
+    let low = 0;
+    let high = items.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (offsets[middle + 1] <= y) low = middle + 1;
+      else high = middle;
+    }
+    return Math.min(low, Math.max(0, items.length - 1));
+  }
+
+  function anchor() {
+    if (atEnd || !items.length) return null;
+    const i = itemAt(log.scrollTop - base());
+    return { key: items[i].key, inside: log.scrollTop - base() - offsets[i] };
+  }
+
+  const base = () => above.offsetTop;
+
+  function hold(held) {
+    const wanted = held && places.has(held.key) ? base() + offsets[places.get(held.key)] + held.inside : null;
+    if (atEnd) log.scrollTop = log.scrollHeight;
+    else if (wanted !== null && Math.abs(log.scrollTop - wanted) > 0.5) log.scrollTop = wanted;
+  }
+
+  function marksOf(item) {
+    return `${item.mark}|${view.stories.mark(item.key)}|${view.wanted ?? ''}|${view.found === item.key}|${view.epoch}`;
+  }
+
+  function render(first, last) {
+    const wanted = new Set();
+    for (let i = first; i < last; i += 1) wanted.add(items[i].key);
+    const focused = document.activeElement;
+    for (const [key, node] of nodes) {
+      if (!wanted.has(key)) {
+        const hadFocus = node.contains(focused);
+        node.remove();
+        nodes.delete(key);
+        // The keyboard stays in the talk when what it was at leaves the window.
+        if (hadFocus) log.focus({ preventScroll: true });
+      }
+    }
+    let next = above.nextSibling;
+    for (let i = first; i < last; i += 1) {
+      const item = items[i];
+      let node = nodes.get(item.key);
+      const marks = marksOf(item);
+      if (!node || node.marks !== marks) {
+        const fresh = draw(view, item);
+        fresh.marks = marks;
+        if (view.found === item.key) fresh.classList.add('found');
+        if (node) {
+          const focus = node.contains(focused) ? focused.dataset.focus : null;
+          const isFocused = node === focused;
+          if (next === node) next = fresh;
+          node.replaceWith(fresh);
+          if (isFocused) fresh.focus({ preventScroll: true });
+          else if (focus) fresh.querySelector(`[data-focus="${focus}"]`)?.focus({ preventScroll: true });
+        }
+        nodes.set(item.key, fresh);
+        node = fresh;
+      }
+      if (item.what === 'draft') growDraft(node, item.entry);
+      if (node === next) next = node.nextSibling;
+      else log.insertBefore(node, next);
+    }
+    above.style.height = `${offsets[first] ?? 0}px`;
+    below.style.height = `${(offsets[items.length] ?? 0) - (offsets[last] ?? 0)}px`;
+  }
+
+  function measure() {
+    let changed = false;
+    for (const [key, node] of nodes) {
+      const height = node.getBoundingClientRect().height;
+      if (Math.abs((heights.get(key) ?? -1) - height) > 0.25) {
+        heights.set(key, height);
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  function show(held = anchor()) {
+    moving = true;
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      const top = atEnd ? Math.max(0, offsets[items.length] - log.clientHeight) : log.scrollTop - base();
+      const first = items.length ? itemAt(Math.max(0, top - AROUND_PX)) : 0;
+      const last = items.length ? Math.min(items.length, itemAt(top + log.clientHeight + AROUND_PX) + 1) : 0;
+      render(first, last);
+      const changed = measure();
+      if (changed) layOut();
+      above.style.height = `${offsets[first] ?? 0}px`;
+      below.style.height = `${(offsets[items.length] ?? 0) - (offsets[last] ?? 0)}px`;
+      hold(held);
+      if (!changed) break;
+    }
+    moving = false;
+  }
+
+  function showEmpty() {
+    // Drawn when it is known who is present, and anew when that changed.
+    const wanted = view.loaded && view.room.greeted && !items.length ? `${view.room.id} ${view.epoch}` : null;
+    if (wanted === emptyFor) return;
+    emptyFor = wanted;
+    emptyNode?.remove();
+    emptyNode = wanted === null ? null : empty(view.room);
+    if (emptyNode) log.prepend(emptyNode);
+  }
+
+  function redraw() {
+    const held = anchor();
+    const before = places;
+    items = itemsOf(view.room, now());
+    places = new Map(items.map((item, i) => [item.key, i]));
+    if (!atEnd && before.size) {
+      const newest = items.findLast(item => item.what === 'message');
+      for (let i = items.length - 1; newest && i >= 0 && !before.has(items[i].key); i -= 1) {
+        if (items[i].what === 'message') unread += 1;
+      }
+    }
+    showEmpty();
+    layOut();
+    show(held);
+    showToEnd();
+    wantOlder();
+  }
+
+  function showToEnd() {
+    if (atEnd) unread = 0;
+    toEnd.hidden = atEnd || !items.length;
+    toEnd.textContent = unread ? `↓ ${unread} new` : '↓ newest';
+  }
+
+  function wantOlder() {
+    if (view.loaded && log.scrollTop < LOAD_BEFORE_PX && log.clientHeight) older();
+  }
+
+  log.addEventListener(
+    'scroll',
+    () => {
+      if (moving || scheduled) return;
+      scheduled = true;
+      requestAnimationFrame(() => {
+        scheduled = false;
+        atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < AT_END_PX;
+        show();
+        showToEnd();
+        wantOlder();
+      });
+    },
+    { passive: true },
+  );
+
+  // Arrow keys walk from item to item, and into the tools of one.
+  function walk(step) {
+    const key = document.activeElement?.closest?.('[data-key]')?.dataset.key;
+    let i = places.get(key);
+    if (i === undefined) {
+      const top = log.scrollTop - base();
+      i = step > 0 ? itemAt(top) - 1 : itemAt(top + log.clientHeight - 8) + 1;
+    }
+    do i += step;
+    while (items[i]?.what === 'day');
+    if (!items[i]) return;
+    if (!nodes.has(items[i].key)) {
+      atEnd = false;
+      log.scrollTop = base() + offsets[i] - log.clientHeight / 2;
+      show(null);
+    }
+    const node = nodes.get(items[i].key);
+    (node?.querySelector('.line-head') ?? node)?.focus({ preventScroll: true });
+    node?.scrollIntoView({ block: 'nearest' });
+  }
+
+  function walkTools(step) {
+    const tools = [...(document.activeElement?.closest?.('[data-key]')?.querySelectorAll('.tool') ?? [])];
+    const i = tools.indexOf(document.activeElement) + step;
+    if (i < 0) document.activeElement.closest('[data-key]')?.focus({ preventScroll: true });
+    else tools[i]?.focus({ preventScroll: true });
+  }
+
+  log.addEventListener('keydown', event => {
+    const act = { ArrowUp: () => walk(-1), ArrowDown: () => walk(1), ArrowLeft: () => walkTools(-1), ArrowRight: () => walkTools(1) }[event.key];
+    if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    act();
+  });
+
+  let width = 0;
+  new ResizeObserver(() => {
+    const held = anchor();
+    if (log.clientWidth !== width) {
+      width = log.clientWidth;
+      heights.clear();
+      layOut();
+    }
+    show(held);
+  }).observe(log);
+
+  function end() {
+    atEnd = true;
+    show();
+    showToEnd();
+  }
+  toEnd.addEventListener('click', () => {
+    end();
+    log.focus({ preventScroll: true });
+  });
+
+  return {
+    redraw,
+    end,
+    // What is opened stays where it is, and as much of it as fits is brought to the eye.
+    reveal(key) {
+      atEnd = false;
+      redraw();
+      const node = nodes.get(key);
+      if (node) {
+        const frame = log.getBoundingClientRect();
+        const box = node.getBoundingClientRect();
+        const beyond = Math.min(box.bottom - frame.bottom + 12, box.top - frame.top - 12);
+        if (beyond > 0) log.scrollTop += beyond;
+      }
+      atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < AT_END_PX;
+      showToEnd();
+    },
+    // Brings an item to the eye, and the keyboard to it.
+    go(key, focus = true) {
+      const i = places.get(key);
+      if (i === undefined) return false;
+      atEnd = false;
+      const place = () => ({ key, inside: -log.clientHeight / 3 });
+      log.scrollTop = base() + offsets[i] - log.clientHeight / 3;
+      show(place());
+      const node = nodes.get(key);
+      node?.classList.remove('flash');
+      requestAnimationFrame(() => node?.classList.add('flash'));
+      if (focus) node?.querySelector('[data-focus]')?.focus({ preventScroll: true });
+      atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < AT_END_PX;
+      showToEnd();
+      return true;
+    },
+    forget() {
+      for (const node of nodes.values()) node.remove();
+      nodes.clear();
+      heights.clear();
+      emptyNode?.remove();
+      emptyNode = null;
+      emptyFor = null;
+      items = [];
+      places = new Map();
+      atEnd = true;
+      unread = 0;
+      layOut();
+    },
+    // The seconds of what is under way go on without anything being drawn anew.
+    tick(serverNow, seconds) {
+      for (const node of log.querySelectorAll('.elapsed')) {
+        const since = Date.parse(node.dataset.since);
+        const said = Number.isFinite(since) ? seconds(serverNow - since) : '';
+        if (node.textContent !== said) node.textContent = said;
+      }
+    },
+  };
+}

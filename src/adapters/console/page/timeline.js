@@ -1,0 +1,135 @@
+// The last minutes as ticks (messages), dots (decisions) and bars (replies). Hover or arrow keys for the words, click or Enter to go there.
+
+import { el, say, svg } from './dom.js';
+import { nameOf } from './state.js';
+import * as words from './words.js';
+
+const SPANS = [
+  [2, '2 min'],
+  [10, '10 min'],
+  [60, '1 h'],
+];
+const LANE = 18;
+const MOST_MARKS = 400;
+
+export function timeline(root, { tone, go }) {
+  let minutes = 2;
+  let marks = [];
+  let chosen = null;
+  const zooms = SPANS.map(([span, label]) =>
+    el(
+      'button',
+      {
+        class: 'quiet-button',
+        'aria-pressed': String(span === minutes),
+        onclick: () => {
+          minutes = span;
+          zooms.forEach((zoom, i) => zoom.setAttribute('aria-pressed', String(SPANS[i][0] === minutes)));
+          last && draw(...last);
+        },
+      },
+      label,
+    ),
+  );
+  const picture = svg('svg', { class: 'line-picture', 'aria-hidden': 'true' });
+  const caption = el('p', { class: 'caption', dir: 'auto' });
+  const field = el('div', { class: 'field', tabindex: '0', role: 'group', 'aria-label': 'Timeline: arrow keys choose a mark, Enter goes there' }, picture);
+  root.replaceChildren(el('header', null, el('h2', null, 'timeline'), el('span', { class: 'zoom', role: 'group', 'aria-label': 'Span' }, zooms)), field, caption);
+  let last = null;
+
+  function choose(mark) {
+    chosen = mark?.key ?? null;
+    for (const other of picture.querySelectorAll('.chosen')) other.classList.remove('chosen');
+    if (mark) mark.node.classList.add('chosen');
+    say(caption, mark ? mark.words : '');
+    field.setAttribute('aria-label', mark ? mark.words : 'Timeline: arrow keys choose a mark, Enter goes there');
+  }
+
+  const short = text => (text.length > 90 ? `${text.slice(0, 89)}…` : text);
+
+  function describe(room, entry) {
+    const at = words.time(entry.at);
+    if (entry.kind === 'message') return `${at} ${entry.role === 'companion' ? nameOf(room, entry.from) : entry.from}: ${short(entry.text)}`;
+    const who = nameOf(room, entry.companion);
+    if (entry.kind === 'decision') return `${at} ${who}: ${entry.yes ? 'yes' : 'no'}, ${words.trigger(entry.trigger)}. ${short(entry.why || words.reason(entry.reason))}`;
+    return `${at} ${who}: no answer, ${words.error(entry.error)}`;
+  }
+
+  function shape(entry, x, y) {
+    if (entry.kind === 'message') return svg('path', { d: `M${x} ${y - 5}V${y + 5}`, class: `tick ${entry.role}` });
+    if (entry.kind !== 'decision') return svg('path', { d: `M${x - 3} ${y - 3}l6 6M${x + 3} ${y - 3}l-6 6`, class: 'cross' });
+    return svg('circle', { cx: x, cy: y, r: entry.yes ? 4 : 3.4, class: entry.yes ? 'dot-yes' : 'dot-no' });
+  }
+
+  function draw(room, now) {
+    last = [room, now];
+    const width = Math.max(120, field.clientWidth);
+    const companions = [...room.minds.keys()];
+    const height = LANE * (companions.length + 1) + 4;
+    const span = minutes * 60_000;
+    const x = at => width - ((now - Date.parse(at)) / span) * (width - 6) - 4;
+    picture.setAttribute('viewBox', `0 0 ${width} ${height}`);
+    picture.setAttribute('height', height);
+    const lane = id => LANE * (companions.indexOf(id) + 1) + LANE / 2 + 2;
+    const shapes = [];
+    for (let i = 0; i <= companions.length; i += 1) {
+      const y = LANE * i + LANE / 2 + 2;
+      shapes.push(svg('path', { d: `M0 ${y}H${width}`, class: 'rail' }));
+    }
+    for (const reply of room.replies) {
+      const end = x(reply.ended ?? new Date(now).toISOString());
+      if (end < 0 || !companions.includes(reply.companion)) continue;
+      const begin = Math.max(0, x(reply.began));
+      shapes.push(svg('rect', { x: begin, y: lane(reply.companion) - 2, width: Math.max(2, end - begin), height: 4, rx: 2, class: `bar ${reply.failed ? 'failed' : ''}`, 'data-tone': tone(reply.companion) }));
+    }
+    marks = [];
+    for (let i = room.entries.length - 1; i >= 0 && marks.length < MOST_MARKS; i -= 1) {
+      const entry = room.entries[i];
+      if (entry.kind === 'note') continue;
+      const place = x(entry.at);
+      if (place < 0) break;
+      if (!(place <= width + 4)) continue;
+      const by = entry.kind === 'message' ? null : entry.companion;
+      if (by && !companions.includes(by)) continue;
+      const node = shape(entry, place, by ? lane(by) : LANE / 2 + 2);
+      const spoken = entry.kind === 'message' && entry.role === 'companion' ? entry.from : by;
+      if (spoken) node.dataset.tone = tone(spoken);
+      if (entry.key === chosen) node.classList.add('chosen');
+      marks.unshift({ key: entry.key, x: place, y: by ? lane(by) : LANE / 2 + 2, node, words: describe(room, entry) });
+    }
+    picture.replaceChildren(...shapes, ...marks.map(mark => mark.node));
+    if (chosen && !marks.some(mark => mark.key === chosen)) choose(null);
+  }
+
+  const near = event => {
+    const box = picture.getBoundingClientRect();
+    const at = { x: event.clientX - box.left, y: event.clientY - box.top };
+    let best = null;
+    for (const mark of marks) {
+      const distance = Math.hypot(mark.x - at.x, mark.y - at.y);
+      if (distance < 14 && (!best || distance < best.distance)) best = { mark, distance };
+    }
+    return best?.mark ?? null;
+  };
+  field.addEventListener('pointermove', event => choose(near(event)));
+  field.addEventListener('pointerleave', () => choose(null));
+  field.addEventListener('click', event => {
+    const mark = near(event);
+    if (mark) go(mark.key);
+  });
+  field.addEventListener('keydown', event => {
+    const i = marks.findIndex(mark => mark.key === chosen);
+    const to = { ArrowLeft: i < 0 ? marks.length - 1 : i - 1, ArrowRight: i < 0 ? 0 : i + 1, Home: 0, End: marks.length - 1 }[event.key];
+    if (to !== undefined) {
+      event.preventDefault();
+      if (marks.length) choose(marks[Math.max(0, Math.min(marks.length - 1, to))]);
+    } else if (event.key === 'Enter' && chosen) {
+      event.preventDefault();
+      go(chosen);
+    }
+  });
+
+  new ResizeObserver(() => last && draw(...last)).observe(field);
+
+  return { draw };
+}

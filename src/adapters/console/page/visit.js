@@ -1,0 +1,118 @@
+// A visit to one room: loads its newest page, follows it live, and loads older pages when they are wanted.
+
+import * as api from './api.js';
+import * as clock from './clock.js';
+import { connect } from './live.js';
+import { addPage, fold, newRoom, oldestMessage, setState } from './state.js';
+
+const PAGE = 200;
+const DECISIONS_AT_ONCE = 500;
+const MOST_PIECES = 10;
+const RETRY_MS = 3000;
+
+// `on.change(parts)`, `on.event(event, isNew)`, `on.connection(state, nextAttemptAt)`, `on.problem(problem)`.
+export function visit(id, on) {
+  const room = newRoom(id);
+  let live = null;
+  let closed = false;
+  let loading = null;
+  let timer = null;
+
+  // All decisions after one number and before another; the list comes oldest first, in pieces.
+  async function decisionsBetween(after, before) {
+    const found = [];
+    let from = after;
+    for (let piece = 0; piece < MOST_PIECES; piece += 1) {
+      const { decisions = [] } = await api.decisions(id, from, DECISIONS_AT_ONCE);
+      found.push(...decisions.filter(decision => decision.seq < before));
+      const last = decisions.at(-1)?.seq;
+      if (!(last > from) || last >= before) break;
+      from = last;
+    }
+    return found;
+  }
+
+  async function page(before) {
+    const { messages = [] } = await api.history(id, before, PAGE);
+    // The server may give fewer than were asked for; only nothing means that there is nothing.
+    const complete = messages.length === 0;
+    const start = complete ? 0 : (messages[0]?.seq ?? 1) - 1;
+    // A room can be read without its decisions; a page is not lost because they are.
+    const decisions = await decisionsBetween(start, before).catch(() => []);
+    if (!closed) addPage(room, messages, decisions, complete);
+  }
+
+  async function begin() {
+    on.connection('connecting', null);
+    try {
+      await page(api.NEWEST);
+    } catch (problem) {
+      if (closed) return;
+      if (!problem.passing) return on.problem(problem);
+      on.connection('lost', Date.now() + RETRY_MS);
+      timer = setTimeout(begin, RETRY_MS);
+      return;
+    }
+    if (closed) return;
+    on.change(['talk', 'minds', 'loaded']);
+    let begun = false;
+    live = connect({
+      room: id,
+      // Several objects may carry one number, and a connection may break between them: the last number is asked for
+      // again and what is known is dropped. The first time, errors and notes of the loaded page are asked for as well.
+      after: () => Math.max(0, (begun ? room.last : (oldestMessage(room) ?? 1)) - 1),
+      onFrame: frame => {
+        if (frame.event === 'hello') {
+          begun = true;
+          clock.forget();
+        }
+        clock.heard(frame.at);
+        const isNew = !Number.isFinite(frame.seq) || frame.seq > room.current;
+        const parts = fold(room, frame);
+        on.event(frame, isNew);
+        if (parts.length) on.change(parts);
+      },
+      onChange: on.connection,
+      // A refusal by sign-in goes to the sign-in page by itself; a deleted room is told.
+      probe: () => api.roomState(id).catch(problem => problem.status === 404 && !closed && on.problem(problem)),
+    });
+  }
+
+  // Loads the page before the oldest; gives false when there is none.
+  function older() {
+    const oldest = oldestMessage(room);
+    if (room.complete || oldest === null || closed) return Promise.resolve(false);
+    loading ??= page(oldest)
+      .then(() => {
+        on.change(['talk']);
+        return true;
+      })
+      .catch(() => new Promise(done => setTimeout(done, RETRY_MS, false)))
+      .finally(() => {
+        loading = null;
+      });
+    return loading;
+  }
+
+  begin();
+  return {
+    room,
+    older,
+    again: () => {
+      if (live) live.again();
+      else if (timer) {
+        clearTimeout(timer);
+        begin();
+      }
+    },
+    async refresh() {
+      setState(room, await api.roomState(id));
+      on.change(['minds']);
+    },
+    close() {
+      closed = true;
+      clearTimeout(timer);
+      live?.close();
+    },
+  };
+}

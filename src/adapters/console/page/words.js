@@ -1,0 +1,82 @@
+// The words for triggers, reasons, tempers and times.
+
+const TRIGGERS = {
+  direct_address: 'was addressed',
+  turn: 'somebody had just spoken',
+  interjection: 'enough was said',
+  lull: 'it went quiet',
+};
+
+const REASONS = {
+  model_yes: 'the model said yes',
+  model_no: 'the model said no',
+  unreadable: 'the answer was neither yes nor no',
+  external: 'decided outside',
+  other_addressed: 'meant for somebody else',
+  budget: 'over budget',
+  loop_guard: 'companions had talked long enough',
+  closed: 'had said goodbye',
+  paused: 'paused',
+  overflow: 'too much to read',
+  stale: 'too long ago',
+};
+
+const ERRORS = {
+  timeout: 'the model did not answer in time',
+  unreachable: 'the model could not be reached',
+  overloaded: 'the model is overloaded',
+};
+
+export const TEMPERS = ['very_quiet', 'quiet', 'average', 'eager', 'very_eager'];
+
+const plain = code => String(code ?? '').replaceAll('_', ' ');
+
+export const trigger = code => TRIGGERS[code] ?? plain(code);
+export const reason = code => REASONS[code] ?? plain(code);
+export const error = code => ERRORS[code] ?? (code ? plain(code) : 'no answer');
+export const temper = code => plain(code) || 'average';
+
+const clock = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit' });
+const exact = new Intl.DateTimeFormat([], { dateStyle: 'medium', timeStyle: 'medium' });
+const dayName = new Intl.DateTimeFormat([], { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' });
+const dayCode = new Intl.DateTimeFormat('en-CA', { year: 'numeric', month: '2-digit', day: '2-digit' });
+
+const date = at => {
+  const parsed = new Date(at);
+  return Number.isNaN(parsed.getTime()) ? null : parsed;
+};
+const format = (style, at) => {
+  const parsed = date(at);
+  return parsed ? style.format(parsed) : '';
+};
+
+export const time = at => format(clock, at);
+export const moment = at => format(exact, at);
+export const dayOf = at => format(dayCode, at);
+
+export function day(at, now) {
+  const code = dayOf(at);
+  if (code === dayOf(now)) return 'today';
+  if (code === dayOf(now - 86_400_000)) return 'yesterday';
+  return format(dayName, at);
+}
+
+export function seconds(ms) {
+  const s = Math.max(0, ms) / 1000;
+  if (s < 10) return `${s.toFixed(1)} s`;
+  if (s < 100) return `${Math.round(s)} s`;
+  return `${Math.round(s / 60)} min`;
+}
+
+export function ago(at, now) {
+  const parsed = date(at);
+  if (!parsed) return '';
+  const s = Math.max(0, (now - parsed.getTime()) / 1000);
+  if (s < 2) return 'now';
+  if (s < 90) return `${Math.floor(s)} s ago`;
+  if (s < 5400) return `${Math.round(s / 60)} min ago`;
+  if (s < 129_600) return `${Math.round(s / 3600)} h ago`;
+  return `${Math.round(s / 86_400)} days ago`;
+}
+
+export const count = (n, one, many = `${one}s`) => `${n.toLocaleString()} ${n === 1 ? one : many}`;
