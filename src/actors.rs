@@ -1,1 +1,4 @@
 //! Who runs when: messages in, effects out, no decisions.
+
+pub mod hub;
+pub mod scribe;

@@ -5,6 +5,7 @@
 pub mod actors;
 pub mod adapters;
 pub mod domain;
+pub mod journal;
 pub mod ports;
 pub mod settings;
 pub mod telemetry;
