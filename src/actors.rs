@@ -1,8 +1,21 @@
 //! Who runs when: messages in, effects out, no decisions.
 
+pub mod channel;
+pub mod companion;
 pub mod directory;
+pub mod guild;
+pub mod guilds;
+pub mod hub;
+pub mod inbound;
+pub mod kit;
+pub mod places;
 pub mod quarantine;
+pub mod reply;
+pub mod residents;
+pub mod root;
+pub mod scribe;
 pub mod set_aside;
 pub mod side_models;
 pub mod supervision;
+pub mod switchboard;
 pub mod watchdog;

@@ -6,6 +6,7 @@ pub mod actors;
 pub mod adapters;
 pub mod cli;
 pub mod domain;
+pub mod journal;
 pub mod ports;
 pub mod replay;
 pub mod settings;

@@ -247,6 +247,11 @@ impl Conversation {
         self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut Vec::new());
     }
 
+    /// Passes over an event from outside that must not be handled, because handling it kills.
+    pub fn pass_over(&mut self, seq: Seq) {
+        self.handled = self.handled.max(seq);
+    }
+
     /// Goes on after a restart: what the record leaves open is computed again. Questions in flight and replies owed are told by
     /// [`open_questions`](Self::open_questions) and [`floor`](Self::floor); the shell asks and makes them again.
     pub fn resume(&mut self, now: Moment, world: &mut World<'_>) -> Vec<Output> {

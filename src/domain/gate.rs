@@ -96,6 +96,8 @@ pub struct Evaluation {
     pub message: Seq,
     /// The newest message that it is about.
     pub upto: Seq,
+    /// Messages since the companion spoke last, when it was asked.
+    pub message_count: u64,
 }
 
 /// A YES that has not led to the floor yet.

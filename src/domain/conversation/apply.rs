@@ -193,6 +193,7 @@ impl Conversation {
                 trigger: evaluated.trigger,
                 message: evaluated.message,
                 upto: evaluated.upto,
+                message_count: evaluated.message_count,
             });
             if let Some(back_off) = &mut gate.back_off {
                 back_off.until = None;
@@ -254,7 +255,9 @@ impl Conversation {
             self.summary.behind += news as u64;
             self.summary.counted = settled;
         }
-        self.window.trim(settled);
+        // What a reply in the making answers is still to be read.
+        let answered = self.floor.as_ref().and_then(|floor| floor.messages.first());
+        self.window.trim(answered.map_or(settled, |first| settled.min(Seq(first.0.saturating_sub(1)))));
     }
 }
 

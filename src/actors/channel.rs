@@ -1,0 +1,292 @@
+//! A channel: runs its conversation, puts on record what it decides, and carries that out once it is committed.
+//!
+//! Everything that matters is on record before it is acted on. What is kept here can be rebuilt from the store, so a channel that
+//! fails is simply started again.
+
+mod conduct;
+mod duties;
+mod notes;
+mod restore;
+mod traces;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
+use tokio::sync::OnceCell;
+
+use super::directory::Registration;
+use super::kit::Kit;
+use super::places::ChannelPlace;
+use super::scribe::{Accepted, Committed, Lost};
+use super::side_models::{CallId, Outcome};
+use crate::domain::budget::Ledger;
+use crate::domain::conversation::{Conversation, Input};
+use crate::domain::event::Recorded;
+use crate::domain::id::{Seq, Ticket};
+use crate::domain::moment::Moment;
+use crate::journal::place::Place;
+use crate::journal::reader::Restored;
+use crate::ports::language_model::Request;
+use duties::Duty;
+use notes::Shown;
+use traces::Traces;
+
+/// A channel at rest that hears nothing for so long goes to sleep.
+const DOZE_AFTER: Duration = Duration::from_secs(300);
+/// A question that its companion lost is handed over again after so long, and so many times.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(50);
+const ASK_AGAIN_AT_MOST: u32 = 40;
+/// A reply whose actor died is begun again so many times.
+const REPLY_AGAIN_AT_MOST: u32 = 3;
+
+/// The actor.
+pub struct Channel;
+
+/// Who it is and what it works with.
+#[derive(Clone)]
+pub struct Arguments {
+    /// Which channel.
+    pub place: Place,
+    /// What it works with.
+    pub kit: Kit,
+    /// What the guild has used.
+    pub books: Arc<Books>,
+    /// What it has in hand, for whoever looks at why it died.
+    pub in_hand: Arc<InHand>,
+}
+
+/// What a guild has used, shared by its channels.
+#[derive(Debug, Default)]
+pub struct Books {
+    /// What counts against its budgets.
+    pub ledger: std::sync::Mutex<Ledger>,
+    /// Whether what was used before the start is counted.
+    pub is_open: OnceCell<()>,
+}
+
+/// The event that a channel is handling, so that one that kills it again and again is found.
+#[derive(Debug, Default)]
+pub struct InHand(AtomicU64);
+
+impl InHand {
+    /// The event in hand, if there is one; and nothing is from now on.
+    pub fn take(&self) -> Option<Seq> {
+        Some(Seq(self.0.swap(0, Ordering::AcqRel))).filter(|seq| *seq != Seq::NONE)
+    }
+
+    fn hold(&self, seq: Seq) {
+        self.0.store(seq.0, Ordering::Release);
+    }
+
+    fn lay_down(&self) {
+        self.hold(Seq::NONE);
+    }
+}
+
+/// What a channel is told.
+pub enum ChannelMessage {
+    /// What is on record was read, or could not be.
+    Restored(Result<Box<Restored>, String>),
+    /// An event from outside was accepted.
+    Heard(Box<Recorded>),
+    /// What it made is on record, or nobody knows.
+    Recorded {
+        /// Which batch.
+        batch: u64,
+        /// Its numbers.
+        result: Result<Committed, Lost>,
+    },
+    /// A statement is posted, or nobody knows.
+    Posted {
+        /// Its number.
+        result: Result<Accepted, Lost>,
+    },
+    /// A question is with the pool.
+    Asked {
+        /// Which question.
+        ticket: Ticket,
+        /// What cancels it.
+        call: CallId,
+    },
+    /// A question never reached the pool.
+    QuestionLost {
+        /// Which question.
+        ticket: Ticket,
+    },
+    /// It is to be handed over again.
+    AskAgain {
+        /// Which question.
+        ticket: Ticket,
+    },
+    /// A question has waited for too long, whoever is to blame.
+    QuestionOverdue {
+        /// Which question.
+        ticket: Ticket,
+    },
+    /// A question came to its end.
+    Answered {
+        /// Which question.
+        ticket: Ticket,
+        /// What was asked.
+        asked: Arc<Request>,
+        /// What came of it.
+        outcome: Box<Outcome>,
+    },
+    /// A reply is written, or failed.
+    ReplyEnded {
+        /// Which reply.
+        ticket: Ticket,
+        /// The words, or a stable code.
+        text: Result<Arc<str>, Arc<str>>,
+        /// What was asked.
+        asked: Arc<Request>,
+        /// What it took.
+        outcome: Box<Outcome>,
+    },
+    /// A summary came to its end.
+    Summarised {
+        /// The newest event that it covers.
+        upto: Seq,
+        /// The summary, if one was written.
+        text: Option<Arc<str>>,
+        /// What it took.
+        outcome: Option<Box<Outcome>>,
+    },
+    /// A deadline is due.
+    Woken,
+    /// Who lives here changed, or how they are set.
+    ResidenceChanged,
+    /// Nothing was heard for a while.
+    Doze,
+    /// How does it stand?
+    Look(RpcReplyPort<Box<Look>>),
+}
+
+/// How a channel stands.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// Its conversation.
+    pub conversation: Conversation,
+    /// Since when each question and reply in flight is: by its number.
+    pub since: HashMap<Ticket, Moment>,
+}
+
+/// What a channel keeps.
+pub struct State {
+    place: Place,
+    kit: Kit,
+    books: Arc<Books>,
+    in_hand: Arc<InHand>,
+    myself: ActorRef<ChannelMessage>,
+    registration: Option<Registration>,
+    conversation: Conversation,
+    /// What was heard while the record was read; none once it was.
+    heard_meanwhile: Option<Vec<Recorded>>,
+    /// What follows once a batch is committed, by batch, oldest first.
+    owed: VecDeque<(u64, Vec<Duty>)>,
+    batches: u64,
+    is_pending: bool,
+    since_snapshot: u32,
+    last_heard: tokio::time::Instant,
+    alarm: Option<Alarm>,
+    calls: HashMap<Ticket, CallId>,
+    tries: HashMap<Ticket, u32>,
+    replies: HashMap<ActorId, (Ticket, ractor::ActorCell)>,
+    traces: Traces,
+    shown: Shown,
+}
+
+struct Alarm {
+    at: Moment,
+    task: tokio::task::AbortHandle,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Actor for Channel {
+    type Msg = ChannelMessage;
+    type State = State;
+    type Arguments = Arguments;
+
+    async fn pre_start(&self, myself: ActorRef<ChannelMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
+        let Arguments { place, kit, books, in_hand } = arguments;
+        // Registered before the record is read: what is accepted after the reading finds its way here.
+        let registration = kit.directory.register(&ChannelPlace(place.channel.clone()), &myself);
+        restore::begin(place.clone(), kit.clone(), books.clone(), myself.clone());
+        Ok(State {
+            place,
+            kit,
+            books,
+            in_hand,
+            myself,
+            registration: Some(registration),
+            conversation: Conversation::default(),
+            heard_meanwhile: Some(Vec::new()),
+            owed: VecDeque::new(),
+            batches: 0,
+            is_pending: true,
+            since_snapshot: 0,
+            last_heard: tokio::time::Instant::now(),
+            alarm: None,
+            calls: HashMap::new(),
+            tries: HashMap::new(),
+            replies: HashMap::new(),
+            traces: Traces::default(),
+            shown: Shown::default(),
+        })
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<ChannelMessage>,
+        message: ChannelMessage,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            ChannelMessage::Restored(restored) => state.restored(*restored?)?,
+            ChannelMessage::Heard(recorded) => state.heard(*recorded),
+            ChannelMessage::Recorded { batch, result } => state.recorded(batch, result?),
+            ChannelMessage::Posted { result } => drop(result?),
+            ChannelMessage::Asked { ticket, call } => state.asked(ticket, call),
+            ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
+            ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
+            ChannelMessage::QuestionOverdue { ticket } => state.question_overdue(ticket),
+            ChannelMessage::Answered { ticket, asked, outcome } => state.answered(ticket, &asked, *outcome),
+            ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, *outcome),
+            ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome),
+            ChannelMessage::Woken => state.step(Input::Woken),
+            ChannelMessage::ResidenceChanged => state.residence_changed(),
+            ChannelMessage::Doze => state.doze()?,
+            ChannelMessage::Look(reply) => state.look(reply),
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _: ActorRef<ChannelMessage>,
+        event: SupervisionEvent,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        // Only replies are linked here. One that died is begun again while it is still owed.
+        match event {
+            SupervisionEvent::ActorTerminated(reply, ..) | SupervisionEvent::ActorFailed(reply, _) => {
+                state.reply_is_gone(reply.get_id());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn post_stop(&self, _: ActorRef<ChannelMessage>, state: &mut State) -> Result<(), ActorProcessingErr> {
+        state.wake_successor();
+        Ok(())
+    }
+}

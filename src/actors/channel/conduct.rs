@@ -1,0 +1,393 @@
+//! Takes a channel's messages to its conversation, and what comes of it to the scribe.
+
+use std::sync::PoisonError;
+use std::sync::Arc;
+
+use ractor::{ActorProcessingErr, RpcReplyPort};
+
+use super::duties::Duty;
+use super::{ASK_AGAIN_AFTER, ASK_AGAIN_AT_MOST, Alarm, ChannelMessage, DOZE_AFTER, Look, State};
+use crate::actors::guild::GuildMessage;
+use crate::actors::inbound::Inbound;
+use crate::actors::places::{GuildPlace, ScribePlace};
+use crate::actors::scribe::{Committed, Lost, OutboxWrite, Post, Record, Reply, ScribeMessage};
+use crate::actors::side_models::{CallId, Outcome};
+use crate::domain::address::{self, Heard};
+use crate::domain::answer;
+use crate::domain::conversation::{Conversation, Input, Output, World};
+use crate::domain::event::{Call, Event, Recorded};
+use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::message::{Author, Message, Modality, Role};
+use crate::domain::moment::Moment;
+use crate::journal::record::{OutboxRecord, Used};
+use crate::ports::language_model::{ModelRole, Request};
+
+/// Events between two snapshots: what a restart has to fold at most, about.
+const EVENTS_PER_SNAPSHOT: u32 = 128;
+
+impl State {
+    /// One step of the conversation.
+    pub(super) fn step(&mut self, input: Input) {
+        let outputs = self.with_world(|conversation, now, world| conversation.step(now, input, world));
+        self.carry_out(outputs);
+    }
+
+    pub(super) fn heard(&mut self, recorded: Recorded) {
+        if let Some(waiting) = &mut self.heard_meanwhile {
+            waiting.push(recorded);
+            return;
+        }
+        self.is_pending = true;
+        self.since_snapshot += 1;
+        self.last_heard = tokio::time::Instant::now();
+        self.in_hand.hold(recorded.seq);
+        self.traces.posted(&recorded, &self.place, &self.kit);
+        self.step(Input::Heard(recorded));
+        self.in_hand.lay_down();
+    }
+
+    pub(super) fn recorded(&mut self, batch: u64, committed: Committed) {
+        while let Some((_, duties)) = self.owed.pop_front_if(|(owed, _)| *owed <= batch) {
+            for duty in duties {
+                self.discharge(duty, Some(committed));
+            }
+        }
+    }
+
+    pub(super) fn asked(&mut self, ticket: Ticket, call: CallId) {
+        if self.is_open(ticket) {
+            self.calls.insert(ticket, call);
+        } else {
+            self.kit.pool.cancel(call);
+        }
+    }
+
+    /// The companion died with the question in its hands, or is not there yet.
+    pub(super) fn question_lost(&mut self, ticket: Ticket) {
+        let tries = self.tries.entry(ticket).or_default();
+        *tries += 1;
+        if *tries < ASK_AGAIN_AT_MOST {
+            self.myself.send_after(ASK_AGAIN_AFTER, move || ChannelMessage::AskAgain { ticket });
+        } else {
+            self.step(Input::Unanswered { ticket, error: "unreachable".into() });
+        }
+    }
+
+    pub(super) fn ask_again(&mut self, ticket: Ticket) {
+        self.discharge(Duty::Ask { ticket }, None);
+    }
+
+    pub(super) fn question_overdue(&mut self, ticket: Ticket) {
+        if self.is_open(ticket) {
+            self.step(Input::Unanswered { ticket, error: "timeout".into() });
+        }
+    }
+
+    pub(super) fn answered(&mut self, ticket: Ticket, asked: &Request, outcome: Outcome) {
+        self.calls.remove(&ticket);
+        self.tries.remove(&ticket);
+        if !self.is_open(ticket) {
+            return;
+        }
+        self.traces.called(ticket, asked, &outcome, &self.place, &self.kit);
+        match &outcome.result {
+            Ok(given) => {
+                let reading = answer::read(&given.text);
+                let call = self.traces.call(ticket, &outcome.facts);
+                let why = reading.why.map(Into::into);
+                self.step(Input::Answered { ticket, verdict: reading.decision, why, call: Some(call) });
+            }
+            Err(error) => self.step(Input::Unanswered { ticket, error: error.code().into() }),
+        }
+    }
+
+    pub(super) fn reply_ended(&mut self, ticket: Ticket, text: Result<Arc<str>, Arc<str>>, asked: &Request, outcome: Outcome) {
+        self.replies.retain(|_, (reply, _)| *reply != ticket);
+        self.tries.remove(&ticket);
+        let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else { return };
+        let companion = floor.companion.clone();
+        self.traces.called(ticket, asked, &outcome, &self.place, &self.kit);
+        self.traces.spent(ticket, used(companion, ModelRole::Main, &outcome));
+        match text {
+            Ok(text) => self.step(Input::Written { ticket, text }),
+            Err(error) => {
+                tracing::warn!(channel = %self.place.channel, %error, "a statement was not made");
+                self.step(Input::ReplyFailed { ticket, error });
+            }
+        }
+    }
+
+    pub(super) fn summarised(&mut self, upto: Seq, text: Option<Arc<str>>, _outcome: Option<Box<Outcome>>) {
+        self.step(Input::Summarised { upto, text });
+    }
+
+    pub(super) fn residence_changed(&mut self) {
+        if self.heard_meanwhile.is_none() {
+            self.reconcile();
+        }
+    }
+
+    /// Whoever should be here is let in, whoever should not is let out, and the same with being silenced: as events like any other.
+    pub(super) fn reconcile(&mut self) {
+        let Some(residence) = self.kit.residents.get(&self.place.channel) else { return };
+        let mut news = Vec::new();
+        for companion in &residence.companions {
+            let paused = residence.is_paused(companion);
+            let gate = self.conversation.gate(companion);
+            if gate.is_none() {
+                news.push(Event::Joined { companion: companion.clone() });
+            }
+            if gate.map_or(false, |gate| gate.paused) != paused {
+                news.push(Event::Paused { companion: Some(companion.clone()), paused });
+            }
+        }
+        for view in self.conversation.companions().filter(|view| !residence.companions.contains(view.companion)) {
+            news.push(Event::Left { companion: view.companion.clone() });
+        }
+        // Whoever leaves makes room first.
+        news.sort_by_key(|event| !matches!(event, Event::Left { .. }));
+        if news.is_empty() {
+            return;
+        }
+        let (inbound, place) = (Inbound::new(self.kit.clone()), self.place.clone());
+        tokio::spawn(async move {
+            for event in news {
+                if let Err(error) = inbound.accept(&place, event, None).await {
+                    tracing::warn!(channel = %place.channel, %error, "who lives in the channel could not be put on record");
+                    return;
+                }
+            }
+        });
+    }
+
+    pub(super) fn look(&self, reply: RpcReplyPort<Box<Look>>) {
+        let look = Look { conversation: self.conversation.clone(), since: self.traces.since() };
+        // Whoever asked may have stopped waiting.
+        let _ = reply.send(Box::new(look));
+    }
+
+    pub(super) fn watch_for_doze(&self) {
+        self.myself.send_after(DOZE_AFTER, || ChannelMessage::Doze);
+    }
+
+    /// Goes to sleep, if nothing is going on. What comes meanwhile is still handled, or wakes it again.
+    pub(super) fn doze(&mut self) -> Result<(), ActorProcessingErr> {
+        let is_quiet = self.last_heard.elapsed() >= DOZE_AFTER && self.owed.is_empty() && self.replies.is_empty();
+        if !is_quiet || !self.conversation.is_at_rest() {
+            self.watch_for_doze();
+            return Ok(());
+        }
+        self.record(Vec::new(), true);
+        self.registration = None;
+        self.myself.drain()?;
+        Ok(())
+    }
+
+    /// What was heard while it fell asleep is for its successor.
+    pub(super) fn wake_successor(&mut self) {
+        if self.registration.is_none()
+            && !self.conversation.is_at_rest()
+            && let Some(guild) = self.kit.directory.find(&GuildPlace(self.place.guild.clone()))
+        {
+            // A guild that is gone wakes all that is pending when it is back.
+            let _ = guild.cast(GuildMessage::Open(self.place.channel.clone()));
+        }
+    }
+
+    pub(super) fn with_world<T>(&mut self, run: impl FnOnce(&mut Conversation, Moment, &mut World<'_>) -> T) -> T {
+        let kit = self.kit.clone();
+        let tempers = kit.residents.tempers(&self.place.channel);
+        let mut ledger = self.books.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut world = World {
+            channel: &self.place.channel,
+            policy: &kit.settings.gate,
+            tempers: &tempers,
+            jitter: &mut || kit.chance.jitter(),
+            ledger: &mut ledger,
+            summary_after: Some(kit.settings.prompt.summary_after as u64),
+            episode_idle: kit.settings.closing.episode_idle(),
+        };
+        run(&mut self.conversation, kit.clock.now(), &mut world)
+    }
+
+    /// What the conversation wants done: what goes on record is handed to the scribe, the rest is done now.
+    pub(super) fn carry_out(&mut self, outputs: Vec<Output>) {
+        let mut made = Vec::new();
+        for output in outputs {
+            self.show_note(&output);
+            match output {
+                Output::Made { handled, event } => made.push((handled, event)),
+                Output::Cancel { ticket } => self.cancel(ticket),
+                Output::Post { companion, ticket, text } => self.post(&companion, ticket, text),
+                Output::Summarise { after, upto } => self.summarise(after, upto),
+                Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
+            }
+        }
+        let is_quiet = self.is_pending && self.conversation.is_at_rest();
+        if !made.is_empty() || is_quiet {
+            self.record(made, is_quiet);
+        }
+        self.show_counters();
+        self.arm();
+    }
+
+    /// Hands what was made to the scribe; what follows is done once it is committed.
+    fn record(&mut self, made: Vec<(Seq, Event)>, is_quiet: bool) {
+        self.batches += 1;
+        self.since_snapshot += made.len() as u32;
+        let is_due = self.since_snapshot >= EVENTS_PER_SNAPSHOT || self.registration.is_some() && made.is_empty() && is_quiet;
+        let snapshot = is_due.then(|| Box::new(self.conversation.clone()));
+        if snapshot.is_some() {
+            self.since_snapshot = 0;
+        }
+        self.is_pending &= !is_quiet;
+        let outbox = made.iter().filter_map(|(_, event)| outbox_write(event)).collect();
+        let usage = made.iter().flat_map(|(_, event)| self.usage(event)).collect();
+        let batch = self.batches;
+        let channel = self.myself.clone();
+        let record = Record {
+            place: self.place.clone(),
+            at: self.conversation.clock(),
+            quiet: is_quiet.then(|| self.conversation.handled()),
+            snapshot,
+            outbox,
+            usage,
+            reply: Reply::new(move |result| {
+                // A channel that is gone reads it from the record.
+                let _ = channel.cast(ChannelMessage::Recorded { batch, result });
+            }),
+            made: made.clone(),
+        };
+        self.owed.push_back((batch, self.duties(made)));
+        self.send(ScribeMessage::Record(record));
+    }
+
+    fn post(&mut self, companion: &CompanionId, ticket: Ticket, text: Arc<str>) {
+        let residents = &self.kit.residents;
+        let name = residents.cast().get(companion).map_or_else(|| companion.as_str().into(), |known| known.name.clone());
+        let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
+        let is_companion = |id: &str| residents.lives_in(&self.place.guild, id);
+        let heard = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, direct_to: &[] };
+        let names = residents.names(&self.place.guild);
+        let address = names.map(|names| address::resolve(&names, is_companion, &heard)).unwrap_or_default();
+        let message = Message { id: None, address, modality: Modality::Text, lull_endpoint: false, text, from };
+        let mut usage = vec![Used::Statement { companion: companion.clone() }];
+        usage.extend(self.traces.take_spent(ticket));
+        let channel = self.myself.clone();
+        self.send(ScribeMessage::Post(Post {
+            place: self.place.clone(),
+            at: None,
+            event: Event::Said { message, reply_to: None, reply: Some(ticket) },
+            id: None,
+            ticket,
+            usage,
+            reply: Reply::new(move |result| {
+                // As above.
+                let _ = channel.cast(ChannelMessage::Posted { result });
+            }),
+        }));
+    }
+
+    /// A scribe that is not there drops the request, which thereby is answered as lost: the channel fails and begins anew.
+    fn send(&self, message: ScribeMessage) {
+        match self.kit.directory.find(&ScribePlace) {
+            Some(scribe) => drop(scribe.cast(message)),
+            None => drop(message),
+        }
+    }
+
+    fn usage(&self, event: &Event) -> Vec<Used> {
+        match event {
+            Event::Evaluated(evaluated) => {
+                let companion = evaluated.companion.clone();
+                if evaluated.trigger == crate::domain::trigger::Trigger::DirectAddress {
+                    let author = self.conversation.window().get(evaluated.message);
+                    let person = author.map_or("", |entry| &*entry.message.from.id).into();
+                    vec![Used::Address { person, message: evaluated.message }]
+                } else {
+                    vec![Used::Evaluation { companion }]
+                }
+            }
+            Event::Decided(decided) => {
+                decided.call.iter().zip(&decided.companions).map(|(call, companion)| used_by_call(companion, call)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether somebody still waits for the answer to this question.
+    pub(super) fn is_open(&self, ticket: Ticket) -> bool {
+        self.conversation.open_questions().any(|(_, evaluation)| evaluation.ticket == ticket)
+    }
+
+    fn cancel(&mut self, ticket: Ticket) {
+        if let Some(call) = self.calls.remove(&ticket) {
+            self.kit.pool.cancel(call);
+        }
+        self.replies.retain(|_, (reply, actor)| {
+            let is_cancelled = *reply == ticket;
+            if is_cancelled {
+                actor.kill();
+            }
+            !is_cancelled
+        });
+        self.traces.cancelled(ticket, &self.place, &self.kit);
+    }
+
+    fn arm(&mut self) {
+        let Some(at) = self.conversation.wake_at() else {
+            self.alarm = None;
+            return;
+        };
+        if self.alarm.as_ref().is_some_and(|alarm| alarm.at == at) {
+            return;
+        }
+        let span = at.since(self.kit.clock.now());
+        let timer = self.myself.send_after(span, || ChannelMessage::Woken);
+        self.alarm = Some(Alarm { at, task: timer.abort_handle() });
+    }
+}
+
+fn outbox_write(event: &Event) -> Option<OutboxWrite> {
+    match event {
+        Event::ReplyOwed { companion, ticket, trigger, messages, upto, .. } => {
+            let record = OutboxRecord {
+                companion: companion.clone(),
+                trigger: *trigger,
+                messages: messages.clone(),
+                upto: *upto,
+                text: None,
+                parts: Vec::new(),
+            };
+            Some(OutboxWrite::Put(*ticket, record))
+        }
+        Event::ReplyFailed { ticket, .. } => Some(OutboxWrite::Remove(*ticket)),
+        _ => None,
+    }
+}
+
+fn used_by_call(companion: &CompanionId, call: &Call) -> Used {
+    Used::Call {
+        companion: companion.clone(),
+        model: call.model.clone(),
+        provider: call.provider.clone(),
+        role: ModelRole::Side.as_str().into(),
+        input_tokens: call.input_tokens,
+        output_tokens: call.output_tokens,
+    }
+}
+
+fn used(companion: CompanionId, role: ModelRole, outcome: &Outcome) -> Used {
+    Used::Call {
+        companion,
+        model: outcome.facts.identity.model.clone(),
+        provider: outcome.facts.identity.provider.clone(),
+        role: role.as_str().into(),
+        input_tokens: outcome.facts.usage.input_tokens,
+        output_tokens: outcome.facts.usage.output_tokens,
+    }
+}
+
+/// What a lost write means: nobody knows what is stored, so the channel begins anew from what is.
+#[allow(dead_code, reason = "names the policy that `?` in the handler follows")]
+type LostIsFatal = Lost;

@@ -1,0 +1,58 @@
+//! What is shown to whoever watches, beyond what is on record: timers and counters.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::State;
+use crate::actors::hub::Live;
+use crate::domain::conversation::Output;
+use crate::domain::id::CompanionId;
+use crate::ports::house::stamp::rfc3339;
+
+/// The counters that were shown last, by companion.
+#[derive(Default)]
+pub(super) struct Shown(BTreeMap<CompanionId, (u64, u64, Option<u64>)>);
+
+impl State {
+    pub(super) fn show_note(&self, output: &Output) {
+        if !self.kit.hub.is_watched(&self.place) {
+            return;
+        }
+        match output {
+            Output::LullArmed { companion, lull_at } => {
+                self.show("lull_armed", companion, json!({ "lull_at": rfc3339(*lull_at) }));
+            }
+            Output::LullCancelled { companion } => self.show("lull_cancelled", companion, json!({})),
+            _ => {}
+        }
+    }
+
+    pub(super) fn show_counters(&mut self) {
+        if !self.kit.hub.is_watched(&self.place) {
+            return;
+        }
+        let mut shown = std::mem::take(&mut self.shown);
+        for view in self.conversation.companions() {
+            let gate = view.gate;
+            let counters = (gate.message_counter, gate.check_count, gate.next_interjection_at);
+            if shown.0.insert(view.companion.clone(), counters) != Some(counters) {
+                let told = json!({
+                    "message_count": counters.0,
+                    "check_count": counters.1,
+                    "next_interjection_at": counters.2,
+                });
+                self.show("counters", view.companion, told);
+            }
+        }
+        self.shown = shown;
+    }
+
+    fn show(&self, event: &str, companion: &CompanionId, mut told: Value) {
+        told["event"] = event.into();
+        told["at"] = rfc3339(self.kit.clock.now()).into();
+        told["channel"] = self.place.channel.as_str().into();
+        told["companion"] = companion.as_str().into();
+        self.kit.hub.publish(&self.place, Live::Note(told.to_string().into()));
+    }
+}

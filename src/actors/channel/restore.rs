@@ -1,0 +1,118 @@
+//! Reads what is on record of a channel, and goes on from there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::ActorRef;
+
+use super::duties::Duty;
+use super::{Books, ChannelMessage, State};
+use crate::actors::kit::Kit;
+use crate::actors::places::ScribePlace;
+use crate::actors::scribe::{Fence, Reply, ScribeMessage};
+use crate::domain::budget::Use;
+use crate::domain::event::Recorded;
+use crate::journal::place::Place;
+use crate::journal::reader::{Reader, Restored};
+use crate::journal::record::Used;
+
+/// The longest window of a budget.
+const BUDGET_WINDOW: Duration = Duration::from_secs(86_400);
+/// How long it is waited for a scribe that is being restarted, at a time.
+const SCRIBE_PATIENCE: Duration = Duration::from_millis(20);
+/// How often. Then the channel fails, and its supervisor decides.
+const SCRIBE_TRIES: u32 = 500;
+
+/// Reads the record in a task of its own; the channel is told.
+pub(super) fn begin(place: Place, kit: Kit, books: Arc<Books>, channel: ActorRef<ChannelMessage>) {
+    tokio::spawn(async move {
+        let restored = read(&place, &kit, &books).await;
+        // A channel that is gone needs no answer.
+        let _ = channel.cast(ChannelMessage::Restored(restored.map(Box::new)));
+    });
+}
+
+async fn read(place: &Place, kit: &Kit, books: &Books) -> Result<Restored, String> {
+    fence(place, kit).await?;
+    let reader = Reader::new(&*kit.store);
+    books.is_open.get_or_try_init(|| open(place, kit, books, reader)).await?;
+    reader.restore(place).await.map_err(|error| error.to_string())
+}
+
+/// Waits until everything that a predecessor left on its way is stored, or lost.
+async fn fence(place: &Place, kit: &Kit) -> Result<(), String> {
+    for _ in 0..SCRIBE_TRIES {
+        if let Some(scribe) = kit.directory.find(&ScribePlace) {
+            let (reply, settled) = Reply::awaited();
+            let fence = ScribeMessage::Fence(Fence { place: place.clone(), reply });
+            if scribe.cast(fence).is_ok() && matches!(settled.await, Ok(Ok(_))) {
+                return Ok(());
+            }
+        }
+        tokio::time::sleep(SCRIBE_PATIENCE).await;
+    }
+    Err("the scribe does not answer".into())
+}
+
+async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Result<(), String> {
+    let from = kit.clock.now() - BUDGET_WINDOW;
+    let used = reader.usage(&place.guild, from).await.map_err(|error| error.to_string())?;
+    let mut ledger = books.ledger.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for record in &used {
+        let used = match &record.used {
+            Used::Evaluation { companion } => Use::Evaluation { channel: &record.channel, companion },
+            Used::Address { person, message } => Use::Address { person, channel: &record.channel, message: *message },
+            Used::Statement { .. } => Use::Statement,
+            Used::Call { .. } => continue,
+        };
+        ledger.count(used, record.at);
+    }
+    Ok(())
+}
+
+impl State {
+    /// Folds the record, goes on with what it leaves open, and takes in what was heard meanwhile.
+    pub(super) fn restored(&mut self, restored: Restored) -> Result<(), ractor::ActorProcessingErr> {
+        let Restored { snapshot, events, skip, .. } = restored;
+        if let Some(snapshot) = snapshot {
+            self.conversation = snapshot.conversation;
+        }
+        self.since_snapshot = events.len() as u32;
+        for recorded in &events {
+            self.fold(recorded, skip.contains(&recorded.seq));
+        }
+        let reopened = self.reopened();
+        let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
+        self.carry_out(outputs);
+        for duty in reopened {
+            self.discharge(duty, None);
+        }
+        for recorded in self.heard_meanwhile.take().unwrap_or_default() {
+            if skip.contains(&recorded.seq) {
+                self.conversation.pass_over(recorded.seq);
+            } else {
+                self.heard(recorded);
+            }
+        }
+        self.reconcile();
+        self.watch_for_doze();
+        Ok(())
+    }
+
+    fn fold(&mut self, recorded: &Recorded, is_set_aside: bool) {
+        if is_set_aside {
+            self.conversation.pass_over(recorded.seq);
+            return;
+        }
+        self.in_hand.hold(recorded.seq);
+        self.with_world(|conversation, _, world| conversation.fold(recorded, world));
+        self.in_hand.lay_down();
+    }
+
+    /// What was asked or owed before, to be asked and made again: as if it had just been put on record.
+    fn reopened(&self) -> Vec<Duty> {
+        let questions = self.conversation.open_questions().map(|(_, evaluation)| Duty::Ask { ticket: evaluation.ticket });
+        let reply = self.conversation.floor().map(|floor| Duty::Reply { ticket: floor.ticket });
+        questions.chain(reply).collect()
+    }
+}

@@ -1,0 +1,190 @@
+//! A companion of a guild: words its questions and asks the pool.
+//!
+//! It keeps nothing. A question that dies with it is asked again by the channel, which is told by [`Asking`]'s drop.
+
+use std::sync::Arc;
+
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+
+use super::channel::ChannelMessage;
+use super::directory::Registration;
+use super::kit::Kit;
+use super::places::{ChannelPlace, CompanionPlace};
+use super::side_models::{Priority, Question};
+use crate::domain::id::{CompanionId, GuildId, Ticket};
+use crate::domain::message::{Message, Modality};
+use crate::domain::prompt::{self, Character, DecisionParts};
+use crate::domain::trigger::Trigger;
+use crate::journal::place::Place;
+use crate::ports::language_model::{ModelRole, Persona, Purpose, Request};
+use crate::settings::companion::Companion as Settings;
+
+/// The actor.
+pub struct Companion;
+
+/// Who it is and what it works with.
+pub struct Arguments {
+    /// Whose companion.
+    pub guild: GuildId,
+    /// Which one.
+    pub companion: CompanionId,
+    /// What it works with.
+    pub kit: Kit,
+}
+
+/// What a companion is asked.
+pub enum CompanionMessage {
+    /// Decide whether to speak.
+    Evaluate(Box<Evaluate>),
+}
+
+/// Everything that a decision is made from.
+pub struct Evaluate {
+    /// Who asks, under which number.
+    pub asking: Asking,
+    /// Why.
+    pub trigger: Trigger,
+    /// Typed or spoken.
+    pub modality: Modality,
+    /// Messages since it spoke last.
+    pub message_count: u64,
+    /// The rolling summary.
+    pub summary: Option<Arc<str>>,
+    /// The most recent settled turns, oldest first.
+    pub recent: Vec<Message>,
+    /// What it is about, oldest first.
+    pub buffer: Vec<Message>,
+    /// The companion as it is in that channel.
+    pub settings: Arc<Settings>,
+}
+
+/// A question of a channel on its way to the pool. Dropped on the way, it tells the channel so.
+pub struct Asking {
+    /// Where.
+    pub place: Place,
+    /// The question's number.
+    pub ticket: Ticket,
+    kit: Kit,
+    is_on_its_way: bool,
+}
+
+impl Asking {
+    /// A question of this channel.
+    pub fn new(place: Place, ticket: Ticket, kit: Kit) -> Self {
+        Self { place, ticket, kit, is_on_its_way: true }
+    }
+
+    fn tell(&self, message: ChannelMessage) {
+        if let Some(channel) = self.kit.directory.find(&ChannelPlace(self.place.channel.clone())) {
+            // A channel that is gone asks again when it is back.
+            let _ = channel.cast(message);
+        }
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        if self.is_on_its_way {
+            self.tell(ChannelMessage::QuestionLost { ticket: self.ticket });
+        }
+    }
+}
+
+/// What a companion keeps: only where it stands in the directory.
+pub struct State {
+    kit: Kit,
+    _registration: Registration,
+}
+
+impl Actor for Companion {
+    type Msg = CompanionMessage;
+    type State = State;
+    type Arguments = Arguments;
+
+    async fn pre_start(&self, myself: ActorRef<CompanionMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
+        let Arguments { guild, companion, kit } = arguments;
+        let registration = kit.directory.register(&CompanionPlace(guild, companion), &myself);
+        Ok(State { kit, _registration: registration })
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<CompanionMessage>,
+        message: CompanionMessage,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            CompanionMessage::Evaluate(evaluate) => ask(*evaluate, &state.kit),
+        }
+        Ok(())
+    }
+}
+
+fn ask(evaluate: Evaluate, kit: &Kit) {
+    let request = Arc::new(worded(&evaluate, kit));
+    let Evaluate { mut asking, trigger, modality, .. } = evaluate;
+    asking.is_on_its_way = false;
+    let ticket = asking.ticket;
+    let asked = request.clone();
+    let answered = {
+        let asking = Asking { is_on_its_way: false, place: asking.place.clone(), ticket, kit: kit.clone() };
+        Box::new(move |outcome| {
+            asking.tell(ChannelMessage::Answered { ticket, asked, outcome: Box::new(outcome) });
+        })
+    };
+    let call = kit.pool.ask(Question {
+        request,
+        priority: Priority::of(trigger, modality),
+        deadline: kit.pool.deadline(ModelRole::Side),
+        drafts: None,
+        reply_to: answered,
+    });
+    asking.tell(ChannelMessage::Asked { ticket, call });
+}
+
+fn worded(evaluate: &Evaluate, kit: &Kit) -> Request {
+    let settings = &evaluate.settings;
+    let words = &kit.settings.prompt;
+    let recent: Vec<_> = evaluate.recent.iter().collect();
+    let buffer: Vec<_> = evaluate.buffer.iter().collect();
+    let newest = evaluate.buffer.last();
+    let prompt = prompt::decision(
+        &DecisionParts {
+            character: character(settings),
+            trigger: evaluate.trigger,
+            message_count: evaluate.message_count,
+            speaker: newest.map(|message| &*message.from.name),
+            summary: evaluate.summary.as_deref(),
+            recent: &recent,
+            buffer: &buffer,
+            notes: &[],
+        },
+        words,
+    );
+    Request {
+        role: ModelRole::Side,
+        purpose: Purpose::Decision { trigger: evaluate.trigger },
+        companion: Some(persona(settings)),
+        guild: evaluate.asking.place.guild.clone(),
+        system: prompt.system,
+        user: prompt.user,
+        newest: newest.map(|message| (message.from.name.clone(), message.text.clone())),
+        max_tokens: words.max_side_answer_tokens as u32,
+    }
+}
+
+/// A companion as its prompts show it.
+pub(super) fn character(settings: &Settings) -> Character<'_> {
+    Character {
+        id: &settings.id,
+        name: &settings.name,
+        persona: &settings.persona,
+        chattiness: &settings.chattiness,
+        tier: settings.interjection.as_str(),
+    }
+}
+
+/// A companion as `rehearsal` knows it.
+pub(super) fn persona(settings: &Settings) -> Persona {
+    Persona { id: settings.id.clone(), name: settings.name.clone(), chattiness: settings.chattiness.clone() }
+}

@@ -1,0 +1,60 @@
+use super::*;
+
+#[tokio::test]
+async fn a_watcher_hears_its_channel_in_order_and_no_other() {
+    let hub = Hub::new();
+    let mut watcher = hub.watch(&place("lobby"));
+
+    hub.publish(&place("lobby"), note("one"));
+    hub.publish(&place("attic"), note("elsewhere"));
+    hub.publish(&place("lobby"), note("two"));
+
+    assert_eq!(watcher.next().await, Ok(note("one")));
+    assert_eq!(watcher.next().await, Ok(note("two")));
+}
+
+#[tokio::test]
+async fn a_channel_of_the_same_name_in_another_guild_is_another_channel() {
+    let hub = Hub::new();
+    let mut watcher = hub.watch(&place("lobby"));
+
+    hub.publish(&Place::new(&"other".into(), &"lobby".into()), note("secret"));
+    hub.publish(&place("lobby"), note("open"));
+
+    assert_eq!(watcher.next().await, Ok(note("open")));
+}
+
+#[test]
+fn a_channel_that_nobody_watches_any_more_is_forgotten() {
+    let hub = Hub::new();
+    let (first, second) = (hub.watch(&place("lobby")), hub.watch(&place("lobby")));
+
+    drop(first);
+    let with_one_left = hub.is_watched(&place("lobby"));
+    drop(second);
+
+    assert!(with_one_left);
+    assert!(!hub.is_watched(&place("lobby")));
+    assert_eq!(hub.watched_count(), 0);
+}
+
+#[tokio::test]
+async fn a_slow_watcher_is_told_how_much_it_missed() {
+    let hub = Hub::new();
+    let mut watcher = hub.watch(&place("lobby"));
+
+    for _ in 0..BACKLOG + 3 {
+        hub.publish(&place("lobby"), note("again"));
+    }
+
+    assert_eq!(watcher.next().await, Err(Missed(3)));
+    assert_eq!(watcher.next().await, Ok(note("again")));
+}
+
+fn place(channel: &str) -> Place {
+    Place::new(&"home".into(), &channel.into())
+}
+
+fn note(text: &str) -> Live {
+    Live::Note(text.into())
+}

@@ -1,0 +1,38 @@
+//! What every actor of one system works with.
+
+use std::sync::Arc;
+
+use super::directory::Directory;
+use super::hub::Hub;
+use super::residents::Residents;
+use super::side_models::Pool;
+use crate::ports::chance::Chance;
+use crate::ports::clock::Clock;
+use crate::ports::store::Store;
+use crate::settings::Settings;
+use crate::telemetry::recorder::Recorder;
+
+/// What every actor works with. Cheap to clone.
+#[derive(Clone)]
+pub struct Kit {
+    /// Where everything is kept. Only the scribe writes.
+    pub store: Arc<dyn Store>,
+    /// The time of day.
+    pub clock: Arc<dyn Clock>,
+    /// What nobody should foresee.
+    pub chance: Arc<dyn Chance>,
+    /// Where everyone is.
+    pub directory: Directory,
+    /// Whoever watches.
+    pub hub: Hub,
+    /// The models.
+    pub pool: Pool,
+    /// Spans.
+    pub recorder: Recorder,
+    /// The rules.
+    pub settings: Arc<Settings>,
+    /// Who lives where.
+    pub residents: Residents,
+    /// Called when the store can take no more: the process has to end, and begin anew.
+    pub store_failed: Arc<dyn Fn(String) + Send + Sync>,
+}

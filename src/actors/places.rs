@@ -1,0 +1,47 @@
+//! Where each kind of actor is found, and which messages are understood there.
+
+use super::channel::ChannelMessage;
+use super::companion::CompanionMessage;
+use super::directory::{Address, Place};
+use super::guild::GuildMessage;
+use super::guilds::GuildsMessage;
+use super::scribe::ScribeMessage;
+use super::side_models::PoolMessage;
+use super::switchboard::SwitchboardMessage;
+use crate::domain::id::{ChannelId, CompanionId, GuildId};
+
+macro_rules! places {
+    ($($(#[$doc:meta])* $name:ident($($field:ident: $type:ty),*) => $address:expr, $message:ty;)+) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Debug)]
+            pub struct $name($(pub $type),*);
+
+            impl Place for $name {
+                type Message = $message;
+
+                fn address(&self) -> Address {
+                    let Self($($field),*) = self;
+                    $address
+                }
+            }
+        )+
+    };
+}
+
+places! {
+    /// The node's one writer.
+    ScribePlace() => Address::Scribe, ScribeMessage;
+    /// The pool of models.
+    PoolPlace() => Address::SideModels, PoolMessage;
+    /// Who wakes channels.
+    SwitchboardPlace() => Address::Switchboard, SwitchboardMessage;
+    /// Who supervises the guilds.
+    GuildsPlace() => Address::Guilds, GuildsMessage;
+    /// A guild.
+    GuildPlace(guild: GuildId) => Address::Guild(guild.clone()), GuildMessage;
+    /// A companion in a guild.
+    CompanionPlace(guild: GuildId, companion: CompanionId) => Address::Companion(guild.clone(), companion.clone()), CompanionMessage;
+    /// A channel.
+    ChannelPlace(channel: ChannelId) => Address::Channel(channel.clone()), ChannelMessage;
+}

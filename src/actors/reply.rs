@@ -1,0 +1,156 @@
+//! A reply in the making: asks the main model and hands the words to its channel. Killing it cancels the call.
+
+use std::sync::Arc;
+
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::channel::ChannelMessage;
+use super::companion::{character, persona};
+use super::hub::{Hub, Live};
+use super::kit::Kit;
+use super::side_models::{Outcome, Priority};
+use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::message::{Message, Modality};
+use crate::domain::prompt::{self, StatementParts};
+use crate::domain::statement::clean_statement;
+use crate::domain::trigger::Trigger;
+use crate::journal::place::Place;
+use crate::ports::language_model::{Draft, ModelRole, Purpose, Request};
+use crate::settings::companion::Companion as Settings;
+
+/// The actor.
+pub struct Reply;
+
+/// Everything that a statement is made from.
+pub struct Arguments {
+    /// Where.
+    pub place: Place,
+    /// The reply's number.
+    pub ticket: Ticket,
+    /// What it answers to.
+    pub trigger: Trigger,
+    /// Typed or spoken.
+    pub modality: Modality,
+    /// Why the companion decided to speak, in its own words.
+    pub why: Option<Arc<str>>,
+    /// Messages since it spoke last, at the decision.
+    pub message_count: u64,
+    /// The rolling summary.
+    pub summary: Option<Arc<str>>,
+    /// The most recent turns before the snapshot, oldest first.
+    pub recent: Vec<Message>,
+    /// What it answers, oldest first.
+    pub snapshot: Vec<Message>,
+    /// The companion as it is in that channel.
+    pub settings: Arc<Settings>,
+    /// Who gets the words.
+    pub channel: ActorRef<ChannelMessage>,
+    /// What it works with.
+    pub kit: Kit,
+}
+
+/// What a reply is told, by itself.
+pub struct Write;
+
+impl Actor for Reply {
+    type Msg = Write;
+    type State = Arguments;
+    type Arguments = Arguments;
+
+    async fn pre_start(&self, myself: ActorRef<Write>, arguments: Arguments) -> Result<Arguments, ActorProcessingErr> {
+        myself.cast(Write)?;
+        Ok(arguments)
+    }
+
+    async fn handle(&self, myself: ActorRef<Write>, _: Write, reply: &mut Arguments) -> Result<(), ActorProcessingErr> {
+        let request = Arc::new(worded(reply));
+        let priority = Priority::of(reply.trigger, reply.modality);
+        let deadline = reply.kit.pool.deadline(ModelRole::Main);
+        let drafts = reply.kit.hub.is_watched(&reply.place).then(|| show_drafts(reply));
+        let outcome = reply.kit.pool.answer(request.clone(), priority, deadline, drafts).await;
+        let Outcome { result, facts } = outcome;
+        let text = match &result {
+            Ok(answer) => clean_statement(&answer.text, &reply.settings.name).map(Into::into).ok_or("empty"),
+            Err(error) => Err(error.code()),
+        };
+        let ended = ChannelMessage::ReplyEnded {
+            ticket: reply.ticket,
+            text: text.map_err(Into::into),
+            asked: request,
+            outcome: Box::new(Outcome { result, facts }),
+        };
+        reply.channel.cast(ended)?;
+        myself.stop(None);
+        Ok(())
+    }
+}
+
+fn worded(reply: &Arguments) -> Request {
+    let recent: Vec<_> = reply.recent.iter().collect();
+    let snapshot: Vec<_> = reply.snapshot.iter().collect();
+    let newest = reply.snapshot.last();
+    let words = &reply.kit.settings.prompt;
+    let prompt = prompt::statement(
+        &StatementParts {
+            character: character(&reply.settings),
+            trigger: reply.trigger,
+            message_count: reply.message_count,
+            speaker: newest.map(|message| &*message.from.name),
+            reason: reply.why.as_deref(),
+            summary: reply.summary.as_deref(),
+            recent: &recent,
+            snapshot: &snapshot,
+            notes: &[],
+        },
+        words,
+    );
+    Request {
+        role: ModelRole::Main,
+        purpose: Purpose::Statement { trigger: reply.trigger },
+        companion: Some(persona(&reply.settings)),
+        guild: reply.place.guild.clone(),
+        system: prompt.system,
+        user: prompt.user,
+        newest: newest.map(|message| (message.from.name.clone(), message.text.clone())),
+        max_tokens: words.max_main_answer_tokens as u32,
+    }
+}
+
+/// Shows the words as they come to whoever watches, until the call is over.
+fn show_drafts(reply: &Arguments) -> mpsc::UnboundedSender<Draft> {
+    let (sender, mut pieces) = mpsc::unbounded_channel();
+    let (hub, place, kit) = (reply.kit.hub.clone(), reply.place.clone(), reply.kit.clone());
+    let (companion, ticket) = (reply.settings.id.clone(), reply.ticket);
+    tokio::spawn(async move {
+        let mut text = String::new();
+        while let Some(piece) = pieces.recv().await {
+            take(&mut text, piece);
+            while let Ok(piece) = pieces.try_recv() {
+                take(&mut text, piece);
+            }
+            show(&hub, &place, &kit, &companion, ticket, &text);
+        }
+    });
+    sender
+}
+
+fn take(text: &mut String, piece: Draft) {
+    match piece {
+        Draft::More(more) => text.push_str(&more),
+        Draft::Anew => text.clear(),
+    }
+}
+
+fn show(hub: &Hub, place: &Place, kit: &Kit, companion: &CompanionId, ticket: Ticket, text: &str) {
+    let draft = json!({
+        "event": "draft",
+        "at": crate::ports::house::stamp::rfc3339(kit.clock.now()),
+        "channel": place.channel,
+        "companion": companion,
+        "ticket": ticket,
+        "text": text,
+    });
+    hub.publish(place, Live::Note(draft.to_string().into()));
+}

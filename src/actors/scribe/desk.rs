@@ -1,0 +1,374 @@
+//! What the scribe has before it: what waits, what is on its way to the store, and what follows from the store's answer.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use super::plan::{Held, Standing, is_message_id, plan, weight};
+use super::reply::Reply;
+use super::request::{
+    Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Fence, Lost, Post, Record, Refused, Request, Scrub,
+};
+use super::shelf::{Placed, Shelf};
+use super::{Arguments, Fate};
+use crate::actors::hub::Live;
+use crate::domain::event::Recorded;
+use crate::domain::id::{Seq, Ward};
+use crate::journal::place::Place;
+use crate::journal::reader::{Head, ReadError};
+use crate::journal::record::decode;
+use crate::ports::store::key::{ChannelNo, Key};
+use crate::ports::store::{Batch, Refusal, Store, StoreError, Value};
+
+/// Something that has to wait for the store.
+pub(super) enum Errand {
+    /// Take a ward.
+    Take(Ward),
+    /// Look up where a journal stands.
+    Open(Place),
+    /// Commit a group.
+    Commit(Vec<Batch>),
+    /// Take away what remains of a deleted channel.
+    Sweep { place: Place, no: ChannelNo, below: Seq, reply: Reply<()> },
+}
+
+/// The scribe's desk.
+pub(super) struct Desk {
+    with: Arguments,
+    wards: HashMap<Ward, Hold>,
+    shelf: Shelf,
+    /// What can be written, in order.
+    ready: VecDeque<Request>,
+    /// How many requests wait for a ward or for their journal.
+    waiting: usize,
+    /// The group on its way.
+    flight: Option<Vec<Planned>>,
+    /// Why nothing is written any more.
+    broken: Option<Arc<str>>,
+    /// What is to be done next.
+    pub(super) errands: Vec<Errand>,
+}
+
+enum Hold {
+    /// It is being taken; these wait for that.
+    Taking(Vec<Waiter>),
+    Held(Held),
+}
+
+enum Waiter {
+    /// A journal to be looked up.
+    Journal(Place),
+    /// A request that concerns no journal.
+    Request(Request),
+}
+
+/// A request whose batch, if it needs one, is on its way.
+struct Planned {
+    request: Request,
+    has_batch: bool,
+    /// Where its journal stands once it is committed.
+    standing: Standing,
+    events: Vec<Arc<Recorded>>,
+}
+
+impl Desk {
+    pub(super) fn new(with: Arguments) -> Self {
+        Self {
+            wards: HashMap::new(),
+            shelf: Shelf::new(with.bounds.journals),
+            ready: VecDeque::new(),
+            waiting: 0,
+            flight: None,
+            broken: None,
+            errands: Vec::new(),
+            with,
+        }
+    }
+
+    pub(super) fn store(&self) -> &Arc<dyn Store> {
+        &self.with.store
+    }
+
+    pub(super) fn accept(&mut self, mut accept: Accept) {
+        if self.broken.is_none() && self.load() >= self.with.bounds.waiting {
+            let retry_after = self.with.bounds.retry_after;
+            return accept.reply.send(Err(Refused::Busy { retry_after }));
+        }
+        accept.at.get_or_insert_with(|| self.with.clock.now());
+        self.take_in(Request::Accept(accept));
+    }
+
+    pub(super) fn post(&mut self, mut post: Post) {
+        post.at.get_or_insert_with(|| self.with.clock.now());
+        self.take_in(Request::Post(post));
+    }
+
+    /// Takes in a request: to be written now, or once its ward is held and its journal is at hand.
+    pub(super) fn take_in(&mut self, request: Request) {
+        if let Some(why) = &self.broken {
+            return request.fail(Lost::Unavailable(why.clone()));
+        }
+        let Some(place) = request.place().cloned() else {
+            return self.take_in_administrative(request);
+        };
+        match self.shelf.place(request, place) {
+            Placed::Ready(request) => self.ready.push_back(request),
+            Placed::Waits => self.waiting += 1,
+            Placed::First(place) => {
+                self.waiting += 1;
+                match self.waiters(place.ward()) {
+                    Some(waiters) => waiters.push(Waiter::Journal(place)),
+                    None => self.errands.push(Errand::Open(place)),
+                }
+            }
+        }
+    }
+
+    fn take_in_administrative(&mut self, request: Request) {
+        match self.waiters(request.ward()) {
+            Some(waiters) => {
+                waiters.push(Waiter::Request(request));
+                self.waiting += 1;
+            }
+            None => self.ready.push_back(request),
+        }
+    }
+
+    /// Those who wait for a ward, which is asked for with the first; none: it is held.
+    fn waiters(&mut self, ward: Ward) -> Option<&mut Vec<Waiter>> {
+        let errands = &mut self.errands;
+        let hold = self.wards.entry(ward).or_insert_with(|| {
+            errands.push(Errand::Take(ward));
+            Hold::Taking(Vec::new())
+        });
+        match hold {
+            Hold::Taking(waiters) => Some(waiters),
+            Hold::Held(_) => None,
+        }
+    }
+
+    /// A ward was taken, or could not be.
+    pub(super) fn hold(&mut self, ward: Ward, held: Result<Held, ReadError>) {
+        let held = match held {
+            Ok(held) => held,
+            Err(error) => return self.break_off(&format!("ward {} cannot be taken: {error}", ward.0)),
+        };
+        let Some(Hold::Taking(waiters)) = self.wards.insert(ward, Hold::Held(held)) else { return };
+        for waiter in waiters {
+            match waiter {
+                Waiter::Journal(place) => self.errands.push(Errand::Open(place)),
+                Waiter::Request(request) => {
+                    self.waiting -= 1;
+                    self.ready.push_back(request);
+                }
+            }
+        }
+    }
+
+    /// It was looked up where a journal stands. One that cannot be read is no harm to the others.
+    pub(super) fn open(&mut self, place: Place, head: Result<Head, ReadError>) {
+        match head {
+            Ok(head) => {
+                if let (Some(no), below @ Seq(1..)) = (head.no, head.swept_below) {
+                    self.errands.push(Errand::Sweep { place: place.clone(), no, below, reply: Reply::unheard() });
+                }
+                let requests = self.shelf.open(place, head.into());
+                self.waiting = self.waiting.saturating_sub(requests.len());
+                self.ready.extend(requests);
+            }
+            Err(error) => {
+                tracing::error!(guild = %place.guild, channel = %place.channel, %error, "a journal cannot be opened");
+                let requests = self.shelf.give_up(&place);
+                self.waiting = self.waiting.saturating_sub(requests.len());
+                let why: Arc<str> = error.to_string().into();
+                requests.into_iter().for_each(|request| request.fail(Lost::Unavailable(why.clone())));
+            }
+        }
+    }
+
+    /// The next group, if none is on its way and something can be written.
+    pub(super) fn form_group(&mut self) -> Option<Vec<Batch>> {
+        if self.flight.is_some() || self.broken.is_some() {
+            return None;
+        }
+        let mut standings: HashMap<Place, Standing> = HashMap::new();
+        let (mut planned, mut batches, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while batches.len() < self.with.bounds.group_batches
+            && bytes < self.with.bounds.group_bytes
+            && let Some(request) = self.ready.pop_front()
+        {
+            let Some(Hold::Held(ward)) = self.wards.get_mut(&request.ward()) else { continue };
+            let place = request.place();
+            let known = place.and_then(|place| standings.get(place).or_else(|| self.shelf.standing(place)));
+            let mut standing = known.cloned().unwrap_or_default();
+            match plan(&request, ward, &mut standing) {
+                Ok(plan) => {
+                    if let Some(place) = place {
+                        standings.insert(place.clone(), standing.clone());
+                    }
+                    let has_batch = plan.batch.is_some();
+                    bytes += plan.batch.as_ref().map_or(0, weight);
+                    batches.extend(plan.batch);
+                    planned.push(Planned { request, has_batch, standing, events: plan.events });
+                }
+                Err(lost) => self.fail(request, lost),
+            }
+        }
+        if batches.is_empty() {
+            planned.into_iter().for_each(|planned| self.settle(planned));
+            return None;
+        }
+        self.flight = Some(planned);
+        Some(batches)
+    }
+
+    /// The store has answered.
+    pub(super) fn conclude(&mut self, outcome: Result<Vec<Result<(), Refusal>>, StoreError>) {
+        let Some(flight) = self.flight.take() else { return };
+        match outcome {
+            Ok(results) => self.conclude_each(flight, results),
+            Err(error) => {
+                let why: Arc<str> = error.to_string().into();
+                let lost = match error {
+                    StoreError::Failed(_) => Lost::Unavailable(why.clone()),
+                    StoreError::Unknown(_) | StoreError::Damaged(_) => Lost::Unknown,
+                };
+                flight.into_iter().for_each(|planned| planned.request.fail(lost.clone()));
+                self.break_off(&why);
+            }
+        }
+    }
+
+    fn conclude_each(&mut self, flight: Vec<Planned>, results: Vec<Result<(), Refusal>>) {
+        let mut results = results.into_iter();
+        let mut refused = HashSet::new();
+        let mut again = VecDeque::new();
+        let mut broken = None;
+        for planned in flight {
+            let place = planned.request.place();
+            let is_behind_refused = place.is_some_and(|place| refused.contains(place));
+            let result = if planned.has_batch { results.next().unwrap_or(Ok(())) } else { Ok(()) };
+            match result {
+                Ok(()) if is_behind_refused => again.push_back(planned.request),
+                Ok(()) => self.settle(planned),
+                Err(Refusal::Gap { .. }) if is_behind_refused => again.push_back(planned.request),
+                Err(Refusal::Exists { key, value }) => {
+                    if let Some(place) = place {
+                        refused.insert(place.clone());
+                    }
+                    if let Err((request, why)) = self.answer_existing(planned, &key, value) {
+                        self.fail(request, Lost::Unavailable(why.as_str().into()));
+                        broken.get_or_insert(why);
+                    }
+                }
+                Err(refusal @ (Refusal::Gap { .. } | Refusal::OldTerm { .. })) => {
+                    // Somebody else writes here.
+                    let why = refusal.to_string();
+                    self.fail(planned.request, Lost::Unavailable(why.as_str().into()));
+                    broken.get_or_insert(why);
+                }
+            }
+        }
+        // They were before everything that waits, and stay so; their numbers are given anew.
+        again.extend(std::mem::take(&mut self.ready));
+        self.ready = again;
+        if let Some(why) = broken {
+            self.break_off(&why);
+        }
+    }
+
+    /// A key that had to be new is there: a duplicate, if it is the message's id; a contest, if whoever asked expects one.
+    fn answer_existing(&mut self, planned: Planned, key: &Key, value: Value) -> Result<(), (Request, String)> {
+        let Planned { request, standing, .. } = planned;
+        if let (Some(place), Some(id), Some(no)) = (request.place(), request.message_id(), standing.no)
+            && is_message_id(key, place.ward(), no, id)
+        {
+            let place = place.clone();
+            let first = decode(key, &value).map(|seq| Accepted { seq, is_new: false });
+            let unreadable = |error: String| Lost::Unavailable(error.into());
+            match request {
+                Request::Accept(Accept { reply, .. }) => reply.send(first.map_err(|error| unreadable(error.to_string()).into())),
+                Request::Post(Post { reply, .. }) => reply.send(first.map_err(|error| unreadable(error.to_string()))),
+                _ => {}
+            }
+            self.shelf.release(&place);
+            return Ok(());
+        }
+        match request {
+            Request::Administer(Administer { reply, .. }) => {
+                reply.send(Err(Contested::Exists { key: key.clone(), value }));
+                Ok(())
+            }
+            request => Err((request, format!("the key {key} exists already: somebody else writes to this store"))),
+        }
+    }
+
+    /// What was asked is done: it is published, handed on, and answered.
+    fn settle(&mut self, planned: Planned) {
+        let Planned { request, has_batch, standing, events } = planned;
+        let Some(place) = request.place().cloned() else {
+            if let Request::Administer(Administer { reply, .. }) = request {
+                reply.send(Ok(()));
+            }
+            return;
+        };
+        self.shelf.advance(&place, standing.clone());
+        for recorded in &events {
+            self.with.hub.publish(&place, Live::Recorded(recorded.clone()));
+            if recorded.event.is_heard() {
+                (self.with.deliver)(&place.guild, &place.channel, Recorded::clone(recorded));
+            }
+        }
+        let last = standing.last;
+        let accepted = Accepted { seq: last, is_new: true };
+        match request {
+            Request::Accept(Accept { reply, .. }) => reply.send(Ok(accepted)),
+            Request::Post(Post { reply, .. }) => reply.send(Ok(accepted)),
+            Request::Record(Record { reply, made, .. }) => {
+                reply.send(Ok(Committed { first: Seq(last.next().0 - made.len() as u64), last }));
+            }
+            Request::Delete(DeleteChannel { place, reply }) => match standing.no.filter(|_| has_batch) {
+                Some(no) => self.errands.push(Errand::Sweep { place, no, below: last.next(), reply }),
+                None => reply.send(Ok(())),
+            },
+            Request::Scrub(Scrub { reply, .. }) | Request::Swept { reply, .. } => reply.send(Ok(())),
+            Request::Fence(Fence { reply, .. }) => reply.send(Ok(last)),
+            Request::Administer(_) => {}
+        }
+        self.shelf.release(&place);
+    }
+
+    fn fail(&mut self, request: Request, lost: Lost) {
+        if let Some(place) = request.place().cloned() {
+            self.shelf.release(&place);
+        }
+        request.fail(lost);
+    }
+
+    /// Writes nothing any more, tells everybody who waits, and says why.
+    fn break_off(&mut self, why: &str) {
+        if self.broken.is_some() {
+            return;
+        }
+        let why: Arc<str> = why.into();
+        self.broken = Some(why.clone());
+        self.waiting = 0;
+        let administrative = self.wards.drain().filter_map(|(_, hold)| match hold {
+            Hold::Taking(waiters) => Some(waiters),
+            Hold::Held(_) => None,
+        });
+        let administrative = administrative.flatten().filter_map(|waiter| match waiter {
+            Waiter::Request(request) => Some(request),
+            Waiter::Journal(_) => None,
+        });
+        let unwritten: Vec<_> = administrative.chain(self.ready.drain(..)).chain(self.shelf.give_up_all()).collect();
+        for request in unwritten {
+            request.fail(Lost::Unavailable(why.clone()));
+        }
+        (self.with.report)(Fate::StoreFailed(why.to_string()));
+    }
+
+    /// How many requests were taken in and not answered.
+    fn load(&self) -> usize {
+        self.ready.len() + self.waiting + self.flight.as_ref().map_or(0, Vec::len)
+    }
+}

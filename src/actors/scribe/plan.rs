@@ -1,0 +1,303 @@
+//! Works out the batch that a request comes to, given where its journal stands.
+
+use std::sync::Arc;
+
+use super::request::{Accept, Administer, DeleteChannel, Lost, OutboxWrite, Post, Record, Request, Scrub};
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::{PersonId, Seq, Ticket, Ward};
+use crate::domain::message::Role;
+use crate::domain::moment::Moment;
+use crate::journal::key;
+use crate::journal::place::Place;
+use crate::journal::reader::Head;
+use crate::journal::record::{
+    ChannelRecord, PendingRecord, UsageRecord, Used, encode, encode_event, encode_number, encode_snapshot,
+};
+use crate::ports::store::key::{ChannelNo, Key};
+use crate::ports::store::{Append, Batch, Term, Write};
+
+/// A ward that is held.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub(super) term: Term,
+    /// The number that the next new channel gets.
+    pub(super) next_channel: u32,
+    /// Tells apart what is used at one moment in one channel; with the term it never comes again.
+    pub(super) usages: u32,
+}
+
+/// Where a journal stands, as far as writing needs to know.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standing {
+    pub(super) no: Option<ChannelNo>,
+    pub(super) last: Seq,
+    pub(super) at: Moment,
+    /// The newest event from outside, while something is pending.
+    heard: Seq,
+    is_pending: bool,
+    /// Everything that the channel made itself up to here is contained in the conversation that it runs.
+    made: Seq,
+    /// Everything below was deleted with the whole channel.
+    deleted_below: Seq,
+}
+
+/// What a request comes to.
+pub(super) struct Plan {
+    /// None: nothing needs to be written.
+    pub(super) batch: Option<Batch>,
+    /// What happened, once it is committed.
+    pub(super) events: Vec<Arc<Recorded>>,
+}
+
+impl From<Head> for Standing {
+    fn from(head: Head) -> Self {
+        Self {
+            no: head.no,
+            last: head.last,
+            at: head.at,
+            heard: head.pending.map_or(Seq::NONE, |pending| pending.heard),
+            is_pending: head.pending.is_some(),
+            made: head.last,
+            deleted_below: head.swept_below,
+        }
+    }
+}
+
+/// Works out what a request comes to, and where its journal stands after it.
+pub(super) fn plan(request: &Request, ward: &mut Held, standing: &mut Standing) -> Result<Plan, Lost> {
+    match request {
+        Request::Accept(Accept { place, at, event, id, .. }) => {
+            let mut page = Page::of(place, ward, standing);
+            page.hear(at.unwrap_or_default(), event, id.as_ref())?;
+            Ok(page.finish())
+        }
+        Request::Post(Post { place, at, event, id, ticket, usage, .. }) => {
+            let mut page = Page::of(place, ward, standing);
+            page.hear(at.unwrap_or_default(), event, id.as_ref())?;
+            page.fulfil(*ticket);
+            page.count(page.standing.at, usage);
+            Ok(page.finish())
+        }
+        Request::Record(record) => plan_record(record, ward, standing),
+        Request::Delete(DeleteChannel { place, .. }) => {
+            if standing.no.is_none() {
+                return Ok(Plan::nothing());
+            }
+            let mut page = Page::of(place, ward, standing);
+            page.delete_all();
+            Ok(page.finish())
+        }
+        Request::Scrub(Scrub { place, events, writes, .. }) => {
+            if standing.no.is_none() {
+                return Ok(Plan::nothing());
+            }
+            let mut page = Page::of(place, ward, standing);
+            page.rewrite(events);
+            page.batch.writes.extend(writes.iter().cloned());
+            Ok(page.finish())
+        }
+        Request::Swept { place, below, .. } => {
+            // A later deletion has a sweep of its own, and its mark stays until that is done.
+            if standing.no.is_none() || standing.deleted_below != *below {
+                return Ok(Plan::nothing());
+            }
+            let mut page = Page::of(place, ward, standing);
+            page.batch.writes.push(Write::Remove(key::sweep(page.batch.ward, page.no)));
+            Ok(page.finish())
+        }
+        Request::Fence(_) => Ok(Plan::nothing()),
+        Request::Administer(Administer { ward: name, writes, fresh, .. }) => {
+            let (fresh, writes) = (fresh.clone(), writes.clone());
+            let batch = Batch { ward: *name, term: ward.term, append: None, fresh, writes };
+            Ok(Plan { batch: Some(batch), events: Vec::new() })
+        }
+    }
+}
+
+/// How many bytes a batch carries, about.
+pub(super) fn weight(batch: &Batch) -> usize {
+    let records = batch.append.iter().flat_map(|append| &append.records).map(Vec::len).sum::<usize>();
+    let writes = batch.writes.iter().map(|write| match write {
+        Write::Put(key, value) => key.as_bytes().len() + value.len(),
+        Write::Remove(key) => key.as_bytes().len(),
+    });
+    records + writes.sum::<usize>()
+}
+
+fn plan_record(record: &Record, ward: &mut Held, standing: &mut Standing) -> Result<Plan, Lost> {
+    let Record { place, at, made, quiet, snapshot, outbox, usage, .. } = record;
+    if made.iter().any(|(_, event)| event.is_heard()) {
+        return Err(Lost::Unfit("an event from outside is accepted, not made"));
+    }
+    let handled = made.iter().map(|(handled, _)| *handled).chain(snapshot.iter().map(|snapshot| snapshot.handled()));
+    if handled.min().is_some_and(|handled| handled < standing.deleted_below) {
+        return Err(Lost::Deleted);
+    }
+    let mut page = Page::of(place, ward, standing);
+    for (handled, event) in made {
+        page.make(*at, *handled, event);
+    }
+    page.mark_pending(*quiet, !made.is_empty());
+    if let Some(conversation) = snapshot {
+        let value = encode_snapshot(page.standing.made, conversation);
+        page.batch.writes.push(Write::Put(key::snapshot(page.batch.ward, page.no), value));
+    }
+    for write in outbox {
+        match write {
+            OutboxWrite::Put(ticket, record) => {
+                page.batch.writes.push(Write::Put(key::outbox(page.batch.ward, page.no, *ticket), encode(record)));
+            }
+            OutboxWrite::Remove(ticket) => page.fulfil(*ticket),
+        }
+    }
+    page.count(*at, usage);
+    Ok(page.finish())
+}
+
+impl Plan {
+    fn nothing() -> Self {
+        Self { batch: None, events: Vec::new() }
+    }
+}
+
+/// A batch for one channel, in the making.
+struct Page<'a> {
+    place: &'a Place,
+    no: ChannelNo,
+    ward: &'a mut Held,
+    standing: &'a mut Standing,
+    batch: Batch,
+    records: Vec<Vec<u8>>,
+    after: Seq,
+    events: Vec<Arc<Recorded>>,
+}
+
+impl<'a> Page<'a> {
+    /// For this channel, which gets its number now if it has none.
+    fn of(place: &'a Place, ward: &'a mut Held, standing: &'a mut Standing) -> Self {
+        let name = place.ward();
+        let mut batch = Batch { ward: name, term: ward.term, append: None, fresh: Vec::new(), writes: Vec::new() };
+        let no = *standing.no.get_or_insert_with(|| {
+            let no = ChannelNo(ward.next_channel);
+            ward.next_channel += 1;
+            let record = ChannelRecord { guild: place.guild.clone(), channel: place.channel.clone() };
+            batch.fresh.push(key::channel_name(place));
+            batch.writes.extend([
+                Write::Put(key::channel_name(place), encode(&no.0)),
+                Write::Put(key::channel_of(name, no), encode(&record)),
+                Write::Put(key::next_channel(name), encode(&ward.next_channel)),
+            ]);
+            no
+        });
+        let after = standing.last;
+        Self { place, no, ward, standing, batch, records: Vec::new(), after, events: Vec::new() }
+    }
+
+    fn hear(&mut self, at: Moment, event: &Event, id: Option<&Arc<str>>) -> Result<(), Lost> {
+        if !event.is_heard() {
+            return Err(Lost::Unfit("only an event from outside is accepted"));
+        }
+        let seq = self.standing.last.next();
+        if let Some(id) = id {
+            let key = key::message_id(self.batch.ward, self.no, id);
+            self.batch.fresh.push(key.clone());
+            self.batch.writes.push(Write::Put(key, encode(&seq)));
+        }
+        if let Event::Said { message, .. } = event
+            && message.from.role != Role::Companion
+        {
+            let person = PersonId::from(&*message.from.id);
+            self.batch.writes.push(Write::Put(key::person(&self.place.guild, &person, self.no, seq), encode(&())));
+        }
+        self.standing.heard = seq;
+        self.put_pending();
+        self.append(at.max(self.standing.at), seq, event);
+        Ok(())
+    }
+
+    /// Its time is the conversation's, which may not have handled the journal's newest event yet: a fold needs just that.
+    fn make(&mut self, at: Moment, handled: Seq, event: &Event) {
+        self.append(at, handled, event);
+        self.standing.made = self.standing.last;
+    }
+
+    fn append(&mut self, at: Moment, handled: Seq, event: &Event) {
+        let seq = self.standing.last.next();
+        let recorded = Recorded { seq, at, handled, event: event.clone() };
+        self.records.push(encode_event(&recorded));
+        self.standing.last = seq;
+        self.standing.at = self.standing.at.max(at);
+        self.events.push(Arc::new(recorded));
+    }
+
+    /// What is heard makes a channel pending; it stays so until the channel has handled the newest and is at rest.
+    fn mark_pending(&mut self, quiet: Option<Seq>, has_made: bool) {
+        match quiet {
+            Some(quiet) if quiet >= self.standing.heard => {
+                if self.standing.is_pending {
+                    self.standing.is_pending = false;
+                    self.batch.writes.push(Write::Remove(key::pending(self.batch.ward, self.no)));
+                }
+            }
+            None if has_made && !self.standing.is_pending => self.put_pending(),
+            _ => {}
+        }
+    }
+
+    fn put_pending(&mut self) {
+        self.standing.is_pending = true;
+        let record = PendingRecord { heard: self.standing.heard };
+        self.batch.writes.push(Write::Put(key::pending(self.batch.ward, self.no), encode(&record)));
+    }
+
+    fn fulfil(&mut self, ticket: Ticket) {
+        self.batch.writes.push(Write::Remove(key::outbox(self.batch.ward, self.no, ticket)));
+    }
+
+    fn count(&mut self, at: Moment, usage: &[Used]) {
+        for used in usage {
+            self.ward.usages = self.ward.usages.wrapping_add(1);
+            let number = (self.ward.term.0 << 32) | u64::from(self.ward.usages);
+            let record = UsageRecord { at, channel: self.place.channel.clone(), used: used.clone() };
+            self.batch.writes.push(Write::Put(key::usage(&self.place.guild, at, self.no, number), encode(&record)));
+        }
+    }
+
+    /// Everything so far counts as gone at once; a sweep takes it away after.
+    fn delete_all(&mut self) {
+        let (ward, no) = (self.batch.ward, self.no);
+        let lowest = self.standing.last.next();
+        self.standing.heard = Seq::NONE;
+        self.standing.is_pending = false;
+        self.standing.deleted_below = lowest;
+        self.batch.writes.extend([
+            Write::Put(key::tombstone(ward, no), encode_number(lowest)),
+            Write::Put(key::sweep(ward, no), encode_number(lowest)),
+            Write::Remove(key::snapshot(ward, no)),
+            Write::Remove(key::pending(ward, no)),
+            Write::Remove(key::summary(ward, no)),
+        ]);
+    }
+
+    fn rewrite(&mut self, events: &[Recorded]) {
+        let there = self.standing.deleted_below.max(Seq(1))..=self.standing.last;
+        for recorded in events.iter().filter(|recorded| there.contains(&recorded.seq)) {
+            self.batch.writes.push(Write::Put(Key::event(self.batch.ward, self.no, recorded.seq), encode_event(recorded)));
+        }
+    }
+
+    fn finish(mut self) -> Plan {
+        if self.records.is_empty() && self.batch.writes.is_empty() {
+            return Plan::nothing();
+        }
+        // Even an append of nothing names the number that it follows: when something before it in the group is refused, so is this, and
+        // the order stays.
+        self.batch.append = Some(Append { channel: self.no, after: self.after, records: self.records });
+        Plan { batch: Some(self.batch), events: self.events }
+    }
+}
+
+/// Whether this key of a channel in this ward is the id of a message.
+pub(super) fn is_message_id(key: &Key, ward: Ward, no: ChannelNo, id: &str) -> bool {
+    *key == key::message_id(ward, no, id)
+}

@@ -1,0 +1,57 @@
+//! An answer that is owed: given exactly once, by being dropped if in no other way.
+
+use std::fmt;
+
+use tokio::sync::oneshot;
+
+use super::request::Lost;
+
+/// Takes an answer to whoever asked. Dropped unused, it answers that the outcome is [`Unknown`](Lost::Unknown).
+pub struct Reply<T, E: From<Lost> = Lost> {
+    answer: Option<Box<dyn FnOnce(Result<T, E>) + Send>>,
+}
+
+impl<T, E: From<Lost>> Reply<T, E> {
+    /// Answers by calling this, which must not wait: typically it casts a message to whoever asked.
+    pub fn new(answer: impl FnOnce(Result<T, E>) + Send + 'static) -> Self {
+        Self { answer: Some(Box::new(answer)) }
+    }
+
+    /// To somebody who does not care.
+    pub fn unheard() -> Self {
+        Self { answer: None }
+    }
+
+    /// Gives the answer.
+    pub fn send(mut self, answer: Result<T, E>) {
+        if let Some(deliver) = self.answer.take() {
+            deliver(answer);
+        }
+    }
+}
+
+impl<T: Send + 'static, E: From<Lost> + Send + 'static> Reply<T, E> {
+    /// To somebody who waits for it.
+    pub fn awaited() -> (Self, oneshot::Receiver<Result<T, E>>) {
+        let (sender, receiver) = oneshot::channel();
+        let reply = Self::new(move |answer| {
+            // Whoever asked may have stopped waiting.
+            let _ = sender.send(answer);
+        });
+        (reply, receiver)
+    }
+}
+
+impl<T, E: From<Lost>> Drop for Reply<T, E> {
+    fn drop(&mut self) {
+        if let Some(deliver) = self.answer.take() {
+            deliver(Err(Lost::Unknown.into()));
+        }
+    }
+}
+
+impl<T, E: From<Lost>> fmt::Debug for Reply<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reply")
+    }
+}

@@ -1,0 +1,252 @@
+//! What the scribe is asked to write, and what it answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::reply::Reply;
+use crate::domain::conversation::Conversation;
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::{Seq, Ticket, Ward};
+use crate::domain::moment::Moment;
+use crate::journal::place::Place;
+use crate::journal::record::{OutboxRecord, Used};
+use crate::ports::store::key::Key;
+use crate::ports::store::{Value, Write};
+
+/// Accepts one event from outside.
+#[derive(Debug)]
+pub struct Accept {
+    /// Where.
+    pub place: Place,
+    /// When it happened; none: when the scribe hears of it. Never before the channel's newest event.
+    pub at: Option<Moment>,
+    /// What happened; one that [is heard](Event::is_heard).
+    pub event: Event,
+    /// The platform's id of the message; the same id again gives the first number, whatever the text.
+    pub id: Option<Arc<str>>,
+    /// Where the number goes.
+    pub reply: Reply<Accepted, Refused>,
+}
+
+/// Puts on record what a channel made itself, and all that belongs to it, whole or not at all.
+#[derive(Debug)]
+pub struct Record {
+    /// Where.
+    pub place: Place,
+    /// When it happened, by the conversation's clock.
+    pub at: Moment,
+    /// What happened, each with the newest event from outside that had been handled by then.
+    pub made: Vec<(Seq, Event)>,
+    /// Nothing is pending once this event from outside is handled.
+    pub quiet: Option<Seq>,
+    /// The conversation after all of this channel's records up to and with this one.
+    pub snapshot: Option<Box<Conversation>>,
+    /// Changes of replies owed.
+    pub outbox: Vec<OutboxWrite>,
+    /// What was used.
+    pub usage: Vec<Used>,
+    /// Where the outcome goes.
+    pub reply: Reply<Committed>,
+}
+
+/// A change of a reply owed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutboxWrite {
+    /// It is owed, or got further.
+    Put(Ticket, OutboxRecord),
+    /// It is owed no more.
+    Remove(Ticket),
+}
+
+/// Takes in a companion's statement that is posted with being stored, as on the console: the event, and that its reply is owed no more.
+#[derive(Debug)]
+pub struct Post {
+    /// Where.
+    pub place: Place,
+    /// When; none: when the scribe hears of it.
+    pub at: Option<Moment>,
+    /// The statement.
+    pub event: Event,
+    /// The message's id; as in [`Accept`].
+    pub id: Option<Arc<str>>,
+    /// The reply that it fulfils.
+    pub ticket: Ticket,
+    /// What was used.
+    pub usage: Vec<Used>,
+    /// Where the number goes.
+    pub reply: Reply<Accepted>,
+}
+
+/// Writes what is nobody's journal: settings, rooms, messages set aside.
+#[derive(Debug)]
+pub struct Administer {
+    /// Where all the keys lie.
+    pub ward: Ward,
+    /// What to write; never a journal or its head.
+    pub writes: Vec<Write>,
+    /// Keys that must not exist yet.
+    pub fresh: Vec<Key>,
+    /// Where the outcome goes.
+    pub reply: Reply<(), Contested>,
+}
+
+/// Deletes a channel's journal and all that was made from it. Answered once everything is gone. Its numbers are not used again.
+#[derive(Debug)]
+pub struct DeleteChannel {
+    /// Which one.
+    pub place: Place,
+    /// Where the outcome goes.
+    pub reply: Reply<()>,
+}
+
+/// Writes events again without what must be forgotten. They keep their numbers. What was deleted meanwhile stays deleted.
+#[derive(Debug)]
+pub struct Scrub {
+    /// Where.
+    pub place: Place,
+    /// The events as they are to read from now on; see [`without_words`](crate::journal::redaction::without_words).
+    pub events: Vec<Recorded>,
+    /// Other keys of the channel to change: the snapshot that quotes them, the index of persons.
+    pub writes: Vec<Write>,
+    /// Where the outcome goes.
+    pub reply: Reply<()>,
+}
+
+/// Waits until everything is settled that was asked for this channel before. Whoever restores a channel after a crash asks this first, or
+/// what its predecessor left on the way would come after.
+#[derive(Debug)]
+pub struct Fence {
+    /// Where.
+    pub place: Place,
+    /// Where the number of the journal's last event goes.
+    pub reply: Reply<Seq>,
+}
+
+/// An event was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// Its number.
+    pub seq: Seq,
+    /// False: it is a duplicate; the number is that of the first.
+    pub is_new: bool,
+}
+
+/// What a channel made is on record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The number of the first event; without any, the one after `last`.
+    pub first: Seq,
+    /// The number of the journal's last event.
+    pub last: Seq,
+}
+
+/// Why something was not written, or may not have been.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Lost {
+    /// It may have been stored, or not: restore from the store, and go on from what is there.
+    #[error("it is not known whether this was stored; read it again before going on")]
+    Unknown,
+    /// It was not stored, and nothing will be until the server has opened its store again.
+    #[error("nothing can be stored now: {0}")]
+    Unavailable(Arc<str>),
+    /// It was not stored: it belongs to a history that was deleted.
+    #[error("the channel was deleted; restore it and go on")]
+    Deleted,
+    /// It was not stored: it contradicts what this request is for.
+    #[error("this cannot be recorded: {0}")]
+    Unfit(&'static str),
+}
+
+/// Why an event was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// Too much waits.
+    #[error("too many messages wait to be stored; try again in {} ms", .retry_after.as_millis())]
+    Busy {
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// It was not stored, or may not have been.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+}
+
+/// Why an administrative write was not done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Contested {
+    /// A key that had to be new is there.
+    #[error("{key} exists already")]
+    Exists {
+        /// Which key.
+        key: Key,
+        /// What it holds.
+        value: Value,
+    },
+    /// It was not stored, or may not have been.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+}
+
+/// A request on its way.
+#[derive(Debug)]
+pub(super) enum Request {
+    Accept(Accept),
+    Record(Record),
+    Post(Post),
+    Administer(Administer),
+    Delete(DeleteChannel),
+    Scrub(Scrub),
+    Fence(Fence),
+    /// The remains of a deleted channel below this number are gone.
+    Swept {
+        place: Place,
+        below: Seq,
+        reply: Reply<()>,
+    },
+}
+
+impl Request {
+    /// Which channel it is for; administrative writes are for none.
+    pub(super) fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Accept(Accept { place, .. })
+            | Self::Record(Record { place, .. })
+            | Self::Post(Post { place, .. })
+            | Self::Delete(DeleteChannel { place, .. })
+            | Self::Scrub(Scrub { place, .. })
+            | Self::Fence(Fence { place, .. })
+            | Self::Swept { place, .. } => Some(place),
+            Self::Administer(_) => None,
+        }
+    }
+
+    /// Where its keys lie.
+    pub(super) fn ward(&self) -> Ward {
+        match self {
+            Self::Administer(administer) => administer.ward,
+            _ => self.place().map(Place::ward).unwrap_or_default(),
+        }
+    }
+
+    /// The platform's id of the message, which has to be new.
+    pub(super) fn message_id(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Accept(Accept { id, .. }) | Self::Post(Post { id, .. }) => id.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Answers that it was not done.
+    pub(super) fn fail(self, lost: Lost) {
+        match self {
+            Self::Accept(Accept { reply, .. }) => reply.send(Err(lost.into())),
+            Self::Administer(Administer { reply, .. }) => reply.send(Err(lost.into())),
+            Self::Record(Record { reply, .. }) => reply.send(Err(lost)),
+            Self::Post(Post { reply, .. }) => reply.send(Err(lost)),
+            Self::Delete(DeleteChannel { reply, .. }) | Self::Scrub(Scrub { reply, .. }) | Self::Swept { reply, .. } => {
+                reply.send(Err(lost))
+            }
+            Self::Fence(Fence { reply, .. }) => reply.send(Err(lost)),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Which journals are at hand: where each stands, and which may be put away.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use super::plan::Standing;
+use super::request::Request;
+use crate::journal::place::Place;
+
+/// The journals at hand. Those that nobody writes to are put away when there are too many, the longest unused first.
+#[derive(Debug)]
+pub(super) struct Shelf {
+    journals: HashMap<Place, Journal>,
+    /// Journals that nobody writes to, by when they were used last.
+    idle: BTreeMap<u64, Place>,
+    uses: u64,
+    capacity: usize,
+}
+
+#[derive(Debug)]
+enum Journal {
+    /// It is being looked up where it stands; these wait for that, in order.
+    Opening(VecDeque<Request>),
+    Open {
+        standing: Standing,
+        /// Requests that wait or are in flight.
+        busy: usize,
+        /// Its place among the idle ones.
+        idle_since: Option<u64>,
+    },
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub(super) enum Placed {
+    /// Its journal stands open: it can be written.
+    Ready(Request),
+    /// It waits for its journal.
+    Waits,
+    /// It waits for its journal, which has to be looked up.
+    First(Place),
+}
+
+impl Shelf {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self { journals: HashMap::new(), idle: BTreeMap::new(), uses: 0, capacity }
+    }
+
+    /// Takes in a request for a journal.
+    pub(super) fn place(&mut self, request: Request, place: Place) -> Placed {
+        match self.journals.get_mut(&place) {
+            Some(Journal::Open { busy, idle_since, .. }) => {
+                *busy += 1;
+                if let Some(since) = idle_since.take() {
+                    self.idle.remove(&since);
+                }
+                Placed::Ready(request)
+            }
+            Some(Journal::Opening(waiting)) => {
+                waiting.push_back(request);
+                Placed::Waits
+            }
+            None => {
+                self.journals.insert(place.clone(), Journal::Opening([request].into()));
+                Placed::First(place)
+            }
+        }
+    }
+
+    /// A journal was looked up; what waited for it can be written.
+    pub(super) fn open(&mut self, place: Place, standing: Standing) -> VecDeque<Request> {
+        let waiting = self.give_up(&place);
+        let busy = waiting.len();
+        self.journals.insert(place, Journal::Open { standing, busy, idle_since: None });
+        waiting
+    }
+
+    /// A journal cannot be looked up; what waited for it is handed back.
+    pub(super) fn give_up(&mut self, place: &Place) -> VecDeque<Request> {
+        match self.journals.remove(place) {
+            Some(Journal::Opening(waiting)) => waiting,
+            Some(Journal::Open { .. }) | None => VecDeque::new(),
+        }
+    }
+
+    /// Everything that waits for a journal to be looked up.
+    pub(super) fn give_up_all(&mut self) -> Vec<Request> {
+        let places: Vec<_> = self
+            .journals
+            .iter()
+            .filter(|(_, journal)| matches!(journal, Journal::Opening(_)))
+            .map(|(place, _)| place.clone())
+            .collect();
+        places.iter().flat_map(|place| self.give_up(place)).collect()
+    }
+
+    /// Where a journal stands.
+    pub(super) fn standing(&self, place: &Place) -> Option<&Standing> {
+        match self.journals.get(place)? {
+            Journal::Open { standing, .. } => Some(standing),
+            Journal::Opening(_) => None,
+        }
+    }
+
+    /// A journal stands elsewhere now.
+    pub(super) fn advance(&mut self, place: &Place, to: Standing) {
+        if let Some(Journal::Open { standing, .. }) = self.journals.get_mut(place) {
+            *standing = to;
+        }
+    }
+
+    /// A request for a journal was answered.
+    pub(super) fn release(&mut self, place: &Place) {
+        if let Some(Journal::Open { busy, idle_since, .. }) = self.journals.get_mut(place) {
+            *busy = busy.saturating_sub(1);
+            if *busy == 0 {
+                self.uses += 1;
+                *idle_since = Some(self.uses);
+                self.idle.insert(self.uses, place.clone());
+            }
+        }
+        while self.journals.len() > self.capacity
+            && let Some((_, place)) = self.idle.pop_first()
+        {
+            self.journals.remove(&place);
+        }
+    }
+
+    /// How many journals are at hand.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.journals.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reply::Reply;
+    use super::super::request::Fence;
+    use super::*;
+
+    #[test]
+    fn the_longest_unused_journal_is_put_away_first() {
+        let mut shelf = Shelf::new(2);
+
+        for name in ["one", "two", "one", "three"] {
+            request(&mut shelf, name);
+            shelf.release(&place(name));
+        }
+
+        assert_eq!(shelf.len(), 2);
+        assert!(shelf.standing(&place("two")).is_none());
+    }
+
+    #[test]
+    fn a_journal_that_somebody_waits_for_is_never_put_away() {
+        let mut shelf = Shelf::new(1);
+
+        for name in ["one", "two", "three"] {
+            request(&mut shelf, name);
+        }
+        shelf.release(&place("three"));
+
+        assert_eq!(shelf.len(), 2);
+        assert!(shelf.standing(&place("three")).is_none());
+    }
+
+    fn request(shelf: &mut Shelf, name: &str) {
+        let fence = Request::Fence(Fence { place: place(name), reply: Reply::unheard() });
+        if let Placed::First(place) = shelf.place(fence, place(name)) {
+            shelf.open(place, Standing::default());
+        }
+    }
+
+    fn place(name: &str) -> Place {
+        Place::new(&"home".into(), &name.into())
+    }
+}

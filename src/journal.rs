@@ -1,0 +1,10 @@
+//! What is kept of every channel, and how it is read: keys, records, and a reader over any store.
+//!
+//! The one writer is [`scribe`](crate::actors::scribe).
+
+pub mod key;
+pub mod place;
+pub mod reader;
+pub mod record;
+pub mod redaction;
+pub mod residence;

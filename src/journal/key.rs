@@ -1,0 +1,111 @@
+//! The keys under which a channel's records lie, one function for each kind.
+
+use crate::domain::id::{ChannelId, GuildId, PersonId, Seq, Ticket, Ward};
+use crate::domain::moment::Moment;
+use crate::ports::store::key::{ChannelNo, Key, Kind};
+
+use super::place::Place;
+
+/// The conversation's state.
+pub fn snapshot(ward: Ward, channel: ChannelNo) -> Key {
+    Key::new(ward, Kind::Snapshot).channel(channel)
+}
+
+/// Present while something is unsettled, armed or owed in the channel.
+pub fn pending(ward: Ward, channel: ChannelNo) -> Key {
+    Key::new(ward, Kind::Pending).channel(channel)
+}
+
+/// The rolling summary.
+pub fn summary(ward: Ward, channel: ChannelNo) -> Key {
+    Key::new(ward, Kind::Summary).channel(channel)
+}
+
+/// The lowest number that the journal still owes: what is missing below it was deleted. Eight bytes, big-endian.
+pub fn tombstone(ward: Ward, channel: ChannelNo) -> Key {
+    Key::new(ward, Kind::Tombstone).channel(channel)
+}
+
+/// A reply owed.
+pub fn outbox(ward: Ward, channel: ChannelNo, ticket: Ticket) -> Key {
+    Key::new(ward, Kind::Outbox).channel(channel).number(ticket.0)
+}
+
+/// The number of the message with this platform id.
+pub fn message_id(ward: Ward, channel: ChannelNo, id: &str) -> Key {
+    Key::new(ward, Kind::MessageId).channel(channel).text(id)
+}
+
+/// That this person said this message.
+pub fn person(guild: &GuildId, person: &PersonId, channel: ChannelNo, seq: Seq) -> Key {
+    said_by(guild, person).channel(channel).number(seq.0)
+}
+
+/// What all keys of a person's messages in a guild begin with.
+pub fn said_by(guild: &GuildId, person: &PersonId) -> Key {
+    Key::new(Ward::of(guild), Kind::Person).text(guild.as_str()).text(person.as_str())
+}
+
+/// A message set aside.
+pub fn set_aside(ward: Ward, channel: ChannelNo, seq: Seq) -> Key {
+    Key::new(ward, Kind::SetAside).channel(channel).number(seq.0)
+}
+
+/// The number that stands for a channel.
+pub fn channel_name(place: &Place) -> Key {
+    Key::new(place.ward(), Kind::ChannelName).text(place.guild.as_str()).text(place.channel.as_str())
+}
+
+/// The channel that a number stands for.
+pub fn channel_of(ward: Ward, channel: ChannelNo) -> Key {
+    Key::new(ward, Kind::ChannelOf).channel(channel)
+}
+
+/// The number that the ward's next new channel gets.
+pub fn next_channel(ward: Ward) -> Key {
+    Key::new(ward, Kind::Meta).text("next channel")
+}
+
+/// Present while a deleted channel is swept: everything below the number that it holds is gone, though some of it may still lie there.
+pub fn sweep(ward: Ward, channel: ChannelNo) -> Key {
+    Key::new(ward, Kind::Meta).text("sweep").channel(channel)
+}
+
+/// Something that a guild used. `number` tells apart what was used at one moment in one channel.
+pub fn usage(guild: &GuildId, at: Moment, channel: ChannelNo, number: u64) -> Key {
+    usage_from(guild, at).channel(channel).number(number)
+}
+
+/// The least key of what a guild used at this moment or later.
+pub fn usage_from(guild: &GuildId, at: Moment) -> Key {
+    used_by(guild).number(at.as_micros())
+}
+
+/// What all keys of a guild's usage begin with.
+pub fn used_by(guild: &GuildId) -> Key {
+    Key::new(Ward::of(guild), Kind::Usage).text(guild.as_str())
+}
+
+/// A room in the directory, which is the one index that spans guilds.
+pub fn room(room: &ChannelId) -> Key {
+    Key::new(Ward(0), Kind::Room).text(room.as_str())
+}
+
+/// The channel in a key whose rest begins with one.
+pub fn channel_in(key: &Key) -> Option<ChannelNo> {
+    key.as_bytes().get(2..6)?.try_into().ok().map(u32::from_be_bytes).map(ChannelNo)
+}
+
+/// The channel before the number at the end of a key.
+pub fn channel_before_number(key: &Key) -> Option<ChannelNo> {
+    let bytes = key.as_bytes();
+    let end = bytes.len().checked_sub(8)?;
+    bytes.get(end.checked_sub(4)?..end)?.try_into().ok().map(u32::from_be_bytes).map(ChannelNo)
+}
+
+/// The least key that is greater than this one.
+pub fn successor(key: &Key) -> Key {
+    let mut bytes = key.as_bytes().to_vec();
+    bytes.push(0);
+    Key::from_bytes(&bytes)
+}

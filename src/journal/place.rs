@@ -1,0 +1,32 @@
+//! Which journal is meant: a channel of a guild.
+
+use std::fmt;
+
+use crate::domain::id::{ChannelId, GuildId, Ward};
+
+/// A channel of a guild. Each has one journal.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// Whose channel.
+    pub guild: GuildId,
+    /// Which one.
+    pub channel: ChannelId,
+}
+
+impl Place {
+    /// The channel of this name in this guild.
+    pub fn new(guild: &GuildId, channel: &ChannelId) -> Self {
+        Self { guild: guild.clone(), channel: channel.clone() }
+    }
+
+    /// Where its keys lie.
+    pub fn ward(&self) -> Ward {
+        Ward::of(&self.guild)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "channel {} of guild {}", self.channel, self.guild)
+    }
+}

@@ -1,0 +1,301 @@
+//! Reads journals and what belongs to them, a bounded page at a time.
+
+use std::collections::BTreeSet;
+
+use serde::de::DeserializeOwned;
+
+use super::key;
+use super::place::Place;
+use super::record::{
+    ChannelRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, SnapshotRecord, UsageRecord, decode,
+    decode_event, decode_number,
+};
+use crate::domain::event::{Recorded, order_of_handling};
+use crate::domain::id::{ChannelId, GuildId, PersonId, Seq, Ticket, Ward};
+use crate::domain::moment::Moment;
+use crate::ports::store::key::{ChannelNo, Key, Kind};
+use crate::ports::store::{Store, StoreError, Value};
+
+/// How many keys are read at once.
+const PAGE: usize = 512;
+
+/// Why something could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The store does not answer as it should.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A value is not what it should be.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// Events are missing that nobody deleted.
+    #[error(
+        "the journal of {place} should go on with event {expected}, but goes on with {found}: restore a backup, or start once with --accept-loss"
+    )]
+    Gap {
+        /// Which journal.
+        place: Place,
+        /// The number that is missing.
+        expected: Seq,
+        /// The number that follows; or one past the end.
+        found: Seq,
+    },
+}
+
+/// Where a journal stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// The number that stands for the channel; none: nothing was ever stored for it.
+    pub no: Option<ChannelNo>,
+    /// The number of its last event.
+    pub last: Seq,
+    /// When that happened.
+    pub at: Moment,
+    /// Present while something is unsettled, armed or owed.
+    pub pending: Option<PendingRecord>,
+    /// What is missing below this number was deleted.
+    pub lowest: Seq,
+    /// Everything below this number is deleted and still being swept; `Seq::NONE`: no sweep is going on.
+    pub swept_below: Seq,
+}
+
+/// What is on record of a conversation, to be folded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Restored {
+    /// Where to begin; none: with an empty conversation.
+    pub snapshot: Option<SnapshotRecord>,
+    /// What the snapshot does not contain, in the order in which it was handled.
+    pub events: Vec<Recorded>,
+    /// The number of the journal's last event.
+    pub head: Seq,
+    /// Events among them that killed their handler and were set aside: they are not to be handled.
+    pub skip: BTreeSet<Seq>,
+}
+
+/// Which events of a journal to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// Only what follows this number; `Seq::NONE`: from the beginning.
+    pub after: Seq,
+    /// Only what precedes this number; none: to the end.
+    pub before: Option<Seq>,
+    /// How many at most.
+    pub limit: usize,
+    /// From the end of the range towards its beginning.
+    pub newest_first: bool,
+}
+
+/// Reads what is stored.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    store: &'a dyn Store,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads from this store.
+    pub fn new(store: &'a dyn Store) -> Self {
+        Self { store }
+    }
+
+    /// The number that stands for a channel; none if nothing was ever stored for it.
+    pub async fn channel_no(&self, place: &Place) -> Result<Option<ChannelNo>, ReadError> {
+        Ok(self.record(key::channel_name(place)).await?.map(ChannelNo))
+    }
+
+    /// The channel that a number stands for.
+    pub async fn channel_of(&self, ward: Ward, channel: ChannelNo) -> Result<Option<ChannelRecord>, ReadError> {
+        self.record(key::channel_of(ward, channel)).await
+    }
+
+    /// The number that a ward's next new channel gets.
+    pub async fn next_channel(&self, ward: Ward) -> Result<u32, ReadError> {
+        Ok(self.record(key::next_channel(ward)).await?.unwrap_or(0))
+    }
+
+    /// Where a journal stands.
+    pub async fn head(&self, place: &Place) -> Result<Head, ReadError> {
+        let Some(no) = self.channel_no(place).await? else { return Ok(Head::default()) };
+        let ward = place.ward();
+        let last = self.number(Key::head(ward, no)).await?;
+        let at = self.read_event(Key::event(ward, no, last)).await?.map_or(Moment::ZERO, |event| event.at);
+        Ok(Head {
+            no: Some(no),
+            last,
+            at,
+            pending: self.record(key::pending(ward, no)).await?,
+            lowest: self.number(key::tombstone(ward, no)).await?,
+            swept_below: self.number(key::sweep(ward, no)).await?,
+        })
+    }
+
+    /// What is on record of a conversation.
+    ///
+    /// # Errors
+    /// [`ReadError::Gap`] when numbers are missing that no deletion explains.
+    pub async fn restore(&self, place: &Place) -> Result<Restored, ReadError> {
+        let head = self.head(place).await?;
+        let Some(no) = head.no else { return Ok(Restored::default()) };
+        let ward = place.ward();
+        let snapshot: Option<SnapshotRecord> = self.record(key::snapshot(ward, no)).await?;
+        let (handled, made) = snapshot.as_ref().map_or((Seq::NONE, Seq::NONE), |snapshot| (snapshot.handled, snapshot.made));
+        let first = handled.min(made).next().max(head.swept_below);
+        let stored = self.collect(Key::event(ward, no, first), Key::event(ward, no, head.last.next()), usize::MAX, false).await?;
+
+        let mut expected = first;
+        let mut events = Vec::new();
+        for (key, value) in stored {
+            let recorded = decode_event(&key, &value)?;
+            // What is missing is missing up to the event before this one.
+            if expected.max(head.lowest) < recorded.seq {
+                return Err(ReadError::Gap { place: place.clone(), expected: expected.max(head.lowest), found: recorded.seq });
+            }
+            expected = recorded.seq.next();
+            if recorded.seq > if recorded.event.is_heard() { handled } else { made } {
+                events.push(recorded);
+            }
+        }
+        if expected.max(head.lowest) <= head.last {
+            return Err(ReadError::Gap { place: place.clone(), expected: expected.max(head.lowest), found: head.last.next() });
+        }
+        order_of_handling(&mut events);
+
+        let skip = self.set_aside(ward, no).await?.into_iter().map(|record| record.seq).collect();
+        Ok(Restored { snapshot, events, head: head.last, skip })
+    }
+
+    /// Events of a journal.
+    pub async fn events(&self, place: &Place, range: Range) -> Result<Vec<Recorded>, ReadError> {
+        let head = self.head(place).await?;
+        let Some(no) = head.no else { return Ok(Vec::new()) };
+        let from = Seq(range.after.0.saturating_add(1)).max(head.swept_below);
+        let to = range.before.unwrap_or(Seq(u64::MAX));
+        let (from, to) = (Key::event(place.ward(), no, from), Key::event(place.ward(), no, to));
+        let stored = self.collect(from, to, range.limit, range.newest_first).await?;
+        Ok(stored.iter().map(|(key, value)| decode_event(key, value)).collect::<Result<_, _>>()?)
+    }
+
+    /// One event of a journal.
+    pub async fn event(&self, place: &Place, seq: Seq) -> Result<Option<Recorded>, ReadError> {
+        let range = Range {
+            after: Seq(seq.0.saturating_sub(1)),
+            before: Some(Seq(seq.0.saturating_add(1))),
+            limit: 1,
+            newest_first: false,
+        };
+        Ok(self.events(place, range).await?.into_iter().find(|event| event.seq == seq))
+    }
+
+    /// The number of the message with this platform id.
+    pub async fn message(&self, place: &Place, id: &str) -> Result<Option<Seq>, ReadError> {
+        let Some(no) = self.channel_no(place).await? else { return Ok(None) };
+        let below = self.number(key::sweep(place.ward(), no)).await?;
+        let seq: Option<Seq> = self.record(key::message_id(place.ward(), no, id)).await?;
+        Ok(seq.filter(|seq| *seq >= below))
+    }
+
+    /// The replies owed in a channel.
+    pub async fn outbox(&self, place: &Place) -> Result<Vec<(Ticket, OutboxRecord)>, ReadError> {
+        let Some(no) = self.channel_no(place).await? else { return Ok(Vec::new()) };
+        let below = self.number(key::sweep(place.ward(), no)).await?;
+        let mut owed = Vec::new();
+        for (key, value) in self.all(Key::new(place.ward(), Kind::Outbox).channel(no)).await? {
+            let record: OutboxRecord = decode(&key, &value)?;
+            if let Some(ticket) = key.last_number().filter(|_| record.upto >= below) {
+                owed.push((Ticket(ticket), record));
+            }
+        }
+        Ok(owed)
+    }
+
+    /// The channels of a ward with something unsettled, armed or owed.
+    pub async fn pending(&self, ward: Ward) -> Result<Vec<(ChannelRecord, PendingRecord)>, ReadError> {
+        let mut pending = Vec::new();
+        for (key, value) in self.all(Key::new(ward, Kind::Pending)).await? {
+            let record = decode(&key, &value)?;
+            let channel = match key::channel_in(&key) {
+                Some(no) => self.channel_of(ward, no).await?,
+                None => None,
+            };
+            let nameless = || RecordError::Malformed { key: key.clone(), detail: "no channel is known by its number".into() };
+            pending.push((channel.ok_or_else(nameless)?, record));
+        }
+        Ok(pending)
+    }
+
+    /// The directory of rooms.
+    pub async fn rooms(&self) -> Result<Vec<RoomRecord>, ReadError> {
+        self.records(Key::new(Ward(0), Kind::Room)).await
+    }
+
+    /// One room of the directory.
+    pub async fn room(&self, room: &ChannelId) -> Result<Option<RoomRecord>, ReadError> {
+        self.record(key::room(room)).await
+    }
+
+    /// What a guild used at this moment or later, oldest first.
+    pub async fn usage(&self, guild: &GuildId, from: Moment) -> Result<Vec<UsageRecord>, ReadError> {
+        let stored = self.collect(key::usage_from(guild, from), key::used_by(guild).end(), usize::MAX, false).await?;
+        Ok(stored.iter().map(|(key, value)| decode(key, value)).collect::<Result<_, _>>()?)
+    }
+
+    /// The messages of a person in a guild, by channel.
+    pub async fn said_by(&self, guild: &GuildId, person: &PersonId) -> Result<Vec<(ChannelNo, Seq)>, ReadError> {
+        let stored = self.all(key::said_by(guild, person)).await?;
+        Ok(stored.iter().filter_map(|(key, _)| Some((key::channel_before_number(key)?, Seq(key.last_number()?)))).collect())
+    }
+
+    /// The messages of a channel that were set aside.
+    pub async fn set_aside(&self, ward: Ward, channel: ChannelNo) -> Result<Vec<SetAsideRecord>, ReadError> {
+        self.records(Key::new(ward, Kind::SetAside).channel(channel)).await
+    }
+
+    /// All keys that begin with this one, with their values.
+    pub async fn all(&self, prefix: Key) -> Result<Vec<(Key, Value)>, ReadError> {
+        self.collect(prefix.clone(), prefix.end(), usize::MAX, false).await
+    }
+
+    async fn records<T: DeserializeOwned>(&self, prefix: Key) -> Result<Vec<T>, ReadError> {
+        let stored = self.all(prefix).await?;
+        Ok(stored.iter().map(|(key, value)| decode(key, value)).collect::<Result<_, _>>()?)
+    }
+
+    async fn record<T: DeserializeOwned>(&self, key: Key) -> Result<Option<T>, ReadError> {
+        let value = self.store.get(key.clone()).await?;
+        Ok(value.map(|value| decode(&key, &value)).transpose()?)
+    }
+
+    async fn read_event(&self, key: Key) -> Result<Option<Recorded>, ReadError> {
+        let value = self.store.get(key.clone()).await?;
+        Ok(value.map(|value| decode_event(&key, &value)).transpose()?)
+    }
+
+    async fn number(&self, key: Key) -> Result<Seq, ReadError> {
+        let value = self.store.get(key.clone()).await?;
+        Ok(value.map(|value| decode_number(&key, &value)).transpose()?.unwrap_or(Seq::NONE))
+    }
+
+    async fn collect(
+        &self,
+        mut from: Key,
+        mut to: Key,
+        limit: usize,
+        newest_first: bool,
+    ) -> Result<Vec<(Key, Value)>, ReadError> {
+        let mut found = Vec::new();
+        while from < to && found.len() < limit {
+            let wanted = PAGE.min(limit - found.len());
+            let page = self.store.scan(from.clone(), to.clone(), newest_first, wanted).await?;
+            let is_last = page.len() < wanted;
+            match page.last() {
+                Some((last, _)) if newest_first => to = last.clone(),
+                Some((last, _)) => from = key::successor(last),
+                None => {}
+            }
+            found.extend(page);
+            if is_last {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}

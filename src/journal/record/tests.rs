@@ -1,0 +1,56 @@
+use super::*;
+use crate::domain::id::Ward;
+use crate::ports::store::key::ChannelNo;
+
+#[test]
+fn an_event_reads_as_it_was_written() {
+    let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
+    let made = Event::JitterDrawn { companion: "aria".into(), next_interjection_at: 9 };
+    let recorded = Recorded { seq: Seq(7), at: Moment::from_micros(5), handled: Seq(4), event: made };
+
+    let read = decode_event(&key, &encode_event(&recorded));
+
+    assert_eq!(read, Ok(recorded));
+}
+
+#[test]
+fn an_event_from_outside_handles_itself() {
+    let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
+    let recorded = Recorded { seq: Seq(7), at: Moment::from_micros(5), handled: Seq(7), event: Event::Cleared };
+
+    let read = decode_event(&key, &encode_event(&recorded));
+
+    assert_eq!(read, Ok(recorded));
+}
+
+#[test]
+fn an_unknown_version_is_a_clear_error() {
+    let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
+    let mut value = encode(&PendingRecord { heard: Seq(1) });
+    value[0] = 9;
+
+    let error = decode::<PendingRecord>(&key, &value).unwrap_err();
+
+    assert_eq!(error, RecordError::UnknownVersion { key: key.clone(), found: 9, newest: 1 });
+    assert!(error.to_string().contains(&key.to_string()));
+}
+
+#[test]
+fn what_is_no_record_is_named_with_its_key() {
+    let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
+
+    let empty = decode::<PendingRecord>(&key, b"");
+    let cut = decode::<PendingRecord>(&key, b"\x01{\"hea");
+
+    assert!(matches!(empty, Err(RecordError::Malformed { .. })));
+    assert!(matches!(cut, Err(RecordError::Malformed { .. })));
+}
+
+#[test]
+fn usage_reads_as_it_was_written() {
+    let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
+    let used = Used::Address { person: "ana".into(), message: Seq(3) };
+    let record = UsageRecord { at: Moment::from_micros(1), channel: "console:lobby".into(), used };
+
+    assert_eq!(decode(&key, &encode(&record)), Ok(record));
+}

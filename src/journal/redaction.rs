@@ -1,0 +1,34 @@
+//! Takes the words out of an event, and leaves that it happened.
+
+use std::sync::Arc;
+
+use crate::domain::event::{Event, Recorded};
+
+/// The same event at the same place, without anything that somebody said, wrote, or thought about it.
+///
+/// Who said it goes with the words: the author's id and name become empty, so that nothing leads back to a person.
+pub fn without_words(recorded: &Recorded) -> Recorded {
+    let nothing: Arc<str> = Arc::from("");
+    let mut bare = recorded.clone();
+    match &mut bare.event {
+        Event::Said { message, .. } => {
+            message.text = nothing.clone();
+            message.id = None;
+            message.from.id = nothing.clone();
+            message.from.name = nothing;
+        }
+        Event::Edited { text, .. } | Event::Summarised { text, .. } => *text = nothing,
+        Event::Decided(decided) => decided.why = None,
+        Event::Deleted { .. }
+        | Event::Joined { .. }
+        | Event::Left { .. }
+        | Event::Paused { .. }
+        | Event::Cleared
+        | Event::JitterDrawn { .. }
+        | Event::Evaluated(_)
+        | Event::Unanswered { .. }
+        | Event::ReplyOwed { .. }
+        | Event::ReplyFailed { .. } => {}
+    }
+    bare
+}
