@@ -196,6 +196,7 @@ impl Desk {
             && bytes < self.with.bounds.group_bytes
             && let Some(request) = self.ready.pop_front()
         {
+            // Only what lies in a ward that is held becomes ready; a reply that is dropped answers all the same.
             let Some(Hold::Held(ward)) = self.wards.get_mut(&request.ward()) else { continue };
             let place = request.place();
             let known = place.and_then(|place| standings.get(place).or_else(|| self.shelf.standing(place)));
@@ -248,7 +249,7 @@ impl Desk {
             let is_behind_refused = place.is_some_and(|place| refused.contains(place));
             let result = if planned.has_batch { results.next().unwrap_or(Ok(())) } else { Ok(()) };
             match result {
-                Ok(()) if is_behind_refused => again.push_back(planned.request),
+                Ok(()) if is_behind_refused && !planned.has_batch => again.push_back(planned.request),
                 Ok(()) => self.settle(planned),
                 Err(Refusal::Gap { .. }) if is_behind_refused => again.push_back(planned.request),
                 Err(Refusal::Exists { key, value }) => {
