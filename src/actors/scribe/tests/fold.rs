@@ -125,9 +125,9 @@ fn heard(kind: u8, step: usize) -> Event {
         0 => Event::Joined { companion },
         1 => Event::Deleted { messages: vec![Seq(step as u64 / 2)] },
         2 => Event::Edited { message: Seq(step as u64 / 2), text: "changed".into() },
-        3 if step % 3 == 0 => Event::Left { companion },
-        4 if step % 5 == 0 => Event::Cleared,
-        5 => Event::Paused { companion: None, paused: step % 2 == 0 },
+        3 if step.is_multiple_of(3) => Event::Left { companion },
+        4 if step.is_multiple_of(5) => Event::Cleared,
+        5 => Event::Paused { companion: None, paused: step.is_multiple_of(2) },
         _ => said(&format!("text {step}"), Role::Person),
     }
 }
