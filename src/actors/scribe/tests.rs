@@ -1,4 +1,5 @@
 mod fold;
+mod order;
 mod world;
 
 use std::sync::atomic::Ordering;
