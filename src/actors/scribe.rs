@@ -27,7 +27,7 @@ use self::plan::Held;
 use self::request::Request;
 use super::hub::Hub;
 use crate::domain::event::Recorded;
-use crate::domain::id::{ChannelId, GuildId, Ward};
+use crate::domain::id::{ChannelId, GuildId, Seq, Ward};
 use crate::journal::place::Place;
 use crate::journal::reader::{Head, ReadError, Reader};
 use crate::ports::clock::Clock;
@@ -36,6 +36,9 @@ use crate::ports::store::{Batch, Refusal, Store, StoreError};
 /// The actor. What it works with comes with its [`Arguments`].
 #[derive(Debug, Default)]
 pub struct Scribe;
+
+/// Takes a committed event from outside to its channel.
+pub type Deliver = Arc<dyn Fn(&GuildId, &ChannelId, Recorded) + Send + Sync>;
 
 /// What the scribe works with.
 #[derive(Clone)]
@@ -47,7 +50,7 @@ pub struct Arguments {
     /// Where what is committed is published.
     pub hub: Hub,
     /// Takes a committed event from outside to its channel, in the order of numbers. Must not wait.
-    pub deliver: Arc<dyn Fn(&GuildId, &ChannelId, Recorded) + Send + Sync>,
+    pub deliver: Deliver,
     /// Hears what happened to the store as a whole. Must not wait.
     pub report: Arc<dyn Fn(Fate) + Send + Sync>,
     /// How much is taken on.
@@ -124,14 +127,8 @@ enum Note {
     Opened(Place, Result<Head, ReadError>),
     /// The store has answered.
     Committed(Result<Vec<Result<(), Refusal>>, StoreError>),
-    /// Something to be written.
-    Request(Request),
-}
-
-impl ScribeMessage {
-    fn own(request: Request) -> Self {
-        Self::Own(Own(Note::Request(request)))
-    }
+    /// What remained of a deleted channel below this number is gone.
+    Swept { place: Place, below: Seq, reply: Reply<()> },
 }
 
 /// What the scribe keeps. All of it can be read again from the store.
@@ -167,7 +164,7 @@ impl Actor for Scribe {
                 Note::Taken(ward, held) => desk.hold(ward, held),
                 Note::Opened(place, head) => desk.open(place, head),
                 Note::Committed(outcome) => desk.conclude(outcome),
-                Note::Request(request) => desk.take_in(request),
+                Note::Swept { place, below, reply } => desk.take_in(Request::Swept { place, below, reply }),
             },
         }
         if let Some(group) = desk.form_group() {

@@ -299,3 +299,6 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

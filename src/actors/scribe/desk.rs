@@ -58,7 +58,7 @@ enum Waiter {
     /// A journal to be looked up.
     Journal(Place),
     /// A request that concerns no journal.
-    Request(Request),
+    Request(Box<Request>),
 }
 
 /// A request whose batch, if it needs one, is on its way.
@@ -110,8 +110,8 @@ impl Desk {
         let Some(place) = request.place().cloned() else {
             return self.take_in_administrative(request);
         };
-        match self.shelf.place(request, place) {
-            Placed::Ready(request) => self.ready.push_back(request),
+        match self.shelf.place(request, place, &mut self.ready) {
+            Placed::Ready => {}
             Placed::Waits => self.waiting += 1,
             Placed::First(place) => {
                 self.waiting += 1;
@@ -126,7 +126,7 @@ impl Desk {
     fn take_in_administrative(&mut self, request: Request) {
         match self.waiters(request.ward()) {
             Some(waiters) => {
-                waiters.push(Waiter::Request(request));
+                waiters.push(Waiter::Request(Box::new(request)));
                 self.waiting += 1;
             }
             None => self.ready.push_back(request),
@@ -158,7 +158,7 @@ impl Desk {
                 Waiter::Journal(place) => self.errands.push(Errand::Open(place)),
                 Waiter::Request(request) => {
                     self.waiting -= 1;
-                    self.ready.push_back(request);
+                    self.ready.push_back(*request);
                 }
             }
         }
@@ -196,6 +196,7 @@ impl Desk {
             && bytes < self.with.bounds.group_bytes
             && let Some(request) = self.ready.pop_front()
         {
+            // Only what lies in a ward that is held becomes ready; a reply that is dropped answers all the same.
             let Some(Hold::Held(ward)) = self.wards.get_mut(&request.ward()) else { continue };
             let place = request.place();
             let known = place.and_then(|place| standings.get(place).or_else(|| self.shelf.standing(place)));
@@ -248,15 +249,14 @@ impl Desk {
             let is_behind_refused = place.is_some_and(|place| refused.contains(place));
             let result = if planned.has_batch { results.next().unwrap_or(Ok(())) } else { Ok(()) };
             match result {
-                Ok(()) if is_behind_refused => again.push_back(planned.request),
+                Ok(()) if is_behind_refused && !planned.has_batch => again.push_back(planned.request),
                 Ok(()) => self.settle(planned),
                 Err(Refusal::Gap { .. }) if is_behind_refused => again.push_back(planned.request),
                 Err(Refusal::Exists { key, value }) => {
                     if let Some(place) = place {
                         refused.insert(place.clone());
                     }
-                    if let Err((request, why)) = self.answer_existing(planned, &key, value) {
-                        self.fail(request, Lost::Unavailable(why.as_str().into()));
+                    if let Err(why) = self.answer_existing(planned, &key, value) {
                         broken.get_or_insert(why);
                     }
                 }
@@ -277,7 +277,7 @@ impl Desk {
     }
 
     /// A key that had to be new is there: a duplicate, if it is the message's id; a contest, if whoever asked expects one.
-    fn answer_existing(&mut self, planned: Planned, key: &Key, value: Value) -> Result<(), (Request, String)> {
+    fn answer_existing(&mut self, planned: Planned, key: &Key, value: Value) -> Result<(), String> {
         let Planned { request, standing, .. } = planned;
         if let (Some(place), Some(id), Some(no)) = (request.place(), request.message_id(), standing.no)
             && is_message_id(key, place.ward(), no, id)
@@ -298,7 +298,11 @@ impl Desk {
                 reply.send(Err(Contested::Exists { key: key.clone(), value }));
                 Ok(())
             }
-            request => Err((request, format!("the key {key} exists already: somebody else writes to this store"))),
+            request => {
+                let why = format!("the key {key} exists already: somebody else writes to this store");
+                self.fail(request, Lost::Unavailable(why.as_str().into()));
+                Err(why)
+            }
         }
     }
 
@@ -357,7 +361,7 @@ impl Desk {
             Hold::Held(_) => None,
         });
         let administrative = administrative.flatten().filter_map(|waiter| match waiter {
-            Waiter::Request(request) => Some(request),
+            Waiter::Request(request) => Some(*request),
             Waiter::Journal(_) => None,
         });
         let unwritten: Vec<_> = administrative.chain(self.ready.drain(..)).chain(self.shelf.give_up_all()).collect();

@@ -233,11 +233,9 @@ impl<'a> Page<'a> {
     /// What is heard makes a channel pending; it stays so until the channel has handled the newest and is at rest.
     fn mark_pending(&mut self, quiet: Option<Seq>, has_made: bool) {
         match quiet {
-            Some(quiet) if quiet >= self.standing.heard => {
-                if self.standing.is_pending {
-                    self.standing.is_pending = false;
-                    self.batch.writes.push(Write::Remove(key::pending(self.batch.ward, self.no)));
-                }
+            Some(quiet) if quiet >= self.standing.heard && self.standing.is_pending => {
+                self.standing.is_pending = false;
+                self.batch.writes.push(Write::Remove(key::pending(self.batch.ward, self.no)));
             }
             None if has_made && !self.standing.is_pending => self.put_pending(),
             _ => {}

@@ -6,9 +6,11 @@ use tokio::sync::oneshot;
 
 use super::request::Lost;
 
+type Answer<T, E> = Box<dyn FnOnce(Result<T, E>) + Send>;
+
 /// Takes an answer to whoever asked. Dropped unused, it answers that the outcome is [`Unknown`](Lost::Unknown).
 pub struct Reply<T, E: From<Lost> = Lost> {
-    answer: Option<Box<dyn FnOnce(Result<T, E>) + Send>>,
+    answer: Option<Answer<T, E>>,
 }
 
 impl<T, E: From<Lost>> Reply<T, E> {

@@ -32,8 +32,8 @@ enum Journal {
 /// What becomes of a request.
 #[derive(Debug)]
 pub(super) enum Placed {
-    /// Its journal stands open: it can be written.
-    Ready(Request),
+    /// Its journal stands open: it was put with what can be written.
+    Ready,
     /// It waits for its journal.
     Waits,
     /// It waits for its journal, which has to be looked up.
@@ -46,14 +46,15 @@ impl Shelf {
     }
 
     /// Takes in a request for a journal.
-    pub(super) fn place(&mut self, request: Request, place: Place) -> Placed {
+    pub(super) fn place(&mut self, request: Request, place: Place, ready: &mut VecDeque<Request>) -> Placed {
         match self.journals.get_mut(&place) {
             Some(Journal::Open { busy, idle_since, .. }) => {
                 *busy += 1;
                 if let Some(since) = idle_since.take() {
                     self.idle.remove(&since);
                 }
-                Placed::Ready(request)
+                ready.push_back(request);
+                Placed::Ready
             }
             Some(Journal::Opening(waiting)) => {
                 waiting.push_back(request);
@@ -166,7 +167,7 @@ mod tests {
 
     fn request(shelf: &mut Shelf, name: &str) {
         let fence = Request::Fence(Fence { place: place(name), reply: Reply::unheard() });
-        if let Placed::First(place) = shelf.place(fence, place(name)) {
+        if let Placed::First(place) = shelf.place(fence, place(name), &mut VecDeque::new()) {
             shelf.open(place, Standing::default());
         }
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use ractor::ActorRef;
 
-use super::ScribeMessage;
 use super::reply::Reply;
-use super::request::{Administer, Contested, Lost, Request};
+use super::request::{Administer, Contested, Lost};
+use super::{Note, Own, ScribeMessage};
 use crate::domain::event::Event;
 use crate::domain::id::{PersonId, Seq};
 use crate::journal::key;
@@ -35,7 +35,7 @@ impl Sweep {
             Ok(()) => {
                 let Self { scribe, place, below, .. } = self;
                 // If the scribe is gone, the reply is dropped, and says so.
-                let _ = scribe.cast(ScribeMessage::own(Request::Swept { place, below, reply }));
+                let _ = scribe.cast(ScribeMessage::Own(Own(Note::Swept { place, below, reply })));
             }
             Err(lost) => reply.send(Err(lost)),
         }

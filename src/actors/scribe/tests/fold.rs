@@ -1,0 +1,199 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::super::*;
+use super::world::{World, place, said};
+use crate::domain::budget::Ledger;
+use crate::domain::conversation::{self, Conversation};
+use crate::domain::event::{Event, order_of_handling};
+use crate::domain::gate::Temper;
+use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::message::Role;
+use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
+use crate::journal::reader::Range;
+use crate::settings::gate::{ForeignBots, Gate};
+
+/// What happens to a channel.
+#[derive(Clone, Debug)]
+enum Happening {
+    /// Something is accepted.
+    Heard(u8),
+    /// The channel handles the next event that it has not.
+    Handled,
+    /// The channel makes something, with a snapshot or without.
+    Made(u8, bool),
+    /// The channel leaves a snapshot alone.
+    Snapshot,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        4 => (0..8_u8).prop_map(Happening::Heard),
+        4 => Just(Happening::Handled),
+        4 => (0..7_u8, any::<bool>()).prop_map(|(kind, snapshot)| Happening::Made(kind, snapshot)),
+        1 => Just(Happening::Snapshot),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_restored_conversation_is_the_fold_of_everything(happenings in prop::collection::vec(happening(), 1..60)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+
+        let (restored, folded, lived) = runtime.block_on(live_through(happenings));
+
+        prop_assert_eq!(&restored, &folded);
+        prop_assert_eq!(&restored, &lived);
+    }
+}
+
+/// The conversation restored, folded from the first event, and as it was lived through.
+async fn live_through(happenings: Vec<Happening>) -> (Conversation, Conversation, Conversation) {
+    let world = World::new().await;
+    let mut lived = Conversation::default();
+    let mut handled = Seq::NONE;
+    for (step, happening) in happenings.into_iter().enumerate() {
+        match happening {
+            Happening::Heard(kind) => {
+                let (reply, answer) = Reply::awaited();
+                let at = Some(Moment::from_micros(step as u64 * 400_000));
+                world.send(ScribeMessage::Accept(Accept {
+                    place: place("lobby"),
+                    at,
+                    event: heard(kind, step),
+                    id: None,
+                    reply,
+                }));
+                answer.await.unwrap().unwrap();
+            }
+            Happening::Handled => {
+                handle_next(&world, &mut lived, &mut handled).await;
+            }
+            Happening::Made(kind, with_snapshot) => {
+                let event = made(kind, step, handled);
+                let at = lived.clock();
+                let recorded = Recorded { seq: Seq::NONE, at, handled, event: event.clone() };
+                with_world(|world| lived.fold(&recorded, world));
+                let snapshot = with_snapshot.then(|| Box::new(lived.clone()));
+                let answer = world.record(|record| {
+                    record.at = at;
+                    record.made = vec![(handled, event)];
+                    record.snapshot = snapshot;
+                });
+                answer.await.unwrap().unwrap();
+            }
+            Happening::Snapshot => {
+                let snapshot = Some(Box::new(lived.clone()));
+                world.record(|record| record.snapshot = snapshot).await.unwrap().unwrap();
+            }
+        }
+    }
+    while handle_next(&world, &mut lived, &mut handled).await {}
+
+    let restored = world.reader().restore(&place("lobby")).await.unwrap();
+    let mut from_snapshot = restored.snapshot.map(|snapshot| snapshot.conversation).unwrap_or_default();
+    with_world(|world| restored.events.iter().for_each(|event| from_snapshot.fold(event, world)));
+
+    let mut events = all(&world).await;
+    order_of_handling(&mut events);
+    let mut folded = Conversation::default();
+    with_world(|world| events.iter().for_each(|event| folded.fold(event, world)));
+    (from_snapshot, folded, lived)
+}
+
+async fn handle_next(world: &World, lived: &mut Conversation, handled: &mut Seq) -> bool {
+    let Some(next) = all(world).await.into_iter().find(|event| event.event.is_heard() && event.seq > *handled) else {
+        return false;
+    };
+    with_world(|world| lived.fold(&next, world));
+    *handled = next.seq;
+    true
+}
+
+async fn all(world: &World) -> Vec<Recorded> {
+    let all = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
+    world.reader().events(&place("lobby"), all).await.unwrap()
+}
+
+fn heard(kind: u8, step: usize) -> Event {
+    let companion = CompanionId::from("aria");
+    match kind {
+        0 => Event::Joined { companion },
+        1 => Event::Deleted { messages: vec![Seq(step as u64 / 2)] },
+        2 => Event::Edited { message: Seq(step as u64 / 2), text: "changed".into() },
+        3 if step.is_multiple_of(3) => Event::Left { companion },
+        4 if step.is_multiple_of(5) => Event::Cleared,
+        5 => Event::Paused { companion: None, paused: step.is_multiple_of(2) },
+        _ => said(&format!("text {step}"), Role::Person),
+    }
+}
+
+fn made(kind: u8, step: usize, handled: Seq) -> Event {
+    let companion = CompanionId::from("aria");
+    let ticket = Ticket(step as u64);
+    match kind {
+        0 => Event::JitterDrawn { companion, next_interjection_at: step as u64 },
+        1 => Event::Summarised { upto: handled, text: "so far".into() },
+        2 => Event::ReplyOwed {
+            companion,
+            ticket,
+            trigger: Trigger::Lull,
+            messages: vec![handled],
+            upto: handled,
+            next_interjection_at: 9,
+        },
+        3 => Event::ReplyFailed {
+            companion,
+            ticket: Ticket(ticket.0.saturating_sub(1)),
+            trigger: Trigger::Lull,
+            error: "timeout".into(),
+        },
+        4 => Event::Unanswered {
+            companion,
+            ticket,
+            trigger: Trigger::Lull,
+            error: "timeout".into(),
+            back_off: Duration::from_secs(2),
+        },
+        _ => Event::Evaluated(crate::domain::event::Evaluated {
+            companion,
+            ticket,
+            trigger: Trigger::Interjection,
+            message: handled,
+            messages: vec![handled],
+            upto: handled,
+            message_count: 1,
+            check_count: 0,
+            threshold: 3,
+        }),
+    }
+}
+
+fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
+    let policy = Gate {
+        skip_when_other_addressed: true,
+        foreign_bots: ForeignBots::Ignore,
+        max_buffer: 200,
+        stale_after_secs: 600.0,
+        stale_address_after_secs: 3_600.0,
+        evaluations_per_hour: 120,
+        guild_evaluations_per_hour: 5_000,
+        addresses_per_minute: 20,
+        guild_statements_per_day: 5_000,
+    };
+    let timeout = Duration::from_secs(10);
+    let temper = Temper { starting_interval: 9, text_lull_timeout: timeout, voice_lull_timeout: timeout };
+    fold(&mut conversation::World {
+        channel: &"lobby".into(),
+        policy: &policy,
+        tempers: &BTreeMap::from([("aria".into(), temper)]),
+        jitter: &mut || 0,
+        ledger: &mut Ledger::default(),
+        summary_after: Some(40),
+        episode_idle: Duration::from_secs(1_800),
+    });
+}

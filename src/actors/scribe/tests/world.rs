@@ -1,0 +1,176 @@
+//! A scribe on a store in memory, and everybody around it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use ractor::{Actor, ActorRef};
+use tokio::sync::oneshot::Receiver;
+
+use super::super::*;
+use crate::domain::event::Event;
+use crate::domain::id::{Seq, Ticket};
+use crate::domain::message::{Address, Author, Message, Modality, Role};
+use crate::domain::moment::Moment;
+use crate::journal::reader::Range;
+use crate::journal::reader::tests::store::TestStore;
+
+pub(super) struct World {
+    pub(super) store: Arc<TestStore>,
+    pub(super) scribe: ActorRef<ScribeMessage>,
+    pub(super) hub: Hub,
+    pub(super) clock: Arc<TestClock>,
+    pub(super) delivered: Arc<Mutex<Vec<(Place, Seq)>>>,
+    pub(super) fates: Arc<Mutex<Vec<Fate>>>,
+}
+
+#[derive(Default)]
+pub(super) struct TestClock(pub(super) AtomicU64);
+
+impl Clock for TestClock {
+    fn now(&self) -> Moment {
+        Moment::from_micros(self.0.load(Ordering::Relaxed))
+    }
+}
+
+impl World {
+    pub(super) async fn new() -> Self {
+        Self::on(Arc::new(TestStore::new()), Bounds::default()).await
+    }
+
+    pub(super) async fn bounded(bounds: Bounds) -> Self {
+        Self::on(Arc::new(TestStore::new()), bounds).await
+    }
+
+    pub(super) async fn on(store: Arc<TestStore>, bounds: Bounds) -> Self {
+        let (hub, clock) = (Hub::new(), Arc::<TestClock>::default());
+        let (delivered, fates) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<Mutex<Vec<_>>>::default());
+        let (deliver_to, report_to) = (delivered.clone(), fates.clone());
+        let arguments = Arguments {
+            store: store.clone(),
+            clock: clock.clone(),
+            hub: hub.clone(),
+            deliver: Arc::new(move |guild, channel, recorded| {
+                deliver_to.lock().unwrap().push((Place::new(guild, channel), recorded.seq));
+            }),
+            report: Arc::new(move |fate| report_to.lock().unwrap().push(fate)),
+            bounds,
+        };
+        let (scribe, _) = Scribe::spawn(None, Scribe, arguments).await.unwrap();
+        Self { store, scribe, hub, clock, delivered, fates }
+    }
+
+    pub(super) fn reader(&self) -> Reader<'_> {
+        Reader::new(&*self.store)
+    }
+
+    pub(super) fn send(&self, message: ScribeMessage) {
+        self.scribe.cast(message).unwrap();
+    }
+
+    pub(super) fn hear(&self, channel: &str, text: &str, id: Option<&str>) -> Receiver<Result<Accepted, Refused>> {
+        let (reply, answer) = Reply::awaited();
+        let id = id.map(Into::into);
+        self.send(ScribeMessage::Accept(Accept { place: place(channel), at: None, event: said(text, Role::Person), id, reply }));
+        answer
+    }
+
+    pub(super) fn record(&self, record: impl FnOnce(&mut Record)) -> Receiver<Result<Committed, Lost>> {
+        let (reply, answer) = Reply::awaited();
+        let mut empty = Record {
+            place: place("lobby"),
+            at: Moment::ZERO,
+            made: Vec::new(),
+            quiet: None,
+            snapshot: None,
+            outbox: Vec::new(),
+            usage: Vec::new(),
+            reply,
+        };
+        record(&mut empty);
+        self.send(ScribeMessage::Record(empty));
+        answer
+    }
+
+    pub(super) fn post(&self, text: &str, ticket: Ticket) -> Receiver<Result<Accepted, Lost>> {
+        let (reply, answer) = Reply::awaited();
+        let event = said(text, Role::Companion);
+        self.send(ScribeMessage::Post(Post {
+            place: place("lobby"),
+            at: None,
+            event,
+            id: None,
+            ticket,
+            usage: Vec::new(),
+            reply,
+        }));
+        answer
+    }
+
+    pub(super) fn delete(&self, channel: &str) -> Receiver<Result<(), Lost>> {
+        let (reply, answer) = Reply::awaited();
+        self.send(ScribeMessage::DeleteChannel(DeleteChannel { place: place(channel), reply }));
+        answer
+    }
+
+    pub(super) fn fence(&self, channel: &str) -> Receiver<Result<Seq, Lost>> {
+        let (reply, answer) = Reply::awaited();
+        self.send(ScribeMessage::Fence(Fence { place: place(channel), reply }));
+        answer
+    }
+
+    /// Lets the scribe handle what it was sent.
+    pub(super) async fn settle(&self) {
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The texts in a channel's journal, by number.
+    pub(super) async fn texts(&self, channel: &str) -> Vec<(u64, String)> {
+        let all = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
+        let events = self.reader().events(&place(channel), all).await.unwrap();
+        let text = |event: &Event| match event {
+            Event::Said { message, .. } => message.text.to_string(),
+            other => format!("{other:?}"),
+        };
+        events.iter().map(|recorded| (recorded.seq.0, text(&recorded.event))).collect()
+    }
+
+    pub(super) fn delivered_to(&self, channel: &str) -> Vec<u64> {
+        let delivered = self.delivered.lock().unwrap();
+        delivered.iter().filter(|(to, _)| *to == place(channel)).map(|(_, seq)| seq.0).collect()
+    }
+
+    pub(super) async fn is_pending(&self, channel: &str) -> bool {
+        self.reader().head(&place(channel)).await.unwrap().pending.is_some()
+    }
+}
+
+pub(super) fn place(channel: &str) -> Place {
+    Place::new(&"home".into(), &channel.into())
+}
+
+pub(super) fn said(text: &str, role: Role) -> Event {
+    let from = Author { id: "ana".into(), name: "Ana".into(), role };
+    let message = Message {
+        id: None,
+        from,
+        text: text.into(),
+        modality: Modality::Text,
+        lull_endpoint: false,
+        address: Address::default(),
+    };
+    Event::Said { message, reply_to: None, reply: None }
+}
+
+pub(super) fn jitter(next: u64) -> Event {
+    Event::JitterDrawn { companion: "aria".into(), next_interjection_at: next }
+}
+
+pub(super) fn new(seq: u64) -> Accepted {
+    Accepted { seq: Seq(seq), is_new: true }
+}
+
+pub(super) fn again(seq: u64) -> Accepted {
+    Accepted { seq: Seq(seq), is_new: false }
+}

@@ -1,0 +1,112 @@
+pub(crate) mod store;
+
+use self::store::TestStore;
+use super::*;
+use crate::domain::event::Event;
+use crate::journal::record::{encode, encode_event, encode_number};
+
+const NO: ChannelNo = ChannelNo(0);
+
+#[tokio::test]
+async fn a_channel_that_nothing_is_stored_for_restores_to_nothing() {
+    let store = TestStore::new();
+
+    let restored = Reader::new(&store).restore(&place()).await;
+
+    assert_eq!(restored, Ok(Restored::default()));
+}
+
+#[tokio::test]
+async fn a_missing_event_is_an_error_with_both_numbers() {
+    let store = journal(5);
+    store.remove(&Key::event(place().ward(), NO, Seq(3)));
+
+    let error = Reader::new(&store).restore(&place()).await.unwrap_err();
+
+    assert_eq!(error, ReadError::Gap { place: place(), expected: Seq(3), found: Seq(4) });
+}
+
+#[tokio::test]
+async fn a_journal_that_ends_too_early_is_an_error() {
+    let store = journal(5);
+    store.remove(&Key::event(place().ward(), NO, Seq(5)));
+
+    let error = Reader::new(&store).restore(&place()).await.unwrap_err();
+
+    assert_eq!(error, ReadError::Gap { place: place(), expected: Seq(5), found: Seq(6) });
+}
+
+#[tokio::test]
+async fn a_low_water_mark_explains_what_is_missing_below_it() {
+    let store = journal(5);
+    store.remove(&Key::event(place().ward(), NO, Seq(1)));
+    store.remove(&Key::event(place().ward(), NO, Seq(3)));
+    store.put(key::tombstone(place().ward(), NO), encode_number(Seq(4)));
+
+    let restored = Reader::new(&store).restore(&place()).await.unwrap();
+
+    assert_eq!(numbers(&restored.events), [2, 4, 5]);
+}
+
+#[tokio::test]
+async fn events_are_read_in_ranges_from_either_end() {
+    let store = journal(2_000);
+    let reader = Reader::new(&store);
+    let all = Range { after: Seq::NONE, before: None, limit: 1_200, newest_first: false };
+
+    let oldest = reader.events(&place(), all).await.unwrap();
+    let newest = reader.events(&place(), Range { newest_first: true, ..all }).await.unwrap();
+    let between = reader.events(&place(), Range { after: Seq(7), before: Some(Seq(10)), ..all }).await.unwrap();
+    let beyond = reader.events(&place(), Range { after: Seq(u64::MAX), ..all }).await.unwrap();
+
+    assert_eq!(numbers(&oldest), (1..=1_200).collect::<Vec<_>>());
+    assert_eq!(numbers(&newest), (801..=2_000).rev().collect::<Vec<_>>());
+    assert_eq!(numbers(&between), [8, 9]);
+    assert!(beyond.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_being_swept_cannot_be_read() {
+    let store = journal(5);
+    store.put(key::sweep(place().ward(), NO), encode_number(Seq(4)));
+    store.put(key::message_id(place().ward(), NO, "old"), encode(&Seq(2)));
+    let reader = Reader::new(&store);
+
+    let restored = reader.restore(&place()).await.unwrap();
+
+    assert_eq!(numbers(&restored.events), [4, 5]);
+    assert_eq!(reader.event(&place(), Seq(2)).await, Ok(None));
+    assert_eq!(reader.message(&place(), "old").await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_message_set_aside_is_named_when_its_channel_is_restored() {
+    let store = journal(3);
+    let Place { guild, channel } = place();
+    let record = SetAsideRecord { guild, channel, seq: Seq(2), at: Moment::ZERO, deaths: 3, error: "panicked".into() };
+    store.put(key::set_aside(place().ward(), NO, Seq(2)), encode(&record));
+
+    let restored = Reader::new(&store).restore(&place()).await.unwrap();
+
+    assert_eq!(restored.skip, BTreeSet::from([Seq(2)]));
+}
+
+fn journal(events: u64) -> TestStore {
+    let store = TestStore::new();
+    let ward = place().ward();
+    store.put(key::channel_name(&place()), encode(&NO.0));
+    store.put(Key::head(ward, NO), encode_number(Seq(events)));
+    for seq in (1..=events).map(Seq) {
+        let recorded = Recorded { seq, at: Moment::from_micros(seq.0), handled: seq, event: Event::Cleared };
+        store.put(Key::event(ward, NO, seq), encode_event(&recorded));
+    }
+    store
+}
+
+fn place() -> Place {
+    Place::new(&"home".into(), &"console:lobby".into())
+}
+
+fn numbers(events: &[Recorded]) -> Vec<u64> {
+    events.iter().map(|recorded| recorded.seq.0).collect()
+}
