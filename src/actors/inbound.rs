@@ -58,7 +58,7 @@ impl Inbound {
     /// # Errors
     /// As [`say`](Self::say).
     pub async fn accept(&self, place: &Place, event: Event, id: Option<Arc<str>>) -> Result<Accepted, Refused> {
-        let Some(scribe) = self.kit.directory.find(&ScribePlace) else {
+        let Some(scribe) = self.kit.directory.find(&ScribePlace()) else {
             return Err(Lost::Unavailable("the scribe is being restarted".into()).into());
         };
         let (reply, accepted) = Reply::awaited();
@@ -85,10 +85,8 @@ impl Inbound {
         if !address::admits(self.kit.settings.gate.foreign_bots, is_companion, &heard) {
             return None;
         }
-        let address = residents
-            .names(&place.guild)
-            .map(|names| address::resolve(&names, is_companion, &heard))
-            .unwrap_or_default();
+        let address =
+            residents.names(&place.guild).map(|names| address::resolve(&names, is_companion, &heard)).unwrap_or_default();
         let message = Message {
             id: utterance.id.clone(),
             from: utterance.from.clone(),

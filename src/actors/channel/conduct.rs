@@ -1,7 +1,7 @@
 //! Takes a channel's messages to its conversation, and what comes of it to the scribe.
 
-use std::sync::PoisonError;
 use std::sync::Arc;
+use std::sync::PoisonError;
 
 use ractor::{ActorProcessingErr, RpcReplyPort};
 
@@ -10,7 +10,7 @@ use super::{ASK_AGAIN_AFTER, ASK_AGAIN_AT_MOST, Alarm, ChannelMessage, DOZE_AFTE
 use crate::actors::guild::GuildMessage;
 use crate::actors::inbound::Inbound;
 use crate::actors::places::{GuildPlace, ScribePlace};
-use crate::actors::scribe::{Committed, Lost, OutboxWrite, Post, Record, Reply, ScribeMessage};
+use crate::actors::scribe::{Committed, OutboxWrite, Post, Record, Reply, ScribeMessage};
 use crate::actors::side_models::{CallId, Outcome};
 use crate::domain::address::{self, Heard};
 use crate::domain::answer;
@@ -258,7 +258,8 @@ impl State {
             }),
             made: made.clone(),
         };
-        self.owed.push_back((batch, self.duties(made)));
+        let duties = self.duties(made);
+        self.owed.push_back((batch, duties));
         self.send(ScribeMessage::Record(record));
     }
 
@@ -290,7 +291,7 @@ impl State {
 
     /// A scribe that is not there drops the request, which thereby is answered as lost: the channel fails and begins anew.
     fn send(&self, message: ScribeMessage) {
-        match self.kit.directory.find(&ScribePlace) {
+        match self.kit.directory.find(&ScribePlace()) {
             Some(scribe) => drop(scribe.cast(message)),
             None => drop(message),
         }
@@ -387,7 +388,3 @@ fn used(companion: CompanionId, role: ModelRole, outcome: &Outcome) -> Used {
         output_tokens: outcome.facts.usage.output_tokens,
     }
 }
-
-/// What a lost write means: nobody knows what is stored, so the channel begins anew from what is.
-#[allow(dead_code, reason = "names the policy that `?` in the handler follows")]
-type LostIsFatal = Lost;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{Actor, ActorId};
+use ractor::{ActorId, ActorRuntime};
 
 use super::{ChannelMessage, REPLY_AGAIN_AT_MOST, State};
 use crate::actors::companion::{Asking, CompanionMessage, Evaluate};
@@ -126,7 +126,7 @@ impl State {
             channel: self.myself.clone(),
             kit: self.kit.clone(),
         };
-        let begun = Actor::spawn_linked_instant(None, reply::Reply, arguments, self.myself.get_cell());
+        let begun = ActorRuntime::spawn_linked_instant(None, reply::Reply, arguments, self.myself.get_cell());
         match begun {
             Ok((actor, _)) => {
                 self.replies.insert(actor.get_id(), (ticket, actor.get_cell()));
@@ -182,7 +182,8 @@ impl State {
             };
             let deadline = kit.pool.deadline(ModelRole::Side);
             let outcome = kit.pool.answer(Arc::new(request), Priority::Summary, deadline, None).await;
-            let text = outcome.result.as_ref().ok().map(|answer| answer.text.trim().into()).filter(|text: &Arc<str>| !text.is_empty());
+            let text =
+                outcome.result.as_ref().ok().map(|answer| answer.text.trim().into()).filter(|text: &Arc<str>| !text.is_empty());
             // A channel that is gone has it done again.
             let _ = channel.cast(ChannelMessage::Summarised { upto, text, outcome: Some(Box::new(outcome)) });
         });

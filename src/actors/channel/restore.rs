@@ -42,7 +42,7 @@ async fn read(place: &Place, kit: &Kit, books: &Books) -> Result<Restored, Strin
 /// Waits until everything that a predecessor left on its way is stored, or lost.
 async fn fence(place: &Place, kit: &Kit) -> Result<(), String> {
     for _ in 0..SCRIBE_TRIES {
-        if let Some(scribe) = kit.directory.find(&ScribePlace) {
+        if let Some(scribe) = kit.directory.find(&ScribePlace()) {
             let (reply, settled) = Reply::awaited();
             let fence = ScribeMessage::Fence(Fence { place: place.clone(), reply });
             if scribe.cast(fence).is_ok() && matches!(settled.await, Ok(Ok(_))) {

@@ -100,7 +100,8 @@ impl Traces {
         let now = kit.clock.now();
         let turn = decided.ticket.and_then(|ticket| self.turns.remove(&ticket)).unwrap_or_else(|| unknown(now, kit));
         let answer = Answer::Decided { decision: decided.decision.as_str(), reason: decided.reason.as_str() };
-        let turn = Turn { trigger: decided.trigger, counts: (decided.message_count, decided.check_count, decided.threshold), ..turn };
+        let turn =
+            Turn { trigger: decided.trigger, counts: (decided.message_count, decided.check_count, decided.threshold), ..turn };
         for companion in &decided.companions {
             tell(&turn, companion, answer, place, kit, now);
         }

@@ -1,0 +1,298 @@
+//! A guild: a bulkhead around its companions and channels. Whatever fails in it is started again here, or takes this guild with it alone.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+
+use super::channel::{self, Books, Channel, ChannelMessage, InHand};
+use super::companion::{self, Companion};
+use super::directory::{Registration, Sort};
+use super::kit::Kit;
+use super::places::{ChannelPlace, GuildPlace, ScribePlace};
+use super::scribe::{Administer, Reply, ScribeMessage};
+use super::set_aside::{Suspects, Verdict};
+use super::supervision::child::{ChildSpec, Lasting};
+use super::supervision::children::{Children, Report, Upkeep};
+use super::supervision::restarts::RestartPolicy;
+use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ward};
+use crate::journal::key;
+use crate::journal::place::Place;
+use crate::journal::reader::Reader;
+use crate::journal::record::{SetAsideRecord, encode};
+use crate::ports::store::Write;
+use crate::telemetry::operations::{self, ActorFacts};
+
+/// How a guild starts its actors again: at once, then after 0.2 s, doubling to 30 s. More than 8 in a minute for one of them, or 64 for
+/// all, and the guild itself is started again.
+pub const RESTARTS: RestartPolicy = RestartPolicy {
+    first_delay: Duration::from_millis(200),
+    longest_delay: Duration::from_secs(30),
+    child_limit: 8,
+    total_limit: 64,
+    window: Duration::from_secs(60),
+};
+/// How often budgets are cleared of what is over.
+const PRUNE_EVERY: Duration = Duration::from_secs(600);
+
+/// Channels that have something to do after a start are woken so many at once, and the next ones after a pause: what is past due is
+/// spread, so that neither models nor platforms are flooded.
+const WOKEN_AT_ONCE: usize = 100;
+const WAKE_PAUSE: Duration = Duration::from_millis(100);
+
+/// The actor.
+pub struct Guild;
+
+/// Which guild, and what it works with.
+#[derive(Clone)]
+pub struct Arguments {
+    /// Which guild.
+    pub guild: GuildId,
+    /// What it works with.
+    pub kit: Kit,
+}
+
+/// A child of a guild.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Child {
+    /// A companion.
+    Companion(CompanionId),
+    /// A channel.
+    Channel(ChannelId),
+}
+
+/// What a guild is told.
+pub enum GuildMessage {
+    /// A channel has something to do.
+    Open(ChannelId),
+    /// Who lives in a channel changed, or how they are set; none: in all of them.
+    ResidenceChanged(Option<ChannelId>),
+    /// A channel is no more.
+    Close(ChannelId),
+    /// Budgets are to be cleared of what is over.
+    Prune,
+    /// What its supervision tells itself.
+    Upkeep(Upkeep<Child>),
+}
+
+impl From<Upkeep<Child>> for GuildMessage {
+    fn from(upkeep: Upkeep<Child>) -> Self {
+        Self::Upkeep(upkeep)
+    }
+}
+
+/// What a guild keeps. All of it can be made again.
+pub struct State {
+    guild: GuildId,
+    kit: Kit,
+    children: Children<Child, GuildMessage>,
+    books: Arc<Books>,
+    in_hand: HashMap<ChannelId, Arc<InHand>>,
+    /// Channels that are wanted while they go to sleep.
+    wanted: BTreeSet<ChannelId>,
+    suspects: Suspects,
+    _registration: Registration,
+}
+
+impl Actor for Guild {
+    type Msg = GuildMessage;
+    type State = State;
+    type Arguments = Arguments;
+
+    async fn pre_start(&self, myself: ActorRef<GuildMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
+        let Arguments { guild, kit } = arguments;
+        let registration = kit.directory.register(&GuildPlace(guild.clone()), &myself);
+        wake_pending(guild.clone(), kit.clone(), myself.clone());
+        myself.send_interval(PRUNE_EVERY, || GuildMessage::Prune);
+        Ok(State {
+            children: Children::new(myself, RESTARTS, kit.chance.clone()),
+            guild,
+            kit,
+            books: Arc::default(),
+            in_hand: HashMap::new(),
+            wanted: BTreeSet::new(),
+            suspects: Suspects::default(),
+            _registration: registration,
+        })
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<GuildMessage>,
+        message: GuildMessage,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            GuildMessage::Open(channel) => state.open(channel),
+            GuildMessage::ResidenceChanged(channel) => state.residence_changed(channel),
+            GuildMessage::Close(channel) => state.close(&channel),
+            GuildMessage::Prune => state.prune(),
+            GuildMessage::Upkeep(upkeep) => {
+                let report = state.children.upkeep(upkeep);
+                state.carry_on(report)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _: ActorRef<GuildMessage>,
+        event: SupervisionEvent,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let report = state.children.observe(event);
+        state.carry_on(report)
+    }
+}
+
+impl State {
+    fn open(&mut self, channel: ChannelId) {
+        if let Some(residence) = self.kit.residents.get(&channel) {
+            for companion in residence.companions {
+                self.employ(companion);
+            }
+        }
+        let in_hand = self.in_hand.entry(channel.clone()).or_default().clone();
+        let place = Place::new(&self.guild, &channel);
+        let arguments = channel::Arguments { place, kit: self.kit.clone(), books: self.books.clone(), in_hand };
+        let spec = ChildSpec::of(Lasting::Transient, move || (Channel, arguments.clone()));
+        let is_new = self.children.start(Child::Channel(channel.clone()), spec);
+        if !is_new && self.kit.directory.find(&ChannelPlace(channel.clone())).is_none() {
+            self.wanted.insert(channel);
+        }
+    }
+
+    fn employ(&mut self, companion: CompanionId) {
+        let (guild, kit, id) = (self.guild.clone(), self.kit.clone(), companion.clone());
+        let spec = ChildSpec::of(Lasting::Permanent, move || {
+            let arguments = companion::Arguments { guild: guild.clone(), companion: id.clone(), kit: kit.clone() };
+            (Companion, arguments)
+        });
+        self.children.start(Child::Companion(companion), spec);
+    }
+
+    fn residence_changed(&mut self, channel: Option<ChannelId>) {
+        let running: Vec<_> = self.children.running().map(|(child, _)| child.clone()).collect();
+        for child in running {
+            if let Child::Channel(known) = child
+                && channel.as_ref().is_none_or(|changed| *changed == known)
+                && let Some(actor) = self.kit.directory.find(&ChannelPlace(known))
+            {
+                // One that is gone reads it when it is back.
+                let _ = actor.cast(ChannelMessage::ResidenceChanged);
+            }
+        }
+        if let Some(channel) = channel {
+            self.open(channel);
+        }
+    }
+
+    fn close(&mut self, channel: &ChannelId) {
+        self.wanted.remove(channel);
+        self.in_hand.remove(channel);
+        if let Some(actor) = self.children.dismiss(&Child::Channel(channel.clone())) {
+            actor.kill();
+        }
+    }
+
+    fn prune(&self) {
+        let mut ledger = self.books.ledger.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        ledger.prune(self.kit.clock.now());
+    }
+
+    fn carry_on(&mut self, report: Option<Report<Child>>) -> Result<(), ActorProcessingErr> {
+        match report {
+            None | Some(Report::Started { .. }) => {}
+            Some(Report::Restarting { child, ending, after }) => {
+                let ending = ending.to_string();
+                operations::restarted(&self.kit.recorder, &self.facts(&child, &child.to_string(), &ending), after);
+                self.suspect(&child, &ending);
+            }
+            Some(Report::Ended { child, .. }) => {
+                if let Child::Channel(channel) = child {
+                    self.in_hand.remove(&channel);
+                    if self.wanted.remove(&channel) {
+                        self.open(channel);
+                    }
+                }
+            }
+            Some(Report::Escalate { child, escalation }) => {
+                let ending = escalation.to_string();
+                operations::escalated(&self.kit.recorder, &self.facts(&child, &child.to_string(), &ending));
+                return Err(escalation.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn facts<'a>(&self, child: &Child, address: &'a str, ending: &'a str) -> ActorFacts<'a> {
+        let sort = match child {
+            Child::Companion(_) => Sort::Companion,
+            Child::Channel(_) => Sort::Channel,
+        };
+        ActorFacts { sort: sort.as_str(), address, ending, at: self.kit.clock.now() }
+    }
+
+    /// A message that kills its channel again and again is set aside, before it takes the guild down.
+    fn suspect(&mut self, child: &Child, error: &str) {
+        let Child::Channel(channel) = child else { return };
+        let Some(seq) = self.in_hand.get(channel).and_then(|in_hand| in_hand.take()) else { return };
+        if self.suspects.died(channel, seq) == Verdict::SetAside {
+            tracing::error!(guild = %self.guild, %channel, %seq, %error, "a message kills its handler and is set aside");
+            self.set_aside(channel.clone(), seq, error);
+        }
+    }
+
+    fn set_aside(&self, channel: ChannelId, seq: Seq, error: &str) {
+        let place = Place::new(&self.guild, &channel);
+        let record = SetAsideRecord {
+            guild: self.guild.clone(),
+            channel,
+            seq,
+            at: self.kit.clock.now(),
+            deaths: super::set_aside::DEATHS_TO_SET_ASIDE,
+            error: error.into(),
+        };
+        let kit = self.kit.clone();
+        tokio::spawn(async move {
+            let no = Reader::new(&*kit.store).channel_no(&place).await;
+            let (Ok(Some(no)), Some(scribe)) = (no, kit.directory.find(&ScribePlace())) else { return };
+            let ward = place.ward();
+            let writes = vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))];
+            // If it is lost, the message kills three more times and is set aside then.
+            let _ =
+                scribe.cast(ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply: Reply::unheard() }));
+        });
+    }
+}
+
+impl std::fmt::Display for Child {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Companion(companion) => companion.fmt(f),
+            Self::Channel(channel) => channel.fmt(f),
+        }
+    }
+}
+
+/// Wakes the channels that had something to do when the guild was last there.
+fn wake_pending(guild: GuildId, kit: Kit, myself: ActorRef<GuildMessage>) {
+    tokio::spawn(async move {
+        let pending = match Reader::new(&*kit.store).pending(Ward::of(&guild)).await {
+            Ok(pending) => pending,
+            Err(error) => {
+                tracing::error!(%guild, %error, "it cannot be read which channels have something to do");
+                return;
+            }
+        };
+        for (at_once, (record, _)) in pending.into_iter().filter(|(record, _)| record.guild == guild).enumerate() {
+            if at_once % WOKEN_AT_ONCE == WOKEN_AT_ONCE - 1 {
+                tokio::time::sleep(WAKE_PAUSE).await;
+            }
+            // A guild that is gone wakes them when it is back.
+            let _ = myself.cast(GuildMessage::Open(record.channel));
+        }
+    });
+}

@@ -1,0 +1,194 @@
+//! The root of the tree: starts everything in order, starts again what fails, and stops it in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
+
+use super::directory::Registration;
+use super::guilds::{Guilds, GuildsMessage};
+use super::kit::Kit;
+use super::places::{GuildsPlace, PoolPlace, ScribePlace};
+use super::scribe::{self, Fate, Scribe};
+use super::side_models::SideModels;
+use super::supervision::child::{ChildSpec, Lasting};
+use super::supervision::children::{Children, Report, Upkeep};
+use super::supervision::restarts::RestartPolicy;
+use super::switchboard::{self, Switchboard};
+use crate::domain::id::Ward;
+use crate::journal::reader::Reader;
+use crate::telemetry::operations::{self, ActorFacts};
+
+/// The node's own actors are started again at once, then after 0.1 s, doubling to 5 s; more than 50 times in a minute, and the process ends.
+const RESTARTS: RestartPolicy = RestartPolicy {
+    first_delay: Duration::from_millis(100),
+    longest_delay: Duration::from_secs(5),
+    child_limit: 50,
+    total_limit: 200,
+    window: Duration::from_secs(60),
+};
+
+/// The actor.
+pub struct Root;
+
+/// A child of the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Child {
+    /// The one writer.
+    Scribe,
+    /// The pool of models.
+    SideModels,
+    /// Who wakes channels.
+    Switchboard,
+    /// Who supervises the guilds.
+    Guilds,
+}
+
+/// What the root is told.
+pub enum RootMessage {
+    /// Which guilds have something to do was read: wake them.
+    WakePending,
+    /// What its supervision tells itself.
+    Upkeep(Upkeep<Child>),
+}
+
+impl From<Upkeep<Child>> for RootMessage {
+    fn from(upkeep: Upkeep<Child>) -> Self {
+        Self::Upkeep(upkeep)
+    }
+}
+
+/// What the root keeps.
+pub struct State {
+    kit: Kit,
+    children: Children<Child, RootMessage>,
+    registrations: Vec<(Child, Registration)>,
+}
+
+impl Actor for Root {
+    type Msg = RootMessage;
+    type State = State;
+    type Arguments = Kit;
+
+    async fn pre_start(&self, myself: ActorRef<RootMessage>, kit: Kit) -> Result<State, ActorProcessingErr> {
+        let children = Children::new(myself.clone(), RESTARTS, kit.chance.clone());
+        let mut state = State { kit, children, registrations: Vec::new() };
+        for child in [Child::Scribe, Child::SideModels, Child::Switchboard, Child::Guilds] {
+            let spec = state.spec(child);
+            let actor = state.children.start_and_wait(child, spec).await.map_err(|ending| ending.to_string())?;
+            state.register(child, &actor);
+        }
+        myself.cast(RootMessage::WakePending)?;
+        Ok(state)
+    }
+
+    async fn handle(&self, _: ActorRef<RootMessage>, message: RootMessage, state: &mut State) -> Result<(), ActorProcessingErr> {
+        match message {
+            RootMessage::WakePending => wake_pending(state.kit.clone()),
+            RootMessage::Upkeep(upkeep) => {
+                let report = state.children.upkeep(upkeep);
+                state.carry_on(report)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _: ActorRef<RootMessage>,
+        event: SupervisionEvent,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let report = state.children.observe(event);
+        state.carry_on(report)
+    }
+}
+
+impl State {
+    fn spec(&self, child: Child) -> ChildSpec {
+        let kit = self.kit.clone();
+        match child {
+            Child::Scribe => ChildSpec::of(Lasting::Permanent, move || (Scribe, scribe_arguments(&kit))),
+            Child::SideModels => ChildSpec::of(Lasting::Permanent, move || {
+                (SideModels { settings: kit.settings.models.clone(), chance: kit.chance.clone() }, ())
+            }),
+            Child::Switchboard => ChildSpec::of(Lasting::Permanent, move || (Switchboard, kit.clone())),
+            Child::Guilds => ChildSpec::of(Lasting::Permanent, move || (Guilds, kit.clone())),
+        }
+    }
+
+    /// The scribe and the pool know no directory; the others enter themselves.
+    fn register(&mut self, child: Child, actor: &ActorCell) {
+        self.registrations.retain(|(known, _)| *known != child);
+        let directory = &self.kit.directory;
+        let registration = match child {
+            Child::Scribe => directory.register(&ScribePlace(), &actor.clone().into()),
+            Child::SideModels => directory.register(&PoolPlace(), &actor.clone().into()),
+            Child::Switchboard | Child::Guilds => return,
+        };
+        self.registrations.push((child, registration));
+    }
+
+    fn carry_on(&mut self, report: Option<Report<Child>>) -> Result<(), ActorProcessingErr> {
+        match report {
+            None | Some(Report::Ended { .. }) => {}
+            Some(Report::Started { child, actor, .. }) => {
+                self.register(child, &actor);
+                if child == Child::Guilds {
+                    wake_pending(self.kit.clone());
+                }
+            }
+            Some(Report::Restarting { child, ending, after }) => {
+                let (name, ending) = (format!("{child:?}"), ending.to_string());
+                let facts = ActorFacts { sort: "node", address: &name, ending: &ending, at: self.kit.clock.now() };
+                operations::restarted(&self.kit.recorder, &facts, after);
+            }
+            Some(Report::Escalate { child, escalation }) => {
+                let (name, ending) = (format!("{child:?}"), escalation.to_string());
+                let facts = ActorFacts { sort: "node", address: &name, ending: &ending, at: self.kit.clock.now() };
+                operations::escalated(&self.kit.recorder, &facts);
+                return Err(escalation.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn scribe_arguments(kit: &Kit) -> scribe::Arguments {
+    let (deliverer, failed) = (kit.clone(), kit.store_failed.clone());
+    scribe::Arguments {
+        store: kit.store.clone(),
+        clock: kit.clock.clone(),
+        hub: kit.hub.clone(),
+        deliver: Arc::new(move |guild, channel, recorded| switchboard::deliver(guild, channel, recorded, &deliverer)),
+        report: Arc::new(move |fate| match fate {
+            Fate::StoreFailed(detail) => failed(detail),
+        }),
+        bounds: scribe::Bounds::default(),
+    }
+}
+
+/// Opens the guilds that have something to do. Each wakes its channels by itself.
+fn wake_pending(kit: Kit) {
+    tokio::spawn(async move {
+        let reader = Reader::new(&*kit.store);
+        for ward in (0..=u8::MAX).map(Ward) {
+            let pending = match reader.pending(ward).await {
+                Ok(pending) => pending,
+                Err(error) => {
+                    tracing::error!(ward = ward.0, %error, "it cannot be read which channels have something to do");
+                    continue;
+                }
+            };
+            let mut guilds: Vec<_> = pending.into_iter().map(|(record, _)| record.guild).collect();
+            guilds.sort();
+            guilds.dedup();
+            for guild in guilds {
+                if let Some(actor) = kit.directory.find(&GuildsPlace()) {
+                    // A supervisor that is gone opens them when it is back.
+                    let _ = actor.cast(GuildsMessage::Open(guild, None));
+                }
+            }
+        }
+    });
+}

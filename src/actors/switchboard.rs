@@ -1,0 +1,73 @@
+//! Takes what was accepted to its channel, and has a channel woken that sleeps.
+
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+
+use super::channel::ChannelMessage;
+use super::directory::Registration;
+use super::guild::GuildMessage;
+use super::guilds::GuildsMessage;
+use super::kit::Kit;
+use super::places::{ChannelPlace, GuildPlace, GuildsPlace, SwitchboardPlace};
+use crate::domain::event::Recorded;
+use crate::domain::id::{ChannelId, GuildId};
+
+/// The actor.
+pub struct Switchboard;
+
+/// What the switchboard is told.
+pub enum SwitchboardMessage {
+    /// An event was accepted for a channel that is not there: it reads it when it is.
+    Wake(GuildId, ChannelId),
+}
+
+/// What it keeps.
+pub struct State {
+    kit: Kit,
+    _registration: Registration,
+}
+
+impl Actor for Switchboard {
+    type Msg = SwitchboardMessage;
+    type State = State;
+    type Arguments = Kit;
+
+    async fn pre_start(&self, myself: ActorRef<SwitchboardMessage>, kit: Kit) -> Result<State, ActorProcessingErr> {
+        let registration = kit.directory.register(&SwitchboardPlace(), &myself);
+        Ok(State { kit, _registration: registration })
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<SwitchboardMessage>,
+        message: SwitchboardMessage,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            SwitchboardMessage::Wake(guild, channel) => wake(guild, channel, &state.kit),
+        }
+        Ok(())
+    }
+}
+
+/// Hands an accepted event to its channel. One that is not there reads it from the record once it is woken.
+pub fn deliver(guild: &GuildId, channel: &ChannelId, recorded: Recorded, kit: &Kit) {
+    let handed_over = kit
+        .directory
+        .find(&ChannelPlace(channel.clone()))
+        .is_some_and(|actor| actor.cast(ChannelMessage::Heard(Box::new(recorded))).is_ok());
+    if !handed_over && let Some(switchboard) = kit.directory.find(&SwitchboardPlace()) {
+        // A switchboard that is being restarted misses nothing for good: what is accepted is pending.
+        let _ = switchboard.cast(SwitchboardMessage::Wake(guild.clone(), channel.clone()));
+    }
+}
+
+fn wake(guild: GuildId, channel: ChannelId, kit: &Kit) {
+    let opened = kit
+        .directory
+        .find(&GuildPlace(guild.clone()))
+        .is_some_and(|actor| actor.cast(GuildMessage::Open(channel.clone())).is_ok());
+    if !opened && let Some(guilds) = kit.directory.find(&GuildsPlace()) {
+        // As above.
+        let _ = guilds.cast(GuildsMessage::Open(guild, Some(channel)));
+    }
+}
