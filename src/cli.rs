@@ -127,7 +127,7 @@ mod tests {
     fn without_a_command_the_server_is_started() {
         let cli = Cli::parse_from(["tertulia"]);
 
-        assert!(matches!(cli.asked(), Command::Serve));
+        assert!(matches!(cli.asked(), Command::Serve { accept_loss: false }));
     }
 
     #[test]

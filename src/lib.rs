@@ -9,6 +9,7 @@ pub mod domain;
 pub mod journal;
 pub mod ports;
 pub mod replay;
+
 pub mod server;
 pub mod settings;
 pub mod telemetry;

@@ -55,8 +55,7 @@ pub enum Ended {
 /// It cannot start, or the store took no more.
 pub fn run(loaded: Loaded, sources: &Sources, recorder: Recorder, accept_loss: bool) -> Result<(), Ended> {
     let data = loaded.settings.storage.path.clone();
-    let options =
-        OpenOptions { accept_loss, deadline: OPEN_DEADLINE, cache_bytes: CACHE_BYTES, new_id: SystemChance.id() };
+    let options = OpenOptions { accept_loss, deadline: OPEN_DEADLINE, cache_bytes: CACHE_BYTES, new_id: SystemChance.id() };
     let store = SledStore::open(&data, &options).map_err(|error| Ended::Store(error.into()))?;
     let store = Arc::new(store);
     let runtime = tokio::runtime::Builder::new_multi_thread()
