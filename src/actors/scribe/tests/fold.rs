@@ -169,6 +169,7 @@ fn made(kind: u8, step: usize, handled: Seq) -> Event {
             message_count: 1,
             check_count: 0,
             threshold: 3,
+            by_deadline: false,
         }),
     }
 }
