@@ -5,6 +5,7 @@ pub mod companion;
 pub mod directory;
 pub mod guild;
 pub mod guilds;
+pub mod house;
 pub mod hub;
 pub mod inbound;
 pub mod kit;

@@ -7,6 +7,8 @@ pub mod adapters;
 pub mod cli;
 pub mod domain;
 pub mod journal;
+#[cfg(test)]
+mod journeys;
 pub mod ports;
 pub mod replay;
 

@@ -247,6 +247,27 @@ impl Conversation {
         self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut Vec::new());
     }
 
+    /// Takes in how an event that was folded long ago reads now that its words were taken out. Nothing else changes.
+    pub fn forget_words(&mut self, bare: &Recorded) {
+        match &bare.event {
+            Event::Said { message, .. } => self.window.replace(bare.seq, message),
+            Event::Summarised { upto, text } if *upto == self.summary.upto => {
+                self.summary.text = Some(text.clone()).filter(|text| !text.is_empty());
+            }
+            Event::Decided(decided) => {
+                for companion in &decided.companions {
+                    if let Some(wish) = self.gates.get_mut(companion).and_then(|gate| gate.wish.as_mut()) {
+                        wish.why = None;
+                    }
+                }
+                if let Some(floor) = self.floor.as_mut().filter(|floor| decided.companions.contains(&floor.companion)) {
+                    floor.why = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Passes over an event from outside that must not be handled, because handling it kills.
     pub fn pass_over(&mut self, seq: Seq) {
         self.handled = self.handled.max(seq);

@@ -44,6 +44,12 @@ impl Window {
         self.entries.retain(|entry| !gone.contains(&entry.seq));
     }
 
+    pub(super) fn replace(&mut self, seq: Seq, message: &Message) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.seq == seq) {
+            entry.message = message.clone();
+        }
+    }
+
     /// Forgets what everybody has settled, but for the most recent turns.
     pub(super) fn trim(&mut self, settled: Seq) {
         let first_unsettled = self.entries.partition_point(|entry| entry.seq <= settled);

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use crate::domain::event::{Event, Recorded};
+use crate::domain::message::{Message, Role};
 
 /// The same event at the same place, without anything that somebody said, wrote, or thought about it.
 ///
-/// Who said it goes with the words: the author's id and name become empty, so that nothing leads back to a person.
+/// Who said it goes with the words: a person's id and name become empty, so that nothing leads back to them. A companion's stay: a fold
+/// has to know whose statement it was.
 pub fn without_words(recorded: &Recorded) -> Recorded {
     let nothing: Arc<str> = Arc::from("");
     let mut bare = recorded.clone();
@@ -14,8 +16,10 @@ pub fn without_words(recorded: &Recorded) -> Recorded {
         Event::Said { message, .. } => {
             message.text = nothing.clone();
             message.id = None;
-            message.from.id = nothing.clone();
-            message.from.name = nothing;
+            if message.from.role != Role::Companion {
+                message.from.id = nothing.clone();
+                message.from.name = nothing;
+            }
         }
         Event::Edited { text, .. } | Event::Summarised { text, .. } => *text = nothing,
         Event::Decided(decided) => decided.why = None,
@@ -32,4 +36,9 @@ pub fn without_words(recorded: &Recorded) -> Recorded {
         | Event::ReplyFailed { .. } => {}
     }
     bare
+}
+
+/// Whether a message's words were taken out. Nobody can say nothing.
+pub fn is_wordless(message: &Message) -> bool {
+    message.text.is_empty()
 }

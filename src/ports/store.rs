@@ -2,6 +2,7 @@
 //!
 //! A store needs no thread and no clock of its own. One conformance suite runs against every store.
 
+pub mod keeper;
 pub mod key;
 
 use async_trait::async_trait;

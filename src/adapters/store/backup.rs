@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use super::OpenError;
 use super::audit::{Audit, PROGRESS_EVERY, Report};
 use super::manifest::sync_folder;
+use crate::ports::store::keeper::KeepError;
 use crate::ports::store::key::Key;
 use crate::ports::store::{StoreError, Value};
 
@@ -60,6 +61,17 @@ pub enum CopyError {
         /// What was reported.
         error: io::Error,
     },
+}
+
+impl From<CopyError> for KeepError {
+    fn from(error: CopyError) -> Self {
+        let detail = error.to_string();
+        match error {
+            CopyError::Exists(_) => Self::Exists(detail),
+            CopyError::Io { .. } => Self::Target(detail),
+            CopyError::Store(_) | CopyError::Open(_) | CopyError::Unusable { .. } => Self::Failed(detail),
+        }
+    }
 }
 
 /// Writes records that come in the order of their keys into one new file that only its owner can read.

@@ -11,7 +11,7 @@ mod snapshot;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ use super::OpenError;
 use super::audit::{Audit, Report};
 use super::backup::{Copied, CopyError};
 use crate::domain::id::Ward;
+use crate::ports::store::keeper::{KeepError, Keeper};
 use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 use committer::{Committer, Order};
@@ -111,8 +112,8 @@ impl SledStore {
     fn snapshot(&self) -> Result<Snapshot, StoreError> {
         let db = self.db.as_ref().ok_or_else(gone)?;
         let (begun, ready) = mpsc::channel();
-        let overlay = std::sync::Arc::default();
-        self.order(Order::Watch(std::sync::Arc::clone(&overlay), begun))?;
+        let overlay = Arc::default();
+        self.order(Order::Watch(Arc::clone(&overlay), begun))?;
         ready.recv().map_err(|_| gone())?;
         Ok(Snapshot::new(db, overlay))
     }
@@ -163,6 +164,22 @@ impl Store for SledStore {
             if newest_first { found.rev().take(limit).map(pair).collect() } else { found.take(limit).map(pair).collect() }
         })
         .await
+    }
+}
+
+#[async_trait]
+impl Keeper for SledStore {
+    async fn backup(self: Arc<Self>, to: &Path) -> Result<u64, KeepError> {
+        let to = to.to_path_buf();
+        let copied = tokio::task::spawn_blocking(move || Self::backup(&self, &to, |_| {}));
+        let copied = copied.await.map_err(|panic| KeepError::Failed(format!("copying panicked: {panic}")))??;
+        Ok(copied.records)
+    }
+
+    async fn disk_bytes(self: Arc<Self>) -> Result<u64, KeepError> {
+        let measured = tokio::task::spawn_blocking(move || Self::disk_bytes(&self));
+        let measured = measured.await.map_err(|panic| KeepError::Failed(format!("measuring panicked: {panic}")))?;
+        measured.map_err(|error| KeepError::Failed(format!("the store's size cannot be read: {error}")))
     }
 }
 

@@ -214,6 +214,7 @@ impl House for FakeHouse {
                 text: message.text,
                 at: NOON.into(),
                 modality: Modality::Text,
+                reply_to: message.reply_to,
             };
             let _ = room.live.send(rendered(&said));
             room.messages.push(said);
@@ -353,7 +354,11 @@ impl House for FakeHouse {
     async fn readiness(&self) -> Readiness {
         let detail = self.in_the_way.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let ready = detail.is_none();
-        Readiness { ready, parts: vec![ReadyPart { part: "store".into(), ready, detail: detail.unwrap_or_default() }] }
+        Readiness {
+            ready,
+            parts: vec![ReadyPart { part: "store".into(), ready, detail: detail.unwrap_or_default() }],
+            models: None,
+        }
     }
 
     async fn live(&self, id: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {

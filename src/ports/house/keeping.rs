@@ -111,6 +111,26 @@ pub struct Readiness {
     pub ready: bool,
     /// Each part, named for what it is: `store`, `models`, `discord` …
     pub parts: Vec<ReadyPart>,
+    /// The models that are asked.
+    pub models: Option<ReadyModels>,
+}
+
+/// The models that are asked, by role.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReadyModels {
+    /// Who decides whether to speak.
+    pub side: ReadyModel,
+    /// Who writes what is said.
+    pub main: ReadyModel,
+}
+
+/// One model that is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReadyModel {
+    /// `gen_ai.provider.name`.
+    pub provider: Arc<str>,
+    /// `gen_ai.request.model`.
+    pub model: Arc<str>,
 }
 
 /// Whether one part is ready.

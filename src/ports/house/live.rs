@@ -10,7 +10,8 @@ use crate::domain::id::Seq;
 /// One event, rendered once for all who watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Live {
-    /// Its number; absent for what is not kept, such as a `draft`.
+    /// Its number, to resume after; absent for what is not kept, such as a `draft`, and for all but the last object of an event that is
+    /// told in several.
     pub seq: Option<Seq>,
     /// The event as a JSON object.
     pub json: Arc<str>,

@@ -70,4 +70,7 @@ pub struct HistoryMessage {
     pub at: Stamp,
     /// Typed or spoken.
     pub modality: Modality,
+    /// The number of the message that it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<Seq>,
 }

@@ -1,0 +1,239 @@
+//! History and decisions, read from the record a page at a time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::ActorHouse;
+use super::desk::unread;
+use crate::domain::event::{Decided, Event, Recorded};
+use crate::domain::id::{CompanionId, Seq};
+use crate::domain::message::{Message, Role};
+use crate::journal::place::Place;
+use crate::journal::reader::{Range, ReadError, Reader};
+use crate::journal::redaction::is_wordless;
+use crate::ports::house::Refused;
+use crate::ports::house::decisions::{DecisionQuery, DecisionRecord, Decisions};
+use crate::ports::house::messages::{History, HistoryMessage, HistoryQuery};
+use crate::ports::house::room::RoomId;
+use crate::ports::house::stamp::Stamp;
+
+/// Events read at once.
+const PAGE: usize = 512;
+/// Events that are read at most where all rooms are looked through, in each of them.
+const NEWEST_OF_EACH: usize = 4_096;
+/// Texts that are kept at hand.
+const TEXTS: usize = 1_024;
+
+impl ActorHouse {
+    pub(super) async fn read_history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
+        let (place, _) = self.room_of(room)?;
+        let wanted = Wanted { after: query.after, before: query.before, limit: query.limit, most: usize::MAX };
+        let messages = found(&self.reader(), &place, wanted, |recorded| told_message(recorded).into_iter().collect()).await;
+        Ok(History { messages: messages.map_err(unread)? })
+    }
+
+    pub(super) async fn read_decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused> {
+        let mut places = Vec::new();
+        match &query.room {
+            Some(room) => places.push((room.clone(), self.room_of(room)?.0)),
+            None => {
+                let rooms = self.kit.residents.all().into_iter();
+                places
+                    .extend(rooms.filter_map(|(channel, residence)| {
+                        Some((RoomId::of(&channel)?, Place::new(&residence.guild, &channel)))
+                    }));
+            }
+        }
+        let most = if query.room.is_some() { usize::MAX } else { NEWEST_OF_EACH };
+        let mut decisions = Vec::new();
+        for (room, place) in places {
+            let wanted = Wanted { after: query.after, before: None, limit: query.limit, most };
+            let found = found(&self.reader(), &place, wanted, |recorded| decisions_in(recorded, query.companion.as_ref())).await;
+            let mut texts = Texts::default();
+            for (recorded, companion) in found.map_err(unread)? {
+                let Event::Decided(decided) = &recorded.event else { continue };
+                let settled = texts.of(&self.reader(), &place, &decided.messages).await.map_err(unread)?;
+                decisions.push(record(&recorded, decided, &companion, &room, settled));
+            }
+        }
+        decisions.sort_by(|one, other| (one.at, &one.room, one.seq).cmp(&(other.at, &other.room, other.seq)));
+        if query.after.is_none() {
+            decisions.drain(..decisions.len().saturating_sub(query.limit));
+        } else {
+            decisions.truncate(query.limit);
+        }
+        Ok(Decisions { decisions })
+    }
+
+    /// When something was last said, as far as the newest page tells; with a page full of other things, when the last of them happened.
+    pub(super) async fn last_said(&self, place: &Place) -> Result<Option<Stamp>, ReadError> {
+        let range = Range { after: Seq::NONE, before: None, limit: 64, newest_first: true };
+        let newest = self.reader().events(place, range).await?;
+        let said = newest.iter().find(|recorded| told_message(recorded).is_some());
+        let instead = if newest.len() < range.limit { None } else { newest.first() };
+        Ok(said.or(instead).map(|recorded| recorded.at.into()))
+    }
+}
+
+/// Which entries of a journal are wanted: without `after` the newest, with it the first ones after it.
+struct Wanted {
+    after: Option<Seq>,
+    before: Option<Seq>,
+    limit: usize,
+    /// Events that are read at most.
+    most: usize,
+}
+
+/// What is found in the journal's events, oldest first. An event with several finds gives all of them, or none.
+async fn found<T>(
+    reader: &Reader<'_>,
+    place: &Place,
+    wanted: Wanted,
+    take: impl Fn(&Recorded) -> Vec<T>,
+) -> Result<Vec<T>, ReadError> {
+    let newest_first = wanted.after.is_none();
+    let mut range = Range { after: wanted.after.unwrap_or(Seq::NONE), before: wanted.before, limit: PAGE, newest_first };
+    let mut found: Vec<Vec<T>> = Vec::new();
+    let (mut count, mut read) = (0, 0);
+    'pages: while read < wanted.most {
+        let page = reader.events(place, range).await?;
+        read += page.len();
+        let is_last = page.len() < PAGE;
+        for recorded in &page {
+            if newest_first {
+                range.before = Some(recorded.seq);
+            } else {
+                range.after = recorded.seq;
+            }
+            let taken = take(recorded);
+            if taken.is_empty() {
+                continue;
+            }
+            if count > 0 && count + taken.len() > wanted.limit {
+                break 'pages;
+            }
+            count += taken.len();
+            found.push(taken);
+        }
+        if is_last || count >= wanted.limit {
+            break;
+        }
+    }
+    if newest_first {
+        found.reverse();
+    }
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// A message as history shows it. None for what is none, or was taken back.
+pub(super) fn told_message(recorded: &Recorded) -> Option<HistoryMessage> {
+    let Event::Said { message, reply_to, .. } = &recorded.event else { return None };
+    (!is_wordless(message)).then(|| HistoryMessage {
+        seq: recorded.seq,
+        id: message.id.clone(),
+        from: shown_author(message),
+        role: message.from.role,
+        text: message.text.clone(),
+        at: recorded.at.into(),
+        modality: message.modality,
+        reply_to: *reply_to,
+    })
+}
+
+/// A person's name, a companion's id.
+pub(super) fn shown_author(message: &Message) -> Arc<str> {
+    if message.from.role == Role::Companion { message.from.id.clone() } else { message.from.name.clone() }
+}
+
+fn decisions_in(recorded: &Recorded, of: Option<&CompanionId>) -> Vec<(Recorded, CompanionId)> {
+    let Event::Decided(decided) = &recorded.event else { return Vec::new() };
+    let companions = decided.companions.iter().filter(|companion| of.is_none_or(|of| of == *companion));
+    companions.map(|companion| (recorded.clone(), companion.clone())).collect()
+}
+
+/// A companion's decision as it is shown.
+pub(super) fn record(
+    recorded: &Recorded,
+    decided: &Decided,
+    companion: &CompanionId,
+    room: &RoomId,
+    messages: Vec<Arc<str>>,
+) -> DecisionRecord {
+    let mut more = Map::new();
+    more.insert("message_count".into(), decided.message_count.into());
+    more.insert("check_count".into(), decided.check_count.into());
+    more.insert("threshold".into(), json!(decided.threshold));
+    more.insert("messages".into(), json!(messages));
+    if let Some(why) = &decided.why {
+        more.insert("why".into(), json!(why));
+    }
+    if let Some(call) = &decided.call {
+        let call = json!({
+            "provider": call.provider,
+            "model": call.model,
+            "wait_ms": call.wait_ms,
+            "model_ms": call.model_ms,
+            "took_ms": call.wait_ms + call.model_ms,
+            "input_tokens": call.input_tokens,
+            "output_tokens": call.output_tokens,
+            "trace": call.trace,
+        });
+        if let Value::Object(call) = call {
+            more.extend(call.into_iter().filter(|(_, value)| !value.is_null()));
+        }
+    }
+    DecisionRecord {
+        seq: recorded.seq,
+        at: recorded.at.into(),
+        room: room.as_str().into(),
+        companion: companion.clone(),
+        trigger: decided.trigger,
+        decision: decided.decision.as_str().into(),
+        reason: decided.reason.as_str().into(),
+        more,
+    }
+}
+
+/// The texts of messages: the newest that were asked for are kept at hand, the others are looked up.
+#[derive(Default)]
+pub(super) struct Texts(BTreeMap<Seq, Arc<str>>);
+
+impl Texts {
+    /// A message was said, or says something else now, or nothing.
+    pub(super) fn learn(&mut self, seq: Seq, text: &Arc<str>) {
+        self.0.insert(seq, text.clone());
+        while self.0.len() > TEXTS {
+            self.0.pop_first();
+        }
+    }
+
+    /// What these messages say, without those that were taken back.
+    pub(super) async fn of(&mut self, reader: &Reader<'_>, place: &Place, messages: &[Seq]) -> Result<Vec<Arc<str>>, ReadError> {
+        let missing = || messages.iter().filter(|seq| !self.0.contains_key(seq));
+        if let (Some(first), Some(last)) = (missing().min().copied(), missing().max().copied()) {
+            let (mut after, before) = (Seq(first.0.saturating_sub(1)), Some(last.next()));
+            loop {
+                let page = reader.events(place, Range { after, before, limit: PAGE, newest_first: false }).await?;
+                let is_last = page.len() < PAGE;
+                for recorded in page {
+                    after = recorded.seq;
+                    if let Event::Said { message, .. } = &recorded.event
+                        && messages.contains(&recorded.seq)
+                    {
+                        self.0.insert(recorded.seq, message.text.clone());
+                    }
+                }
+                if is_last {
+                    break;
+                }
+            }
+        }
+        let known = messages.iter().filter_map(|seq| self.0.get(seq)).filter(|text| !text.is_empty()).cloned().collect();
+        while self.0.len() > TEXTS {
+            self.0.pop_first();
+        }
+        Ok(known)
+    }
+}

@@ -1,0 +1,335 @@
+//! Which rooms there are, who is in them, and what is changed about them at run time.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::ActorHouse;
+use super::desk::{invalid, unread};
+use crate::actors::guild::GuildMessage;
+use crate::actors::hub::Live;
+use crate::actors::kit::Kit;
+use crate::actors::places::{GuildPlace, ScribePlace};
+use crate::actors::scribe::{Administer, Contested, Lost, Reply, ScribeMessage};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
+use crate::domain::names::SharedName;
+use crate::journal::key;
+use crate::journal::place::Place;
+use crate::journal::reader::{ReadError, Reader};
+use crate::journal::record::{RoomRecord, decode, encode};
+use crate::journal::residence::{self, Residence};
+use crate::ports::house::Refused;
+use crate::ports::house::room::{
+    CompanionPatch, CompanionView, Companions, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
+};
+use crate::ports::house::stamp::rfc3339;
+use crate::ports::store::Write;
+use crate::settings::companion::{Interjection, Overrides};
+use crate::settings::console;
+
+/// Why the rooms could not be made ready.
+#[derive(Debug, thiserror::Error)]
+pub enum MoveInError {
+    /// What is stored of them cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// Two companions of one guild share a name.
+    #[error("room {room}: {shared}; give one of them another name, or take it out of the guild")]
+    SharedName {
+        /// Which room could not be taken.
+        room: ChannelId,
+        /// Who shares what.
+        shared: SharedName,
+    },
+    /// A room of the settings could not be stored.
+    #[error("room {room} cannot be stored: {error}")]
+    Unstored {
+        /// Which one.
+        room: ChannelId,
+        /// Why.
+        error: Contested,
+    },
+}
+
+/// Takes in every room that is stored, and then the rooms of the settings that are not; what is stored wins. Needs the scribe.
+///
+/// Companions that are no longer configured stay on record, and are told in the log.
+///
+/// # Errors
+/// [`MoveInError`]; a room that was stored and cannot be taken for a shared name is told in the log, and left out.
+pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInError> {
+    let reader = Reader::new(&*kit.store);
+    for RoomRecord { room, guild, .. } in reader.rooms().await? {
+        let place = Place::new(&guild, &room);
+        let Some(residence) = stored(kit, &place).await? else { continue };
+        for companion in residence.companions.iter().filter(|id| !kit.residents.cast().contains_key(*id)) {
+            tracing::warn!(%room, %companion, "a companion of this room is not configured any more; the room goes on without it");
+        }
+        if let Err(shared) = kit.residents.put(&room, residence) {
+            tracing::error!(%room, %guild, %shared, "this room cannot be opened; give one of the two another name");
+        }
+    }
+    for room in rooms {
+        let channel = room.channel();
+        if kit.residents.get(&channel).is_some() || reader.room(&channel).await?.is_some() {
+            continue;
+        }
+        let residence = Residence {
+            guild: room.guild.clone(),
+            companions: room.companions.iter().cloned().collect(),
+            overrides: Default::default(),
+            paused: false,
+            created_at: kit.clock.now(),
+        };
+        kit.residents.allows(&channel, &residence).map_err(|shared| MoveInError::SharedName { room: channel.clone(), shared })?;
+        for (ward, writes) in writes_of(&channel, &residence) {
+            store(kit, ward, writes).await.map_err(|error| MoveInError::Unstored { room: channel.clone(), error })?;
+        }
+        kit.residents.put(&channel, residence).map_err(|shared| MoveInError::SharedName { room: channel.clone(), shared })?;
+    }
+    Ok(())
+}
+
+async fn stored(kit: &Kit, place: &Place) -> Result<Option<Residence>, ReadError> {
+    let key = residence::key(place);
+    let value = kit.store.get(key.clone()).await?;
+    Ok(value.map(|value| decode(&key, &value)).transpose()?)
+}
+
+async fn store(kit: &Kit, ward: Ward, writes: Vec<Write>) -> Result<(), Contested> {
+    let (reply, done) = Reply::awaited();
+    let administer = ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply });
+    match kit.directory.find(&ScribePlace()) {
+        Some(scribe) => drop(scribe.cast(administer)),
+        None => drop(administer),
+    }
+    done.await.unwrap_or(Err(Lost::Unknown.into()))
+}
+
+/// The residence first: a room of the directory always has one.
+fn writes_of(channel: &ChannelId, residence: &Residence) -> [(Ward, Vec<Write>); 2] {
+    let place = Place::new(&residence.guild, channel);
+    let record = RoomRecord { room: channel.clone(), guild: residence.guild.clone(), created_at: residence.created_at };
+    [
+        (place.ward(), vec![Write::Put(residence::key(&place), encode(residence))]),
+        (Ward(0), vec![Write::Put(key::room(channel), encode(&record))]),
+    ]
+}
+
+impl ActorHouse {
+    pub(super) async fn list_rooms(&self) -> Result<Rooms, Refused> {
+        let mut rooms = Vec::new();
+        for (channel, residence) in self.kit.residents.all() {
+            if let Some(room) = RoomId::of(&channel) {
+                rooms.push(self.viewed(room, &residence).await?);
+            }
+        }
+        Ok(Rooms { rooms })
+    }
+
+    pub(super) async fn view_room(&self, room: &RoomId) -> Result<Room, Refused> {
+        let (_, residence) = self.room_of(room)?;
+        self.viewed(room.clone(), &residence).await
+    }
+
+    pub(super) async fn make_room(&self, room: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
+        let _turn = self.changes.lock().await;
+        let channel = room.channel();
+        let known = self.kit.residents.get(&channel);
+        self.check_plan(&plan, known.as_ref(), room)?;
+        let is_new = known.is_none();
+        let mut residence = known.unwrap_or_else(|| Residence {
+            guild: plan.guild.clone(),
+            companions: Default::default(),
+            overrides: Default::default(),
+            paused: false,
+            created_at: self.kit.clock.now(),
+        });
+        residence.companions = plan.companions.into_iter().map(|invited| invited.id).collect();
+        residence.overrides.retain(|companion, _| residence.companions.contains(companion));
+        self.settle_residence(&channel, residence.clone()).await?;
+        Ok((self.viewed(room.clone(), &residence).await?, is_new))
+    }
+
+    pub(super) async fn change_room(&self, room: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
+        let _turn = self.changes.lock().await;
+        let (place, mut residence) = self.room_of(room)?;
+        match patch.paused {
+            Override::Keep => {}
+            Override::TakeBack => residence.paused = false,
+            Override::Set(paused) => residence.paused = paused,
+        }
+        let mut tempered = Vec::new();
+        for (id, patch) in &patch.companions {
+            let companion = CompanionId::from(&**id);
+            if !residence.companions.contains(&companion) {
+                return Err(invalid(
+                    format!("companions.{id}"),
+                    format!("{id} is not in room {room}; who is in it is set by PUT"),
+                ));
+            }
+            let mut overrides = residence.overrides.remove(&companion).unwrap_or_default();
+            let before = Overrides { paused: None, ..overrides.clone() };
+            apply(patch, &mut overrides, id)?;
+            overrides.check().map_err(|problem| invalid(format!("companions.{id}.{}", problem.key), problem.message))?;
+            if (Overrides { paused: None, ..overrides.clone() }) != before {
+                tempered.push(companion.clone());
+            }
+            if overrides != Overrides::default() {
+                residence.overrides.insert(companion, overrides);
+            }
+        }
+        self.settle_residence(&place.channel, residence.clone()).await?;
+        tempered.iter().for_each(|companion| self.show_tempered(&place, companion));
+        self.viewed(room.clone(), &residence).await
+    }
+
+    pub(super) async fn close_room(&self, room: &RoomId) -> Result<(), Refused> {
+        let _turn = self.changes.lock().await;
+        let (place, _) = self.room_of(room)?;
+        let channel = &place.channel;
+        // The directory goes first: a residence that nothing leads to does no harm, and is written over when the room is made again.
+        self.administer(Ward(0), vec![Write::Remove(key::room(channel))]).await?;
+        self.kit.residents.remove(channel);
+        self.stop_channel(&place.guild, channel);
+        self.delete_journal(&place).await?;
+        self.administer(place.ward(), vec![Write::Remove(residence::key(&place))]).await?;
+        // Whoever watches looks up whether the room is still there.
+        self.kit.hub.publish(&place, Live::Note(json!({ "event": "closed", "channel": channel }).to_string().into()));
+        Ok(())
+    }
+
+    pub(super) fn list_companions(&self) -> Companions {
+        let cast = self.kit.residents.cast();
+        let companions = cast.values().map(|companion| CompanionView {
+            id: companion.id.clone(),
+            name: companion.name.clone(),
+            aliases: companion.aliases.clone(),
+            interjection: companion.interjection.as_str().into(),
+            chattiness: companion.chattiness.clone(),
+            text_lull_timeout: companion.text_lull_timeout,
+            voice_lull_timeout: companion.voice_lull_timeout,
+        });
+        Companions { companions: companions.collect() }
+    }
+
+    fn check_plan(&self, plan: &RoomPlan, known: Option<&Residence>, room: &RoomId) -> Result<(), Refused> {
+        if let Some(known) = known.filter(|known| known.guild != plan.guild) {
+            return Err(Refused::Conflict(format!(
+                "room {room} belongs to guild {}, for good; name that guild, or make another room",
+                known.guild
+            )));
+        }
+        console::check_room_name(plan.guild.as_str()).map_err(|message| invalid("guild", message))?;
+        let cast = self.kit.residents.cast();
+        for (place, invited) in plan.companions.iter().enumerate() {
+            let field = format!("companions[{place}]");
+            if invited.external {
+                return Err(invalid(
+                    field,
+                    "companions that a program outside plays are not in this version; leave external out",
+                ));
+            }
+            if !cast.contains_key(&invited.id) {
+                let known = cast.keys().map(CompanionId::as_str).collect::<Vec<_>>().join(", ");
+                return Err(invalid(field, format!("there is no companion {}, there are {known}", invited.id)));
+            }
+        }
+        if plan.companions.len() > 1 {
+            return Err(invalid("companions", "this version holds one companion per room; name one, or none"));
+        }
+        Ok(())
+    }
+
+    /// Stores a residence, lives by it from now on, and lets the channel know.
+    async fn settle_residence(&self, channel: &ChannelId, residence: Residence) -> Result<(), Refused> {
+        self.kit.residents.allows(channel, &residence).map_err(|shared| conflict(&shared))?;
+        for (ward, writes) in writes_of(channel, &residence) {
+            self.administer(ward, writes).await?;
+        }
+        let guild = residence.guild.clone();
+        self.kit.residents.put(channel, residence).map_err(|shared| conflict(&shared))?;
+        self.tell_guild(&guild, channel);
+        Ok(())
+    }
+
+    /// What the channel still has on its way is refused by the scribe once the journal is deleted.
+    fn stop_channel(&self, guild: &GuildId, channel: &ChannelId) {
+        if let Some(actor) = self.kit.directory.find(&GuildPlace(guild.clone())) {
+            // A guild that is gone has taken its channels along.
+            let _ = actor.cast(GuildMessage::Close(channel.clone()));
+        }
+    }
+
+    fn show_tempered(&self, place: &Place, companion: &CompanionId) {
+        if !self.kit.hub.is_watched(place) {
+            return;
+        }
+        let Some(settings) = self.kit.residents.companion(&place.channel, companion) else { return };
+        let note = json!({
+            "event": "tempered",
+            "at": rfc3339(self.kit.clock.now()),
+            "channel": place.channel,
+            "companion": companion,
+            "interjection": settings.interjection.as_str(),
+            "chattiness": settings.chattiness,
+            "text_lull_timeout": settings.text_lull_timeout,
+            "voice_lull_timeout": settings.voice_lull_timeout,
+        });
+        self.kit.hub.publish(place, Live::Note(note.to_string().into()));
+    }
+
+    async fn viewed(&self, id: RoomId, residence: &Residence) -> Result<Room, Refused> {
+        let channel = id.channel();
+        let companion = |companion: &CompanionId| {
+            let settings = self.kit.residents.companion(&channel, companion)?;
+            Some(RoomCompanion {
+                id: companion.clone(),
+                name: settings.name.clone(),
+                interjection: settings.interjection.as_str().into(),
+                paused: residence.is_paused(companion),
+            })
+        };
+        let last_at = self.last_said(&Place::new(&residence.guild, &channel)).await.map_err(unread)?;
+        Ok(Room {
+            guild: residence.guild.clone(),
+            companions: residence.companions.iter().filter_map(companion).collect(),
+            paused: residence.paused,
+            last_at,
+            id,
+        })
+    }
+}
+
+fn conflict(shared: &SharedName) -> Refused {
+    Refused::Conflict(format!("{shared}; two companions of one guild cannot share a name"))
+}
+
+fn apply(patch: &CompanionPatch, overrides: &mut Overrides, id: &str) -> Result<(), Refused> {
+    let interjection = match &patch.interjection {
+        Override::Keep => Override::Keep,
+        Override::TakeBack => Override::TakeBack,
+        Override::Set(tier) => Override::Set(tier_of(tier, id)?),
+    };
+    change(&interjection, &mut overrides.interjection);
+    change(&patch.chattiness, &mut overrides.chattiness);
+    change(&patch.text_lull_timeout, &mut overrides.text_lull_timeout);
+    change(&patch.voice_lull_timeout, &mut overrides.voice_lull_timeout);
+    change(&patch.paused, &mut overrides.paused);
+    Ok(())
+}
+
+fn change<T: Clone>(by: &Override<T>, value: &mut Option<T>) {
+    match by {
+        Override::Keep => {}
+        Override::TakeBack => *value = None,
+        Override::Set(new) => *value = Some(new.clone()),
+    }
+}
+
+fn tier_of(tier: &Arc<str>, id: &str) -> Result<Interjection, Refused> {
+    Interjection::ALL.into_iter().find(|known| known.as_str() == &**tier).ok_or_else(|| {
+        let known = Interjection::ALL.map(Interjection::as_str).join(", ");
+        invalid(format!("companions.{id}.interjection"), format!("{tier:?} is not one of {known}"))
+    })
+}

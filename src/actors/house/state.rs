@@ -1,0 +1,128 @@
+//! How a room stands at this moment.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::ActorHouse;
+use super::desk::unread;
+use crate::actors::channel::Look;
+use crate::actors::places::SwitchboardPlace;
+use crate::actors::switchboard::SwitchboardMessage;
+use crate::domain::budget::Ledger;
+use crate::domain::conversation::{self, Conversation, World};
+use crate::domain::id::CompanionId;
+use crate::journal::place::Place;
+use crate::journal::reader::ReadError;
+use crate::journal::residence::Residence;
+use crate::ports::house::Refused;
+use crate::ports::house::room::RoomId;
+use crate::ports::house::state::{CompanionState, Doing, Episode, Floor, RoomState};
+use crate::settings::companion::Companion;
+
+impl ActorHouse {
+    pub(super) async fn look_into(&self, room: &RoomId) -> Result<RoomState, Refused> {
+        let (place, residence) = self.room_of(room)?;
+        let look = self.stand(&place).await.map_err(unread)?;
+        let conversation = &look.conversation;
+        let companions = residence
+            .companions
+            .iter()
+            .filter_map(|id| Some((id, self.kit.residents.companion(&place.channel, id)?)))
+            .map(|(id, settings)| self.companion_state(id, &settings, &residence, &look))
+            .collect();
+        let floor = conversation.floor().map(|floor| Floor { companion: floor.companion.clone(), ticket: floor.ticket });
+        let now = self.kit.clock.now();
+        let idle = self.kit.settings.closing.episode_idle();
+        let episode = conversation.episode().filter(|episode| now.since(episode.last_at) < idle);
+        Ok(RoomState {
+            companions,
+            floor,
+            episode: episode.map(|episode| Episode { began_at: episode.began_at.into() }),
+            at: now.into(),
+        })
+    }
+
+    /// How a channel stands: asked, or folded from the record when it sleeps. One that has something to do is woken.
+    pub(super) async fn stand(&self, place: &Place) -> Result<Look, ReadError> {
+        if let Some(look) = self.look(&place.channel).await {
+            return Ok(look);
+        }
+        let conversation = self.folded(place).await?;
+        if !conversation.is_at_rest()
+            && let Some(switchboard) = self.kit.directory.find(&SwitchboardPlace())
+        {
+            // One that is being restarted misses nothing for good: what is accepted is pending.
+            let _ = switchboard.cast(SwitchboardMessage::Wake(place.guild.clone(), place.channel.clone()));
+        }
+        Ok(Look { conversation, since: HashMap::new() })
+    }
+
+    /// The conversation as its record says.
+    async fn folded(&self, place: &Place) -> Result<Conversation, ReadError> {
+        let restored = self.reader().restore(place).await?;
+        let mut conversation = restored.snapshot.map(|snapshot| snapshot.conversation).unwrap_or_default();
+        let tempers = self.kit.residents.tempers(&place.channel);
+        let mut ledger = Ledger::default();
+        let mut world = World {
+            channel: &place.channel,
+            policy: &self.kit.settings.gate,
+            tempers: &tempers,
+            jitter: &mut || 0,
+            ledger: &mut ledger,
+            summary_after: None,
+            episode_idle: self.kit.settings.closing.episode_idle(),
+        };
+        for recorded in &restored.events {
+            if restored.skip.contains(&recorded.seq) {
+                conversation.pass_over(recorded.seq);
+            } else {
+                conversation.fold(recorded, &mut world);
+            }
+        }
+        Ok(conversation)
+    }
+
+    fn companion_state(&self, id: &CompanionId, settings: &Companion, residence: &Residence, look: &Look) -> CompanionState {
+        let conversation = &look.conversation;
+        let view = conversation.companions().find(|view| view.companion == id);
+        let gate = view.as_ref().map(|view| view.gate);
+        let paused = residence.is_paused(id) || gate.is_some_and(|gate| gate.paused);
+        let doing = match view.as_ref().map(|view| view.doing) {
+            Some(conversation::Doing::Speaking) => Doing::Speaking,
+            _ if paused => Doing::Paused,
+            Some(conversation::Doing::Asked) => Doing::Asked,
+            Some(conversation::Doing::BackOff) => Doing::BackOff,
+            _ => Doing::Listening,
+        };
+        let question = gate.and_then(|gate| gate.evaluation).filter(|_| doing == Doing::Asked);
+        let floor = conversation.floor().filter(|_| doing == Doing::Speaking);
+        let ticket = question.map(|question| question.ticket).or(floor.map(|floor| floor.ticket));
+        let waiting = gate.and_then(|gate| gate.waiting).filter(|_| doing == Doing::BackOff);
+        let trigger = question.map(|question| question.trigger).or(floor.map(|floor| floor.trigger));
+        let since = ticket.map(|ticket| look.since.get(&ticket).copied().unwrap_or_else(|| self.kit.clock.now()));
+        let text_of = |entry: &crate::domain::window::Entry| entry.message.text.clone();
+        CompanionState {
+            id: id.clone(),
+            name: settings.name.clone(),
+            interjection: settings.interjection.as_str().into(),
+            buffer: gate
+                .map(|_| conversation.buffer(id).map(text_of).filter(|text| !text.is_empty()).collect())
+                .unwrap_or_default(),
+            message_count: gate.map_or(0, |gate| gate.message_counter),
+            check_count: gate.map_or(0, |gate| gate.check_count),
+            next_interjection_at: gate.and_then(|gate| gate.next_interjection_at),
+            lull_at: gate.and_then(|gate| gate.lull_at).map(Into::into),
+            lull_secs: secs(settings.text_lull()),
+            doing,
+            trigger: trigger.or(waiting.map(|waiting| waiting.trigger)),
+            since: since.map(Into::into),
+            retry_at: gate.and_then(|gate| gate.retry_at()).filter(|_| doing == Doing::BackOff).map(Into::into),
+            paused,
+            closing: "none".into(),
+        }
+    }
+}
+
+fn secs(span: Duration) -> f64 {
+    span.as_secs_f64()
+}

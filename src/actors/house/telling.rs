@@ -1,0 +1,137 @@
+//! An event of the record as the objects that are shown of it (DESIGN.md 13).
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::reading::{Texts, record, shown_author};
+use crate::domain::decision::Decision;
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::Seq;
+use crate::domain::message::Role;
+use crate::journal::place::Place;
+use crate::journal::reader::{ReadError, Reader};
+use crate::journal::redaction::is_wordless;
+use crate::ports::house::live::Live;
+use crate::ports::house::room::RoomId;
+use crate::ports::house::stamp::rfc3339;
+
+/// Tells the events of one room, in the order of their numbers.
+pub(super) struct Teller {
+    pub(super) place: Place,
+    room: RoomId,
+    texts: Texts,
+}
+
+impl Teller {
+    /// Tells the events of this room.
+    pub(super) fn new(place: Place, room: RoomId) -> Self {
+        Self { place, room, texts: Texts::default() }
+    }
+
+    /// The objects for one event. Only the last of them carries the number to resume after, so that none is left out when a connection breaks
+    /// between them.
+    pub(super) async fn tell(&mut self, reader: &Reader<'_>, recorded: &Recorded) -> Result<Vec<Live>, ReadError> {
+        let objects = self.objects(reader, recorded).await?;
+        let last = objects.len().saturating_sub(1);
+        let live = |(index, (event, fields)): (usize, (&'static str, Value))| {
+            let mut object = Map::new();
+            object.insert("event".into(), event.into());
+            object.insert("seq".into(), json!(recorded.seq));
+            object.insert("at".into(), rfc3339(recorded.at).into());
+            object.insert("channel".into(), json!(self.place.channel));
+            if let Value::Object(fields) = fields {
+                object.extend(fields);
+            }
+            Live { seq: (index == last).then_some(recorded.seq), json: Value::Object(object).to_string().into() }
+        };
+        Ok(objects.into_iter().enumerate().map(live).collect())
+    }
+
+    async fn objects(&mut self, reader: &Reader<'_>, recorded: &Recorded) -> Result<Vec<(&'static str, Value)>, ReadError> {
+        Ok(match &recorded.event {
+            Event::Said { message, reply_to, reply } => {
+                self.texts.learn(recorded.seq, &message.text);
+                if is_wordless(message) {
+                    return Ok(Vec::new());
+                }
+                let mut told = Vec::new();
+                if message.from.role == Role::Companion {
+                    told.push(("statement", json!({ "companion": message.from.id, "text": message.text, "ticket": reply })));
+                }
+                told.push((
+                    "message",
+                    json!({
+                        "id": message.id,
+                        "from": shown_author(message),
+                        "role": message.from.role,
+                        "text": message.text,
+                        "modality": message.modality,
+                        "reply_to": reply_to,
+                    }),
+                ));
+                told
+            }
+            Event::Edited { message, text } => {
+                self.texts.learn(*message, text);
+                // Its words went when the message was taken back.
+                if text.is_empty() { Vec::new() } else { vec![("edited", json!({ "message": message, "text": text }))] }
+            }
+            Event::Deleted { messages } => {
+                messages.iter().for_each(|seq| self.texts.learn(*seq, &Arc::from("")));
+                vec![("deleted", json!({ "messages": messages }))]
+            }
+            Event::Joined { companion } => vec![("joined", json!({ "companion": companion }))],
+            Event::Left { companion } => vec![("left", json!({ "companion": companion }))],
+            Event::Paused { companion, paused } => {
+                let mut told = json!({ "paused": paused });
+                if let Some(companion) = companion {
+                    told["companion"] = json!(companion);
+                }
+                vec![("paused", told)]
+            }
+            Event::Cleared => vec![("cleared", json!({}))],
+            Event::Evaluated(evaluated) => {
+                let buffer = self.texts(reader, &evaluated.messages).await?;
+                let told = json!({
+                    "companion": evaluated.companion,
+                    "trigger": evaluated.trigger,
+                    "message_count": evaluated.message_count,
+                    "check_count": evaluated.check_count,
+                    "threshold": evaluated.threshold,
+                    "buffer": buffer,
+                });
+                vec![("evaluate", told)]
+            }
+            Event::Decided(decided) => {
+                let messages = self.texts(reader, &decided.messages).await?;
+                let mut told = Vec::new();
+                for companion in &decided.companions {
+                    let decision = record(recorded, decided, companion, &self.room, messages.clone());
+                    told.push(("decision", serde_json::to_value(decision).unwrap_or_default()));
+                    if decided.decision == Decision::No {
+                        let silence = json!({ "companion": companion, "trigger": decided.trigger, "messages": messages });
+                        told.push(("silence", silence));
+                    }
+                }
+                told
+            }
+            Event::Unanswered { companion, trigger, error, back_off, .. } => {
+                let retry_at = rfc3339(recorded.at + *back_off);
+                vec![("error", json!({ "companion": companion, "trigger": trigger, "error": error, "retry_at": retry_at }))]
+            }
+            Event::ReplyOwed { companion, ticket, trigger, messages, .. } => {
+                let messages = self.texts(reader, messages).await?;
+                vec![("respond", json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "messages": messages }))]
+            }
+            Event::ReplyFailed { companion, ticket, trigger, error } => {
+                vec![("failed", json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "error": error }))]
+            }
+            Event::JitterDrawn { .. } | Event::Summarised { .. } => Vec::new(),
+        })
+    }
+
+    async fn texts(&mut self, reader: &Reader<'_>, messages: &[Seq]) -> Result<Vec<Arc<str>>, ReadError> {
+        self.texts.of(reader, &self.place, messages).await
+    }
+}

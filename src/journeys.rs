@@ -1,0 +1,6 @@
+//! Journeys: the real actors, in paused time and on one thread, on a store and models in memory.
+
+mod dying;
+mod rooms;
+mod talking;
+mod world;

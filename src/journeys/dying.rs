@@ -1,0 +1,53 @@
+//! Actors that die in the middle of something: nothing that was accepted is lost, and nothing is answered twice.
+
+use super::world::{World, room, said};
+use crate::actors::places::{ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace};
+
+macro_rules! survives {
+    ($($name:ident: $place:expr;)+) => {
+        $(
+            #[tokio::test(start_paused = true)]
+            async fn $name() {
+                for moment in [0.0, 0.5, 1.5, 2.5] {
+                    let mut world = World::with_lobby().await;
+                    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+
+                    world.say("lobby", "Ari, one").await;
+                    world.pass(moment).await;
+                    world.kill(&$place).await;
+                    world.pass(700.0).await;
+
+                    let history = world.history("lobby").await;
+                    assert_eq!(history, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]), "killed after {moment} s");
+                }
+            }
+        )+
+    };
+}
+
+survives! {
+    a_channel_that_dies_answers_once: ChannelPlace(room("lobby").channel());
+    a_companion_that_dies_answers_once: CompanionPlace("home".into(), "aria".into());
+    a_guild_that_dies_answers_once: GuildPlace("home".into());
+    the_guilds_that_die_answer_once: GuildsPlace();
+    a_scribe_that_dies_loses_nothing: ScribePlace();
+    a_switchboard_that_dies_loses_nothing: SwitchboardPlace();
+    a_pool_that_dies_loses_nothing: PoolPlace();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_between_any_two_steps_loses_neither_a_word_nor_an_answer() {
+    for moment in [0.0, 0.5, 1.0, 1.5, 2.0, 2.5] {
+        let world = World::with_lobby().await;
+        world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+        world.say("lobby", "Ari, one").await;
+        world.pass(moment).await;
+
+        let world = world.crash().await;
+        world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+        world.pass(60.0).await;
+
+        let history = world.history("lobby").await;
+        assert_eq!(history, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]), "crashed after {moment} s");
+    }
+}

@@ -1,0 +1,82 @@
+//! Making rooms, changing them, and taking them away.
+
+use serde_json::json;
+
+use super::world::{World, room};
+use crate::ports::house::room::RoomPlan;
+use crate::ports::house::{House, Refused};
+
+fn plan(json: serde_json::Value) -> RoomPlan {
+    serde_json::from_value(json).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_room_is_made_changed_and_survives_a_crash() {
+    let world = World::with_lobby().await;
+
+    let patch =
+        serde_json::from_value(json!({ "companions": { "aria": { "interjection": "very_eager", "paused": true } } })).unwrap();
+    world.house.patch_room(&room("lobby"), patch).await.unwrap();
+    let world = world.crash().await;
+
+    let lobby = world.house.room(&room("lobby")).await.unwrap();
+    assert_eq!(&*lobby.companions[0].interjection, "very_eager");
+    assert!(lobby.companions[0].paused);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_room_may_not_be_is_refused() {
+    let world = World::with_lobby().await;
+
+    let another_guild = world.house.put_room(&room("lobby"), plan(json!({ "guild": "away", "companions": [] }))).await;
+    let unknown = world.house.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ["nobody"] }))).await;
+    let two = world.house.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ["aria", "bruno"] }))).await;
+    let shared = world.house.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ["twin"] }))).await;
+    let external = plan(json!({ "guild": "home", "companions": [{ "id": "zed", "external": true }] }));
+    let external = world.house.put_room(&room("study"), external).await;
+
+    assert!(matches!(another_guild, Err(Refused::Conflict(_))));
+    assert!(matches!(unknown, Err(Refused::Invalid { field, .. }) if field == "companions[0]"));
+    assert!(matches!(two, Err(Refused::Invalid { field, .. }) if field == "companions"));
+    assert!(matches!(shared, Err(Refused::Conflict(detail)) if detail.contains("aria") && detail.contains("twin")));
+    assert!(matches!(external, Err(Refused::Invalid { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_room_that_is_deleted_is_gone_with_its_history() {
+    let world = World::with_lobby().await;
+    world.say("lobby", "one").await;
+    let mut watching = world.watch("lobby", None).await;
+
+    world.house.delete_room(&room("lobby")).await.unwrap();
+
+    assert!(watching.is_over().await);
+    assert!(matches!(world.house.room(&room("lobby")).await, Err(Refused::NotFound(_))));
+    world.open("lobby", &["aria"]).await;
+    assert_eq!(world.history("lobby").await, []);
+    let world = world.crash().await;
+    assert_eq!(world.history("lobby").await, []);
+    world.say("lobby", "two").await;
+    world.pass(60.0).await;
+    assert_eq!(world.decisions("lobby").await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_room_hears_and_stays_silent() {
+    let world = World::with_lobby().await;
+    let pause = |paused: bool| serde_json::from_value(json!({ "paused": paused })).unwrap();
+
+    world.house.patch_room(&room("lobby"), pause(true)).await.unwrap();
+    world.rest().await;
+    world.say("lobby", "Ari?").await;
+    world.pass(60.0).await;
+
+    let decisions = world.decisions("lobby").await;
+    assert_eq!(decisions.len(), 1);
+    assert_eq!(decisions[0]["reason"], "paused");
+    world.house.patch_room(&room("lobby"), pause(false)).await.unwrap();
+    world.rest().await;
+    world.say("lobby", "Ari?").await;
+    world.pass(60.0).await;
+    assert_eq!(world.decisions("lobby").await[1]["reason"], "model_no");
+}

@@ -1,0 +1,280 @@
+//! A whole system in memory, and what a test needs to look at it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use ractor::{Actor, ActorRef};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::actors::directory::{Directory, Place as Address};
+use crate::actors::house::{ActorHouse, rooms};
+use crate::actors::hub::Hub;
+use crate::actors::kit::Kit;
+use crate::actors::places::PoolPlace;
+use crate::actors::residents::Residents;
+use crate::actors::root::{Root, RootMessage};
+use crate::actors::side_models::{Models, Pool};
+use crate::adapters::store::memory::MemoryStore;
+use crate::domain::id::Seq;
+use crate::domain::moment::Moment;
+use crate::ports::chance::Chance;
+use crate::ports::clock::Clock;
+use crate::ports::house::House;
+use crate::ports::house::live::LiveStream;
+use crate::ports::house::messages::{HistoryQuery, NewMessage};
+use crate::ports::house::room::{Room, RoomId, RoomPlan};
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
+use crate::settings::Settings;
+use crate::settings::companion::{Companion, CompanionFile};
+use crate::telemetry::memory::SpanMemory;
+
+/// Noon of 1 May 2026.
+const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
+
+/// A whole system.
+pub(super) struct World {
+    pub(super) kit: Kit,
+    pub(super) house: ActorHouse,
+    pub(super) store: Arc<MemoryStore>,
+    pub(super) side: Arc<Scripted>,
+    pub(super) main: Arc<Scripted>,
+    root: ActorRef<RootMessage>,
+    spans: SpanMemory,
+    killed: usize,
+}
+
+/// A model that answers what it is told to, one after the other; the last one repeats.
+pub(super) struct Scripted {
+    identity: Identity,
+    answers: Mutex<VecDeque<Result<&'static str, NoAnswer>>>,
+    pub(super) asked: Mutex<Vec<Request>>,
+    delay: Mutex<Duration>,
+}
+
+struct TokioClock(tokio::time::Instant);
+
+#[derive(Default)]
+struct Counting(AtomicU64);
+
+impl Clock for TokioClock {
+    fn now(&self) -> Moment {
+        NOON + self.0.elapsed()
+    }
+}
+
+impl Chance for Counting {
+    fn jitter(&self) -> i8 {
+        0
+    }
+
+    fn fraction(&self) -> f64 {
+        0.5
+    }
+
+    fn id(&self) -> u128 {
+        u128::from(self.0.fetch_add(1, Ordering::Relaxed)) + 1
+    }
+}
+
+impl Scripted {
+    fn new(first: &'static str) -> Arc<Self> {
+        Arc::new(Self {
+            identity: Identity { provider: "scripted".into(), model: "scripted".into(), endpoint: "scripted".into() },
+            answers: Mutex::new(VecDeque::from([Ok(first)])),
+            asked: Mutex::default(),
+            delay: Mutex::new(Duration::from_secs(1)),
+        })
+    }
+
+    /// What it answers from now on.
+    pub(super) fn answers(&self, answers: impl IntoIterator<Item = Result<&'static str, NoAnswer>>) {
+        *self.answers.lock().unwrap() = answers.into_iter().collect();
+    }
+
+    /// How long it takes from now on.
+    pub(super) fn takes(&self, delay: Duration) {
+        *self.delay.lock().unwrap() = delay;
+    }
+}
+
+#[async_trait]
+impl LanguageModel for Scripted {
+    async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
+        let delay = *self.delay.lock().unwrap();
+        self.asked.lock().unwrap().push(request.clone());
+        tokio::time::sleep(delay).await;
+        let answer = {
+            let mut answers = self.answers.lock().unwrap();
+            if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }
+        };
+        let text = answer.unwrap_or(Ok("NO"))?.to_owned();
+        drop(drafts.map(|drafts| drafts.send(Draft::More(text.clone()))));
+        let usage = Usage { input_tokens: 10, output_tokens: 2 };
+        Ok(Answer { text, usage, model: None, response_id: None, finish_reason: None })
+    }
+
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+}
+
+impl World {
+    /// A system with Aria and Bruno, who live nowhere yet.
+    pub(super) async fn new() -> Self {
+        Self::on(Arc::new(MemoryStore::new())).await
+    }
+
+    /// A system with the room `lobby` of the guild `home`, in which Aria lives.
+    pub(super) async fn with_lobby() -> Self {
+        let world = Self::new().await;
+        world.open("lobby", &["aria"]).await;
+        world
+    }
+
+    /// A system that goes on with what is stored.
+    pub(super) async fn on(store: Arc<MemoryStore>) -> Self {
+        let settings = Arc::new(Settings::overlay(json!({})).unwrap());
+        let (side, main) = (Scripted::new("No.\nNO"), Scripted::new("Hello!"));
+        let directory = Directory::new();
+        let found = directory.clone();
+        let models = Models { side: side.clone(), main: main.clone() };
+        let spans = SpanMemory::new();
+        let kit = Kit {
+            store: store.clone(),
+            clock: Arc::new(TokioClock(tokio::time::Instant::now())),
+            chance: Arc::<Counting>::default(),
+            pool: Pool::new(&settings.models, models, move || found.find(&PoolPlace())),
+            directory,
+            hub: Hub::new(),
+            recorder: spans.recorder(false),
+            residents: Residents::new(cast(&settings)),
+            settings,
+            store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
+        };
+        let (root, _) = Root::spawn(None, Root, kit.clone()).await.unwrap();
+        rooms::move_in(&kit, &[]).await.unwrap();
+        let house = ActorHouse::new(kit.clone(), store.clone());
+        Self { kit, house, store, side, main, root, spans, killed: 0 }
+    }
+
+    /// Ends this system as a crash would, and begins another with what is stored.
+    pub(super) async fn crash(mut self) -> Self {
+        self.root.kill();
+        self.rest().await;
+        self.store.reopen();
+        self.killed = usize::MAX;
+        Self::on(self.store.clone()).await
+    }
+
+    pub(super) async fn open(&self, id: &str, companions: &[&str]) -> Room {
+        let plan: RoomPlan = serde_json::from_value(json!({ "guild": "home", "companions": companions })).unwrap();
+        let (made, _) = self.house.put_room(&room(id), plan).await.unwrap();
+        self.rest().await;
+        made
+    }
+
+    pub(super) async fn say(&self, id: &str, text: &str) -> Seq {
+        let message = serde_json::from_value(json!({ "from": "Ana", "text": text })).unwrap();
+        self.house.say(&room(id), message).await.unwrap()
+    }
+
+    pub(super) async fn say_with(&self, id: &str, message: Value) -> Seq {
+        let message: NewMessage = serde_json::from_value(message).unwrap();
+        self.house.say(&room(id), message).await.unwrap()
+    }
+
+    /// Lets everybody finish what takes no time.
+    pub(super) async fn rest(&self) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+
+    pub(super) async fn pass(&self, secs: f64) {
+        tokio::time::sleep(Duration::from_secs_f64(secs)).await;
+    }
+
+    /// Who said what, oldest first.
+    pub(super) async fn history(&self, id: &str) -> Vec<(String, String)> {
+        let query = HistoryQuery { after: None, before: None, limit: 1_000 };
+        let history = self.house.history(&room(id), query).await.unwrap();
+        history.messages.iter().map(|message| (message.from.to_string(), message.text.to_string())).collect()
+    }
+
+    /// The decisions of a room as JSON.
+    pub(super) async fn decisions(&self, id: &str) -> Vec<Value> {
+        let query =
+            crate::ports::house::decisions::DecisionQuery { room: Some(room(id)), companion: None, after: None, limit: 1_000 };
+        let decisions = self.house.decisions(query).await.unwrap();
+        decisions.decisions.iter().map(|decision| serde_json::to_value(decision).unwrap()).collect()
+    }
+
+    pub(super) async fn watch(&self, id: &str, after: Option<u64>) -> Watching {
+        Watching(self.house.live(&room(id), after.map(Seq)).await.unwrap())
+    }
+
+    /// Kills whoever is at a place. The test says so, because nobody else may die.
+    pub(super) async fn kill<P: Address>(&mut self, place: &P) {
+        self.kit.directory.find(place).expect("somebody is there").kill();
+        self.killed += 1;
+        self.rest().await;
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.root.kill();
+        if !std::thread::panicking() && self.killed != usize::MAX {
+            let died = self.spans.named("actor.restart").len();
+            assert_eq!(died, self.killed, "actors died, and so many were killed by the test");
+        }
+    }
+}
+
+/// Somebody who watches a room.
+pub(super) struct Watching(LiveStream);
+
+impl Watching {
+    /// What is there to be seen by now.
+    pub(super) async fn seen(&mut self) -> Vec<Value> {
+        let mut seen = Vec::new();
+        while let Ok(Some(live)) = tokio::time::timeout(Duration::from_millis(1), self.0.next()).await {
+            let live = live.expect("the watcher keeps up");
+            seen.push(serde_json::from_str(&live.json).unwrap());
+        }
+        seen
+    }
+
+    /// The names of the events to be seen by now, without notes and drafts.
+    pub(super) async fn names(&mut self) -> Vec<String> {
+        let seen = self.seen().await;
+        let on_record = seen.iter().filter(|event| !event["seq"].is_null() || event["event"] == "hello");
+        on_record.map(|event| event["event"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Whether nothing will come any more.
+    pub(super) async fn is_over(&mut self) -> bool {
+        self.seen().await;
+        matches!(tokio::time::timeout(Duration::from_millis(1), self.0.next()).await, Ok(None))
+    }
+}
+
+pub(super) fn room(id: &str) -> RoomId {
+    RoomId::parse(id).unwrap()
+}
+
+pub(super) fn said(lines: &[(&str, &str)]) -> Vec<(String, String)> {
+    lines.iter().map(|(from, text)| ((*from).to_owned(), (*text).to_owned())).collect()
+}
+
+fn cast(settings: &Settings) -> BTreeMap<crate::domain::id::CompanionId, Companion> {
+    let companion = |id: &str, aliases: &[&str]| {
+        let file: CompanionFile = serde_json::from_value(json!({ "id": id, "aliases": aliases })).unwrap();
+        let companion = Companion::from_file(file, None, &settings.companion_defaults).unwrap();
+        (companion.id.clone(), companion)
+    };
+    [companion("aria", &["ari"]), companion("bruno", &[]), companion("twin", &["ari"])].into()
+}
