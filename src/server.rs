@@ -13,11 +13,12 @@ use tokio::sync::watch;
 
 use crate::actors::directory::Directory;
 use crate::actors::house::ActorHouse;
+use crate::actors::house::rooms::move_in;
 use crate::actors::hub::Hub;
 use crate::actors::kit::Kit;
 use crate::actors::places::PoolPlace;
 use crate::actors::residents::Residents;
-use crate::actors::root::Root;
+use crate::actors::root::{Root, RootMessage};
 use crate::actors::side_models::{Models, Pool};
 use crate::actors::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::adapters::console::Console;
@@ -79,8 +80,10 @@ async fn serve(loaded: Loaded, sources: &Sources, recorder: Recorder, store: Arc
     let (root, tree) = Actor::spawn(None, Root, kit.clone())
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
+    // Who lives where is known before anybody is woken.
+    move_in(&kit, &rooms).await.context("the rooms cannot be set up").map_err(Ended::Failed)?;
+    root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
     let house = ActorHouse::new(kit.clone(), store);
-    house.move_in(&rooms).await.context("the rooms cannot be set up").map_err(Ended::Failed)?;
     let console = Console::bind(&kit.settings.server, Arc::new(house), kit.chance.clone())
         .await
         .map_err(|error| Ended::Failed(error.into()))?;

@@ -1,16 +1,19 @@
 //! Which rooms there are, who is in them, and what is changed about them at run time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::json;
 
 use super::ActorHouse;
-use super::desk::{invalid, unread};
+use super::desk::{invalid, refused, unread};
 use crate::actors::guild::GuildMessage;
 use crate::actors::hub::Live;
+use crate::actors::inbound::Inbound;
 use crate::actors::kit::Kit;
 use crate::actors::places::{GuildPlace, ScribePlace};
-use crate::actors::scribe::{Administer, Contested, Lost, Reply, ScribeMessage};
+use crate::actors::scribe::{self, Administer, Contested, Lost, Reply, ScribeMessage};
+use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
 use crate::domain::names::SharedName;
 use crate::journal::key;
@@ -49,6 +52,14 @@ pub enum MoveInError {
         /// Why.
         error: Contested,
     },
+    /// Who is in it could not be put on record.
+    #[error("who is in room {room} cannot be put on record: {error}")]
+    Unrecorded {
+        /// Which one.
+        room: ChannelId,
+        /// Why.
+        error: scribe::Refused,
+    },
 }
 
 /// Takes in every room that is stored, and then the rooms of the settings that are not; what is stored wins. Needs the scribe.
@@ -58,6 +69,7 @@ pub enum MoveInError {
 /// # Errors
 /// [`MoveInError`]; a room that was stored and cannot be taken for a shared name is told in the log, and left out.
 pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInError> {
+    let inbound = Inbound::new(kit.clone());
     let reader = Reader::new(&*kit.store);
     for RoomRecord { room, guild, .. } in reader.rooms().await? {
         let place = Place::new(&guild, &room);
@@ -85,7 +97,26 @@ pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInErr
         for (ward, writes) in writes_of(&channel, &residence) {
             store(kit, ward, writes).await.map_err(|error| MoveInError::Unstored { room: channel.clone(), error })?;
         }
+        let place = Place::new(&residence.guild, &channel);
+        let companions = residence.companions.clone();
         kit.residents.put(&channel, residence).map_err(|shared| MoveInError::SharedName { room: channel.clone(), shared })?;
+        let joined = change_over(&inbound, &place, &BTreeSet::new(), &companions).await;
+        joined.map_err(|error| MoveInError::Unrecorded { room: channel.clone(), error })?;
+    }
+    Ok(())
+}
+
+/// Puts on record who leaves and who joins, before anything that is said there afterwards.
+async fn change_over(
+    inbound: &Inbound,
+    place: &Place,
+    before: &BTreeSet<CompanionId>,
+    now: &BTreeSet<CompanionId>,
+) -> Result<(), scribe::Refused> {
+    let left = before.difference(now).map(|companion| Event::Left { companion: companion.clone() });
+    let joined = now.difference(before).map(|companion| Event::Joined { companion: companion.clone() });
+    for event in left.chain(joined) {
+        inbound.accept(place, event, None).await?;
     }
     Ok(())
 }
@@ -248,7 +279,10 @@ impl ActorHouse {
             self.administer(ward, writes).await?;
         }
         let guild = residence.guild.clone();
+        let before = self.kit.residents.get(channel).map(|known| known.companions).unwrap_or_default();
+        let now = residence.companions.clone();
         self.kit.residents.put(channel, residence).map_err(|shared| conflict(&shared))?;
+        change_over(&self.inbound, &Place::new(&guild, channel), &before, &now).await.map_err(refused)?;
         self.tell_guild(&guild, channel);
         Ok(())
     }

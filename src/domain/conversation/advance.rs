@@ -15,20 +15,21 @@ impl Conversation {
         }
         self.clock = self.clock.max(recorded.at);
         self.fire_due_before(self.clock);
-        let mut room = Vec::new();
+        let mut told = Vec::new();
         if let Event::Said { message, .. } = &recorded.event {
-            self.make_room(message, world, &mut room);
+            self.make_room(message, world, &mut told);
             if message.from.role == Role::Companion {
                 world.ledger.count(Use::Statement, self.clock);
             }
         }
-        self.apply(recorded.at, recorded.seq, &recorded.event, world, out);
+        self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut told);
         if let Event::Said { message, .. } = &recorded.event {
-            self.count_address(recorded.seq, message, world, out);
+            self.count_address(recorded.seq, message, world, &mut told);
         }
-        // On record, room was made before the message was taken in; to be told, a timer was cancelled first.
-        let cancelled = out.iter().take_while(|output| matches!(output, Output::LullCancelled { .. })).count();
-        out.splice(cancelled..cancelled, room);
+        // On record, room was made before the message was taken in; to be told, it cancelled the timer first.
+        let (cancelled, rest): (Vec<_>, Vec<_>) =
+            told.into_iter().partition(|output| matches!(output, Output::LullCancelled { .. }));
+        out.extend(cancelled.into_iter().chain(rest));
     }
 
     /// An address counts when it is heard, once, however many it names.
