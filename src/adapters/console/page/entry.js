@@ -8,6 +8,9 @@ import * as words from './words.js';
 
 const FOLLOWS_WITHIN_MS = 5 * 60_000;
 
+// Whether nothing was said or decided yet.
+export const isEmpty = room => room.entries.every(entry => entry.kind === 'note') && !room.asked.size && !room.drafts.size && !room.pending.length;
+
 // The items to show, in order: entries with the days between them, then what is under way, then what was not accepted yet.
 export function itemsOf(room, now) {
   const items = [];

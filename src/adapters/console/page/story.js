@@ -55,20 +55,24 @@ function heard(texts) {
   );
 }
 
+// The parts of the prompt by size; each opens into its words.
 function promptParts(parts) {
   if (!Array.isArray(parts) || !parts.length) return null;
-  const most = Math.max(1, ...parts.map(part => part.characters || 0));
-  const total = parts.reduce((sum, part) => sum + (part.characters || 0), 0);
-  const rows = parts.filter(part => part.characters > 0).map(part => {
+  const given = parts.filter(part => part.tokens > 0);
+  const most = Math.max(1, ...given.map(part => part.tokens));
+  const total = given.reduce((sum, part) => sum + part.tokens, 0);
+  const rows = given.map(part => {
     const bar = el('span', { class: 'part-bar', 'aria-hidden': 'true' });
-    bar.style.setProperty('--part', String(part.characters / most));
-    return el('li', null, el('span', { class: 'part-name' }, words.temper(part.part)), bar, el('span', { class: 'part-size' }, part.characters.toLocaleString()));
+    bar.style.setProperty('--part', String(part.tokens / most));
+    const row = [el('span', { class: 'part-name' }, words.temper(part.part)), bar, el('span', { class: 'part-size' }, part.tokens.toLocaleString())];
+    return el('li', null, part.text ? el('details', null, el('summary', null, row), el('p', { class: 'part-words', dir: 'auto' }, part.text)) : el('div', { class: 'part' }, row));
   });
-  return el('section', null, el('h4', null, `the prompt, ${words.count(total, 'character')}`), el('ul', { class: 'parts' }, rows));
+  return el('section', null, el('h4', null, `what was asked: about ${words.count(total, 'token')}`), el('ul', { class: 'parts' }, rows));
 }
 
 export function sentences(story) {
-  return Array.isArray(story) && story.length ? el('ol', { class: 'sentences' }, story.map(line => el('li', { dir: 'auto' }, line))) : null;
+  if (!Array.isArray(story) || !story.length) return null;
+  return el('ol', { class: 'sentences' }, story.map(line => el('li', { class: line.event }, el('time', { datetime: line.at, title: words.moment(line.at) }, words.second(line.at)), el('span', { dir: 'auto' }, line.text))));
 }
 
 export function tell(entry, story) {
@@ -92,7 +96,8 @@ export function tell(entry, story) {
     story.state === 'loading' ? el('p', { class: 'hush' }, 'reading the record …') : null,
     story.state === 'untold' ? el('p', { class: 'hush' }, `The story could not be read: ${story.problem}`) : null,
     sentences(told.story),
-    heard(d.messages),
+    // The story quotes what was heard, unless it could not be read.
+    Array.isArray(told.story) && told.story.some(line => line.event === 'message') ? null : heard(d.messages),
     promptParts(told.prompt),
     facts.length ? el('dl', { class: 'facts' }, facts) : null,
   );

@@ -37,6 +37,7 @@ export const error = code => ERRORS[code] ?? (code ? plain(code) : 'no answer');
 export const temper = code => plain(code) || 'average';
 
 const clock = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit' });
+const toTheSecond = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const exact = new Intl.DateTimeFormat([], { dateStyle: 'medium', timeStyle: 'medium' });
 const dayName = new Intl.DateTimeFormat([], { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' });
 const dayCode = new Intl.DateTimeFormat('en-CA', { year: 'numeric', month: '2-digit', day: '2-digit' });
@@ -51,6 +52,7 @@ const format = (style, at) => {
 };
 
 export const time = at => format(clock, at);
+export const second = at => format(toTheSecond, at);
 export const moment = at => format(exact, at);
 export const dayOf = at => format(dayCode, at);
 
