@@ -142,7 +142,7 @@ export function minds(root, { tone, act }) {
           return el(
             'li',
             null,
-            el('button', { class: `last-one ${kind}`, title: quote, onclick: () => act.open(entry) }, glyph(kind), el('span', { class: 'last-words' }, el('strong', null, answer), ` · ${words.trigger(entry.trigger)}`), el('time', { class: 'ago', 'data-at': entry.at })),
+            el('button', { class: `last-one ${kind}`, title: quote, onclick: () => act.open(entry) }, glyph(kind), el('span', { class: 'last-words' }, el('strong', null, answer), ` · ${words.occasion(entry) || words.reason(entry.reason)}`), el('time', { class: 'ago', 'data-at': entry.at })),
           );
         }),
       );

@@ -79,12 +79,12 @@ export function tell(entry, story) {
   const told = story.told ?? {};
   const d = told.decision ?? entry.record ?? {};
   const facts = [
-    fact('why it was asked', d.trigger && words.trigger(d.trigger)),
+    fact(words.wasAsked(d) ? 'why it was asked' : 'why it was its turn', d.trigger && words.occasion(d)),
     fact('reason on record', d.reason && words.reason(d.reason)),
     fact('messages counted', Number.isFinite(d.message_count) ? (Number.isFinite(d.threshold) ? `${d.message_count} of ${d.threshold}` : d.message_count) : null),
     fact('earlier noes', d.check_count || null),
     fact('model', d.model && (d.provider && d.provider !== d.model ? `${d.model} · ${d.provider}` : d.model)),
-    fact('waited for a worker', ms(d.wait_ms)),
+    fact('waited for its turn', d.wait_ms ? ms(d.wait_ms) : null),
     fact('the model took', ms(d.model_ms)),
     fact('tokens', Number.isFinite(d.input_tokens) ? `${d.input_tokens.toLocaleString()} in, ${(d.output_tokens ?? 0).toLocaleString()} out` : null),
     fact('when', d.at && words.moment(d.at)),

@@ -21,6 +21,10 @@ const REASONS = {
   stale: 'too long ago',
 };
 
+// Reasons for which nobody was asked; the last four settle what was heard, whatever the moment.
+const UNASKED = ['other_addressed', 'budget', 'loop_guard', 'closed', 'paused', 'overflow', 'stale'];
+const WHENEVER = ['closed', 'paused', 'overflow', 'stale'];
+
 const ERRORS = {
   timeout: 'the model did not answer in time',
   unreachable: 'the model could not be reached',
@@ -33,6 +37,9 @@ const plain = code => String(code ?? '').replaceAll('_', ' ');
 
 export const trigger = code => TRIGGERS[code] ?? plain(code);
 export const reason = code => REASONS[code] ?? plain(code);
+export const wasAsked = decision => !UNASKED.includes(decision.reason);
+// Why a decision was made, if the moment had a part in it.
+export const occasion = decision => (WHENEVER.includes(decision.reason) ? '' : trigger(decision.trigger));
 export const error = code => ERRORS[code] ?? (code ? plain(code) : 'no answer');
 export const temper = code => plain(code) || 'average';
 
