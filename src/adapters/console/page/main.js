@@ -190,6 +190,8 @@ function open(id, anew = false) {
     change: parts => mine === here && change(parts),
     event(e, isNew) {
       if (mine !== here) return;
+      // Fewer events than are known here: the room was deleted and made anew.
+      if (e.event === 'hello' && e.last < mine.room.last) return open(id, true);
       if (e.event === 'notice' && typeof e.text === 'string') notice.show(e.text);
       if (isNew) announce(e);
       if (isNew && e.event === 'paused') readRooms().catch(() => {});
@@ -207,8 +209,8 @@ function open(id, anew = false) {
     connection: (state, at) => (mine === null || mine === here) && showConnection(state, at),
     problem(problem) {
       if (mine !== here) return;
-      tell(problem);
-      if (problem.status === 404) readRooms();
+      if (problem.status !== 404) return tell(problem);
+      readRooms().catch(() => {});
     },
   });
   here = mine;

@@ -9,6 +9,7 @@ const SLOW_MS = 6000;
 const STORY_AGAIN_MS = 700;
 const RING = 2 * Math.PI * 20;
 const MOST_SEGMENTS = 24;
+const LARGE = 1000;
 
 // The ring: one segment for each message, while they are few enough to be told apart.
 function dashes(filled, of) {
@@ -30,7 +31,8 @@ function ring() {
     set(filled, of) {
       track.setAttribute('stroke-dasharray', of ? dashes(of, of) : `${RING} 0`);
       fill.setAttribute('stroke-dasharray', dashes(filled, of ?? 0));
-      say(count, of ? `${filled}/${of}` : String(filled));
+      // Larger numbers have no place in the ring: then it says what is missing.
+      say(count, of >= LARGE ? `${Math.max(0, of - filled)} more` : of ? `${filled}/${of}` : String(filled));
       count.classList.toggle('long', count.textContent.length > 4);
     },
   };
