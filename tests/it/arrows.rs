@@ -70,13 +70,15 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow {
         from: "journal",
-        to: &["domain", "ports"],
+        // What is stored of settings: overrides at run time.
+        to: &["domain", "ports", "settings::companion"],
         never: SERVED,
         way_out: "the journal knows what is stored and how it reads, not who writes it or where",
     },
     Arrow {
         from: "telemetry",
-        to: &["domain", "ports"],
+        // Its own section.
+        to: &["domain", "ports", "settings::telemetry"],
         never: &["axum", "ractor", "sled"],
         way_out: "telemetry records what it is given; give it the value",
     },
@@ -88,6 +90,7 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow {
         from: "adapters",
+        // Of telemetry the names alone.
         to: &["domain", "ports", "settings", "telemetry::attributes"],
         never: &["ractor"],
         way_out: "an adapter serves a port: name the trait in src/ports, and let src/server.rs put the two together",
