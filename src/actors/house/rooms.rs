@@ -8,9 +8,11 @@ use super::ActorHouse;
 use super::desk::{invalid, unread};
 use crate::actors::guild::GuildMessage;
 use crate::actors::hub::Live;
+use crate::actors::inbound::Inbound;
 use crate::actors::kit::Kit;
 use crate::actors::places::{GuildPlace, ScribePlace};
-use crate::actors::scribe::{Administer, Contested, Lost, Reply, ScribeMessage};
+use crate::actors::scribe::{self, Administer, Contested, Lost, Reply, ScribeMessage};
+use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
 use crate::domain::names::SharedName;
 use crate::journal::key;
@@ -40,6 +42,14 @@ pub enum MoveInError {
         room: ChannelId,
         /// Who shares what.
         shared: SharedName,
+    },
+    /// Who lives in a room of the settings could not be put on record.
+    #[error("who lives in room {room} cannot be put on record: {error}")]
+    Unheard {
+        /// Which one.
+        room: ChannelId,
+        /// Why.
+        error: scribe::Refused,
     },
     /// A room of the settings could not be stored.
     #[error("room {room} cannot be stored: {error}")]
@@ -85,9 +95,40 @@ pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInErr
         for (ward, writes) in writes_of(&channel, &residence) {
             store(kit, ward, writes).await.map_err(|error| MoveInError::Unstored { room: channel.clone(), error })?;
         }
-        kit.residents.put(&channel, residence).map_err(|shared| MoveInError::SharedName { room: channel.clone(), shared })?;
+        kit.residents
+            .put(&channel, residence.clone())
+            .map_err(|shared| MoveInError::SharedName { room: channel.clone(), shared })?;
+        let place = Place::new(&residence.guild, &channel);
+        for event in news(None, &residence) {
+            let accepted = Inbound::new(kit.clone()).accept(&place, event, None).await;
+            accepted.map_err(|error| MoveInError::Unheard { room: channel.clone(), error })?;
+        }
     }
     Ok(())
+}
+
+/// What happened when one residence followed another. Whoever leaves makes room first.
+fn news(before: Option<&Residence>, after: &Residence) -> Vec<Event> {
+    let lived = |companion: &CompanionId| before.is_some_and(|before| before.companions.contains(companion));
+    let mut news = Vec::new();
+    for companion in before.iter().flat_map(|before| before.companions.difference(&after.companions)) {
+        news.push(Event::Left { companion: companion.clone() });
+    }
+    for companion in after.companions.iter().filter(|companion| !lived(companion)) {
+        news.push(Event::Joined { companion: companion.clone() });
+    }
+    let is_room_changed = before.is_some_and(|before| before.paused) != after.paused;
+    if is_room_changed {
+        news.push(Event::Paused { companion: None, paused: after.paused });
+    }
+    for companion in &after.companions {
+        let was = before.is_some_and(|before| lived(companion) && before.is_paused(companion));
+        let is = if is_room_changed { after.paused } else { was };
+        if is != after.is_paused(companion) {
+            news.push(Event::Paused { companion: Some(companion.clone()), paused: !is });
+        }
+    }
+    news
 }
 
 async fn stored(kit: &Kit, place: &Place) -> Result<Option<Residence>, ReadError> {
@@ -247,9 +288,15 @@ impl ActorHouse {
         for (ward, writes) in writes_of(channel, &residence) {
             self.administer(ward, writes).await?;
         }
-        let guild = residence.guild.clone();
-        self.kit.residents.put(channel, residence).map_err(|shared| conflict(&shared))?;
-        self.tell_guild(&guild, channel);
+        let before = self.kit.residents.get(channel);
+        self.kit.residents.put(channel, residence.clone()).map_err(|shared| conflict(&shared))?;
+        // On record before anybody can say something here: who comes later has not heard what was said before. What is missed here for a
+        // failure, the channel makes up for.
+        let place = Place::new(&residence.guild, channel);
+        for event in news(before.as_ref(), &residence) {
+            self.accept(&place, event, None).await?;
+        }
+        self.tell_guild(&residence.guild, channel);
         Ok(())
     }
 
