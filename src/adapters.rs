@@ -3,3 +3,4 @@
 pub mod console;
 pub mod llm;
 pub mod store;
+pub mod system;

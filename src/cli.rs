@@ -1,9 +1,10 @@
 //! The command line: what can be asked for, and how the answer is given.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings, 3 the store cannot be used.
 
 pub mod check;
 pub mod replay;
+pub mod serve;
 
 use std::path::PathBuf;
 
@@ -13,6 +14,9 @@ use crate::settings::{Located, Problems, Sources};
 
 /// The exit code for wrong usage and wrong settings; clap uses it too.
 pub const EXIT_USAGE: u8 = 2;
+
+/// The exit code for a store that cannot be opened, or takes no more.
+pub const EXIT_STORE: u8 = 3;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,7 +30,8 @@ Examples:
 Exit codes:
   0  done
   1  failed
-  2  wrong usage or wrong settings";
+  2  wrong usage or wrong settings
+  3  the store cannot be opened, or takes no more";
 
 /// Hosts AI companions, and decides when they speak, who speaks next, and when to stop.
 #[derive(Clone, Debug, Parser)]
@@ -49,7 +54,11 @@ pub struct Cli {
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Start the server
-    Serve,
+    Serve {
+        /// Go on with what is there, though the store holds less than it should
+        #[arg(long)]
+        accept_loss: bool,
+    },
     /// Tell whether the settings are good, and what they amount to
     #[command(after_help = "Examples:\n  tertulia check\n  tertulia check --config /etc/tertulia --profile production --json")]
     Check {
@@ -72,7 +81,7 @@ pub enum Command {
 impl Cli {
     /// What is asked for: without a command, to serve.
     pub fn asked(&self) -> Command {
-        self.command.clone().unwrap_or(Command::Serve)
+        self.command.clone().unwrap_or(Command::Serve { accept_loss: false })
     }
 
     /// Where the settings come from, the process's environment included.
@@ -118,7 +127,7 @@ mod tests {
     fn without_a_command_the_server_is_started() {
         let cli = Cli::parse_from(["tertulia"]);
 
-        assert!(matches!(cli.asked(), Command::Serve));
+        assert!(matches!(cli.asked(), Command::Serve { accept_loss: false }));
     }
 
     #[test]

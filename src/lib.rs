@@ -11,5 +11,7 @@ pub mod journal;
 mod journeys;
 pub mod ports;
 pub mod replay;
+
+pub mod server;
 pub mod settings;
 pub mod telemetry;

@@ -3,9 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tertulia::cli::{Cli, Command, check, replay};
+use tertulia::cli::{Cli, Command, check, replay, serve};
 
 fn main() -> ExitCode {
+    // Two libraries may each bring a provider; whoever asks first without this panics.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let cli = Cli::parse();
     let sources = match cli.sources() {
         Ok(sources) => sources,
@@ -14,12 +16,6 @@ fn main() -> ExitCode {
     match cli.asked() {
         Command::Check { json } => check::run(&sources, json),
         Command::Replay { file, json } => replay::run(&file, json),
-        // To be filled: the server (settings → telemetry → server → exit code).
-        Command::Serve => not_yet("serve"),
+        Command::Serve { accept_loss } => serve::run(&sources, accept_loss),
     }
-}
-
-fn not_yet(command: &str) -> ExitCode {
-    eprintln!("tertulia {command} is not there yet; tertulia check is");
-    ExitCode::FAILURE
 }

@@ -31,6 +31,7 @@ pub mod turns;
 #[cfg(test)]
 mod tests;
 
+use crate::settings::telemetry::{LogFormat, Telemetry as Settings};
 use export::{ExportError, ExportPlan, Ledger};
 use recorder::Recorder;
 
@@ -39,29 +40,6 @@ const SCOPE: &str = "tertulia";
 
 /// How long a shutdown waits for what is still to be exported.
 const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
-
-/// What an operator decides about telemetry. Whether and where spans are exported comes from the standard `OTEL_*` variables.
-#[derive(Clone, Debug)]
-pub struct TelemetryOptions {
-    /// Which log lines are written, as `tracing-subscriber` directives: `info`, or `warn,tertulia::actors=debug`.
-    pub log: String,
-    /// How they are written.
-    pub log_format: LogFormat,
-    /// So many spans wait for export at most, from 1; further ones are dropped and counted. Each takes about half a kilobyte.
-    pub span_queue: usize,
-    /// Whether what people and companions say becomes an attribute of spans.
-    pub capture_content: bool,
-}
-
-/// How log lines are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LogFormat {
-    /// For people, coloured on a terminal.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
 
 /// Why telemetry cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -96,7 +74,7 @@ pub struct Telemetry {
 ///
 /// # Errors
 /// The directives or the endpoint are wrong, or a subscriber is set already.
-pub fn init(options: &TelemetryOptions) -> Result<Telemetry, TelemetryError> {
+pub fn init(options: &Settings) -> Result<Telemetry, TelemetryError> {
     let plan = ExportPlan::from_variables(|name| std::env::var(name).ok());
     let colours = std::io::stderr().is_terminal();
     let (subscriber, telemetry) = build(options, plan, std::io::stderr, colours)?;
@@ -109,7 +87,7 @@ pub fn init(options: &TelemetryOptions) -> Result<Telemetry, TelemetryError> {
 /// # Errors
 /// The directives or the endpoint are wrong.
 pub fn build<W>(
-    options: &TelemetryOptions,
+    options: &Settings,
     plan: Option<ExportPlan>,
     writer: W,
     colours: bool,
@@ -119,7 +97,7 @@ where
 {
     let filter = log_filter(&options.log)?;
     let ledger = Ledger::default();
-    let provider = plan.map(|plan| plan.provider(options.span_queue, &ledger)).transpose()?;
+    let provider = plan.map(|plan| plan.called(&options.service_name).provider(options.span_queue, &ledger)).transpose()?;
     let tracer = provider.as_ref().map(|provider| provider.tracer(SCOPE));
     let spans = tracer.clone().map(|tracer| {
         tracing_opentelemetry::layer()

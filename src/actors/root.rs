@@ -46,7 +46,7 @@ pub enum Child {
 
 /// What the root is told.
 pub enum RootMessage {
-    /// Which guilds have something to do was read: wake them.
+    /// Who lives where is known: wake the guilds that have something to do.
     WakePending,
     /// What its supervision tells itself.
     Upkeep(Upkeep<Child>),
@@ -78,7 +78,6 @@ impl Actor for Root {
             let actor = state.children.start_and_wait(child, spec).await.map_err(|ending| ending.to_string())?;
             state.register(child, &actor);
         }
-        myself.cast(RootMessage::WakePending)?;
         Ok(state)
     }
 

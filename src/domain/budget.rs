@@ -31,7 +31,7 @@ pub enum Use<'a> {
         /// Who is asked.
         companion: &'a CompanionId,
     },
-    /// A question because somebody addressed a companion. A message counts once, however many it names and however often it is tried.
+    /// A message by which somebody addressed a companion. It counts once, however many it names.
     Address {
         /// Who addressed it.
         person: &'a PersonId,
@@ -45,29 +45,23 @@ pub enum Use<'a> {
 }
 
 impl Ledger {
-    /// Whether one more question would stay within the budgets; the guild must also have a statement left.
+    /// Whether one more use of this kind stays within the budgets.
     pub fn allows(&mut self, asked: Use<'_>, now: Moment, policy: &Policy) -> bool {
-        used(&mut self.statements, now, DAY) < policy.guild_statements_per_day as usize
-            && match asked {
-                Use::Evaluation { channel, companion } => {
-                    let by_gate = self.evaluations_by_gate.get_mut(&(channel.clone(), companion.clone()));
-                    used(&mut self.evaluations, now, HOUR) < policy.guild_evaluations_per_hour as usize
-                        && by_gate.map_or(0, |times| used(times, now, HOUR)) < policy.evaluations_per_hour as usize
-                }
-                Use::Address { person, channel, message } => match self.addresses.get_mut(person) {
-                    None => policy.addresses_per_minute > 0,
-                    Some(addresses) => {
-                        if addresses.iter().any(|(_, known, seq)| *seq == message && known == channel) {
-                            return true;
-                        }
-                        while addresses.front().is_some_and(|(at, ..)| is_over(*at, now, MINUTE)) {
-                            addresses.pop_front();
-                        }
-                        addresses.len() < policy.addresses_per_minute as usize
-                    }
-                },
-                Use::Statement => true,
+        match asked {
+            Use::Evaluation { channel, companion } => {
+                let by_gate = self.evaluations_by_gate.get_mut(&(channel.clone(), companion.clone()));
+                used(&mut self.evaluations, now, HOUR) < policy.guild_evaluations_per_hour as usize
+                    && by_gate.map_or(0, |times| used(times, now, HOUR)) < policy.evaluations_per_hour as usize
             }
+            Use::Address { person, .. } => {
+                let addresses = self.addresses.entry(person.clone()).or_default();
+                while addresses.front().is_some_and(|(at, ..)| is_over(*at, now, MINUTE)) {
+                    addresses.pop_front();
+                }
+                addresses.len() < policy.addresses_per_minute as usize
+            }
+            Use::Statement => used(&mut self.statements, now, DAY) < policy.guild_statements_per_day as usize,
+        }
     }
 
     /// Counts what was used.

@@ -84,6 +84,11 @@ pub enum Event {
         /// Message count of the first interjection check.
         next_interjection_at: u64,
     },
+    /// Somebody addressed companions more often than `gate.addresses_per_minute` allows: nobody will be asked about this message.
+    AddressRefused {
+        /// The message.
+        message: Seq,
+    },
     /// A companion is asked whether it wants to speak.
     Evaluated(Evaluated),
     /// It was decided whether companions speak.

@@ -74,6 +74,9 @@ pub struct Waiting {
     pub check: Check,
     /// A human's address that was not tried yet: it does not wait for the end of a back-off.
     pub urgent: bool,
+    /// Its message is an address over the budget of whoever said it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_refused: bool,
 }
 
 impl Waiting {
@@ -229,7 +232,13 @@ impl Gate {
 
     /// A question got no answer: it is asked again after a pause, together with what fired meanwhile.
     pub(super) fn retry(&mut self, unanswered: Evaluation, pause: Duration, now: Moment) {
-        let retry = Waiting { trigger: unanswered.trigger, message: unanswered.message, check: Check::Unsettled, urgent: false };
+        let retry = Waiting {
+            trigger: unanswered.trigger,
+            message: unanswered.message,
+            check: Check::Unsettled,
+            urgent: false,
+            is_refused: false,
+        };
         let newer = self.waiting.take();
         self.waiting = Some(newer.map_or(retry, |newer| retry.merged_with(newer)));
         self.tried = self.tried.max(unanswered.upto);

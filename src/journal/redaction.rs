@@ -29,6 +29,7 @@ pub fn without_words(recorded: &Recorded) -> Recorded {
         | Event::Paused { .. }
         | Event::Cleared
         | Event::JitterDrawn { .. }
+        | Event::AddressRefused { .. }
         | Event::Evaluated(_)
         | Event::Unanswered { .. }
         | Event::ReplyOwed { .. }

@@ -158,6 +158,7 @@ impl World {
         };
         let (root, _) = Root::spawn(None, Root, kit.clone()).await.unwrap();
         rooms::move_in(&kit, &[]).await.unwrap();
+        root.cast(RootMessage::WakePending).unwrap();
         let house = ActorHouse::new(kit.clone(), store.clone());
         Self { kit, house, store, side, main, root, spans, killed: 0 }
     }

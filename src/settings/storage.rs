@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Problem, within};
+use super::Problem;
 
 /// Section `storage`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
@@ -10,8 +10,6 @@ use super::{Problem, within};
 pub struct Storage {
     /// The folder of the histories; a relative one begins where the server was started.
     pub path: PathBuf,
-    /// Days after which messages and decisions are deleted (1 to 36,500); kept for good if absent.
-    pub retention_days: Option<u32>,
 }
 
 impl Storage {
@@ -20,6 +18,6 @@ impl Storage {
         if self.path.as_os_str().is_empty() {
             return Err(Problem::new("path", "is empty, must name a folder, for example data"));
         }
-        self.retention_days.map_or(Ok(()), |days| within("retention_days", days, 1..=36_500))
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use tracing_subscriber::EnvFilter;
 
-use super::Problem;
+use super::{Problem, within};
 
 /// Section `telemetry`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
@@ -12,6 +12,8 @@ pub struct Telemetry {
     pub log: String,
     /// How log lines look.
     pub log_format: LogFormat,
+    /// So many spans wait for export at most (1 to 1,000,000); further ones are dropped and counted. Each takes about half a kilobyte.
+    pub span_queue: usize,
     /// Whether spans may hold what people and companions said.
     pub capture_content: bool,
     /// The `service.name` under which spans and metrics are exported.
@@ -37,6 +39,7 @@ impl Telemetry {
                 format!("is not a level or a list of directives such as info,tertulia=debug: {error}"),
             ));
         }
+        within("span_queue", self.span_queue, 1..=1_000_000)?;
         if self.service_name.trim().is_empty() {
             return Err(Problem::new("service_name", "is empty, must name the service, for example tertulia"));
         }

@@ -93,7 +93,7 @@ fn an_unknown_section_is_named_with_its_line() {
 fn a_key_like_no_other_is_answered_with_those_there_are() {
     let folder = Folder::with(&[("default.toml", "[storage]\nzzz = 1\n")]);
 
-    assert_eq!(folder.problems(), ["default.toml:2: storage.zzz is not a known key; known here are path, retention_days"]);
+    assert_eq!(folder.problems(), ["default.toml:2: storage.zzz is not a known key; known here are path"]);
 }
 
 #[test]
@@ -174,7 +174,6 @@ fn a_variable_is_read_as_what_its_key_asks_for() {
         .variable("TERTULIA__TELEMETRY__SERVICE_NAME", "2024")
         .variable("TERTULIA__TELEMETRY__CAPTURE_CONTENT", "true")
         .variable("TERTULIA__GATE__STALE_AFTER_SECS", "1.5")
-        .variable("TERTULIA__STORAGE__RETENTION_DAYS", "30")
         .variable("TERTULIA__STORAGE__PATH", "")
         .variable("TERTULIA__CONSOLE__ROOMS", r#"[{ id = "den", guild = "home", companions = ["bruno", "cleo"] }]"#);
 
@@ -183,7 +182,6 @@ fn a_variable_is_read_as_what_its_key_asks_for() {
     assert_eq!(settings.telemetry.service_name, "2024");
     assert!(settings.telemetry.capture_content);
     assert_eq!(settings.gate.stale_after(), Duration::from_millis(1500));
-    assert_eq!(settings.storage.retention_days, Some(30));
     assert_eq!(settings.storage.path.as_os_str(), "data");
     assert_eq!(settings.console.rooms[0].companions.len(), 2);
 }

@@ -43,6 +43,12 @@ pub struct ExportError {
 }
 
 impl ExportPlan {
+    /// Under this name, unless the environment gave another.
+    pub fn called(mut self, service_name: &str) -> Self {
+        self.service_name.get_or_insert_with(|| service_name.to_owned());
+        self
+    }
+
     /// What the standard variables say: none unless an endpoint is named, and neither `OTEL_SDK_DISABLED` is `true` nor
     /// `OTEL_TRACES_EXPORTER` is `none`. Headers and timeouts are read by the exporter itself.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {

@@ -181,8 +181,8 @@ fn directives_that_do_not_parse_are_told_with_what_is_allowed() {
 
 const TRACE: TurnTrace = TurnTrace::new(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff);
 
-fn options(log: &str, log_format: LogFormat) -> TelemetryOptions {
-    TelemetryOptions { log: log.to_owned(), log_format, span_queue: 1_000, capture_content: false }
+fn options(log: &str, log_format: LogFormat) -> Settings {
+    Settings { log: log.to_owned(), log_format, span_queue: 1_000, capture_content: false, service_name: "tertulia".to_owned() }
 }
 
 fn decide(recorder: &Recorder, channel: &str, answer: Answer<'_>) {

@@ -91,6 +91,7 @@ impl Teller {
                 vec![("paused", told)]
             }
             Event::Cleared => vec![("cleared", json!({}))],
+            Event::AddressRefused { .. } => Vec::new(),
             Event::Evaluated(evaluated) => {
                 let buffer = self.texts(reader, &evaluated.messages).await?;
                 let told = json!({

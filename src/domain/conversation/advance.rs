@@ -15,17 +15,36 @@ impl Conversation {
         }
         self.clock = self.clock.max(recorded.at);
         self.fire_due_before(self.clock);
-        let mut room = Vec::new();
+        let mut told = Vec::new();
         if let Event::Said { message, .. } = &recorded.event {
-            self.make_room(message, world, &mut room);
+            self.make_room(message, world, &mut told);
             if message.from.role == Role::Companion {
                 world.ledger.count(Use::Statement, self.clock);
             }
         }
-        self.apply(recorded.at, recorded.seq, &recorded.event, world, out);
-        // On record, room was made before the message was taken in; to be told, a timer was cancelled first.
-        let cancelled = out.iter().take_while(|output| matches!(output, Output::LullCancelled { .. })).count();
-        out.splice(cancelled..cancelled, room);
+        self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut told);
+        if let Event::Said { message, .. } = &recorded.event {
+            self.count_address(recorded.seq, message, world, &mut told);
+        }
+        // On record, room was made before the message was taken in; to be told, it cancelled the timer first.
+        let (cancelled, rest): (Vec<_>, Vec<_>) =
+            told.into_iter().partition(|output| matches!(output, Output::LullCancelled { .. }));
+        out.extend(cancelled.into_iter().chain(rest));
+    }
+
+    /// An address counts when it is heard, once, however many it names.
+    fn count_address(&mut self, seq: Seq, message: &Message, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let is_heard = |(companion, gate): (&CompanionId, &Gate)| message.address.includes(companion) && !gate.paused;
+        if message.from.role == Role::Companion || !self.gates.iter().any(is_heard) {
+            return;
+        }
+        let person = PersonId::from(&*message.from.id);
+        let address = Use::Address { person: &person, channel: world.channel, message: seq };
+        if world.ledger.allows(address, self.clock, world.policy) {
+            world.ledger.count(address, self.clock);
+        } else {
+            self.make(Event::AddressRefused { message: seq }, world, out);
+        }
     }
 
     /// Goes on as far as the way is free: everyone's triggers, in the order of ids; then the summary.
@@ -115,8 +134,10 @@ impl Conversation {
 
     /// Puts an event on record and changes the state by it.
     fn make(&mut self, event: Event, world: &World<'_>, out: &mut Vec<Output>) {
-        let place = out.len();
+        let before = out.len();
         self.apply(self.clock, Seq::NONE, &event, world, out);
+        // The reset comes before the reply that it is for (seed 004); else timers follow from what was made.
+        let place = if matches!(event, Event::ReplyOwed { .. }) { out.len() } else { before };
         out.insert(place, Output::Made { handled: self.handled, event });
     }
 
@@ -163,14 +184,21 @@ impl Conversation {
         if let (Some(gate), Some(message)) = (self.gates.get_mut(companion), newest)
             && gate.is_interjection_due()
         {
-            gate.fire(Waiting { trigger: Trigger::Interjection, message, check: Check::Counter, urgent: false });
+            gate.fire(Waiting {
+                trigger: Trigger::Interjection,
+                message,
+                check: Check::Counter,
+                urgent: false,
+                is_refused: false,
+            });
         }
     }
 
     fn end_back_off(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
         let gate = &self.gates[companion];
         let is_free = self.floor.is_none() && !gate.is_engaged();
-        if is_free && gate.retry_at().is_some_and(|until| until <= self.clock) {
+        let is_urgent = gate.waiting.is_some_and(|waiting| waiting.urgent);
+        if is_free && gate.retry_at().is_some_and(|until| until <= self.clock || is_urgent) {
             self.settle_stale(companion, None, world, out);
         }
     }
@@ -228,9 +256,13 @@ impl Conversation {
         if waiting.trigger == Trigger::Lull && world.policy.skip_when_other_addressed && is_for_others() {
             return Some(Reason::OtherAddressed);
         }
-        let person = self.author_of(waiting.message);
-        let asked = use_of(waiting, companion, &person, world.channel);
-        (!world.ledger.allows(asked, self.clock, world.policy)).then_some(Reason::Budget)
+        let ledger = &mut *world.ledger;
+        let is_within = ledger.allows(Use::Statement, self.clock, world.policy)
+            && match waiting.trigger {
+                Trigger::DirectAddress => !waiting.is_refused,
+                _ => ledger.allows(Use::Evaluation { channel: world.channel, companion }, self.clock, world.policy),
+            };
+        (!is_within).then_some(Reason::Budget)
     }
 
     fn ask(
@@ -241,8 +273,9 @@ impl Conversation {
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
-        let person = self.author_of(waiting.message);
-        world.ledger.count(use_of(waiting, companion, &person, world.channel), self.clock);
+        if waiting.trigger != Trigger::DirectAddress {
+            world.ledger.count(Use::Evaluation { channel: world.channel, companion }, self.clock);
+        }
         let gate = &self.gates[companion];
         let messages: Vec<_> = self.window.buffer(companion, gate.cursor).map(|entry| entry.seq).collect();
         let evaluated = Evaluated {
@@ -356,10 +389,6 @@ impl Conversation {
             Some((companion.clone(), evaluation))
         })
     }
-
-    fn author_of(&self, message: Seq) -> PersonId {
-        self.window.get(message).map_or_else(|| PersonId::from(""), |entry| PersonId::from(&*entry.message.from.id))
-    }
 }
 
 /// What goes on record of an answer.
@@ -368,11 +397,4 @@ pub(super) struct Answered {
     ticket: Option<Ticket>,
     why: Option<Arc<str>>,
     call: Option<Call>,
-}
-
-fn use_of<'a>(waiting: Waiting, companion: &'a CompanionId, person: &'a PersonId, channel: &'a ChannelId) -> Use<'a> {
-    match waiting.trigger {
-        Trigger::DirectAddress => Use::Address { person, channel, message: waiting.message },
-        Trigger::Turn | Trigger::Interjection | Trigger::Lull => Use::Evaluation { channel, companion },
-    }
 }

@@ -17,7 +17,7 @@ impl Conversation {
         match event {
             Event::Said { message, reply, .. } => self.apply_said(seq, message, *reply, world, notes),
             Event::Edited { message, text } => self.window.edit(*message, text),
-            Event::Deleted { messages } => self.apply_deleted(messages, notes),
+            Event::Deleted { messages } => self.apply_deleted(messages),
             Event::Joined { companion } => {
                 self.gates.entry(companion.clone()).or_insert_with(|| Gate::new(self.handled));
             }
@@ -36,6 +36,11 @@ impl Conversation {
             Event::JitterDrawn { companion, next_interjection_at } => {
                 if let Some(gate) = self.gates.get_mut(companion) {
                     gate.next_interjection_at = Some(*next_interjection_at);
+                }
+            }
+            Event::AddressRefused { message } => {
+                for waiting in self.gates.values_mut().filter_map(|gate| gate.waiting.as_mut()) {
+                    waiting.is_refused |= waiting.trigger == Trigger::DirectAddress && waiting.message == *message;
                 }
             }
             Event::Evaluated(evaluated) => self.apply_evaluated(evaluated),
@@ -88,7 +93,7 @@ impl Conversation {
                 && let Some(newest) = self.window.buffer(companion, gate.cursor).next_back()
             {
                 let message = newest.seq;
-                gate.fire(Waiting { trigger: Trigger::Lull, message, check: Check::Quiet, urgent: false });
+                gate.fire(Waiting { trigger: Trigger::Lull, message, check: Check::Quiet, urgent: false, is_refused: false });
             }
         }
     }
@@ -107,11 +112,13 @@ impl Conversation {
             if let Some(back_off) = &mut gate.back_off {
                 back_off.until = None;
             }
-            if gate.lull_at.is_none()
-                && let Some(last) = last
-                && let Some(temper) = world.tempers.get(companion)
-            {
-                arm_lull(companion, gate, self.clock.max(last.at + temper.text_lull_timeout), notes);
+            match (last, world.tempers.get(companion)) {
+                // There is nothing left to be quiet about.
+                (None, _) => cancel_lull(companion, gate, notes),
+                (Some(last), Some(temper)) if gate.lull_at.is_none() => {
+                    arm_lull(companion, gate, self.clock.max(last.at + temper.text_lull_timeout), notes);
+                }
+                (Some(_), _) => {}
             }
         }
         self.forget_settled();
@@ -142,13 +149,10 @@ impl Conversation {
         }
     }
 
-    fn apply_deleted(&mut self, gone: &[Seq], notes: &mut Vec<Output>) {
+    fn apply_deleted(&mut self, gone: &[Seq]) {
         self.window.delete(gone);
-        for (companion, gate) in &mut self.gates {
+        for gate in self.gates.values_mut() {
             gate.waiting = gate.waiting.filter(|waiting| !gone.contains(&waiting.message));
-            if self.window.buffer(companion, gate.cursor).next().is_none() {
-                cancel_lull(companion, gate, notes);
-            }
         }
     }
 
@@ -273,7 +277,7 @@ fn pass_rows(
 ) {
     gate.message_counter += 1;
     let is_voice = message.modality == Modality::Voice;
-    let fired = |trigger, check, urgent| Waiting { trigger, message: seq, check, urgent };
+    let fired = |trigger, check, urgent| Waiting { trigger, message: seq, check, urgent, is_refused: false };
     if message.address.includes(companion) {
         gate.fire(fired(Trigger::DirectAddress, Check::Unsettled, message.from.role == Role::Person));
     } else if gate.is_interjection_due() {

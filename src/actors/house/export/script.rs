@@ -126,7 +126,11 @@ impl Script<'_> {
                 self.owed.push((companion.clone(), *ticket, recorded.at));
             }
             Event::ReplyFailed { ticket, error, .. } => self.stated(*ticket, recorded.at, Err(error.to_string())),
-            Event::Edited { .. } | Event::Deleted { .. } | Event::Paused { .. } | Event::Summarised { .. } => {}
+            Event::Edited { .. }
+            | Event::Deleted { .. }
+            | Event::Paused { .. }
+            | Event::AddressRefused { .. }
+            | Event::Summarised { .. } => {}
         }
     }
 

@@ -1,0 +1,35 @@
+//! `tertulia serve`: settings → telemetry → server → exit code.
+
+use std::process::ExitCode;
+
+use super::{EXIT_STORE, EXIT_USAGE, check};
+use crate::server::{self, Ended};
+use crate::settings::{self, Sources};
+use crate::telemetry;
+
+/// Runs the server.
+pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
+    let loaded = match settings::load(sources) {
+        Ok(loaded) => loaded,
+        Err(problems) => return check::complain(&problems),
+    };
+    let telemetry = match telemetry::init(&loaded.settings.telemetry) {
+        Ok(telemetry) => telemetry,
+        Err(error) => {
+            eprintln!("tertulia: {error}");
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    for note in &loaded.notes {
+        tracing::warn!("{note}");
+    }
+    let outcome = server::run(loaded, sources, telemetry.recorder(), accept_loss);
+    telemetry.shutdown();
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tertulia: {error}");
+            ExitCode::from(if matches!(error, Ended::Store(_)) { EXIT_STORE } else { 1 })
+        }
+    }
+}

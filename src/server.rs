@@ -1,0 +1,196 @@
+//! The composition root: settings → store → models → actors → console → run → stop. The only file that knows everyone.
+
+mod address;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use ractor::Actor;
+use tokio::sync::watch;
+
+use crate::actors::directory::Directory;
+use crate::actors::house::ActorHouse;
+use crate::actors::house::rooms::move_in;
+use crate::actors::hub::Hub;
+use crate::actors::kit::Kit;
+use crate::actors::places::PoolPlace;
+use crate::actors::residents::Residents;
+use crate::actors::root::{Root, RootMessage};
+use crate::actors::side_models::{Models, Pool};
+use crate::actors::watchdog::{STALLED_AFTER_TICKS, Watchdog};
+use crate::adapters::console::Console;
+use crate::adapters::llm;
+use crate::adapters::store::sled::{OpenOptions, SledStore};
+use crate::adapters::system::{SystemChance, SystemClock};
+use crate::ports::chance::Chance as _;
+use crate::ports::language_model::ModelRole;
+use crate::settings::{self, Loaded, Sources};
+use crate::telemetry::recorder::Recorder;
+
+pub use address::{Running, running};
+
+/// How long opening a damaged store may take before it is given up.
+const OPEN_DEADLINE: Duration = Duration::from_secs(60);
+/// Pages that sled keeps in memory.
+pub const CACHE_BYTES: u64 = 128 << 20;
+/// How long the tree may take to stop.
+const STOP_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Why the server could not start, or had to end.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended {
+    /// The store cannot be used. Exit code 3.
+    #[error("{0:#}")]
+    Store(anyhow::Error),
+    /// Something else. Exit code 1.
+    #[error("{0:#}")]
+    Failed(anyhow::Error),
+}
+
+/// Runs the server until it is told to stop: by SIGTERM or Ctrl-C, softly; by a second one, at once.
+///
+/// # Errors
+/// It cannot start, or the store took no more.
+pub fn run(loaded: Loaded, sources: &Sources, recorder: Recorder, accept_loss: bool) -> Result<(), Ended> {
+    let data = loaded.settings.storage.path.clone();
+    let options = OpenOptions { accept_loss, deadline: OPEN_DEADLINE, cache_bytes: CACHE_BYTES, new_id: SystemChance.id() };
+    let store = SledStore::open(&data, &options).map_err(|error| Ended::Store(error.into()))?;
+    let store = Arc::new(store);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("the runtime cannot be made")
+        .map_err(Ended::Failed)?;
+    let outcome = runtime.block_on(serve(loaded, sources, recorder, store.clone()));
+    // Whatever still runs is on record; the store is closed last, when nobody holds it any more.
+    runtime.shutdown_timeout(STOP_DEADLINE);
+    drop(store);
+    outcome
+}
+
+async fn serve(loaded: Loaded, sources: &Sources, recorder: Recorder, store: Arc<SledStore>) -> Result<(), Ended> {
+    let _watchdog = Watchdog::start(STALLED_AFTER_TICKS).context("the watchdog cannot be started").map_err(Ended::Failed)?;
+    let (failed, mut store_failed) = watch::channel(None::<String>);
+    let rooms = loaded.settings.console.rooms.clone();
+    let data = loaded.settings.storage.path.clone();
+    let kit = kit(loaded, recorder, store.clone(), failed).map_err(Ended::Failed)?;
+    let (root, tree) = Actor::spawn(None, Root, kit.clone())
+        .await
+        .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
+    // Who lives where is known before anybody is woken.
+    move_in(&kit, &rooms).await.context("the rooms cannot be set up").map_err(Ended::Failed)?;
+    root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
+    let house = ActorHouse::new(kit.clone(), store);
+    let console = Console::bind(&kit.settings.server, Arc::new(house), kit.chance.clone())
+        .await
+        .map_err(|error| Ended::Failed(error.into()))?;
+    let address = console.address();
+    let _note = address::leave(&data, address).context("the server's address cannot be noted").map_err(Ended::Failed)?;
+    announce(address);
+
+    let signals = signals(kit.clone(), sources.clone()).context("signals cannot be heard").map_err(Ended::Failed)?;
+    let mut tree = tree;
+    let stop = async {
+        tokio::select! {
+            () = signals => Ok(()),
+            _ = store_failed.changed() => {
+                let detail = store_failed.borrow().clone().unwrap_or_default();
+                Err(Ended::Store(anyhow::anyhow!("the store takes no more: {detail}; make room or repair the disk, then start again: what was accepted is kept")))
+            }
+            _ = &mut tree => Err(Ended::Failed(anyhow::anyhow!("the actors failed too often; look at the log"))),
+        }
+    };
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let served = console.serve(async move {
+        let outcome = stop.await;
+        // The receiver is there until the console has served.
+        let _ = tell.send(outcome);
+    });
+    served.await;
+    let outcome = told.await.unwrap_or(Ok(()));
+    root.stop(None);
+    tracing::info!("stopped; what is owed is made after the next start");
+    outcome
+}
+
+fn kit(loaded: Loaded, recorder: Recorder, store: Arc<SledStore>, failed: watch::Sender<Option<String>>) -> anyhow::Result<Kit> {
+    let Loaded { settings, companions, .. } = loaded;
+    let model = |role| llm::serving(&settings.models, role).map_err(|problem| anyhow::anyhow!("models.{problem}"));
+    let models = Models { side: model(ModelRole::Side)?, main: model(ModelRole::Main)? };
+    let directory = Directory::new();
+    let finder = directory.clone();
+    let pool = Pool::new(&settings.models, models, move || finder.find(&PoolPlace()));
+    Ok(Kit {
+        store,
+        clock: Arc::new(SystemClock),
+        chance: Arc::new(SystemChance),
+        directory,
+        hub: Hub::new(),
+        pool,
+        recorder,
+        settings: Arc::new(settings),
+        residents: Residents::new(companions),
+        store_failed: Arc::new(move |detail| {
+            tracing::error!(detail, "the store takes no more");
+            failed.send_replace(Some(detail));
+        }),
+    })
+}
+
+/// The line that others wait for, on standard output.
+fn announce(address: std::net::SocketAddr) {
+    let mut out = std::io::stdout();
+    // Whoever started the server may have closed its output; it serves all the same.
+    let _ = writeln!(out, "ready http://{address}").and_then(|()| out.flush());
+}
+
+/// Waits for SIGTERM or Ctrl-C. Reloads the companions at SIGHUP. After the first, a second signal ends the process at once.
+fn signals(kit: Kit, sources: Sources) -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    Ok(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = hang_up.recv() => reload(&kit, &sources),
+            }
+        }
+        tracing::info!("stopping; a second signal ends at once");
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            std::process::exit(EXIT_AT_ONCE);
+        });
+    })
+}
+
+/// The exit code of a server that was told twice.
+const EXIT_AT_ONCE: i32 = 130;
+
+/// Takes the companions as they are configured now. An error changes nothing.
+fn reload(kit: &Kit, sources: &Sources) {
+    let loaded = match settings::load(sources) {
+        Ok(loaded) => loaded,
+        Err(problems) => {
+            tracing::error!(%problems, "the settings have errors; nothing was changed");
+            return;
+        }
+    };
+    match kit.residents.recast(loaded.companions) {
+        Ok(()) => tracing::info!(companions = kit.residents.cast().len(), "companions were read again"),
+        Err(shared) => tracing::error!(%shared, "companions of one guild share a name; nothing was changed"),
+    }
+}
+
+/// Whether a folder looks like a store's.
+pub fn holds_a_store(data: &Path) -> bool {
+    data.join("manifest").exists() || data.join("store").exists()
+}
