@@ -48,7 +48,15 @@ impl ActorHouse {
             // Conversations that are under way let them go.
             self.accept(place, Event::Deleted { messages: still_there }, None).await?;
         }
-        let events = told_of(&self.reader(), place, &gone, forgotten).await.map_err(unread)?;
+        let events = told_of(&self.reader(), place, &gone).await.map_err(unread)?;
+        for recorded in &events {
+            match &recorded.event {
+                Event::Said { .. } => forgotten.messages += 1,
+                Event::Decided(_) => forgotten.decisions += 1,
+                Event::Summarised { .. } => forgotten.summaries += 1,
+                _ => {}
+            }
+        }
         self.take_words_out(place, events, index).await
     }
 
@@ -114,12 +122,7 @@ impl ActorHouse {
 
 /// The events of a channel that tell of these messages, without their words: the messages themselves, what replaced them, what was thought
 /// and summed up about them.
-async fn told_of(
-    reader: &Reader<'_>,
-    place: &Place,
-    gone: &BTreeSet<Seq>,
-    forgotten: &mut Forgotten,
-) -> Result<Vec<Recorded>, ReadError> {
+pub(super) async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -> Result<Vec<Recorded>, ReadError> {
     const PAGE: usize = 512;
     let Some(first) = gone.first() else { return Ok(Vec::new()) };
     let mut bare = Vec::new();
@@ -157,12 +160,6 @@ async fn told_of(
             };
             let without = without_words(&recorded);
             if concerns && without != recorded {
-                match &recorded.event {
-                    Event::Said { .. } => forgotten.messages += 1,
-                    Event::Decided(_) => forgotten.decisions += 1,
-                    Event::Summarised { .. } => forgotten.summaries += 1,
-                    _ => {}
-                }
                 bare.push(without);
             }
         }
