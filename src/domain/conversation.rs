@@ -289,8 +289,9 @@ impl Conversation {
 
     /// When the conversation wants to be woken next.
     pub fn wake_at(&self) -> Option<Moment> {
-        // A retry that is due waits for the way to become free, not for the clock.
-        let retry_at = |gate: &Gate| gate.retry_at().filter(|until| *until > self.clock);
+        // A retry that is due while the way is not free waits for that, not for the clock.
+        let is_free = |gate: &Gate| self.floor.is_none() && !gate.is_engaged();
+        let retry_at = |gate: &Gate| gate.retry_at().filter(|until| *until > self.clock || is_free(gate));
         self.gates.values().flat_map(|gate| [gate.lull_at, retry_at(gate)]).flatten().min()
     }
 

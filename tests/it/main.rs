@@ -1,0 +1,5 @@
+//! Everything that is checked from outside, in one binary.
+
+mod arrows;
+mod commands;
+mod conversations;
