@@ -127,7 +127,7 @@ fn worded(reply: &Arguments) -> Request {
         system: prompt.system,
         user: prompt.user,
         newest: newest.map(|message| (message.from.name.clone(), message.text.clone())),
-        max_tokens: words.max_main_answer_tokens as u32,
+        max_tokens: words.max_main_answer_tokens,
     }
 }
 

@@ -47,7 +47,8 @@ impl State {
     }
 
     pub(super) fn recorded(&mut self, batch: u64, committed: Committed) {
-        while let Some((_, duties)) = self.owed.pop_front_if(|(owed, _)| *owed <= batch) {
+        while self.owed.front().is_some_and(|(owed, _)| *owed <= batch) {
+            let Some((_, duties)) = self.owed.pop_front() else { return };
             for duty in duties {
                 self.discharge(duty, Some(committed));
             }
@@ -137,7 +138,7 @@ impl State {
             if gate.is_none() {
                 news.push(Event::Joined { companion: companion.clone() });
             }
-            if gate.map_or(false, |gate| gate.paused) != paused {
+            if gate.is_some_and(|gate| gate.paused) != paused {
                 news.push(Event::Paused { companion: Some(companion.clone()), paused });
             }
         }
@@ -204,7 +205,7 @@ impl State {
             tempers: &tempers,
             jitter: &mut || kit.chance.jitter(),
             ledger: &mut ledger,
-            summary_after: Some(kit.settings.prompt.summary_after as u64),
+            summary_after: Some(kit.settings.prompt.summary_after),
             episode_idle: kit.settings.closing.episode_idle(),
         };
         run(&mut self.conversation, kit.clock.now(), &mut world)

@@ -1,5 +1,6 @@
 //! What follows once something is on record.
 
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,8 +95,8 @@ impl State {
             Some(actor) => drop(actor.cast(CompanionMessage::Evaluate(Box::new(evaluate)))),
             None => drop(evaluate),
         }
-        if !self.tries.contains_key(&ticket) {
-            self.tries.insert(ticket, 0);
+        if let Entry::Vacant(first) = self.tries.entry(ticket) {
+            first.insert(0);
             let patience = self.kit.settings.models.side.timeout() + GRACE;
             self.myself.send_after(patience, move || ChannelMessage::QuestionOverdue { ticket });
         }
@@ -178,7 +179,7 @@ impl State {
                 system: prompt.system,
                 user: prompt.user,
                 newest: messages.last().map(|message| (message.from.name.clone(), message.text.clone())),
-                max_tokens: words.max_side_answer_tokens as u32,
+                max_tokens: words.max_side_answer_tokens,
             };
             let deadline = kit.pool.deadline(ModelRole::Side);
             let outcome = kit.pool.answer(Arc::new(request), Priority::Summary, deadline, None).await;
