@@ -181,6 +181,9 @@ pub struct Summary {
     counted: Seq,
     #[serde(skip)]
     is_being_written: bool,
+    /// Something that the one being written may hold was taken back.
+    #[serde(skip)]
+    is_spoilt: bool,
 }
 
 /// The conversation of one channel.

@@ -253,6 +253,9 @@ pub struct SetAsideRecord {
     pub deaths: u32,
     /// What was last known of why.
     pub error: Arc<str>,
+    /// An operator has dealt with it: it is not shown any more, and still never handled.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_closed: bool,
 }
 
 #[cfg(test)]

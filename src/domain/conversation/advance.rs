@@ -120,7 +120,10 @@ impl Conversation {
     }
 
     pub(super) fn take_summary(&mut self, upto: Seq, text: Option<Arc<str>>, world: &World<'_>, out: &mut Vec<Output>) {
+        let is_spoilt = std::mem::take(&mut self.summary.is_spoilt);
         match text {
+            // What is left to be summarised is asked for anew.
+            Some(_) if is_spoilt => self.summary.is_being_written = false,
             Some(text) => self.make(Event::Summarised { upto, text }, world, out),
             None => {
                 // Tried again when as much has settled once more.

@@ -153,6 +153,11 @@ impl Conversation {
 
     fn apply_deleted(&mut self, gone: &[Seq]) {
         self.window.delete(gone);
+        // A summary that may hold what was taken back goes with it.
+        if gone.iter().any(|seq| *seq <= self.summary.upto) {
+            self.summary.text = None;
+        }
+        self.summary.is_spoilt |= self.summary.is_being_written;
         for gate in self.gates.values_mut() {
             gate.waiting = gate.waiting.filter(|waiting| !gone.contains(&waiting.message));
         }
