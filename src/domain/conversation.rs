@@ -134,6 +134,8 @@ pub struct World<'a> {
     pub ledger: &'a mut Ledger,
     /// Settled messages after which the rolling summary is refreshed; none: never.
     pub summary_after: Option<u64>,
+    /// Tokens that the guild may use in a day; none: without a limit.
+    pub tokens_per_day: Option<u64>,
     /// Quiet after which the next message begins a new episode.
     pub episode_idle: Duration,
 }

@@ -222,8 +222,9 @@ pub enum Used {
     },
     /// A call to a model.
     Call {
-        /// For whom.
-        companion: CompanionId,
+        /// For whom; absent for a summary.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        companion: Option<CompanionId>,
         /// `gen_ai.request.model`.
         model: Arc<str>,
         /// `gen_ai.provider.name`.

@@ -101,6 +101,8 @@ const ARROWS: &[Arrow] = &[
         never: SERVED,
         way_out: "an actor asks a port: name the trait in src/ports, and let src/server.rs hand over the adapter",
     },
+    // Tests alone.
+    Arrow { from: "journeys", to: EVERYONE, never: NOTHING, way_out: "" },
     Arrow { from: "cli", to: EVERYONE, never: NOTHING, way_out: "" },
     Arrow { from: "server", to: EVERYONE, never: NOTHING, way_out: "" },
     Arrow { from: "main", to: EVERYONE, never: NOTHING, way_out: "" },

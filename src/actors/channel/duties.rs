@@ -10,7 +10,6 @@ use super::{ChannelMessage, REPLY_AGAIN_AT_MOST, State};
 use crate::actors::companion::{Asking, CompanionMessage, Evaluate};
 use crate::actors::places::CompanionPlace;
 use crate::actors::reply;
-use crate::actors::scribe::Committed;
 use crate::actors::side_models::Priority;
 use crate::domain::conversation::Input;
 use crate::domain::event::{Decided, Event};
@@ -58,7 +57,7 @@ impl State {
             .collect()
     }
 
-    pub(super) fn discharge(&mut self, duty: Duty, _committed: Option<Committed>) {
+    pub(super) fn discharge(&mut self, duty: Duty) {
         match duty {
             Duty::Ask { ticket } => self.ask(ticket),
             Duty::Reply { ticket } => self.reply(ticket),

@@ -77,6 +77,9 @@ impl Conversation {
         out: &mut Vec<Output>,
     ) {
         let Some((companion, evaluation)) = self.asked(ticket) else { return };
+        if let Some(call) = &call {
+            world.ledger.count(Use::Tokens(call.input_tokens + call.output_tokens), self.clock);
+        }
         let answered = Answered { ticket: Some(ticket), why, call };
         match verdict {
             Verdict::Yes if !world.ledger.allows(Use::Statement, self.clock, world.policy) => {
@@ -140,10 +143,8 @@ impl Conversation {
 
     /// Puts an event on record and changes the state by it.
     fn make(&mut self, event: Event, world: &World<'_>, out: &mut Vec<Output>) {
-        let before = out.len();
+        let place = out.len();
         self.apply(self.clock, Seq::NONE, &event, world, out);
-        // The reset comes before the reply that it is for (seed 004); else timers follow from what was made.
-        let place = if matches!(event, Event::ReplyOwed { .. }) { out.len() } else { before };
         out.insert(place, Output::Made { handled: self.handled, event });
     }
 
@@ -275,6 +276,7 @@ impl Conversation {
         }
         let ledger = &mut *world.ledger;
         let is_within = ledger.allows(Use::Statement, self.clock, world.policy)
+            && world.tokens_per_day.is_none_or(|most| ledger.tokens_used(self.clock) < most)
             && match waiting.trigger {
                 Trigger::DirectAddress => !waiting.is_refused,
                 _ => ledger.allows(Use::Evaluation { channel: world.channel, companion }, self.clock, world.policy),

@@ -303,6 +303,7 @@ fn with_world<T>(
         jitter: &mut jitter,
         ledger,
         summary_after: None,
+        tokens_per_day: None,
         episode_idle: Duration::from_secs(1_800),
     })
 }
