@@ -105,8 +105,6 @@ const ARROWS: &[Arrow] = &[
     Arrow { from: "journeys", to: EVERYONE, never: NOTHING, way_out: "" },
     Arrow { from: "cli", to: EVERYONE, never: NOTHING, way_out: "" },
     Arrow { from: "server", to: EVERYONE, never: NOTHING, way_out: "" },
-    // Tests alone: they put a whole system together, as the server does.
-    Arrow { from: "journeys", to: EVERYONE, never: NOTHING, way_out: "" },
     Arrow { from: "main", to: EVERYONE, never: NOTHING, way_out: "" },
     Arrow { from: "lib", to: NOTHING, never: NOTHING, way_out: "src/lib.rs declares the parts and does nothing" },
 ];
