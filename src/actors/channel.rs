@@ -29,6 +29,7 @@ use crate::domain::id::{Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::journal::place::Place;
 use crate::journal::reader::Restored;
+use crate::journal::record::Used;
 use crate::ports::language_model::Request;
 use duties::Duty;
 use notes::Shown;
@@ -196,6 +197,8 @@ pub struct State {
     tries: HashMap<Ticket, u32>,
     replies: HashMap<ActorId, (Ticket, ractor::ActorCell)>,
     traces: Traces,
+    /// What was used by work of no turn, to go on record with the next batch.
+    spent_meanwhile: Vec<Used>,
     shown: Shown,
 }
 
@@ -239,6 +242,7 @@ impl Actor for Channel {
             tries: HashMap::new(),
             replies: HashMap::new(),
             traces: Traces::default(),
+            spent_meanwhile: Vec::new(),
             shown: Shown::default(),
         })
     }
@@ -252,7 +256,11 @@ impl Actor for Channel {
         match message {
             ChannelMessage::Restored(restored) => state.restored(*restored?)?,
             ChannelMessage::Heard(recorded) => state.heard(*recorded),
-            ChannelMessage::Recorded { batch, result } => state.recorded(batch, result?),
+            ChannelMessage::Recorded { batch, result } => {
+                // A lost write: nobody knows what is stored, so the channel begins anew from what is.
+                result?;
+                state.recorded(batch);
+            }
             ChannelMessage::Posted { result } => drop(result?),
             ChannelMessage::Asked { ticket, call } => state.asked(ticket, call),
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
@@ -260,7 +268,7 @@ impl Actor for Channel {
             ChannelMessage::QuestionOverdue { ticket } => state.question_overdue(ticket),
             ChannelMessage::Answered { ticket, asked, outcome } => state.answered(ticket, &asked, *outcome),
             ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, *outcome),
-            ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome),
+            ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
             ChannelMessage::Woken => state.step(Input::Woken),
             ChannelMessage::ResidenceChanged => state.residence_changed(),
             ChannelMessage::Doze => state.doze()?,

@@ -169,7 +169,7 @@ fn worded(evaluate: &Evaluate, kit: &Kit) -> Request {
         system: prompt.system,
         user: prompt.user,
         newest: newest.map(|message| (message.from.name.clone(), message.text.clone())),
-        max_tokens: words.max_side_answer_tokens as u32,
+        max_tokens: words.max_side_answer_tokens,
     }
 }
 

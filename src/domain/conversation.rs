@@ -134,6 +134,8 @@ pub struct World<'a> {
     pub ledger: &'a mut Ledger,
     /// Settled messages after which the rolling summary is refreshed; none: never.
     pub summary_after: Option<u64>,
+    /// Tokens that the guild may use in a day; none: without a limit.
+    pub tokens_per_day: Option<u64>,
     /// Quiet after which the next message begins a new episode.
     pub episode_idle: Duration,
 }
@@ -179,6 +181,9 @@ pub struct Summary {
     counted: Seq,
     #[serde(skip)]
     is_being_written: bool,
+    /// Something that the one being written may hold was taken back.
+    #[serde(skip)]
+    is_spoilt: bool,
 }
 
 /// The conversation of one channel.
@@ -286,8 +291,9 @@ impl Conversation {
 
     /// When the conversation wants to be woken next.
     pub fn wake_at(&self) -> Option<Moment> {
-        // A retry that is due waits for the way to become free, not for the clock.
-        let retry_at = |gate: &Gate| gate.retry_at().filter(|until| *until > self.clock);
+        // A retry that is due while the way is not free waits for that, not for the clock.
+        let is_free = |gate: &Gate| self.floor.is_none() && !gate.is_engaged();
+        let retry_at = |gate: &Gate| gate.retry_at().filter(|until| *until > self.clock || is_free(gate));
         self.gates.values().flat_map(|gate| [gate.lull_at, retry_at(gate)]).flatten().min()
     }
 

@@ -17,7 +17,7 @@ use crate::domain::moment::Moment;
 use crate::domain::names::Names;
 
 /// Why a script cannot be run.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, thiserror::Error)]
 pub enum Impossible {
     /// More than one companion would be present.
     #[error(
@@ -31,10 +31,21 @@ pub enum Impossible {
         /// Another one.
         second: CompanionId,
     },
+    /// One deadline after the other is due at the same moment, without end: a mistake of the conversation's, not of the script.
+    #[error("channel {channel} comes to no end at {at} s; this is a mistake in tertulia, please report the script")]
+    Endless {
+        /// Where.
+        channel: String,
+        /// When, in seconds.
+        at: f64,
+    },
     /// Two companions share a name.
     #[error("companions: {0}")]
     SharedName(String),
 }
+
+/// Deadlines of one moment in one channel are one step: more in a row than there are channels are suspect, so many are one too many.
+const MOST_DEADLINES_AT_ONCE: usize = 1_000;
 
 /// Runs a script to its end and gives what happened, in order.
 ///
@@ -78,6 +89,7 @@ struct Run<'a> {
     main: BTreeMap<Option<CompanionId>, Turns>,
     asked: u64,
     now: Moment,
+    deadlines_in_row: usize,
     told: Vec<Happening>,
 }
 
@@ -122,6 +134,7 @@ impl<'a> Run<'a> {
             main: BTreeMap::new(),
             asked: 0,
             now: Moment::ZERO,
+            deadlines_in_row: 0,
             told: Vec::new(),
         })
     }
@@ -145,6 +158,11 @@ impl<'a> Run<'a> {
     }
 
     fn take(&mut self, place: Place) -> Result<(), Impossible> {
+        let goes_round = place.1 == Kind::Deadline && self.now == place.0;
+        self.deadlines_in_row = if goes_round { self.deadlines_in_row + 1 } else { 0 };
+        if self.deadlines_in_row > MOST_DEADLINES_AT_ONCE + self.channels.len() {
+            return Err(Impossible::Endless { channel: place.2, at: place.0.as_secs_f64() });
+        }
         self.now = place.0;
         match place.1 {
             Kind::Answer => {
@@ -255,6 +273,7 @@ impl<'a> Run<'a> {
             jitter: &mut jitter,
             ledger: &mut self.ledger,
             summary_after: None,
+            tokens_per_day: None,
             episode_idle: self.script.settings.closing.episode_idle(),
         };
         for output in known.conversation.step(self.now, input, &mut world) {

@@ -1,4 +1,7 @@
-//! Tests of the whole: one binary, because linking costs more than running.
+//! Everything that is checked from outside, in one binary.
 
+mod arrows;
+mod commands;
+mod conversations;
 mod harness;
 mod processes;

@@ -10,10 +10,11 @@ use super::{ASK_AGAIN_AFTER, ASK_AGAIN_AT_MOST, Alarm, ChannelMessage, DOZE_AFTE
 use crate::actors::guild::GuildMessage;
 use crate::actors::inbound::Inbound;
 use crate::actors::places::{GuildPlace, ScribePlace};
-use crate::actors::scribe::{Committed, OutboxWrite, Post, Record, Reply, ScribeMessage};
+use crate::actors::scribe::{OutboxWrite, Post, Record, Reply, ScribeMessage};
 use crate::actors::side_models::{CallId, Outcome};
 use crate::domain::address::{self, Heard};
 use crate::domain::answer;
+use crate::domain::budget::Use;
 use crate::domain::conversation::{Conversation, Input, Output, World};
 use crate::domain::event::{Call, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -46,10 +47,10 @@ impl State {
         self.in_hand.lay_down();
     }
 
-    pub(super) fn recorded(&mut self, batch: u64, committed: Committed) {
-        while let Some((_, duties)) = self.owed.pop_front_if(|(owed, _)| *owed <= batch) {
-            for duty in duties {
-                self.discharge(duty, Some(committed));
+    pub(super) fn recorded(&mut self, batch: u64) {
+        while self.owed.front().is_some_and(|(owed, _)| *owed <= batch) {
+            for duty in self.owed.pop_front().into_iter().flat_map(|(_, duties)| duties) {
+                self.discharge(duty);
             }
         }
     }
@@ -74,7 +75,7 @@ impl State {
     }
 
     pub(super) fn ask_again(&mut self, ticket: Ticket) {
-        self.discharge(Duty::Ask { ticket }, None);
+        self.discharge(Duty::Ask { ticket });
     }
 
     pub(super) fn question_overdue(&mut self, ticket: Ticket) {
@@ -107,7 +108,8 @@ impl State {
         let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else { return };
         let companion = floor.companion.clone();
         self.traces.called(ticket, asked, &outcome, &self.place, &self.kit);
-        self.traces.spent(ticket, used(companion, ModelRole::Main, &outcome));
+        self.traces.spent(ticket, used(Some(companion), ModelRole::Main, &outcome));
+        self.count_tokens(&outcome);
         match text {
             Ok(text) => self.step(Input::Written { ticket, text }),
             Err(error) => {
@@ -117,8 +119,17 @@ impl State {
         }
     }
 
-    pub(super) fn summarised(&mut self, upto: Seq, text: Option<Arc<str>>, _outcome: Option<Box<Outcome>>) {
+    pub(super) fn summarised(&mut self, upto: Seq, text: Option<Arc<str>>, outcome: Option<&Outcome>) {
+        if let Some(outcome) = outcome {
+            self.count_tokens(outcome);
+            self.spent_meanwhile.push(used(None, ModelRole::Side, outcome));
+        }
         self.step(Input::Summarised { upto, text });
+    }
+
+    fn count_tokens(&self, outcome: &Outcome) {
+        let mut ledger = self.books.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        ledger.count(Use::Tokens(outcome.facts.usage.total()), self.kit.clock.now());
     }
 
     pub(super) fn residence_changed(&mut self) {
@@ -137,7 +148,7 @@ impl State {
             if gate.is_none() {
                 news.push(Event::Joined { companion: companion.clone() });
             }
-            if gate.map_or(false, |gate| gate.paused) != paused {
+            if gate.is_some_and(|gate| gate.paused) != paused {
                 news.push(Event::Paused { companion: Some(companion.clone()), paused });
             }
         }
@@ -204,7 +215,8 @@ impl State {
             tempers: &tempers,
             jitter: &mut || kit.chance.jitter(),
             ledger: &mut ledger,
-            summary_after: Some(kit.settings.prompt.summary_after as u64),
+            summary_after: Some(kit.settings.prompt.summary_after),
+            tokens_per_day: kit.settings.models.guild_tokens_per_day,
             episode_idle: kit.settings.closing.episode_idle(),
         };
         run(&mut self.conversation, kit.clock.now(), &mut world)
@@ -242,7 +254,8 @@ impl State {
         }
         self.is_pending &= !is_quiet;
         let outbox = made.iter().filter_map(|(_, event)| outbox_write(event)).collect();
-        let usage = made.iter().flat_map(|(_, event)| self.usage(event)).collect();
+        let mut usage: Vec<_> = made.iter().flat_map(|(_, event)| self.usage(event)).collect();
+        usage.append(&mut self.spent_meanwhile);
         let batch = self.batches;
         let channel = self.myself.clone();
         let record = Record {
@@ -369,7 +382,7 @@ fn outbox_write(event: &Event) -> Option<OutboxWrite> {
 
 fn used_by_call(companion: &CompanionId, call: &Call) -> Used {
     Used::Call {
-        companion: companion.clone(),
+        companion: Some(companion.clone()),
         model: call.model.clone(),
         provider: call.provider.clone(),
         role: ModelRole::Side.as_str().into(),
@@ -378,7 +391,7 @@ fn used_by_call(companion: &CompanionId, call: &Call) -> Used {
     }
 }
 
-fn used(companion: CompanionId, role: ModelRole, outcome: &Outcome) -> Used {
+fn used(companion: Option<CompanionId>, role: ModelRole, outcome: &Outcome) -> Used {
     Used::Call {
         companion,
         model: outcome.facts.identity.model.clone(),

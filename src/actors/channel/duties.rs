@@ -1,5 +1,6 @@
 //! What follows once something is on record.
 
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,6 @@ use super::{ChannelMessage, REPLY_AGAIN_AT_MOST, State};
 use crate::actors::companion::{Asking, CompanionMessage, Evaluate};
 use crate::actors::places::CompanionPlace;
 use crate::actors::reply;
-use crate::actors::scribe::Committed;
 use crate::actors::side_models::Priority;
 use crate::domain::conversation::Input;
 use crate::domain::event::{Decided, Event};
@@ -57,7 +57,7 @@ impl State {
             .collect()
     }
 
-    pub(super) fn discharge(&mut self, duty: Duty, _committed: Option<Committed>) {
+    pub(super) fn discharge(&mut self, duty: Duty) {
         match duty {
             Duty::Ask { ticket } => self.ask(ticket),
             Duty::Reply { ticket } => self.reply(ticket),
@@ -94,8 +94,8 @@ impl State {
             Some(actor) => drop(actor.cast(CompanionMessage::Evaluate(Box::new(evaluate)))),
             None => drop(evaluate),
         }
-        if !self.tries.contains_key(&ticket) {
-            self.tries.insert(ticket, 0);
+        if let Entry::Vacant(first) = self.tries.entry(ticket) {
+            first.insert(0);
             let patience = self.kit.settings.models.side.timeout() + GRACE;
             self.myself.send_after(patience, move || ChannelMessage::QuestionOverdue { ticket });
         }
@@ -178,7 +178,7 @@ impl State {
                 system: prompt.system,
                 user: prompt.user,
                 newest: messages.last().map(|message| (message.from.name.clone(), message.text.clone())),
-                max_tokens: words.max_side_answer_tokens as u32,
+                max_tokens: words.max_side_answer_tokens,
             };
             let deadline = kit.pool.deadline(ModelRole::Side);
             let outcome = kit.pool.answer(Arc::new(request), Priority::Summary, deadline, None).await;

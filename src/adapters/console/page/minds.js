@@ -54,10 +54,10 @@ function card(id, act) {
   const pause = el('button', { class: 'quiet-button', onclick: () => act.pause(id, pause.getAttribute('aria-pressed') !== 'true') });
   const notYet = el('button', { class: 'quiet-button', 'aria-expanded': 'false' }, 'why not yet?');
   async function tellNotYet() {
-    const told = await act.why(id).catch(problem => ({ story: [problem.message] }));
+    const told = await act.why(id).catch(problem => ({ story: [{ at: null, text: problem.message }] }));
     story.replaceChildren(
       sentences(told.story) ?? el('p', { class: 'hush' }, 'Nothing to tell yet.'),
-      told.waiting_for ? el('p', { dir: 'auto' }, `It waits for ${told.waiting_for}.`) : '',
+      told.waiting_for ? el('p', { dir: 'auto' }, `It waits for ${told.waiting_for.text}.`) : '',
     );
   }
   notYet.addEventListener('click', () => {

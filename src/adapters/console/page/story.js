@@ -57,18 +57,18 @@ function heard(texts) {
 
 function promptParts(parts) {
   if (!Array.isArray(parts) || !parts.length) return null;
-  const most = Math.max(1, ...parts.map(part => part.characters || 0));
-  const total = parts.reduce((sum, part) => sum + (part.characters || 0), 0);
-  const rows = parts.filter(part => part.characters > 0).map(part => {
+  const most = Math.max(1, ...parts.map(part => part.tokens || 0));
+  const total = parts.reduce((sum, part) => sum + (part.tokens || 0), 0);
+  const rows = parts.filter(part => part.tokens > 0).map(part => {
     const bar = el('span', { class: 'part-bar', 'aria-hidden': 'true' });
-    bar.style.setProperty('--part', String(part.characters / most));
-    return el('li', null, el('span', { class: 'part-name' }, words.temper(part.part)), bar, el('span', { class: 'part-size' }, part.characters.toLocaleString()));
+    bar.style.setProperty('--part', String(part.tokens / most));
+    return el('li', null, el('span', { class: 'part-name' }, words.temper(part.part)), bar, el('span', { class: 'part-size' }, part.tokens.toLocaleString()));
   });
-  return el('section', null, el('h4', null, `the prompt, ${words.count(total, 'character')}`), el('ul', { class: 'parts' }, rows));
+  return el('section', null, el('h4', null, `the prompt, ${words.count(total, 'token')}`), el('ul', { class: 'parts' }, rows));
 }
 
 export function sentences(story) {
-  return Array.isArray(story) && story.length ? el('ol', { class: 'sentences' }, story.map(line => el('li', { dir: 'auto' }, line))) : null;
+  return Array.isArray(story) && story.length ? el('ol', { class: 'sentences' }, story.map(line => el('li', { dir: 'auto', title: words.moment(line.at) }, line.text))) : null;
 }
 
 export function tell(entry, story) {
