@@ -3,3 +3,5 @@
 mod arrows;
 mod commands;
 mod conversations;
+mod harness;
+mod processes;
