@@ -1,5 +1,8 @@
 // The server's HTTP interface, one function for each request.
 
+// What the server calls a field, as a person would.
+const FIELDS = { text: 'the message', from: 'the name', id: 'its number' };
+
 // A refusal, in the server's words; status 0 means that no answer came at all.
 export class Problem extends Error {
   constructor({ title, detail, status }) {
@@ -39,7 +42,8 @@ async function call(method, path, body) {
   }
   // Readiness answers 503 with a body that is worth reading.
   if (!response.ok && path !== '/readyz') {
-    throw new Problem({ title: answer?.title ?? response.statusText, detail: answer?.detail, status: response.status });
+    const { field, detail } = answer ?? {};
+    throw new Problem({ title: answer?.title ?? response.statusText, detail: field && detail ? `${FIELDS[field] ?? field} ${detail}` : detail, status: response.status });
   }
   return answer ?? {};
 }
