@@ -41,7 +41,7 @@ pub enum Input {
         /// What the companion gave as its reason.
         why: Option<Arc<str>>,
         /// The call that gave it.
-        call: Option<Call>,
+        call: Option<Box<Call>>,
     },
     /// A question got no answer. That is not a NO.
     Unanswered {

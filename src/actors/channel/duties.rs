@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ractor::{ActorId, ActorRuntime};
 
+use super::traces::{self, Turn};
 use super::{ChannelMessage, REPLY_AGAIN_AT_MOST, State};
 use crate::actors::companion::{Asking, CompanionMessage, Evaluate};
 use crate::actors::places::CompanionPlace;
@@ -29,7 +30,7 @@ pub(super) enum Duty {
     /// Begin this reply, if it is still owed.
     Reply { ticket: Ticket },
     /// Tell what was decided.
-    TellDecision(Box<Decided>),
+    TellDecision { decided: Box<Decided>, turn: Box<Turn> },
     /// Tell that there was no answer.
     TellUnanswered { ticket: Ticket, event: Box<Event> },
     /// Tell that there will be no statement.
@@ -49,7 +50,10 @@ impl State {
                     self.traces.owed(ticket, now, &self.kit);
                     Some(Duty::Reply { ticket })
                 }
-                Event::Decided(decided) => Some(Duty::TellDecision(Box::new(decided))),
+                Event::Decided(decided) => {
+                    let turn = Box::new(self.traces.concluded(&decided, now, &self.kit));
+                    Some(Duty::TellDecision { decided: Box::new(decided), turn })
+                }
                 Event::ReplyFailed { ticket, error, .. } => Some(Duty::TellFailure { ticket, error }),
                 Event::Unanswered { ticket, .. } => Some(Duty::TellUnanswered { ticket, event: Box::new(event) }),
                 _ => None,
@@ -61,7 +65,7 @@ impl State {
         match duty {
             Duty::Ask { ticket } => self.ask(ticket),
             Duty::Reply { ticket } => self.reply(ticket),
-            Duty::TellDecision(decided) => self.traces.decided(&decided, &self.place, &self.kit),
+            Duty::TellDecision { decided, turn } => traces::tell_decision(&decided, &turn, &self.place, &self.kit),
             Duty::TellUnanswered { ticket, event } => self.traces.unanswered(ticket, &event, &self.place, &self.kit),
             Duty::TellFailure { ticket, error } => self.traces.failed(ticket, &error, &self.place, &self.kit),
         }
@@ -177,6 +181,7 @@ impl State {
                 guild: place.guild.clone(),
                 system: prompt.system,
                 user: prompt.user,
+                sizes: prompt.sizes,
                 newest: messages.last().map(|message| (message.from.name.clone(), message.text.clone())),
                 max_tokens: words.max_side_answer_tokens,
             };

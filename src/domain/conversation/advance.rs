@@ -73,7 +73,7 @@ impl Conversation {
         ticket: Ticket,
         verdict: Verdict,
         why: Option<Arc<str>>,
-        call: Option<Call>,
+        call: Option<Box<Call>>,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
@@ -418,5 +418,5 @@ impl Conversation {
 pub(super) struct Answered {
     ticket: Option<Ticket>,
     why: Option<Arc<str>>,
-    call: Option<Call>,
+    call: Option<Box<Call>>,
 }
