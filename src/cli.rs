@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings, 3 the store cannot be used.
 
 pub mod check;
+pub mod history;
 pub mod replay;
 pub mod serve;
 
@@ -26,6 +27,7 @@ Examples:
   tertulia serve --profile production       lay production.toml over default.toml
   TERTULIA__GATE__MAX_BUFFER=100 tertulia   change one setting for one run
   tertulia replay night.json --json         run a scripted conversation in virtual time
+  tertulia history backup /backups          copy what is stored, while the server runs
 
 Exit codes:
   0  done
@@ -76,6 +78,8 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Read out, copy, check, and forget what is stored
+    History(history::History),
 }
 
 impl Cli {

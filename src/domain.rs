@@ -9,6 +9,7 @@ pub mod event;
 pub mod gate;
 pub mod id;
 pub mod message;
+pub mod model_role;
 pub mod moment;
 pub mod names;
 pub mod prompt;

@@ -1,6 +1,7 @@
 //! The composition root: settings → store → models → actors → console → run → stop. The only file that knows everyone.
 
 mod address;
+pub mod offline;
 
 use std::io::Write as _;
 use std::path::Path;

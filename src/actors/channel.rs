@@ -6,6 +6,7 @@
 mod conduct;
 mod duties;
 mod notes;
+mod pace;
 mod restore;
 mod traces;
 
@@ -23,15 +24,17 @@ use super::places::ChannelPlace;
 use super::scribe::{Accepted, Committed, Lost};
 use super::side_models::{CallId, Outcome};
 use crate::domain::budget::Ledger;
-use crate::domain::conversation::{Conversation, Input};
+use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::journal::place::Place;
 use crate::journal::reader::Restored;
+use crate::journal::record::Used;
 use crate::ports::language_model::Request;
 use duties::Duty;
 use notes::Shown;
+use pace::Pace;
 use traces::Traces;
 
 /// A channel at rest that hears nothing for so long goes to sleep.
@@ -191,11 +194,14 @@ pub struct State {
     is_pending: bool,
     since_snapshot: u32,
     last_heard: tokio::time::Instant,
+    pace: Pace,
     alarm: Option<Alarm>,
     calls: HashMap<Ticket, CallId>,
     tries: HashMap<Ticket, u32>,
     replies: HashMap<ActorId, (Ticket, ractor::ActorCell)>,
     traces: Traces,
+    /// What was used by work of no turn, to go on record with the next batch.
+    spent_meanwhile: Vec<Used>,
     shown: Shown,
 }
 
@@ -220,6 +226,7 @@ impl Actor for Channel {
         // Registered before the record is read: what is accepted after the reading finds its way here.
         let registration = kit.directory.register(&ChannelPlace(place.channel.clone()), &myself);
         restore::begin(place.clone(), kit.clone(), books.clone(), myself.clone());
+        let pace = Pace::new(kit.clock.now());
         Ok(State {
             place,
             kit,
@@ -234,11 +241,13 @@ impl Actor for Channel {
             is_pending: true,
             since_snapshot: 0,
             last_heard: tokio::time::Instant::now(),
+            pace,
             alarm: None,
             calls: HashMap::new(),
             tries: HashMap::new(),
             replies: HashMap::new(),
             traces: Traces::default(),
+            spent_meanwhile: Vec::new(),
             shown: Shown::default(),
         })
     }
@@ -252,7 +261,11 @@ impl Actor for Channel {
         match message {
             ChannelMessage::Restored(restored) => state.restored(*restored?)?,
             ChannelMessage::Heard(recorded) => state.heard(*recorded),
-            ChannelMessage::Recorded { batch, result } => state.recorded(batch, result?),
+            ChannelMessage::Recorded { batch, result } => {
+                // A lost write: nobody knows what is stored, so the channel begins anew from what is.
+                result?;
+                state.recorded(batch);
+            }
             ChannelMessage::Posted { result } => drop(result?),
             ChannelMessage::Asked { ticket, call } => state.asked(ticket, call),
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
@@ -260,8 +273,8 @@ impl Actor for Channel {
             ChannelMessage::QuestionOverdue { ticket } => state.question_overdue(ticket),
             ChannelMessage::Answered { ticket, asked, outcome } => state.answered(ticket, &asked, *outcome),
             ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, *outcome),
-            ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome),
-            ChannelMessage::Woken => state.step(Input::Woken),
+            ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
+            ChannelMessage::Woken => state.woken(),
             ChannelMessage::ResidenceChanged => state.residence_changed(),
             ChannelMessage::Doze => state.doze()?,
             ChannelMessage::Look(reply) => state.look(reply),

@@ -168,8 +168,9 @@ fn worded(evaluate: &Evaluate, kit: &Kit) -> Request {
         guild: evaluate.asking.place.guild.clone(),
         system: prompt.system,
         user: prompt.user,
+        sizes: prompt.sizes,
         newest: newest.map(|message| (message.from.name.clone(), message.text.clone())),
-        max_tokens: words.max_side_answer_tokens as u32,
+        max_tokens: words.max_side_answer_tokens,
     }
 }
 

@@ -254,6 +254,7 @@ impl State {
             at: self.kit.clock.now(),
             deaths: super::set_aside::DEATHS_TO_SET_ASIDE,
             error: error.into(),
+            is_closed: false,
         };
         let kit = self.kit.clone();
         tokio::spawn(async move {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::time::{Duration, Instant};
 
 use super::channel::ChannelMessage;
 use super::companion::{character, persona};
@@ -19,6 +20,9 @@ use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
 use crate::ports::language_model::{Draft, ModelRole, Purpose, Request};
 use crate::settings::companion::Companion as Settings;
+
+/// A question that went away with the pool is asked again after so long, until its deadline.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// The actor.
 pub struct Reply;
@@ -69,7 +73,16 @@ impl Actor for Reply {
         let priority = Priority::of(reply.trigger, reply.modality);
         let deadline = reply.kit.pool.deadline(ModelRole::Main);
         let drafts = reply.kit.hub.is_watched(&reply.place).then(|| show_drafts(reply));
-        let outcome = reply.kit.pool.answer(request.clone(), priority, deadline, drafts).await;
+        let outcome = loop {
+            let outcome = reply.kit.pool.answer(request.clone(), priority, deadline, drafts.clone()).await;
+            if !outcome.is_lost() || Instant::now() + ASK_AGAIN_AFTER >= deadline {
+                break outcome;
+            }
+            // Whoever watches sees the text begin anew; one who is gone does not.
+            drop(drafts.as_ref().map(|drafts| drafts.send(Draft::Anew)));
+            tokio::time::sleep(ASK_AGAIN_AFTER).await;
+        };
+        drop(drafts);
         let Outcome { result, facts } = outcome;
         let text = match &result {
             Ok(answer) => clean_statement(&answer.text, &reply.settings.name).map(Into::into).ok_or("empty"),
@@ -113,8 +126,9 @@ fn worded(reply: &Arguments) -> Request {
         guild: reply.place.guild.clone(),
         system: prompt.system,
         user: prompt.user,
+        sizes: prompt.sizes,
         newest: newest.map(|message| (message.from.name.clone(), message.text.clone())),
-        max_tokens: words.max_main_answer_tokens as u32,
+        max_tokens: words.max_main_answer_tokens,
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Ledger {
     evaluations_by_gate: HashMap<(ChannelId, CompanionId), VecDeque<Moment>>,
     addresses: HashMap<PersonId, VecDeque<(Moment, ChannelId, Seq)>>,
     statements: VecDeque<Moment>,
+    tokens: VecDeque<(Moment, u64)>,
+    tokens_sum: u64,
 }
 
 /// What a budget is asked for, or what used it.
@@ -40,8 +42,10 @@ pub enum Use<'a> {
         /// With which message.
         message: Seq,
     },
-    /// A statement that was made.
+    /// A statement: made, or in the making.
     Statement,
+    /// Tokens, read and written.
+    Tokens(u64),
 }
 
 impl Ledger {
@@ -61,7 +65,19 @@ impl Ledger {
                 addresses.len() < policy.addresses_per_minute as usize
             }
             Use::Statement => used(&mut self.statements, now, DAY) < policy.guild_statements_per_day as usize,
+            Use::Tokens(_) => true,
         }
+    }
+
+    /// Tokens used within a day (`models.guild_tokens_per_day` bounds them).
+    pub fn tokens_used(&mut self, now: Moment) -> u64 {
+        while let Some((at, tokens)) = self.tokens.front().copied()
+            && is_over(at, now, DAY)
+        {
+            self.tokens.pop_front();
+            self.tokens_sum = self.tokens_sum.saturating_sub(tokens);
+        }
+        self.tokens_sum
     }
 
     /// Counts what was used.
@@ -78,13 +94,23 @@ impl Ledger {
                 }
             }
             Use::Statement => self.statements.push_back(at),
+            Use::Tokens(tokens) => {
+                self.tokens.push_back((at, tokens));
+                self.tokens_sum = self.tokens_sum.saturating_add(tokens);
+            }
         }
+    }
+
+    /// A statement that was counted will not be made.
+    pub fn give_back_statement(&mut self) {
+        self.statements.pop_back();
     }
 
     /// Forgets whose windows are over, so that a guild of many people and channels stays small.
     pub fn prune(&mut self, now: Moment) {
         used(&mut self.evaluations, now, HOUR);
         used(&mut self.statements, now, DAY);
+        self.tokens_used(now);
         retain_used(&mut self.evaluations_by_gate, |times| used(times, now, HOUR) > 0);
         retain_used(&mut self.addresses, |times| times.back().is_some_and(|(at, ..)| !is_over(*at, now, MINUTE)));
     }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use view::{Doing, View};
 
 pub use super::answer::Verdict;
-use super::budget::Ledger;
+use super::budget::{Ledger, Use};
 use super::decision::{Decision, Reason};
 use super::event::{Call, Event, Recorded};
 use super::gate::{Gate, Temper};
@@ -41,7 +41,7 @@ pub enum Input {
         /// What the companion gave as its reason.
         why: Option<Arc<str>>,
         /// The call that gave it.
-        call: Option<Call>,
+        call: Option<Box<Call>>,
     },
     /// A question got no answer. That is not a NO.
     Unanswered {
@@ -134,6 +134,8 @@ pub struct World<'a> {
     pub ledger: &'a mut Ledger,
     /// Settled messages after which the rolling summary is refreshed; none: never.
     pub summary_after: Option<u64>,
+    /// Tokens that the guild may use in a day; none: without a limit.
+    pub tokens_per_day: Option<u64>,
     /// Quiet after which the next message begins a new episode.
     pub episode_idle: Duration,
 }
@@ -179,6 +181,9 @@ pub struct Summary {
     counted: Seq,
     #[serde(skip)]
     is_being_written: bool,
+    /// Something that the one being written may hold was taken back.
+    #[serde(skip)]
+    is_spoilt: bool,
 }
 
 /// The conversation of one channel.
@@ -278,6 +283,9 @@ impl Conversation {
     pub fn resume(&mut self, now: Moment, world: &mut World<'_>) -> Vec<Output> {
         let mut out = Vec::new();
         self.clock = self.clock.max(now);
+        if self.floor.is_some() {
+            world.ledger.count(Use::Statement, self.clock);
+        }
         self.settle_stale_after_restart(world, &mut out);
         self.wake(world, &mut out);
         self.advance(true, world, &mut out);
@@ -286,8 +294,9 @@ impl Conversation {
 
     /// When the conversation wants to be woken next.
     pub fn wake_at(&self) -> Option<Moment> {
-        // A retry that is due waits for the way to become free, not for the clock.
-        let retry_at = |gate: &Gate| gate.retry_at().filter(|until| *until > self.clock);
+        // A retry that is due while the way is not free waits for that, not for the clock.
+        let is_free = |gate: &Gate| self.floor.is_none() && !gate.is_engaged();
+        let retry_at = |gate: &Gate| gate.retry_at().filter(|until| *until > self.clock || is_free(gate));
         self.gates.values().flat_map(|gate| [gate.lull_at, retry_at(gate)]).flatten().min()
     }
 

@@ -230,17 +230,26 @@ impl Gate {
         self.next_interjection_at = Some(next_interjection_at);
     }
 
-    /// A question got no answer: it is asked again after a pause, together with what fired meanwhile.
+    /// The pause is over; the next one, if there is no answer until then, is longer.
+    pub(super) fn end_back_off(&mut self) {
+        if let Some(back_off) = &mut self.back_off {
+            back_off.until = None;
+        }
+    }
+
+    /// A question got no answer: it is asked again after a pause, together with what fired meanwhile, unless its message has settled.
     pub(super) fn retry(&mut self, unanswered: Evaluation, pause: Duration, now: Moment) {
-        let retry = Waiting {
-            trigger: unanswered.trigger,
-            message: unanswered.message,
-            check: Check::Unsettled,
-            urgent: false,
-            is_refused: false,
-        };
-        let newer = self.waiting.take();
-        self.waiting = Some(newer.map_or(retry, |newer| retry.merged_with(newer)));
+        if unanswered.message > self.cursor {
+            let retry = Waiting {
+                trigger: unanswered.trigger,
+                message: unanswered.message,
+                check: Check::Unsettled,
+                urgent: false,
+                is_refused: false,
+            };
+            let newer = self.waiting.take();
+            self.waiting = Some(newer.map_or(retry, |newer| retry.merged_with(newer)));
+        }
         self.tried = self.tried.max(unanswered.upto);
         self.back_off = Some(BackOff { pause, until: Some(now + pause) });
     }

@@ -222,8 +222,9 @@ pub enum Used {
     },
     /// A call to a model.
     Call {
-        /// For whom.
-        companion: CompanionId,
+        /// For whom; absent for a summary.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        companion: Option<CompanionId>,
         /// `gen_ai.request.model`.
         model: Arc<str>,
         /// `gen_ai.provider.name`.
@@ -252,6 +253,9 @@ pub struct SetAsideRecord {
     pub deaths: u32,
     /// What was last known of why.
     pub error: Arc<str>,
+    /// An operator has dealt with it: it is not shown any more, and still never handled.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_closed: bool,
 }
 
 #[cfg(test)]

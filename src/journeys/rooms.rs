@@ -80,3 +80,26 @@ async fn a_paused_room_hears_and_stays_silent() {
     world.pass(60.0).await;
     assert_eq!(world.decisions("lobby").await[1]["reason"], "model_no");
 }
+
+#[tokio::test(start_paused = true)]
+async fn another_temper_is_shown_and_holds_from_then_on() {
+    let world = World::with_lobby().await;
+    let mut watching = world.watch("lobby", None).await;
+    let patch = |json| serde_json::from_value(json).unwrap();
+
+    let eager = patch(json!({ "companions": { "aria": { "interjection": "very_eager" } } }));
+    world.house.patch_room(&room("lobby"), eager).await.unwrap();
+    for text in ["one", "two", "three"] {
+        world.say("lobby", text).await;
+    }
+    world.pass(60.0).await;
+    let chatty =
+        world.house.patch_room(&room("lobby"), patch(json!({ "companions": { "aria": { "interjection": "chatty" } } }))).await;
+    let back = patch(json!({ "companions": { "aria": { "interjection": null } } }));
+    let back = world.house.patch_room(&room("lobby"), back).await.unwrap();
+
+    assert!(watching.seen().await.iter().any(|event| event["event"] == "tempered" && event["interjection"] == "very_eager"));
+    assert_eq!(world.decisions("lobby").await[0]["trigger"], "interjection");
+    assert!(matches!(chatty, Err(Refused::Invalid { field, .. }) if field == "companions.aria.interjection"));
+    assert_eq!(&*back.companions[0].interjection, "average");
+}

@@ -1,9 +1,13 @@
 //! Saying something, being heard, being answered.
 
+use std::time::Duration;
+
 use super::world::{World, room, said};
 use crate::domain::id::Seq;
-use crate::ports::house::House;
-use crate::ports::house::messages::Edit;
+use crate::ports::house::messages::{Edit, NewMessage};
+use crate::ports::house::state::Doing;
+use crate::ports::house::{House, Refused};
+use crate::ports::language_model::NoAnswer;
 
 #[tokio::test(start_paused = true)]
 async fn an_address_that_is_granted_is_answered_in_history_and_live_in_order() {
@@ -133,4 +137,74 @@ async fn the_same_id_again_is_the_same_message() {
 
     assert_eq!(first, again);
     assert_eq!(world.history("lobby").await, said(&[("Ana", "one")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn clearing_while_a_companion_speaks_leaves_its_words_unsaid() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.main.takes(Duration::from_secs(10));
+    world.say("lobby", "Ari?").await;
+    world.pass(3.0).await;
+    let speaking = world.house.state(&room("lobby")).await.unwrap();
+
+    world.house.clear(&room("lobby")).await.unwrap();
+    world.pass(60.0).await;
+
+    assert_eq!(speaking.companions[0].doing, Doing::Speaking);
+    assert!(speaking.floor.is_some() && speaking.companions[0].since.is_some());
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_in_the_making_are_seen_before_they_are_said() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    let mut watching = world.watch("lobby", None).await;
+
+    world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+
+    let seen = watching.seen().await;
+    let draft = seen.iter().position(|event| event["event"] == "draft").expect("there is a draft");
+    let statement = seen.iter().position(|event| event["event"] == "statement").expect("there is a statement");
+    assert!(draft < statement);
+    assert!(seen[draft]["seq"].is_null());
+    assert_eq!(seen[draft]["text"], "Hello!");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_without_an_answer_is_shown_with_when_it_is_asked_again() {
+    let world = World::with_lobby().await;
+    world.side.answers([Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })]);
+    let mut watching = world.watch("lobby", None).await;
+
+    world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+
+    let seen = watching.seen().await;
+    let error = seen.iter().find(|event| event["event"] == "error").expect("it is shown");
+    let state = world.house.state(&room("lobby")).await.unwrap();
+    assert_eq!(error["error"], "refused");
+    assert_eq!(state.companions[0].doing, Doing::BackOff);
+    assert_eq!(error["retry_at"], serde_json::json!(state.companions[0].retry_at));
+    assert_eq!(error["trigger"], serde_json::json!(state.companions[0].trigger));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_to_somebody_is_addressed_to_them() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES"), Ok("Again.\nYES")]);
+    world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+    let statement =
+        world.watch("lobby", Some(0)).await.seen().await.into_iter().rfind(|event| event["event"] == "message").unwrap();
+
+    world.say_with("lobby", serde_json::json!({ "from": "Ana", "text": "really", "reply_to": statement["seq"] })).await;
+    world.pass(5.0).await;
+    let unknown: NewMessage = serde_json::from_value(serde_json::json!({ "from": "Ana", "text": "x", "reply_to": 999 })).unwrap();
+    let refused = world.house.say(&room("lobby"), unknown).await;
+
+    assert_eq!(world.decisions("lobby").await[1]["trigger"], "direct_address");
+    assert!(matches!(refused, Err(Refused::Invalid { field, .. }) if field == "reply_to"));
 }

@@ -158,6 +158,7 @@ impl World {
         };
         let (root, _) = Root::spawn(None, Root, kit.clone()).await.unwrap();
         rooms::move_in(&kit, &[]).await.unwrap();
+        root.cast(RootMessage::WakePending).unwrap();
         let house = ActorHouse::new(kit.clone(), store.clone());
         Self { kit, house, store, side, main, root, spans, killed: 0 }
     }
@@ -213,7 +214,7 @@ impl World {
     }
 
     pub(super) async fn watch(&self, id: &str, after: Option<u64>) -> Watching {
-        Watching(self.house.live(&room(id), after.map(Seq)).await.unwrap())
+        Watching { stream: self.house.live(&room(id), after.map(Seq)).await.unwrap(), is_over: false }
     }
 
     /// Kills whoever is at a place. The test says so, because nobody else may die.
@@ -235,15 +236,22 @@ impl Drop for World {
 }
 
 /// Somebody who watches a room.
-pub(super) struct Watching(LiveStream);
+pub(super) struct Watching {
+    stream: LiveStream,
+    is_over: bool,
+}
 
 impl Watching {
     /// What is there to be seen by now.
     pub(super) async fn seen(&mut self) -> Vec<Value> {
         let mut seen = Vec::new();
-        while let Ok(Some(live)) = tokio::time::timeout(Duration::from_millis(1), self.0.next()).await {
-            let live = live.expect("the watcher keeps up");
-            seen.push(serde_json::from_str(&live.json).unwrap());
+        while !self.is_over
+            && let Ok(live) = tokio::time::timeout(Duration::from_millis(1), self.stream.next()).await
+        {
+            match live {
+                Some(live) => seen.push(serde_json::from_str(&live.expect("the watcher keeps up").json).unwrap()),
+                None => self.is_over = true,
+            }
         }
         seen
     }
@@ -258,7 +266,7 @@ impl Watching {
     /// Whether nothing will come any more.
     pub(super) async fn is_over(&mut self) -> bool {
         self.seen().await;
-        matches!(tokio::time::timeout(Duration::from_millis(1), self.0.next()).await, Ok(None))
+        self.is_over
     }
 }
 

@@ -10,6 +10,8 @@ use tokio::sync::mpsc;
 use crate::domain::id::{CompanionId, GuildId};
 use crate::domain::trigger::Trigger;
 
+pub use crate::domain::model_role::ModelRole;
+
 /// A model behind one endpoint.
 #[async_trait]
 pub trait LanguageModel: Send + Sync + 'static {
@@ -40,26 +42,6 @@ pub struct Identity {
     pub model: Arc<str>,
     /// What the circuit breaker and the limits count together: scheme, host and port of the endpoint, or `rehearsal`.
     pub endpoint: Arc<str>,
-}
-
-/// Which of the two models is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ModelRole {
-    /// The cheap, fast one that answers decisions and writes summaries.
-    Side,
-    /// The one that writes statements.
-    Main,
-}
-
-impl ModelRole {
-    /// The name used in settings, records, spans and logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Side => "side",
-            Self::Main => "main",
-        }
-    }
 }
 
 /// What is asked for. Decides what `rehearsal` does; a real model reads the text alone.
@@ -96,6 +78,8 @@ pub struct Request {
     pub user: String,
     /// The newest message, as it was said: name of its speaker and text. What `rehearsal` goes by.
     pub newest: Option<(Arc<str>, Arc<str>)>,
+    /// The parts of what is to be read, and their estimated tokens: what is kept of a prompt.
+    pub sizes: Vec<(&'static str, usize)>,
     /// At most this many tokens of answer.
     pub max_tokens: u32,
 }

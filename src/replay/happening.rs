@@ -124,11 +124,40 @@ impl fmt::Display for What {
     }
 }
 
+/// Texts in quotes, each as it was written; what could do anything to a terminal is spelled out.
 fn quoted(texts: &[String]) -> String {
-    format!("{texts:?}")
+    let quoted: Vec<_> =
+        texts.iter().map(|text| format!("\"{}\"", printable(&text.replace('\\', "\\\\").replace('"', "\\\"")))).collect();
+    format!("[{}]", quoted.join(", "))
 }
 
 /// Text that cannot do anything to a terminal.
 fn printable(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+    text.chars().flat_map(|c| if misleads(c) { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+}
+
+/// Whether a character moves the cursor, or turns the direction in which its neighbours are shown.
+fn misleads(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_shown_as_written_in_every_script() {
+        let texts = ["สวัสดีอาเรีย", "ねえアリア", "e\u{301}tude 👍🏽", "say \"hi\" \\o/"].map(str::to_owned);
+
+        let shown = quoted(&texts);
+
+        assert_eq!(shown, "[\"สวัสดีอาเรีย\", \"ねえアリア\", \"e\u{301}tude 👍🏽\", \"say \\\"hi\\\" \\\\o/\"]");
+    }
+
+    #[test]
+    fn texts_cannot_steer_a_terminal() {
+        let shown = printable("a\u{1b}[2J\r\n\u{202e}b\u{2066}");
+
+        assert_eq!(shown, "a\\u{1b}[2J\\r\\n\\u{202e}b\\u{2066}");
+    }
 }

@@ -17,7 +17,7 @@ use crate::domain::moment::Moment;
 use crate::domain::names::Names;
 
 /// Why a script cannot be run.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, thiserror::Error)]
 pub enum Impossible {
     /// More than one companion would be present.
     #[error(
@@ -31,10 +31,21 @@ pub enum Impossible {
         /// Another one.
         second: CompanionId,
     },
+    /// One deadline after the other is due at the same moment, without end: a mistake of the conversation's, not of the script.
+    #[error("channel {channel} comes to no end at {at} s; this is a mistake in tertulia, please report the script")]
+    Endless {
+        /// Where.
+        channel: String,
+        /// When, in seconds.
+        at: f64,
+    },
     /// Two companions share a name.
     #[error("companions: {0}")]
     SharedName(String),
 }
+
+/// Deadlines of one moment in one channel are one step: more in a row than there are channels are suspect, so many are one too many.
+const MOST_DEADLINES_AT_ONCE: usize = 1_000;
 
 /// Runs a script to its end and gives what happened, in order.
 ///
@@ -53,6 +64,14 @@ pub fn run(script: &Script) -> Result<Vec<Happening>, Impossible> {
 enum Arrival {
     Side { ticket: Ticket, answer: Answer },
     Main { ticket: Ticket, answer: Answer },
+}
+
+impl Arrival {
+    fn ticket(&self) -> Ticket {
+        match self {
+            Self::Side { ticket, .. } | Self::Main { ticket, .. } => *ticket,
+        }
+    }
 }
 
 /// The order of the queue. Kinds: answers, script events, deadlines.
@@ -78,6 +97,7 @@ struct Run<'a> {
     main: BTreeMap<Option<CompanionId>, Turns>,
     asked: u64,
     now: Moment,
+    deadlines_in_row: usize,
     told: Vec<Happening>,
 }
 
@@ -122,6 +142,7 @@ impl<'a> Run<'a> {
             main: BTreeMap::new(),
             asked: 0,
             now: Moment::ZERO,
+            deadlines_in_row: 0,
             told: Vec::new(),
         })
     }
@@ -145,6 +166,11 @@ impl<'a> Run<'a> {
     }
 
     fn take(&mut self, place: Place) -> Result<(), Impossible> {
+        let goes_round = place.1 == Kind::Deadline && self.now == place.0;
+        self.deadlines_in_row = if goes_round { self.deadlines_in_row + 1 } else { 0 };
+        if self.deadlines_in_row > MOST_DEADLINES_AT_ONCE + self.channels.len() {
+            return Err(Impossible::Endless { channel: place.2, at: place.0.as_secs_f64() });
+        }
         self.now = place.0;
         match place.1 {
             Kind::Answer => {
@@ -208,8 +234,12 @@ impl<'a> Run<'a> {
         let role = if saying.bot { Role::Bot } else { Role::Person };
         let from = Author { id: saying.from.as_str().into(), name: saying.from.as_str().into(), role };
         let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
-        let reply_to =
-            saying.reply_to.as_deref().map(|author| (author, if is_companion(author) { Role::Companion } else { Role::Person }));
+        let role_of = |author: &str| match author {
+            companion if is_companion(companion) => Role::Companion,
+            speaker if speaker == saying.from => role,
+            _ => Role::Person,
+        };
+        let reply_to = saying.reply_to.as_deref().map(|author| (author, role_of(author)));
         let mentions: Vec<_> = saying.mentions.iter().map(String::as_str).collect();
         let present: Vec<_> = self.channels[channel].conversation.companions().map(|view| view.companion.clone()).collect();
         let heard = Heard {
@@ -255,6 +285,7 @@ impl<'a> Run<'a> {
             jitter: &mut jitter,
             ledger: &mut self.ledger,
             summary_after: None,
+            tokens_per_day: None,
             episode_idle: self.script.settings.closing.episode_idle(),
         };
         for output in known.conversation.step(self.now, input, &mut world) {
@@ -268,8 +299,10 @@ impl<'a> Run<'a> {
             Output::LullArmed { companion, lull_at } => self.tell(channel, What::LullArmed { companion, lull_at }),
             Output::LullCancelled { companion } => self.tell(channel, What::LullCancelled { companion }),
             Output::Post { companion, ticket, text } => self.post(channel, &companion, ticket, text),
-            // An answer that nobody wants any more is passed over when it arrives.
-            Output::Cancel { .. } | Output::Summarise { .. } => {}
+            Output::Cancel { ticket } => {
+                self.arrivals.retain(|place, arrival| place.2 != channel || arrival.ticket() != ticket);
+            }
+            Output::Summarise { .. } => {}
         }
     }
 

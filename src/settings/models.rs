@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use super::Problem;
-use crate::ports::language_model::ModelRole;
+use crate::domain::model_role::ModelRole;
 
 /// Keys of this section that a settings file must not hold; the loader refuses them with [`KEY_IN_FILE`].
 pub const ONLY_FROM_ENVIRONMENT: [&str; 2] = ["side.api_key", "main.api_key"];

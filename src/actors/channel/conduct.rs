@@ -10,10 +10,11 @@ use super::{ASK_AGAIN_AFTER, ASK_AGAIN_AT_MOST, Alarm, ChannelMessage, DOZE_AFTE
 use crate::actors::guild::GuildMessage;
 use crate::actors::inbound::Inbound;
 use crate::actors::places::{GuildPlace, ScribePlace};
-use crate::actors::scribe::{Committed, OutboxWrite, Post, Record, Reply, ScribeMessage};
+use crate::actors::scribe::{OutboxWrite, Post, Record, Reply, ScribeMessage};
 use crate::actors::side_models::{CallId, Outcome};
 use crate::domain::address::{self, Heard};
 use crate::domain::answer;
+use crate::domain::budget::Use;
 use crate::domain::conversation::{Conversation, Input, Output, World};
 use crate::domain::event::{Call, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -46,10 +47,16 @@ impl State {
         self.in_hand.lay_down();
     }
 
-    pub(super) fn recorded(&mut self, batch: u64, committed: Committed) {
-        while let Some((_, duties)) = self.owed.pop_front_if(|(owed, _)| *owed <= batch) {
-            for duty in duties {
-                self.discharge(duty, Some(committed));
+    pub(super) fn woken(&mut self) {
+        // It has rung: if it rang too early, it is set again.
+        self.alarm = None;
+        self.step(Input::Woken);
+    }
+
+    pub(super) fn recorded(&mut self, batch: u64) {
+        while self.owed.front().is_some_and(|(owed, _)| *owed <= batch) {
+            for duty in self.owed.pop_front().into_iter().flat_map(|(_, duties)| duties) {
+                self.discharge(duty);
             }
         }
     }
@@ -69,18 +76,26 @@ impl State {
         if *tries < ASK_AGAIN_AT_MOST {
             self.myself.send_after(ASK_AGAIN_AFTER, move || ChannelMessage::AskAgain { ticket });
         } else {
-            self.step(Input::Unanswered { ticket, error: "unreachable".into() });
+            self.give_up(ticket, "unreachable");
         }
     }
 
     pub(super) fn ask_again(&mut self, ticket: Ticket) {
-        self.discharge(Duty::Ask { ticket }, None);
+        self.discharge(Duty::Ask { ticket });
     }
 
     pub(super) fn question_overdue(&mut self, ticket: Ticket) {
         if self.is_open(ticket) {
-            self.step(Input::Unanswered { ticket, error: "timeout".into() });
+            self.give_up(ticket, "timeout");
         }
+    }
+
+    fn give_up(&mut self, ticket: Ticket, error: &str) {
+        self.tries.remove(&ticket);
+        if let Some(call) = self.calls.remove(&ticket) {
+            self.kit.pool.cancel(call);
+        }
+        self.step(Input::Unanswered { ticket, error: error.into() });
     }
 
     pub(super) fn answered(&mut self, ticket: Ticket, asked: &Request, outcome: Outcome) {
@@ -93,9 +108,9 @@ impl State {
         match &outcome.result {
             Ok(given) => {
                 let reading = answer::read(&given.text);
-                let call = self.traces.call(ticket, &outcome.facts);
+                let call = self.traces.call(ticket, asked, &outcome.facts);
                 let why = reading.why.map(Into::into);
-                self.step(Input::Answered { ticket, verdict: reading.decision, why, call: Some(call) });
+                self.step(Input::Answered { ticket, verdict: reading.decision, why, call: Some(Box::new(call)) });
             }
             Err(error) => self.step(Input::Unanswered { ticket, error: error.code().into() }),
         }
@@ -107,7 +122,8 @@ impl State {
         let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else { return };
         let companion = floor.companion.clone();
         self.traces.called(ticket, asked, &outcome, &self.place, &self.kit);
-        self.traces.spent(ticket, used(companion, ModelRole::Main, &outcome));
+        self.traces.spent(ticket, used(Some(companion), ModelRole::Main, &outcome));
+        self.count_tokens(&outcome);
         match text {
             Ok(text) => self.step(Input::Written { ticket, text }),
             Err(error) => {
@@ -117,8 +133,17 @@ impl State {
         }
     }
 
-    pub(super) fn summarised(&mut self, upto: Seq, text: Option<Arc<str>>, _outcome: Option<Box<Outcome>>) {
+    pub(super) fn summarised(&mut self, upto: Seq, text: Option<Arc<str>>, outcome: Option<&Outcome>) {
+        if let Some(outcome) = outcome {
+            self.count_tokens(outcome);
+            self.spent_meanwhile.push(used(None, ModelRole::Side, outcome));
+        }
         self.step(Input::Summarised { upto, text });
+    }
+
+    fn count_tokens(&self, outcome: &Outcome) {
+        let mut ledger = self.books.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        ledger.count(Use::Tokens(outcome.facts.usage.total()), self.kit.clock.now());
     }
 
     pub(super) fn residence_changed(&mut self) {
@@ -137,7 +162,7 @@ impl State {
             if gate.is_none() {
                 news.push(Event::Joined { companion: companion.clone() });
             }
-            if gate.map_or(false, |gate| gate.paused) != paused {
+            if gate.is_some_and(|gate| gate.paused) != paused {
                 news.push(Event::Paused { companion: Some(companion.clone()), paused });
             }
         }
@@ -177,7 +202,7 @@ impl State {
             self.watch_for_doze();
             return Ok(());
         }
-        self.record(Vec::new(), true);
+        self.record(Vec::new(), true, true);
         self.registration = None;
         self.myself.drain()?;
         Ok(())
@@ -196,6 +221,7 @@ impl State {
 
     pub(super) fn with_world<T>(&mut self, run: impl FnOnce(&mut Conversation, Moment, &mut World<'_>) -> T) -> T {
         let kit = self.kit.clone();
+        let now = self.pace.now(kit.clock.now());
         let tempers = kit.residents.tempers(&self.place.channel);
         let mut ledger = self.books.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         let mut world = World {
@@ -204,10 +230,11 @@ impl State {
             tempers: &tempers,
             jitter: &mut || kit.chance.jitter(),
             ledger: &mut ledger,
-            summary_after: Some(kit.settings.prompt.summary_after as u64),
+            summary_after: Some(kit.settings.prompt.summary_after),
+            tokens_per_day: kit.settings.models.guild_tokens_per_day,
             episode_idle: kit.settings.closing.episode_idle(),
         };
-        run(&mut self.conversation, kit.clock.now(), &mut world)
+        run(&mut self.conversation, now, &mut world)
     }
 
     /// What the conversation wants done: what goes on record is handed to the scribe, the rest is done now.
@@ -225,24 +252,25 @@ impl State {
         }
         let is_quiet = self.is_pending && self.conversation.is_at_rest();
         if !made.is_empty() || is_quiet {
-            self.record(made, is_quiet);
+            self.record(made, is_quiet, false);
         }
         self.show_counters();
         self.arm();
     }
 
     /// Hands what was made to the scribe; what follows is done once it is committed.
-    fn record(&mut self, made: Vec<(Seq, Event)>, is_quiet: bool) {
+    fn record(&mut self, made: Vec<(Seq, Event)>, is_quiet: bool, falls_asleep: bool) {
         self.batches += 1;
         self.since_snapshot += made.len() as u32;
-        let is_due = self.since_snapshot >= EVENTS_PER_SNAPSHOT || self.registration.is_some() && made.is_empty() && is_quiet;
+        let is_due = falls_asleep || self.since_snapshot >= EVENTS_PER_SNAPSHOT;
         let snapshot = is_due.then(|| Box::new(self.conversation.clone()));
         if snapshot.is_some() {
             self.since_snapshot = 0;
         }
         self.is_pending &= !is_quiet;
         let outbox = made.iter().filter_map(|(_, event)| outbox_write(event)).collect();
-        let usage = made.iter().flat_map(|(_, event)| self.usage(event)).collect();
+        let mut usage: Vec<_> = made.iter().flat_map(|(_, event)| self.usage(event)).collect();
+        usage.append(&mut self.spent_meanwhile);
         let batch = self.batches;
         let channel = self.myself.clone();
         let record = Record {
@@ -322,6 +350,7 @@ impl State {
     }
 
     fn cancel(&mut self, ticket: Ticket) {
+        self.tries.remove(&ticket);
         if let Some(call) = self.calls.remove(&ticket) {
             self.kit.pool.cancel(call);
         }
@@ -343,7 +372,7 @@ impl State {
         if self.alarm.as_ref().is_some_and(|alarm| alarm.at == at) {
             return;
         }
-        let span = at.since(self.kit.clock.now());
+        let span = at.since(self.pace.now(self.kit.clock.now()));
         let timer = self.myself.send_after(span, || ChannelMessage::Woken);
         self.alarm = Some(Alarm { at, task: timer.abort_handle() });
     }
@@ -369,7 +398,7 @@ fn outbox_write(event: &Event) -> Option<OutboxWrite> {
 
 fn used_by_call(companion: &CompanionId, call: &Call) -> Used {
     Used::Call {
-        companion: companion.clone(),
+        companion: Some(companion.clone()),
         model: call.model.clone(),
         provider: call.provider.clone(),
         role: ModelRole::Side.as_str().into(),
@@ -378,7 +407,7 @@ fn used_by_call(companion: &CompanionId, call: &Call) -> Used {
     }
 }
 
-fn used(companion: CompanionId, role: ModelRole, outcome: &Outcome) -> Used {
+fn used(companion: Option<CompanionId>, role: ModelRole, outcome: &Outcome) -> Used {
     Used::Call {
         companion,
         model: outcome.facts.identity.model.clone(),

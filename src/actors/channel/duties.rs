@@ -1,15 +1,16 @@
 //! What follows once something is on record.
 
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{ActorId, ActorRuntime};
 
+use super::traces::{self, Turn};
 use super::{ChannelMessage, REPLY_AGAIN_AT_MOST, State};
 use crate::actors::companion::{Asking, CompanionMessage, Evaluate};
 use crate::actors::places::CompanionPlace;
 use crate::actors::reply;
-use crate::actors::scribe::Committed;
 use crate::actors::side_models::Priority;
 use crate::domain::conversation::Input;
 use crate::domain::event::{Decided, Event};
@@ -29,7 +30,7 @@ pub(super) enum Duty {
     /// Begin this reply, if it is still owed.
     Reply { ticket: Ticket },
     /// Tell what was decided.
-    TellDecision(Box<Decided>),
+    TellDecision { decided: Box<Decided>, turn: Box<Turn> },
     /// Tell that there was no answer.
     TellUnanswered { ticket: Ticket, event: Box<Event> },
     /// Tell that there will be no statement.
@@ -49,7 +50,10 @@ impl State {
                     self.traces.owed(ticket, now, &self.kit);
                     Some(Duty::Reply { ticket })
                 }
-                Event::Decided(decided) => Some(Duty::TellDecision(Box::new(decided))),
+                Event::Decided(decided) => {
+                    let turn = Box::new(self.traces.concluded(&decided, now, &self.kit));
+                    Some(Duty::TellDecision { decided: Box::new(decided), turn })
+                }
                 Event::ReplyFailed { ticket, error, .. } => Some(Duty::TellFailure { ticket, error }),
                 Event::Unanswered { ticket, .. } => Some(Duty::TellUnanswered { ticket, event: Box::new(event) }),
                 _ => None,
@@ -57,11 +61,11 @@ impl State {
             .collect()
     }
 
-    pub(super) fn discharge(&mut self, duty: Duty, _committed: Option<Committed>) {
+    pub(super) fn discharge(&mut self, duty: Duty) {
         match duty {
             Duty::Ask { ticket } => self.ask(ticket),
             Duty::Reply { ticket } => self.reply(ticket),
-            Duty::TellDecision(decided) => self.traces.decided(&decided, &self.place, &self.kit),
+            Duty::TellDecision { decided, turn } => traces::tell_decision(&decided, &turn, &self.place, &self.kit),
             Duty::TellUnanswered { ticket, event } => self.traces.unanswered(ticket, &event, &self.place, &self.kit),
             Duty::TellFailure { ticket, error } => self.traces.failed(ticket, &error, &self.place, &self.kit),
         }
@@ -94,8 +98,8 @@ impl State {
             Some(actor) => drop(actor.cast(CompanionMessage::Evaluate(Box::new(evaluate)))),
             None => drop(evaluate),
         }
-        if !self.tries.contains_key(&ticket) {
-            self.tries.insert(ticket, 0);
+        if let Entry::Vacant(first) = self.tries.entry(ticket) {
+            first.insert(0);
             let patience = self.kit.settings.models.side.timeout() + GRACE;
             self.myself.send_after(patience, move || ChannelMessage::QuestionOverdue { ticket });
         }
@@ -177,8 +181,9 @@ impl State {
                 guild: place.guild.clone(),
                 system: prompt.system,
                 user: prompt.user,
+                sizes: prompt.sizes,
                 newest: messages.last().map(|message| (message.from.name.clone(), message.text.clone())),
-                max_tokens: words.max_side_answer_tokens as u32,
+                max_tokens: words.max_side_answer_tokens,
             };
             let deadline = kit.pool.deadline(ModelRole::Side);
             let outcome = kit.pool.answer(Arc::new(request), Priority::Summary, deadline, None).await;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use ractor::ActorRef;
 
 use super::duties::Duty;
+use super::pace::Pace;
 use super::{Books, ChannelMessage, State};
 use crate::actors::kit::Kit;
 use crate::actors::places::ScribePlace;
@@ -63,7 +64,7 @@ async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Re
             Used::Evaluation { companion } => Use::Evaluation { channel: &record.channel, companion },
             Used::Address { person, message } => Use::Address { person, channel: &record.channel, message: *message },
             Used::Statement { .. } => Use::Statement,
-            Used::Call { .. } => continue,
+            Used::Call { input_tokens, output_tokens, .. } => Use::Tokens(input_tokens + output_tokens),
         };
         ledger.count(used, record.at);
     }
@@ -81,11 +82,12 @@ impl State {
         for recorded in &events {
             self.fold(recorded, skip.contains(&recorded.seq));
         }
+        self.pace = Pace::new(self.conversation.clock());
         let reopened = self.reopened();
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);
         for duty in reopened {
-            self.discharge(duty, None);
+            self.discharge(duty);
         }
         for recorded in self.heard_meanwhile.take().unwrap_or_default() {
             if skip.contains(&recorded.seq) {

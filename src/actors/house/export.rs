@@ -1,11 +1,103 @@
-//! What is kept, read out line by line.
+//! What is kept, read out line by line: the events of journals, or a replay script of one room.
+
+mod script;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures_util::{StreamExt, stream};
+use serde_json::{Map, Value};
 
 use super::ActorHouse;
+use super::desk::unread;
+use crate::domain::event::Recorded;
+use crate::domain::id::Seq;
+use crate::journal::place::Place;
+use crate::journal::reader::{Range, ReadError, Reader};
 use crate::ports::house::Refused;
-use crate::ports::house::keeping::{ExportQuery, Lines};
+use crate::ports::house::keeping::{ExportForm, ExportQuery, Lines};
+use crate::ports::house::stamp::rfc3339;
+use crate::ports::store::Store;
+
+/// Events that are read at once.
+const PAGE: usize = 512;
+/// Events of which a replay script is made at most: it is one document.
+const MOST_SCRIPTED: usize = 200_000;
 
 impl ActorHouse {
-    pub(super) async fn read_out(&self, _query: ExportQuery) -> Result<Lines, Refused> {
-        Err(Refused::NotYet("export is not in this version".into()))
+    pub(super) async fn read_out(&self, query: ExportQuery) -> Result<Lines, Refused> {
+        let places: VecDeque<Place> = match &query.room {
+            Some(room) => [self.room_of(room)?.0].into(),
+            None => self.kit.residents.all().iter().map(|(channel, residence)| Place::new(&residence.guild, channel)).collect(),
+        };
+        match (query.form, places.front()) {
+            (ExportForm::Json, _) => Ok(events(self.kit.store.clone(), places)),
+            (ExportForm::Replay, Some(place)) => {
+                let range = Range { after: Seq::NONE, before: None, limit: MOST_SCRIPTED + 1, newest_first: false };
+                let events = self.reader().events(place, range).await.map_err(unread)?;
+                if events.len() > MOST_SCRIPTED {
+                    let detail = format!(
+                        "the room has more than {MOST_SCRIPTED} events, which is too much for one script; export it as JSON"
+                    );
+                    return Err(Refused::TooLarge(detail));
+                }
+                let script = script::of(place, &events, &self.kit.residents);
+                Ok(stream::iter([Ok(script.to_string())]).boxed())
+            }
+            (ExportForm::Replay, None) => Err(Refused::NotFound("there is no room of which a script could be made".into())),
+        }
     }
+}
+
+/// Reads out the events of these journals, one after the other.
+fn events(store: Arc<dyn Store>, places: VecDeque<Place>) -> Lines {
+    let reading = Reading { store, places, after: Seq::NONE, ready: VecDeque::new() };
+    let lines = stream::unfold(Some(reading), |reading| async move {
+        let mut reading = reading?;
+        match reading.next().await {
+            Ok(Some(line)) => Some((Ok(line), Some(reading))),
+            Ok(None) => None,
+            Err(error) => Some((Err(unread(error)), None)),
+        }
+    });
+    lines.boxed()
+}
+
+struct Reading {
+    store: Arc<dyn Store>,
+    places: VecDeque<Place>,
+    after: Seq,
+    ready: VecDeque<String>,
+}
+
+impl Reading {
+    async fn next(&mut self) -> Result<Option<String>, ReadError> {
+        loop {
+            if let Some(line) = self.ready.pop_front() {
+                return Ok(Some(line));
+            }
+            let Some(place) = self.places.front() else { return Ok(None) };
+            let range = Range { after: self.after, before: None, limit: PAGE, newest_first: false };
+            let page = Reader::new(&*self.store).events(place, range).await?;
+            self.ready.extend(page.iter().map(|recorded| line(place, recorded)));
+            match page.last().filter(|_| page.len() == PAGE) {
+                Some(last) => self.after = last.seq,
+                None => {
+                    self.places.pop_front();
+                    self.after = Seq::NONE;
+                }
+            }
+        }
+    }
+}
+
+fn line(place: &Place, recorded: &Recorded) -> String {
+    let mut object = Map::new();
+    object.insert("guild".into(), place.guild.as_str().into());
+    object.insert("channel".into(), place.channel.as_str().into());
+    if let Ok(Value::Object(fields)) = serde_json::to_value(recorded) {
+        object.extend(fields);
+    }
+    object.insert("at".into(), rfc3339(recorded.at).into());
+    Value::Object(object).to_string()
 }

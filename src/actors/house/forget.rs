@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::ActorHouse;
 use super::desk::unread;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{PersonId, Seq};
+use crate::domain::id::{GuildId, PersonId, Seq, Ward};
+use crate::domain::window::RECENT_TURNS;
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, ReadError, Reader};
@@ -20,7 +21,7 @@ impl ActorHouse {
         let Forget { guild, person } = forget;
         let person = PersonId::from(&*person);
         let said = self.reader().said_by(&guild, &person).await.map_err(unread)?;
-        let ward = crate::domain::id::Ward::of(&guild);
+        let ward = Ward::of(&guild);
         let mut channels: Vec<_> = said.iter().map(|(no, _)| *no).collect();
         channels.dedup();
         let mut forgotten = Forgotten::default();
@@ -47,7 +48,15 @@ impl ActorHouse {
             // Conversations that are under way let them go.
             self.accept(place, Event::Deleted { messages: still_there }, None).await?;
         }
-        let events = told_of(&self.reader(), place, &gone, forgotten).await.map_err(unread)?;
+        let events = told_of(&self.reader(), place, &gone).await.map_err(unread)?;
+        for recorded in &events {
+            match &recorded.event {
+                Event::Said { .. } => forgotten.messages += 1,
+                Event::Decided(_) => forgotten.decisions += 1,
+                Event::Summarised { .. } => forgotten.summaries += 1,
+                _ => {}
+            }
+        }
         self.take_words_out(place, events, index).await
     }
 
@@ -92,7 +101,7 @@ impl ActorHouse {
         Ok(Some(Write::Put(key, encode_snapshot(snapshot.made, &snapshot.conversation))))
     }
 
-    async fn forget_usage(&self, guild: &crate::domain::id::GuildId, person: &PersonId) -> Result<(), Refused> {
+    async fn forget_usage(&self, guild: &GuildId, person: &PersonId) -> Result<(), Refused> {
         let all = self.reader().all(key::used_by(guild)).await.map_err(unread)?;
         let mut writes = Vec::new();
         for (key, value) in all {
@@ -107,23 +116,19 @@ impl ActorHouse {
         if writes.is_empty() {
             return Ok(());
         }
-        self.administer(crate::domain::id::Ward::of(guild), writes).await
+        self.administer(Ward::of(guild), writes).await
     }
 }
 
 /// The events of a channel that tell of these messages, without their words: the messages themselves, what replaced them, what was thought
 /// and summed up about them.
-async fn told_of(
-    reader: &Reader<'_>,
-    place: &Place,
-    gone: &BTreeSet<Seq>,
-    forgotten: &mut Forgotten,
-) -> Result<Vec<Recorded>, ReadError> {
+pub(super) async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -> Result<Vec<Recorded>, ReadError> {
     const PAGE: usize = 512;
     let Some(first) = gone.first() else { return Ok(Vec::new()) };
     let mut bare = Vec::new();
     let mut after = Seq(first.0.saturating_sub(1));
     let mut questions = BTreeSet::new();
+    let mut said = Vec::new();
     loop {
         let page = reader.events(place, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
         let Some(last) = page.last() else { break };
@@ -131,10 +136,16 @@ async fn told_of(
         let is_last = page.len() < PAGE;
         for recorded in page {
             let concerns = match &recorded.event {
-                Event::Said { .. } => gone.contains(&recorded.seq),
+                Event::Said { .. } => {
+                    said.push(recorded.seq);
+                    gone.contains(&recorded.seq)
+                }
                 Event::Edited { message, .. } => gone.contains(message),
                 Event::Evaluated(evaluated) => {
-                    if evaluated.messages.iter().any(|seq| gone.contains(seq)) {
+                    // Its prompt showed the turns before as well.
+                    let begun = said.partition_point(|seq| evaluated.messages.first().is_none_or(|first| seq < first));
+                    let shown = said[begun.saturating_sub(RECENT_TURNS)..begun].iter().chain(&evaluated.messages);
+                    if shown.into_iter().any(|seq| gone.contains(seq)) {
                         questions.insert(evaluated.ticket);
                     }
                     false
@@ -149,12 +160,6 @@ async fn told_of(
             };
             let without = without_words(&recorded);
             if concerns && without != recorded {
-                match &recorded.event {
-                    Event::Said { .. } => forgotten.messages += 1,
-                    Event::Decided(_) => forgotten.decisions += 1,
-                    Event::Summarised { .. } => forgotten.summaries += 1,
-                    _ => {}
-                }
                 bare.push(without);
             }
         }

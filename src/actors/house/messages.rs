@@ -1,16 +1,18 @@
 //! What is said in a room, changed, taken back, and cleared.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::ActorHouse;
 use super::desk::{broken, invalid, unread};
+use super::forget::told_of;
 use crate::actors::inbound::Utterance;
 use crate::domain::address::at_names;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::journal::place::Place;
-use crate::journal::redaction::{is_wordless, without_words};
+use crate::journal::redaction::is_wordless;
 use crate::ports::house::Refused;
 use crate::ports::house::messages::NewMessage;
 use crate::ports::house::room::RoomId;
@@ -66,7 +68,8 @@ impl ActorHouse {
             return Ok(seq);
         }
         self.accept(&place, Event::Deleted { messages: vec![seq] }, None).await?;
-        self.take_words_out(&place, vec![without_words(&said)], Vec::new()).await?;
+        let told = told_of(&self.reader(), &place, &BTreeSet::from([seq])).await.map_err(unread)?;
+        self.take_words_out(&place, told, Vec::new()).await?;
         Ok(seq)
     }
 

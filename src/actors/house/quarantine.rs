@@ -1,20 +1,157 @@
 //! Guilds that are kept away, and messages that were set aside because they killed their handler.
+//!
+//! A message that was set aside is passed over whenever its channel is restored, and stays so: trying it again means hearing it once more, as a
+//! new event at the end of the journal, and taking the old one back. Giving it up hides the entry and nothing else.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ractor::RpcReplyPort;
+use tokio::sync::oneshot;
 
 use super::ActorHouse;
+use super::desk::{unavailable, unread};
+use crate::actors::guilds::GuildsMessage;
+use crate::actors::places::GuildsPlace;
+use crate::domain::event::Event;
+use crate::domain::id::{Seq, Ward};
+use crate::journal::key;
+use crate::journal::place::Place;
+use crate::journal::reader::ReadError;
+use crate::journal::record::{SetAsideRecord, decode, encode};
+use crate::journal::redaction::without_words;
 use crate::ports::house::Refused;
-use crate::ports::house::keeping::Quarantine;
+use crate::ports::house::keeping::{Quarantine, QuarantinedGuild, SetAside};
+use crate::ports::house::room::RoomId;
+use crate::ports::store::Write;
+use crate::ports::store::key::{ChannelNo, Key, Kind};
+
+/// How an entry is named outside: by where it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct EntryId {
+    ward: Ward,
+    no: ChannelNo,
+    seq: Seq,
+}
+
+impl EntryId {
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('-');
+        let id = Self {
+            ward: Ward(parts.next()?.parse().ok()?),
+            no: ChannelNo(parts.next()?.parse().ok()?),
+            seq: Seq(parts.next()?.parse().ok()?),
+        };
+        parts.next().is_none().then_some(id)
+    }
+
+    fn of(key: &Key) -> Option<Self> {
+        let ward = Ward(*key.as_bytes().first()?);
+        Some(Self { ward, no: key::channel_in(key)?, seq: Seq(key.last_number()?) })
+    }
+
+    fn key(self) -> Key {
+        key::set_aside(self.ward, self.no, self.seq)
+    }
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{}", self.ward.0, self.no.0, self.seq)
+    }
+}
 
 impl ActorHouse {
     pub(super) async fn list_quarantine(&self) -> Result<Quarantine, Refused> {
-        Ok(Quarantine::default())
+        let (sender, answer) = oneshot::channel();
+        self.tell_guilds(GuildsMessage::Quarantined(RpcReplyPort::from(sender)))?;
+        let guilds = answer.await.map_err(|_| unavailable("the guilds are being restarted, try again"))?;
+        let guilds = guilds.into_iter().map(|entry| QuarantinedGuild {
+            id: entry.guild,
+            since: entry.since.into(),
+            until: entry.until.into(),
+            detail: entry.reason,
+        });
+        let mut messages = Vec::new();
+        for ward in (0..=u8::MAX).map(Ward) {
+            messages.extend(self.set_aside_in(ward).await.map_err(unread)?);
+        }
+        messages.sort_by_key(|entry| entry.at);
+        Ok(Quarantine { guilds: guilds.collect(), messages })
     }
+
     pub(super) async fn release_guild(&self, guild: &str) -> Result<(), Refused> {
-        Err(Refused::NotFound(format!("guild {guild} is not in quarantine")))
+        let (sender, answer) = oneshot::channel();
+        self.tell_guilds(GuildsMessage::Release(guild.into(), RpcReplyPort::from(sender)))?;
+        let was_away = answer.await.map_err(|_| unavailable("the guilds are being restarted, try again"))?;
+        if was_away { Ok(()) } else { Err(Refused::NotFound(format!("guild {guild} is not in quarantine"))) }
     }
+
     pub(super) async fn retry_entry(&self, entry: &str) -> Result<(), Refused> {
-        Err(Refused::NotFound(format!("nothing is set aside as {entry}")))
+        let (id, record) = self.entry(entry).await?;
+        let place = Place::new(&record.guild, &record.channel);
+        if let Some(old) = self.reader().event(&place, record.seq).await.map_err(unread)? {
+            // With an id, so that trying again after a failure in the middle hears it once only.
+            let again: Arc<str> = format!("retry:{id}").into();
+            self.accept(&place, heard_again(&old.event), Some(again)).await?;
+            if matches!(old.event, Event::Said { .. }) {
+                self.accept(&place, Event::Deleted { messages: vec![old.seq] }, None).await?;
+                self.take_words_out(&place, vec![without_words(&old)], Vec::new()).await?;
+            }
+        }
+        self.hide(id, record).await
     }
+
     pub(super) async fn give_up_entry(&self, entry: &str) -> Result<(), Refused> {
-        Err(Refused::NotFound(format!("nothing is set aside as {entry}")))
+        let (id, record) = self.entry(entry).await?;
+        self.hide(id, record).await
     }
+
+    /// The record stays: it says that the message must never be handled.
+    async fn hide(&self, id: EntryId, record: SetAsideRecord) -> Result<(), Refused> {
+        let hidden = SetAsideRecord { is_closed: true, ..record };
+        self.administer(id.ward, vec![Write::Put(id.key(), encode(&hidden))]).await
+    }
+
+    async fn entry(&self, entry: &str) -> Result<(EntryId, SetAsideRecord), Refused> {
+        let missing = || Refused::NotFound(format!("nothing is set aside as {entry}"));
+        let id = EntryId::parse(entry).ok_or_else(missing)?;
+        let value = self.kit.store.get(id.key()).await.map_err(|error| unread(error.into()))?.ok_or_else(missing)?;
+        let record: SetAsideRecord = decode(&id.key(), &value).map_err(|error| unread(error.into()))?;
+        if record.is_closed { Err(missing()) } else { Ok((id, record)) }
+    }
+
+    async fn set_aside_in(&self, ward: Ward) -> Result<Vec<SetAside>, ReadError> {
+        let mut entries = Vec::new();
+        for (key, value) in self.reader().all(Key::new(ward, Kind::SetAside)).await? {
+            let record: SetAsideRecord = decode(&key, &value)?;
+            let Some(id) = EntryId::of(&key).filter(|_| !record.is_closed) else { continue };
+            entries.push(SetAside {
+                id: id.to_string().into(),
+                room: RoomId::of(&record.channel).map_or_else(|| record.channel.as_str().into(), |room| room.as_str().into()),
+                guild: record.guild,
+                seq: record.seq,
+                at: record.at.into(),
+                attempts: record.deaths,
+                detail: record.error.to_string(),
+            });
+        }
+        Ok(entries)
+    }
+
+    fn tell_guilds(&self, message: GuildsMessage) -> Result<(), Refused> {
+        let told = self.kit.directory.find(&GuildsPlace()).is_some_and(|guilds| guilds.cast(message).is_ok());
+        if told { Ok(()) } else { Err(unavailable("the guilds are being restarted, try again")) }
+    }
+}
+
+/// The same event, to be heard once more.
+fn heard_again(event: &Event) -> Event {
+    let mut again = event.clone();
+    if let Event::Said { message, reply, .. } = &mut again {
+        // The id leads to the first one, and a reply is fulfilled only once.
+        message.id = None;
+        *reply = None;
+    }
+    again
 }

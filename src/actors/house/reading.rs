@@ -78,16 +78,16 @@ impl ActorHouse {
 }
 
 /// Which entries of a journal are wanted: without `after` the newest, with it the first ones after it.
-struct Wanted {
-    after: Option<Seq>,
-    before: Option<Seq>,
-    limit: usize,
+pub(super) struct Wanted {
+    pub(super) after: Option<Seq>,
+    pub(super) before: Option<Seq>,
+    pub(super) limit: usize,
     /// Events that are read at most.
-    most: usize,
+    pub(super) most: usize,
 }
 
 /// What is found in the journal's events, oldest first. An event with several finds gives all of them, or none.
-async fn found<T>(
+pub(super) async fn found<T>(
     reader: &Reader<'_>,
     place: &Place,
     wanted: Wanted,

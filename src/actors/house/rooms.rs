@@ -1,12 +1,11 @@
 //! Which rooms there are, who is in them, and what is changed about them at run time.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::json;
 
 use super::ActorHouse;
-use super::desk::{invalid, refused, unread};
+use super::desk::{invalid, unread};
 use crate::actors::guild::GuildMessage;
 use crate::actors::hub::Live;
 use crate::actors::inbound::Inbound;
@@ -44,6 +43,14 @@ pub enum MoveInError {
         /// Who shares what.
         shared: SharedName,
     },
+    /// Who lives in a room of the settings could not be put on record.
+    #[error("who lives in room {room} cannot be put on record: {error}")]
+    Unheard {
+        /// Which one.
+        room: ChannelId,
+        /// Why.
+        error: scribe::Refused,
+    },
     /// A room of the settings could not be stored.
     #[error("room {room} cannot be stored: {error}")]
     Unstored {
@@ -51,14 +58,6 @@ pub enum MoveInError {
         room: ChannelId,
         /// Why.
         error: Contested,
-    },
-    /// Who is in it could not be put on record.
-    #[error("who is in room {room} cannot be put on record: {error}")]
-    Unrecorded {
-        /// Which one.
-        room: ChannelId,
-        /// Why.
-        error: scribe::Refused,
     },
 }
 
@@ -69,7 +68,6 @@ pub enum MoveInError {
 /// # Errors
 /// [`MoveInError`]; a room that was stored and cannot be taken for a shared name is told in the log, and left out.
 pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInError> {
-    let inbound = Inbound::new(kit.clone());
     let reader = Reader::new(&*kit.store);
     for RoomRecord { room, guild, .. } in reader.rooms().await? {
         let place = Place::new(&guild, &room);
@@ -97,28 +95,40 @@ pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInErr
         for (ward, writes) in writes_of(&channel, &residence) {
             store(kit, ward, writes).await.map_err(|error| MoveInError::Unstored { room: channel.clone(), error })?;
         }
+        kit.residents
+            .put(&channel, residence.clone())
+            .map_err(|shared| MoveInError::SharedName { room: channel.clone(), shared })?;
         let place = Place::new(&residence.guild, &channel);
-        let companions = residence.companions.clone();
-        kit.residents.put(&channel, residence).map_err(|shared| MoveInError::SharedName { room: channel.clone(), shared })?;
-        let joined = change_over(&inbound, &place, &BTreeSet::new(), &companions).await;
-        joined.map_err(|error| MoveInError::Unrecorded { room: channel.clone(), error })?;
+        for event in news(None, &residence) {
+            let accepted = Inbound::new(kit.clone()).accept(&place, event, None).await;
+            accepted.map_err(|error| MoveInError::Unheard { room: channel.clone(), error })?;
+        }
     }
     Ok(())
 }
 
-/// Puts on record who leaves and who joins, before anything that is said there afterwards.
-async fn change_over(
-    inbound: &Inbound,
-    place: &Place,
-    before: &BTreeSet<CompanionId>,
-    now: &BTreeSet<CompanionId>,
-) -> Result<(), scribe::Refused> {
-    let left = before.difference(now).map(|companion| Event::Left { companion: companion.clone() });
-    let joined = now.difference(before).map(|companion| Event::Joined { companion: companion.clone() });
-    for event in left.chain(joined) {
-        inbound.accept(place, event, None).await?;
+/// What happened when one residence followed another. Whoever leaves makes room first.
+fn news(before: Option<&Residence>, after: &Residence) -> Vec<Event> {
+    let lived = |companion: &CompanionId| before.is_some_and(|before| before.companions.contains(companion));
+    let mut news = Vec::new();
+    for companion in before.iter().flat_map(|before| before.companions.difference(&after.companions)) {
+        news.push(Event::Left { companion: companion.clone() });
     }
-    Ok(())
+    for companion in after.companions.iter().filter(|companion| !lived(companion)) {
+        news.push(Event::Joined { companion: companion.clone() });
+    }
+    let is_room_changed = before.is_some_and(|before| before.paused) != after.paused;
+    if is_room_changed {
+        news.push(Event::Paused { companion: None, paused: after.paused });
+    }
+    for companion in &after.companions {
+        let was = before.is_some_and(|before| lived(companion) && before.is_paused(companion));
+        let is = if is_room_changed { after.paused } else { was };
+        if is != after.is_paused(companion) {
+            news.push(Event::Paused { companion: Some(companion.clone()), paused: !is });
+        }
+    }
+    news
 }
 
 async fn stored(kit: &Kit, place: &Place) -> Result<Option<Residence>, ReadError> {
@@ -278,12 +288,15 @@ impl ActorHouse {
         for (ward, writes) in writes_of(channel, &residence) {
             self.administer(ward, writes).await?;
         }
-        let guild = residence.guild.clone();
-        let before = self.kit.residents.get(channel).map(|known| known.companions).unwrap_or_default();
-        let now = residence.companions.clone();
-        self.kit.residents.put(channel, residence).map_err(|shared| conflict(&shared))?;
-        change_over(&self.inbound, &Place::new(&guild, channel), &before, &now).await.map_err(refused)?;
-        self.tell_guild(&guild, channel);
+        let before = self.kit.residents.get(channel);
+        self.kit.residents.put(channel, residence.clone()).map_err(|shared| conflict(&shared))?;
+        // On record before anybody can say something here: who comes later has not heard what was said before. What is missed here for a
+        // failure, the channel makes up for.
+        let place = Place::new(&residence.guild, channel);
+        for event in news(before.as_ref(), &residence) {
+            self.accept(&place, event, None).await?;
+        }
+        self.tell_guild(&residence.guild, channel);
         Ok(())
     }
 

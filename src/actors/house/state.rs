@@ -70,6 +70,7 @@ impl ActorHouse {
             jitter: &mut || 0,
             ledger: &mut ledger,
             summary_after: None,
+            tokens_per_day: None,
             episode_idle: self.kit.settings.closing.episode_idle(),
         };
         for recorded in &restored.events {

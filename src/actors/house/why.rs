@@ -1,11 +1,316 @@
-//! The story of a decision, in plain words.
+//! The story of a decision, in plain words, as the record tells it; and what a companion waits for now.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::ActorHouse;
+use super::desk::{invalid, unread};
+use super::reading::{Wanted, found, record, told_message};
+use crate::domain::decision::{Decision, Reason};
+use crate::domain::event::{Call, Decided, Evaluated, Event, Recorded};
+use crate::domain::id::{CompanionId, Seq};
+use crate::domain::message::Role;
+use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
+use crate::journal::place::Place;
+use crate::journal::reader::{Range, ReadError, Reader};
+use crate::journal::residence::Residence;
 use crate::ports::house::Refused;
-use crate::ports::house::decisions::{Why, WhyQuery};
+use crate::ports::house::decisions::{PromptPart, StoryLine, WaitingFor, Why, WhyAt, WhyQuery};
+use crate::ports::house::messages::HistoryMessage;
+use crate::ports::house::room::RoomId;
+use crate::ports::house::stamp::rfc3339;
+use crate::settings::companion::Companion;
+
+/// Events that are read before a decision to find what led to it, and after it to find what became of it.
+const BEFORE: usize = 2_048;
+const AFTER: usize = 512;
+/// Messages that a story quotes; of more, the newest.
+const QUOTED: usize = 12;
+/// Characters of a quotation.
+const QUOTED_CHARS: usize = 200;
 
 impl ActorHouse {
-    pub(super) async fn tell_why(&self, _query: WhyQuery) -> Result<Why, Refused> {
-        Err(Refused::NotYet("why is not in this version".into()))
+    pub(super) async fn tell_why(&self, query: WhyQuery) -> Result<Why, Refused> {
+        let (place, residence) = self.room_of(&query.room)?;
+        let companion = whose(&query, &residence)?;
+        let settings = self.kit.residents.companion(&place.channel, &companion);
+        let name = settings.as_ref().map_or_else(|| Arc::from(companion.as_str()), |settings| settings.name.clone());
+        let asked = self.decision(&place, &companion, query.at).await.map_err(unread)?;
+        let mut why = match &asked {
+            Some(recorded) => self.story(&place, &query.room, &companion, &name, recorded).await.map_err(unread)?,
+            None => Why::default(),
+        };
+        if query.at.is_none()
+            && let Some(settings) = settings
+        {
+            why.waiting_for = self.waiting_for(&place, &residence, &companion, &settings).await.map_err(unread)?;
+        }
+        Ok(why)
+    }
+
+    async fn decision(&self, place: &Place, whose: &CompanionId, at: Option<WhyAt>) -> Result<Option<Recorded>, ReadError> {
+        let after = match at {
+            Some(WhyAt::Event(seq)) => Some(Seq(seq.0.saturating_sub(1))),
+            Some(WhyAt::Moment(_)) | None => None,
+        };
+        let latest = match at {
+            Some(WhyAt::Moment(moment)) => moment,
+            Some(WhyAt::Event(_)) | None => Moment::from_micros(u64::MAX),
+        };
+        let wanted = Wanted { after, before: None, limit: 1, most: usize::MAX };
+        let is_it = |recorded: &Recorded| match &recorded.event {
+            Event::Decided(decided) if decided.companions.contains(whose) && recorded.at <= latest => vec![recorded.clone()],
+            _ => Vec::new(),
+        };
+        Ok(found(&self.reader(), place, wanted, is_it).await?.pop())
+    }
+
+    async fn story(
+        &self,
+        place: &Place,
+        room: &RoomId,
+        companion: &CompanionId,
+        name: &str,
+        recorded: &Recorded,
+    ) -> Result<Why, ReadError> {
+        let Event::Decided(decided) = &recorded.event else { return Ok(Why::default()) };
+        let reader = self.reader();
+        let before = before(&reader, place, recorded.seq).await?;
+        let question = question(&before, decided);
+        let messages = question.map_or(&decided.messages, |(_, evaluated)| &evaluated.messages);
+        let heard: Vec<HistoryMessage> =
+            before.iter().filter(|recorded| messages.contains(&recorded.seq)).filter_map(told_message).collect();
+
+        let mut story: Vec<StoryLine> = heard.iter().rev().take(QUOTED).rev().map(quoted).collect();
+        if heard.len() > QUOTED {
+            let text = format!("{} messages before these are left out here.", heard.len() - QUOTED);
+            story.insert(0, StoryLine { at: heard[0].at, seq: None, event: "message".into(), text });
+        }
+        let from = heard.first().map_or(recorded.seq, |message| message.seq);
+        story.extend(before.iter().filter(|earlier| earlier.seq >= from).filter_map(|earlier| failure(earlier, companion, name)));
+        if let Some((asked, evaluated)) = question {
+            story.push(line(asked, "evaluate", asked_because(name, evaluated)));
+        }
+        story.push(line(recorded, "decision", decided_because(name, decided)));
+        match decided.decision {
+            Decision::No => story.push(line(recorded, "silence", settled(name, decided.messages.len()))),
+            Decision::Yes => story.extend(became(&reader, place, recorded.seq, companion, name).await?),
+        }
+        let texts = heard.iter().map(|message| message.text.clone()).collect();
+        let decision = Some(record(recorded, decided, companion, room, texts));
+        let prompt = decided.call.as_ref().map(|call| call.prompt.iter().map(prompt_part).collect());
+        Ok(Why { story, decision, waiting_for: None, prompt })
+    }
+
+    async fn waiting_for(
+        &self,
+        place: &Place,
+        residence: &Residence,
+        companion: &CompanionId,
+        settings: &Companion,
+    ) -> Result<Option<WaitingFor>, ReadError> {
+        let look = self.stand(place).await?;
+        let conversation = &look.conversation;
+        let now = self.kit.clock.now();
+        let nothing = |text: &str| Some(WaitingFor { text: text.into(), messages: None, lull_at: None, retry_at: None });
+        if residence.is_paused(companion) {
+            return Ok(nothing("an operator, who paused it and can let it go on"));
+        }
+        let Some(gate) = conversation.gate(companion) else { return Ok(nothing("something to be said")) };
+        if conversation.floor().is_some_and(|floor| floor.companion == *companion) {
+            return Ok(nothing("its own words: it is speaking"));
+        }
+        if gate.evaluation.is_some() {
+            return Ok(nothing("the model's answer: it is being asked"));
+        }
+        if let Some(retry_at) = gate.retry_at() {
+            let text = format!("another try at {}, because the model gave no answer", rfc3339(retry_at));
+            return Ok(Some(WaitingFor { text, messages: None, lull_at: None, retry_at: Some(retry_at.into()) }));
+        }
+        let interval = settings.temper().interval(0, 0);
+        let missing = gate.next_interjection_at.unwrap_or(interval).saturating_sub(gate.message_counter).max(1);
+        let more = if missing == 1 { "one more message".to_owned() } else { format!("{missing} more messages") };
+        let text = match gate.lull_at {
+            Some(lull_at) => format!("{more}, {} of quiet, or its name", secs(lull_at.since(now))),
+            None => format!("{more}, or its name"),
+        };
+        Ok(Some(WaitingFor { text, messages: Some(missing), lull_at: gate.lull_at.map(Into::into), retry_at: None }))
+    }
+}
+
+fn prompt_part((part, tokens): &(Arc<str>, u64)) -> PromptPart {
+    PromptPart { part: part.clone(), tokens: *tokens }
+}
+
+fn whose(query: &WhyQuery, residence: &Residence) -> Result<CompanionId, Refused> {
+    let present = || residence.companions.iter().map(CompanionId::as_str).collect::<Vec<_>>().join(", ");
+    match (&query.companion, residence.companions.len()) {
+        // One that has left has a past here, too.
+        (Some(companion), _) => Ok(companion.clone()),
+        (None, 1) => Ok(residence.companions.iter().next().cloned().unwrap_or_else(|| "".into())),
+        (None, 0) => Err(invalid("companion", format!("nobody lives in room {}; name a companion that did", query.room))),
+        (None, _) => {
+            Err(invalid("companion", format!("several companions live in room {}, name one of {}", query.room, present())))
+        }
+    }
+}
+
+/// The events before a decision, oldest first, as far as they are read.
+async fn before(reader: &Reader<'_>, place: &Place, seq: Seq) -> Result<Vec<Recorded>, ReadError> {
+    let range = Range { after: Seq::NONE, before: Some(seq), limit: BEFORE, newest_first: true };
+    let mut events = reader.events(place, range).await?;
+    events.reverse();
+    Ok(events)
+}
+
+fn question<'a>(before: &'a [Recorded], decided: &Decided) -> Option<(&'a Recorded, &'a Evaluated)> {
+    before.iter().rev().find_map(|recorded| match &recorded.event {
+        Event::Evaluated(evaluated) if Some(evaluated.ticket) == decided.ticket => Some((recorded, evaluated)),
+        _ => None,
+    })
+}
+
+/// What became of a YES.
+async fn became(
+    reader: &Reader<'_>,
+    place: &Place,
+    seq: Seq,
+    companion: &CompanionId,
+    name: &str,
+) -> Result<Vec<StoryLine>, ReadError> {
+    let range = Range { after: seq, before: None, limit: AFTER, newest_first: false };
+    let mut story = Vec::new();
+    let mut owed = None;
+    for recorded in reader.events(place, range).await? {
+        match &recorded.event {
+            Event::ReplyOwed { companion: by, ticket, messages, .. } if by == companion && owed.is_none() => {
+                owed = Some(*ticket);
+                let text = format!("{name} got the floor, and answers {}.", messages_in_words(messages.len()));
+                story.push(line(&recorded, "respond", text));
+            }
+            Event::Said { message, reply: Some(ticket), .. } if owed == Some(*ticket) => {
+                story.push(line(&recorded, "statement", format!("{name} said: “{}”", cut(&message.text))));
+                break;
+            }
+            Event::ReplyFailed { ticket, error, .. } if owed == Some(*ticket) => {
+                let text = format!("No statement was made ({error}). What was heard is in the history all the same.");
+                story.push(line(&recorded, "failed", text));
+                break;
+            }
+            Event::Cleared => {
+                story.push(line(&recorded, "cleared", "What was going on was dropped before anything was said.".into()));
+                break;
+            }
+            _ => {}
+        }
+    }
+    Ok(story)
+}
+
+fn line(recorded: &Recorded, event: &str, text: String) -> StoryLine {
+    StoryLine { at: recorded.at.into(), seq: Some(recorded.seq), event: event.into(), text }
+}
+
+fn quoted(message: &HistoryMessage) -> StoryLine {
+    let verb = if message.role == Role::Person { "said" } else { "said (not a person)" };
+    let text = format!("{} {verb}: “{}”", message.from, cut(&message.text));
+    StoryLine { at: message.at, seq: Some(message.seq), event: "message".into(), text }
+}
+
+fn failure(recorded: &Recorded, whose: &CompanionId, name: &str) -> Option<StoryLine> {
+    let Event::Unanswered { companion, trigger, error, back_off, .. } = &recorded.event else { return None };
+    (companion == whose).then(|| {
+        let because = trigger_in_words(*trigger);
+        let text =
+            format!("{name} was asked ({because}), and no answer came ({error}); it waited {} to ask again.", secs(*back_off));
+        line(recorded, "error", text)
+    })
+}
+
+fn asked_because(name: &str, evaluated: &Evaluated) -> String {
+    let Evaluated { message_count, threshold, check_count, .. } = evaluated;
+    let why = match evaluated.trigger {
+        Trigger::DirectAddress => format!("{name} was addressed directly, so it was asked at once"),
+        Trigger::Interjection => format!(
+            "{} had been said without {name}, and it looks after {threshold}{}, so it was asked",
+            messages_in_words(*message_count as usize),
+            if *check_count > 0 { format!(" (it had declined {check_count} times)") } else { String::new() }
+        ),
+        Trigger::Lull => format!("It had become quiet, so {name} was asked"),
+        Trigger::Turn => format!("A companion had just spoken, so {name} was asked"),
+    };
+    format!("{why}, about {}.", messages_in_words(evaluated.messages.len()))
+}
+
+fn decided_because(name: &str, decided: &Decided) -> String {
+    let answer = decided.decision;
+    match (&decided.call, decided.reason) {
+        (Some(call), Reason::Unreadable) => format!("{} gave no readable YES or NO, which counts as NO.", model(call)),
+        (Some(call), _) => match &decided.why {
+            Some(why) => format!("{} answered {answer}: “{}”", model(call), cut(why)),
+            None => format!("{} answered {answer}, without a reason.", model(call)),
+        },
+        (None, reason) => {
+            let because = match reason {
+                Reason::OtherAddressed => "everything was addressed to somebody else",
+                Reason::Budget => "a budget is used up",
+                Reason::LoopGuard => "companions have spoken often enough without a human",
+                Reason::Closed => "it has ended the conversation",
+                Reason::Paused => "an operator paused it",
+                Reason::Overflow => "more messages waited than it can hold",
+                Reason::Stale => "the messages were too old to be answered",
+                Reason::External => "it voted itself",
+                Reason::ModelYes | Reason::ModelNo | Reason::Unreadable => "the model said so",
+            };
+            format!("{name} was not asked: {because}. That is a {answer} ({}).", trigger_in_words(decided.trigger))
+        }
+    }
+}
+
+fn model(call: &Call) -> String {
+    let by = if call.provider == call.model { call.model.to_string() } else { format!("{} of {}", call.model, call.provider) };
+    let took = secs(Duration::from_millis(call.model_ms));
+    let waited = if call.wait_ms > 0 {
+        format!(", after waiting {} for a place", secs(Duration::from_millis(call.wait_ms)))
+    } else {
+        String::new()
+    };
+    format!("{by} (in {took}{waited}; {} tokens read, {} written)", call.input_tokens, call.output_tokens)
+}
+
+fn settled(name: &str, messages: usize) -> String {
+    match messages {
+        0 => format!("{name} stays silent."),
+        count => format!(
+            "{name} stays silent; {} settled.",
+            if count == 1 { "one message is".into() } else { format!("{count} messages are") }
+        ),
+    }
+}
+
+fn trigger_in_words(trigger: Trigger) -> &'static str {
+    match trigger {
+        Trigger::DirectAddress => "it was addressed",
+        Trigger::Turn => "a companion had spoken",
+        Trigger::Interjection => "enough was said without it",
+        Trigger::Lull => "it was quiet",
+    }
+}
+
+fn messages_in_words(count: usize) -> String {
+    if count == 1 { "one message".into() } else { format!("{count} messages") }
+}
+
+/// Seconds, to a tenth where that says something.
+fn secs(span: Duration) -> String {
+    let secs = span.as_secs_f64();
+    if secs < 10.0 && span.subsec_millis() > 0 { format!("{secs:.1} s") } else { format!("{secs:.0} s") }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }

@@ -48,6 +48,13 @@ pub struct Outcome {
     pub facts: CallFacts,
 }
 
+impl Outcome {
+    /// Whether the pool went away with the question: nobody has answered it, and nobody refused to. Worth asking again at once.
+    pub fn is_lost(&self) -> bool {
+        self.facts.attempts == 0 && matches!(self.result, Err(NoAnswer::Unreachable { .. }))
+    }
+}
+
 /// What a question took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFacts {

@@ -29,6 +29,7 @@ use committer::{Committer, Order};
 use snapshot::Snapshot;
 
 pub use copy::{compact, restore};
+pub use files::is_in_use;
 
 /// How a store on disk is opened.
 #[derive(Clone, Debug)]

@@ -18,11 +18,12 @@ impl Conversation {
         let mut told = Vec::new();
         if let Event::Said { message, .. } = &recorded.event {
             self.make_room(message, world, &mut told);
-            if message.from.role == Role::Companion {
-                world.ledger.count(Use::Statement, self.clock);
-            }
         }
+        let was_owed = self.floor.is_some();
         self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut told);
+        if was_owed && self.floor.is_none() && !matches!(recorded.event, Event::Said { .. }) {
+            world.ledger.give_back_statement();
+        }
         if let Event::Said { message, .. } = &recorded.event {
             self.count_address(recorded.seq, message, world, &mut told);
         }
@@ -54,7 +55,7 @@ impl Conversation {
         self.settle_paused(world, out);
         for companion in &companions {
             self.draw_first_interval(companion, world, out);
-            self.end_back_off(companion, world, out);
+            self.end_back_off(companion, by_deadline, world, out);
             self.proceed(companion, by_deadline, world, out);
         }
         self.refresh_summary(world, out);
@@ -72,13 +73,19 @@ impl Conversation {
         ticket: Ticket,
         verdict: Verdict,
         why: Option<Arc<str>>,
-        call: Option<Call>,
+        call: Option<Box<Call>>,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
         let Some((companion, evaluation)) = self.asked(ticket) else { return };
+        if let Some(call) = &call {
+            world.ledger.count(Use::Tokens(call.input_tokens + call.output_tokens), self.clock);
+        }
         let answered = Answered { ticket: Some(ticket), why, call };
         match verdict {
+            Verdict::Yes if !world.ledger.allows(Use::Statement, self.clock, world.policy) => {
+                self.decline(&companion, evaluation.trigger, Reason::Budget, evaluation.upto, answered, world, out);
+            }
             Verdict::Yes => {
                 let yes = self.decided(&companion, evaluation.trigger, Decision::Yes, Reason::ModelYes, Seq::NONE, answered);
                 self.make(Event::Decided(yes), world, out);
@@ -109,12 +116,16 @@ impl Conversation {
     pub(super) fn fail_reply(&mut self, ticket: Ticket, error: Arc<str>, world: &mut World<'_>, out: &mut Vec<Output>) {
         if let Some(floor) = self.floor.as_ref().filter(|floor| floor.ticket == ticket) {
             let (companion, trigger) = (floor.companion.clone(), floor.trigger);
+            world.ledger.give_back_statement();
             self.make(Event::ReplyFailed { companion, ticket, trigger, error }, world, out);
         }
     }
 
     pub(super) fn take_summary(&mut self, upto: Seq, text: Option<Arc<str>>, world: &World<'_>, out: &mut Vec<Output>) {
+        let is_spoilt = std::mem::take(&mut self.summary.is_spoilt);
         match text {
+            // What is left to be summarised is asked for anew.
+            Some(_) if is_spoilt => self.summary.is_being_written = false,
             Some(text) => self.make(Event::Summarised { upto, text }, world, out),
             None => {
                 // Tried again when as much has settled once more.
@@ -134,10 +145,8 @@ impl Conversation {
 
     /// Puts an event on record and changes the state by it.
     fn make(&mut self, event: Event, world: &World<'_>, out: &mut Vec<Output>) {
-        let before = out.len();
+        let place = out.len();
         self.apply(self.clock, Seq::NONE, &event, world, out);
-        // The reset comes before the reply that it is for (seed 004); else timers follow from what was made.
-        let place = if matches!(event, Event::ReplyOwed { .. }) { out.len() } else { before };
         out.insert(place, Output::Made { handled: self.handled, event });
     }
 
@@ -194,13 +203,24 @@ impl Conversation {
         }
     }
 
-    fn end_back_off(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
+    /// A back-off is over when its deadline was handled, or a human's address cuts it short: what has become stale settles first.
+    fn end_back_off(&mut self, companion: &CompanionId, by_deadline: bool, world: &mut World<'_>, out: &mut Vec<Output>) {
         let gate = &self.gates[companion];
         let is_free = self.floor.is_none() && !gate.is_engaged();
-        let is_urgent = gate.waiting.is_some_and(|waiting| waiting.urgent);
-        if is_free && gate.retry_at().is_some_and(|until| until <= self.clock || is_urgent) {
-            self.settle_stale(companion, None, world, out);
+        if !is_free || gate.retry_at().is_none() || self.is_backing_off(gate, by_deadline) {
+            return;
         }
+        self.settle_stale(companion, None, world, out);
+        if let Some(gate) = self.gates.get_mut(companion).filter(|gate| gate.waiting.is_none()) {
+            gate.end_back_off();
+            self.tidy(world, out);
+        }
+    }
+
+    fn is_backing_off(&self, gate: &Gate, by_deadline: bool) -> bool {
+        let is_urgent = gate.waiting.is_some_and(|waiting| waiting.urgent);
+        let is_before = |until| until > self.clock || until == self.clock && !by_deadline;
+        !is_urgent && gate.retry_at().is_some_and(is_before)
     }
 
     /// Settles what is older than `gate.stale_after_secs`, up to an address that was not tried yet (and, after a restart, is not older than
@@ -237,7 +257,7 @@ impl Conversation {
                 return;
             }
             let Some(waiting) = gate.waiting else { return };
-            if !waiting.urgent && gate.retry_at().is_some_and(|until| until > self.clock) {
+            if self.is_backing_off(gate, by_deadline) {
                 return;
             }
             if let Some(reason) = self.spares_the_call(companion, waiting, world) {
@@ -258,6 +278,7 @@ impl Conversation {
         }
         let ledger = &mut *world.ledger;
         let is_within = ledger.allows(Use::Statement, self.clock, world.policy)
+            && world.tokens_per_day.is_none_or(|most| ledger.tokens_used(self.clock) < most)
             && match waiting.trigger {
                 Trigger::DirectAddress => !waiting.is_refused,
                 _ => ledger.allows(Use::Evaluation { channel: world.channel, companion }, self.clock, world.policy),
@@ -296,6 +317,7 @@ impl Conversation {
     fn take_floor(&mut self, companion: CompanionId, trigger: Trigger, world: &mut World<'_>, out: &mut Vec<Output>) {
         let Some(temper) = world.tempers.get(&companion) else { return };
         let next_interjection_at = temper.interval(0, (world.jitter)());
+        world.ledger.count(Use::Statement, self.clock);
         let owed = Event::ReplyOwed {
             ticket: Ticket(self.tickets.0 + 1),
             trigger,
@@ -396,5 +418,5 @@ impl Conversation {
 pub(super) struct Answered {
     ticket: Option<Ticket>,
     why: Option<Arc<str>>,
-    call: Option<Call>,
+    call: Option<Box<Call>>,
 }

@@ -104,14 +104,16 @@ impl Conversation {
             if self.floor.is_some() || gate.is_engaged() || gate.paused {
                 continue;
             }
-            let last = self.window.buffer(companion, gate.cursor).next_back();
-            gate.recheck(last.map(|entry| entry.seq));
-            if gate.waiting.is_some() || gate.retry_at().is_some_and(|until| until > self.clock) {
+            // A back-off that ends at this moment is over once its deadline was handled.
+            if gate.retry_at().is_some_and(|until| until >= self.clock) {
                 continue;
             }
-            if let Some(back_off) = &mut gate.back_off {
-                back_off.until = None;
+            let last = self.window.buffer(companion, gate.cursor).next_back();
+            gate.recheck(last.map(|entry| entry.seq));
+            if gate.waiting.is_some() {
+                continue;
             }
+            gate.end_back_off();
             match (last, world.tempers.get(companion)) {
                 // There is nothing left to be quiet about.
                 (None, _) => cancel_lull(companion, gate, notes),
@@ -151,6 +153,11 @@ impl Conversation {
 
     fn apply_deleted(&mut self, gone: &[Seq]) {
         self.window.delete(gone);
+        // A summary that may hold what was taken back goes with it.
+        if gone.iter().any(|seq| *seq <= self.summary.upto) {
+            self.summary.text = None;
+        }
+        self.summary.is_spoilt |= self.summary.is_being_written;
         for gate in self.gates.values_mut() {
             gate.waiting = gate.waiting.filter(|waiting| !gone.contains(&waiting.message));
         }
@@ -199,9 +206,7 @@ impl Conversation {
                 upto: evaluated.upto,
                 message_count: evaluated.message_count,
             });
-            if let Some(back_off) = &mut gate.back_off {
-                back_off.until = None;
-            }
+            gate.end_back_off();
         }
     }
 
@@ -215,9 +220,7 @@ impl Conversation {
                 }
                 None if !decided.reason.leaves_counters_alone() => {
                     gate.waiting = None;
-                    if let Some(back_off) = &mut gate.back_off {
-                        back_off.until = None;
-                    }
+                    gate.end_back_off();
                 }
                 None => {}
             }

@@ -269,6 +269,12 @@ impl Stage {
             folded.clock = self.conversation.clock();
             let now = folded.clock;
             folded.fire_due(|due| due < now || !self.is_armed_at(due));
+            for (companion, gate) in &mut folded.gates {
+                let lived = self.conversation.gate(companion).and_then(|gate| gate.retry_at());
+                if gate.retry_at() == Some(now) && lived.is_none() && gate.waiting.is_none() {
+                    gate.end_back_off();
+                }
+            }
             folded.tidy(world, &mut Vec::new());
         });
         folded
@@ -297,6 +303,7 @@ fn with_world<T>(
         jitter: &mut jitter,
         ledger,
         summary_after: None,
+        tokens_per_day: None,
         episode_idle: Duration::from_secs(1_800),
     })
 }

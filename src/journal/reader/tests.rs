@@ -83,7 +83,8 @@ async fn what_is_being_swept_cannot_be_read() {
 async fn a_message_set_aside_is_named_when_its_channel_is_restored() {
     let store = journal(3);
     let Place { guild, channel } = place();
-    let record = SetAsideRecord { guild, channel, seq: Seq(2), at: Moment::ZERO, deaths: 3, error: "panicked".into() };
+    let record =
+        SetAsideRecord { guild, channel, seq: Seq(2), at: Moment::ZERO, deaths: 3, error: "panicked".into(), is_closed: false };
     store.put(key::set_aside(place().ward(), NO, Seq(2)), encode(&record));
 
     let restored = Reader::new(&store).restore(&place()).await.unwrap();

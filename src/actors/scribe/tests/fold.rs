@@ -195,6 +195,7 @@ fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
         jitter: &mut || 0,
         ledger: &mut Ledger::default(),
         summary_after: Some(40),
+        tokens_per_day: None,
         episode_idle: Duration::from_secs(1_800),
     });
 }

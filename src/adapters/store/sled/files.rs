@@ -41,6 +41,12 @@ pub(super) fn lock(data: &Path) -> Result<File, OpenError> {
     }
 }
 
+/// Whether somebody holds the lock of a data folder at this moment.
+pub fn is_in_use(data: &Path) -> bool {
+    // Shared, so that two who only look do not take each other for a server.
+    File::open(data.join("lock")).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 /// Makes sure that sled will be able to write, before it tries.
 pub(super) fn check_writable(data: &Path) -> Result<(), OpenError> {
     let folder = sled_folder(data);

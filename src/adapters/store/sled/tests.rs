@@ -244,6 +244,20 @@ async fn a_restored_backup_is_the_store_as_it_was() {
     assert!(copied.bytes_after > 0);
 }
 
+#[tokio::test]
+async fn a_running_store_is_copied_and_measured_by_its_keeper() {
+    let mut subject = OnDisk::new();
+    let to = subject.folder.path().join("backup");
+    let keeper: Arc<dyn Keeper> = Arc::new(subject.store.take().unwrap());
+
+    let records = keeper.clone().backup(&to).await.unwrap();
+    let again = keeper.clone().backup(&to).await;
+
+    assert_eq!(crate::adapters::store::backup::verify(&to, |_| {}).unwrap().records, records);
+    assert!(matches!(again, Err(KeepError::Exists(_))));
+    assert!(keeper.disk_bytes().await.unwrap() > 0);
+}
+
 #[test]
 fn a_backup_is_not_restored_over_a_store() {
     let mut subject = OnDisk::new();

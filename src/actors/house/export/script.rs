@@ -1,0 +1,201 @@
+//! A replay script (DESIGN.md 13) of what is on record of one room: what was heard becomes its events, what models answered its answers, so
+//! that replaying it decides the same, as far as companions and settings are still what they were.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::{Value, json};
+
+use crate::actors::residents::Residents;
+use crate::domain::event::{Event, Recorded};
+use crate::domain::gate::Temper;
+use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::message::{Message, Modality, Role};
+use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
+use crate::journal::place::Place;
+use crate::journal::redaction::is_wordless;
+
+/// Stands in for somebody else whom a message turned to, and whose name is not on record.
+const SOMEBODY_ELSE: &str = "somebody else";
+
+/// The delay of an answer that did not come.
+const NEVER_SECS: f64 = 1e6;
+
+/// The script of these events, all that a journal holds.
+pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents) -> Value {
+    let began = events.first().map_or(Moment::ZERO, |first| first.at);
+    let mut script = Script {
+        began,
+        channel: place.channel.as_str(),
+        present: BTreeSet::new(),
+        tempers: BTreeMap::new(),
+        authors: HashMap::new(),
+        events: Vec::new(),
+        asked: Vec::new(),
+        owed: Vec::new(),
+        answers: HashMap::new(),
+        statements: HashMap::new(),
+        jitter: Vec::new(),
+    };
+    for id in residents.cast().keys() {
+        if let Some(companion) = residents.companion(&place.channel, id) {
+            script.tempers.insert(id.clone(), companion.temper());
+        }
+    }
+    events.iter().for_each(|recorded| script.take(recorded));
+
+    let companions: Vec<Value> = script.present.iter().map(|id| companion(id, place, residents)).collect();
+    let side = script.asked.iter().map(|(companion, ticket, _)| answer(companion, script.answers.get(ticket), "NO"));
+    let side: Vec<Value> = side.collect();
+    let main = script.owed.iter().map(|(companion, ticket, _)| answer(companion, script.statements.get(ticket), "ok"));
+    let main: Vec<Value> = main.collect();
+    let until = events.iter().map(|recorded| recorded.at).max().unwrap_or(began);
+    json!({
+        "companions": companions,
+        "jitter": script.jitter,
+        "models": { "side": side, "main": main },
+        "events": script.events,
+        "until": until.since(began).as_secs_f64(),
+    })
+}
+
+struct Script<'a> {
+    began: Moment,
+    channel: &'a str,
+    present: BTreeSet<CompanionId>,
+    tempers: BTreeMap<CompanionId, Temper>,
+    authors: HashMap<Seq, String>,
+    events: Vec<Value>,
+    asked: Vec<(CompanionId, Ticket, Moment)>,
+    owed: Vec<(CompanionId, Ticket, Moment)>,
+    answers: HashMap<Ticket, Answer>,
+    statements: HashMap<Ticket, Answer>,
+    jitter: Vec<i8>,
+}
+
+struct Answer {
+    outcome: Result<String, String>,
+    delay: f64,
+}
+
+impl Script<'_> {
+    fn take(&mut self, recorded: &Recorded) {
+        let at = recorded.at.since(self.began).as_secs_f64();
+        match &recorded.event {
+            Event::Said { message, reply_to, reply } => {
+                self.authors.insert(recorded.seq, message.from.id.to_string());
+                if let Some(ticket) = reply {
+                    self.stated(*ticket, recorded.at, Ok(message.text.to_string()));
+                } else if !is_wordless(message) && message.from.role != Role::Companion {
+                    let event = self.said(at, message, *reply_to);
+                    self.events.push(event);
+                }
+            }
+            Event::Joined { companion } => {
+                self.present.insert(companion.clone());
+                self.events.push(json!({ "at": at, "channel": self.channel, "join": companion }));
+            }
+            Event::Left { companion } => {
+                self.present.insert(companion.clone());
+                self.events.push(json!({ "at": at, "channel": self.channel, "leave": companion }));
+            }
+            Event::Cleared => self.events.push(json!({ "at": at, "channel": self.channel, "clear": true })),
+            Event::JitterDrawn { companion, next_interjection_at } => self.drew(companion, 0, *next_interjection_at),
+            Event::Evaluated(evaluated) => {
+                self.asked.push((evaluated.companion.clone(), evaluated.ticket, recorded.at));
+            }
+            Event::Decided(decided) => {
+                if let Some(ticket) = decided.ticket {
+                    let why = decided.why.as_deref().unwrap_or_default();
+                    self.answered(ticket, recorded.at, Ok(format!("{why}\n{}", decided.decision)));
+                }
+                for companion in &decided.companions {
+                    match (decided.trigger, decided.next_interjection_at, decided.threshold) {
+                        (Trigger::DirectAddress, Some(next), _) => self.drew(companion, 0, next),
+                        (Trigger::Interjection, Some(next), Some(threshold)) => {
+                            let from = if next > threshold { threshold } else { decided.message_count };
+                            self.drew(companion, decided.check_count + 1, next.saturating_sub(from));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            Event::Unanswered { ticket, error, .. } => self.answered(*ticket, recorded.at, Err(error.to_string())),
+            Event::ReplyOwed { companion, ticket, next_interjection_at, .. } => {
+                self.drew(companion, 0, *next_interjection_at);
+                self.owed.push((companion.clone(), *ticket, recorded.at));
+            }
+            Event::ReplyFailed { ticket, error, .. } => self.stated(*ticket, recorded.at, Err(error.to_string())),
+            Event::Edited { .. }
+            | Event::Deleted { .. }
+            | Event::Paused { .. }
+            | Event::AddressRefused { .. }
+            | Event::Summarised { .. } => {}
+        }
+    }
+
+    fn said(&self, at: f64, message: &Message, reply_to: Option<Seq>) -> Value {
+        let mut mentions: Vec<&str> = message.address.companions.iter().map(CompanionId::as_str).collect();
+        if message.address.others {
+            mentions.push(SOMEBODY_ELSE);
+        }
+        let mut event = json!({
+            "at": at,
+            "channel": self.channel,
+            "from": message.from.name,
+            "text": message.text,
+            "mentions": mentions,
+        });
+        if let Some(author) = reply_to.and_then(|seq| self.authors.get(&seq)).filter(|author| !author.is_empty()) {
+            event["reply_to"] = json!(author);
+        }
+        if message.modality == Modality::Voice {
+            event["modality"] = json!(message.modality);
+        }
+        if message.lull_endpoint {
+            event["lull_endpoint"] = json!(true);
+        }
+        if message.from.role == Role::Bot {
+            event["bot"] = json!(true);
+        }
+        event
+    }
+
+    fn answered(&mut self, ticket: Ticket, at: Moment, outcome: Result<String, String>) {
+        let asked = self.asked.iter().rev().find(|(_, known, _)| *known == ticket).map_or(at, |(.., asked)| *asked);
+        self.answers.insert(ticket, Answer { outcome, delay: at.since(asked).as_secs_f64() });
+    }
+
+    fn stated(&mut self, ticket: Ticket, at: Moment, outcome: Result<String, String>) {
+        let owed = self.owed.iter().rev().find(|(_, known, _)| *known == ticket).map_or(at, |(.., owed)| *owed);
+        self.statements.insert(ticket, Answer { outcome, delay: at.since(owed).as_secs_f64() });
+    }
+
+    /// The jitter that gives this interval; none where the companion was more or less patient then.
+    fn drew(&mut self, companion: &CompanionId, check_count: u64, interval: u64) {
+        let temper = self.tempers.get(companion);
+        let fits = |jitter: &i8| temper.is_some_and(|temper| temper.interval(check_count, *jitter) == interval);
+        self.jitter.push([0, -1, 1, -2, 2].into_iter().find(fits).unwrap_or(0));
+    }
+}
+
+fn answer(companion: &CompanionId, answer: Option<&Answer>, otherwise: &str) -> Value {
+    match answer {
+        Some(Answer { outcome: Ok(text), delay }) => json!({ "companion": companion, "text": text, "delay": delay }),
+        Some(Answer { outcome: Err(error), delay }) => json!({ "companion": companion, "error": error, "delay": delay }),
+        // It was dropped, or is still open: the next answer belongs to the next question.
+        None => json!({ "companion": companion, "text": otherwise, "delay": NEVER_SECS }),
+    }
+}
+
+fn companion(id: &CompanionId, place: &Place, residents: &Residents) -> Value {
+    let Some(companion) = residents.companion(&place.channel, id) else { return json!({ "id": id }) };
+    json!({
+        "id": id,
+        "name": companion.name,
+        "aliases": companion.aliases,
+        "interjection": companion.interjection,
+        "text_lull_timeout": companion.text_lull_timeout,
+        "voice_lull_timeout": companion.voice_lull_timeout,
+    })
+}

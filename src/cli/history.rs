@@ -1,0 +1,171 @@
+//! `tertulia history …`: reads out, copies, checks and forgets what is stored.
+//!
+//! A server that runs on the data folder is asked; without one the store is opened here, alone.
+
+mod client;
+mod export;
+mod failure;
+mod forget;
+mod keep;
+mod whom;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::check;
+use crate::settings::{self, Sources};
+use failure::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  tertulia history export --room lobby                       what happened in a room, a JSON object a line
+  tertulia history export --room lobby --as replay --out lobby.json
+  tertulia history backup /backups                           a copy in that folder, while the server runs
+  tertulia history verify /backups/tertulia-20260501T120000Z.backup
+  tertulia history restore /backups/tertulia-20260501T120000Z.backup
+  tertulia history compact                                   give space back; the server must be stopped
+  tertulia history forget --guild home --person Ana
+
+A server that runs on the data folder (storage.path) is asked, with the admin token of the settings; without one the store is opened here.
+
+Exit codes:
+  0  done
+  1  failed, or something wrong was found
+  2  wrong usage or wrong settings
+  3  the store cannot be used";
+
+/// What is asked about what is stored.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct History {
+    /// Ask this server [default: the one that runs on the data folder, if one does]
+    #[arg(long, global = true, value_name = "URL")]
+    pub server: Option<String>,
+
+    /// Print one JSON object
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// What to do
+    #[command(subcommand)]
+    pub asked: Asked,
+}
+
+/// What to do with what is stored.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Asked {
+    /// Read out what happened, a JSON object a line, or as a script for `tertulia replay`
+    #[command(after_help = "Examples:\n  tertulia history export --room lobby | grep '\"decision\"'\n  \
+                            tertulia history export --room lobby --as replay --out lobby.json && tertulia replay lobby.json")]
+    Export {
+        /// This room alone [default: all of them]
+        #[arg(long, value_name = "ROOM", required_if_eq("form", "replay"))]
+        room: Option<String>,
+        /// In which form
+        #[arg(long = "as", value_enum, default_value_t = Form::Json, id = "form")]
+        form: Form,
+        /// Write to this new file instead of standard output
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Copy everything into one new file, while the server runs or without it
+    #[command(after_help = "Examples:\n  tertulia history backup /backups\n  tertulia history backup monday.backup --json")]
+    Backup {
+        /// The new file, or a folder that gets one named for the time
+        #[arg(value_name = "DIR|FILE")]
+        to: PathBuf,
+    },
+    /// Make the store of a data folder that has none out of a backup; no server may run on it
+    #[command(after_help = "Examples:\n  tertulia history restore monday.backup\n  \
+                            TERTULIA__STORAGE__PATH=/srv/new tertulia history restore monday.backup")]
+    Restore {
+        /// The backup
+        #[arg(value_name = "BACKUP")]
+        from: PathBuf,
+    },
+    /// Read a backup, or the store, through and tell what is wrong with it
+    #[command(after_help = "Examples:\n  tertulia history verify\n  tertulia history verify monday.backup --json")]
+    Verify {
+        /// The backup [default: the store]
+        #[arg(value_name = "BACKUP")]
+        backup: Option<PathBuf>,
+    },
+    /// Give space back by copying the store; no server may run on it
+    #[command(after_help = "Example:\n  tertulia history compact --json")]
+    Compact,
+    /// Take out of one guild what a person said, and what was decided and summed up about it
+    #[command(after_help = "Examples:\n  tertulia history forget --guild home --person Ana\n  \
+                            tertulia history forget --guild home --person Ana --yes --json")]
+    Forget {
+        /// In which guild
+        #[arg(long, value_name = "GUILD")]
+        guild: String,
+        /// Whom: the person's id; on the console, their name
+        #[arg(long, value_name = "PERSON")]
+        person: String,
+        /// Do not ask whether to go on
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// In which form to read out what happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// What happened, an object a line
+    Json,
+    /// A script for `tertulia replay`
+    Replay,
+}
+
+/// Does what is asked; errors go to standard error.
+pub fn run(sources: &Sources, history: History) -> ExitCode {
+    let loaded = match settings::load(sources) {
+        Ok(loaded) => loaded,
+        Err(problems) => return check::complain(&problems),
+    };
+    // What the store warns of is for people; whoever set up a subscriber before hears it there.
+    let _ = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(tracing::level_filters::LevelFilter::WARN)
+        .without_time()
+        .with_target(false)
+        .try_init();
+    let History { server, json, asked } = history;
+    let server = server.as_deref();
+    let outcome = match asked {
+        Asked::Export { room, form, out } => export::run(loaded, server, room, form, out.as_deref()),
+        Asked::Backup { to } => keep::backup(&loaded, server, &to, json),
+        Asked::Restore { from } => keep::restore(&loaded, server, &from, json),
+        Asked::Verify { backup } => keep::verify(&loaded, server, backup.as_deref(), json),
+        Asked::Compact => keep::compact(&loaded, server, json),
+        Asked::Forget { guild, person, yes } => forget::run(loaded, server, &guild, &person, yes, json),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.tell(),
+    }
+}
+
+/// Shows on a terminal how far long work has come; elsewhere nothing.
+fn progress(doing: &'static str) -> ProgressBar {
+    let bar = ProgressBar::new_spinner().with_message(doing);
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}: {pos} records, {per_sec}, {elapsed}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Prints what came of it: one JSON object, or a sentence.
+fn report(json: bool, object: &serde_json::Value, sentence: &str) -> Result<(), Failure> {
+    use std::io::Write as _;
+    let mut out = std::io::stdout();
+    let told = if json { writeln!(out, "{object}") } else { writeln!(out, "{sentence}") };
+    match told.and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Failed(format!("standard output: {error}"))),
+        _ => Ok(()),
+    }
+}

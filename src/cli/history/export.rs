@@ -1,0 +1,135 @@
+//! `tertulia history export`: reads out what happened.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use futures_util::StreamExt as _;
+use reqwest::Method;
+
+use super::Form;
+use super::client::block_on;
+use super::failure::Failure;
+use super::whom::{self, Whom};
+use crate::ports::house::House;
+use crate::ports::house::keeping::{ExportForm, ExportQuery};
+use crate::ports::house::room::RoomId;
+use crate::server::offline;
+use crate::settings::Loaded;
+
+/// Reads out to standard output, or into a new file that is there once it is whole.
+pub(super) fn run(
+    loaded: Loaded,
+    server: Option<&str>,
+    room: Option<String>,
+    form: Form,
+    out: Option<&Path>,
+) -> Result<(), Failure> {
+    let room = room.map(|room| RoomId::parse(&room).ok_or_else(|| no_room_id(&room))).transpose()?;
+    let form = if form == Form::Replay { ExportForm::Replay } else { ExportForm::Json };
+    let query = ExportQuery { room, form };
+    let whom = whom::find(&loaded, server)?;
+    let mut sink = Sink::open(out)?;
+    let outcome = match whom {
+        Whom::Server(client) => block_on(from_server(&client, &query, &mut sink)),
+        Whom::Store => {
+            whom::there_is_one(&loaded.settings.storage.path)?;
+            offline::ask(loaded, async |house: &dyn House| from_store(house, query, &mut sink).await)
+                .map_err(Failure::from)
+                .flatten()
+        }
+    };
+    match outcome {
+        Ok(()) => sink.finish(),
+        Err(Failure::Failed(_)) if sink.reader_is_gone => Ok(()),
+        Err(failure) => {
+            sink.abandon();
+            Err(failure)
+        }
+    }
+}
+
+async fn from_server(client: &super::client::Client, query: &ExportQuery, sink: &mut Sink) -> Result<(), Failure> {
+    let mut asked = vec![("as", if query.form == ExportForm::Replay { "replay" } else { "json" })];
+    asked.extend(query.room.as_ref().map(|room| ("room", room.as_str())));
+    let response = client.send(client.request(Method::GET, "/api/export", &asked)).await?;
+    let mut pieces = response.bytes_stream();
+    while let Some(piece) = pieces.next().await {
+        sink.write(&piece.map_err(|error| client.broken(&error))?)?;
+    }
+    Ok(())
+}
+
+async fn from_store(house: &dyn House, query: ExportQuery, sink: &mut Sink) -> Result<(), Failure> {
+    let mut lines = house.export(query).await?;
+    while let Some(line) = lines.next().await {
+        sink.write(line?.as_bytes())?;
+        sink.write(b"\n")?;
+    }
+    Ok(())
+}
+
+fn no_room_id(room: &str) -> Failure {
+    Failure::Usage(format!("--room {room:?} is no room's id: 1 to 64 letters, digits, _ or -"))
+}
+
+/// Where the lines go.
+struct Sink {
+    out: Box<dyn Write>,
+    /// The file, and what it is called until it is whole.
+    file: Option<(PathBuf, PathBuf)>,
+    reader_is_gone: bool,
+}
+
+impl Sink {
+    fn open(file: Option<&Path>) -> Result<Self, Failure> {
+        let Some(path) = file else {
+            return Ok(Self { out: Box::new(BufWriter::new(io::stdout())), file: None, reader_is_gone: false });
+        };
+        if path.exists() {
+            return Err(Failure::Failed(format!("{} exists already: name another, or move it away", path.display())));
+        }
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&part);
+        let file = file.map_err(|error| about(&part, &error))?;
+        Ok(Self { out: Box::new(BufWriter::new(file)), file: Some((path.to_path_buf(), part)), reader_is_gone: false })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.out.write_all(bytes).map_err(|error| self.failed(&error))
+    }
+
+    fn finish(mut self) -> Result<(), Failure> {
+        match self.out.flush() {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe && self.file.is_none() => return Ok(()),
+            outcome => outcome.map_err(|error| self.failed(&error))?,
+        }
+        let Some((path, part)) = &self.file else { return Ok(()) };
+        // Without replacing what somebody else has put there since.
+        fs::hard_link(part, path).and_then(|()| fs::remove_file(part)).map_err(|error| about(path, &error))
+    }
+
+    fn abandon(self) {
+        if let Some((_, part)) = &self.file {
+            // What is left of it is not whole.
+            let _ = fs::remove_file(part);
+        }
+    }
+
+    fn failed(&mut self, error: &io::Error) -> Failure {
+        match &self.file {
+            Some((_, part)) => about(part, error),
+            None => {
+                self.reader_is_gone = error.kind() == ErrorKind::BrokenPipe;
+                Failure::Failed(format!("standard output: {error}"))
+            }
+        }
+    }
+}
+
+fn about(path: &Path, error: &io::Error) -> Failure {
+    Failure::Failed(format!("{}: {error}", path.display()))
+}

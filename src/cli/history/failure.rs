@@ -1,0 +1,66 @@
+//! Why a command about stored data did not do what it was asked, and the exit code that says so.
+
+use std::process::ExitCode;
+
+use crate::adapters::store::OpenError;
+use crate::adapters::store::backup::CopyError;
+use crate::cli::{EXIT_STORE, EXIT_USAGE};
+use crate::ports::house::Refused;
+use crate::server::Ended;
+
+/// Why it was not done.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// It was asked in a wrong way.
+    Usage(String),
+    /// The store cannot be used.
+    Store(String),
+    /// Anything else.
+    Failed(String),
+}
+
+impl Failure {
+    /// Prints it to standard error, and says how the program has to end.
+    pub(super) fn tell(self) -> ExitCode {
+        let (detail, code) = match self {
+            Self::Usage(detail) => (detail, EXIT_USAGE),
+            Self::Store(detail) => (detail, EXIT_STORE),
+            Self::Failed(detail) => (detail, 1),
+        };
+        eprintln!("tertulia: {detail}");
+        ExitCode::from(code)
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        Self::Store(error.to_string())
+    }
+}
+
+impl From<CopyError> for Failure {
+    fn from(error: CopyError) -> Self {
+        match error {
+            CopyError::Store(_) | CopyError::Open(_) => Self::Store(error.to_string()),
+            CopyError::Exists(_) | CopyError::Unusable { .. } | CopyError::Io { .. } => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<Ended> for Failure {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Store(_) => Self::Store(ended.to_string()),
+            Ended::Failed(_) => Self::Failed(ended.to_string()),
+        }
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Invalid { .. } => Self::Usage(refused.to_string()),
+            _ => Self::Failed(refused.to_string()),
+        }
+    }
+}

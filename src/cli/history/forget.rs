@@ -1,0 +1,58 @@
+//! `tertulia history forget`: takes out what a person said.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::client::block_on;
+use super::failure::Failure;
+use super::report;
+use super::whom::{self, Whom};
+use crate::ports::house::House;
+use crate::ports::house::keeping::Forget;
+use crate::server::offline;
+use crate::settings::Loaded;
+
+/// What a guild's or a person's id may have, in characters.
+const MAX_ID_CHARS: usize = 64;
+
+/// Asks whether to go on, and forgets.
+pub(super) fn run(loaded: Loaded, server: Option<&str>, guild: &str, person: &str, yes: bool, json: bool) -> Result<(), Failure> {
+    for (option, id) in [("--guild", guild), ("--person", person)] {
+        if id.is_empty() || id.chars().count() > MAX_ID_CHARS {
+            return Err(Failure::Usage(format!("{option} {id:?} is no id: 1 to {MAX_ID_CHARS} characters")));
+        }
+    }
+    let whom = whom::find(&loaded, server)?;
+    if !yes && !confirmed(guild, person)? {
+        return Err(Failure::Failed("nothing was changed".into()));
+    }
+    let forgotten = match whom {
+        Whom::Server(client) => {
+            let request = client.request(Method::POST, "/api/forget", &[]).json(&json!({ "guild": guild, "person": person }));
+            block_on(client.object(request))?
+        }
+        Whom::Store => {
+            whom::there_is_one(&loaded.settings.storage.path)?;
+            let forget = Forget { guild: guild.into(), person: person.into() };
+            json!(offline::ask(loaded, async |house: &dyn House| house.forget(forget).await)??)
+        }
+    };
+    let sentence = format!(
+        "forgotten: {} messages, {} decisions, {} summaries; backups made before still hold them",
+        forgotten["messages"], forgotten["decisions"], forgotten["summaries"]
+    );
+    report(json, &forgotten, &sentence)
+}
+
+fn confirmed(guild: &str, person: &str) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::Usage("this cannot be undone, and nobody can be asked here: say --yes to go on".into()));
+    }
+    eprint!("Everything that {person} said in {guild} is taken out of the record. This cannot be undone. Go on? [y/N] ");
+    let mut answer = String::new();
+    let heard = io::stderr().flush().and_then(|()| io::stdin().lock().read_line(&mut answer));
+    heard.map_err(|error| Failure::Failed(format!("standard input: {error}")))?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}

@@ -1,0 +1,23 @@
+//! What a model is for.
+
+use serde::{Deserialize, Serialize};
+
+/// Which of the two models is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelRole {
+    /// The cheap, fast one that answers decisions and writes summaries.
+    Side,
+    /// The one that writes statements.
+    Main,
+}
+
+impl ModelRole {
+    /// The name used in settings, records, spans and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Side => "side",
+            Self::Main => "main",
+        }
+    }
+}

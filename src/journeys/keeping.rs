@@ -1,0 +1,202 @@
+//! Stories, exports, copies, quarantine, and being forgotten.
+
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+use super::world::{World, room, said};
+use crate::actors::places::ScribePlace;
+use crate::actors::scribe::{Administer, Reply, ScribeMessage};
+use crate::domain::id::Seq;
+use crate::journal::key;
+use crate::journal::place::Place;
+use crate::journal::reader::Reader;
+use crate::journal::record::{SetAsideRecord, encode};
+use crate::ports::house::decisions::{Why, WhyAt, WhyQuery};
+use crate::ports::house::keeping::{ExportForm, ExportQuery, Forget, Forgotten};
+use crate::ports::house::{House, Refused};
+use crate::ports::store::Write;
+use crate::replay::{Script, What, run};
+
+async fn why(world: &World, at: Option<WhyAt>) -> Why {
+    let query = WhyQuery { room: room("lobby"), companion: None, at };
+    world.house.why(query).await.unwrap()
+}
+
+async fn exported(world: &World, form: ExportForm) -> Vec<String> {
+    let lines = world.house.export(ExportQuery { room: Some(room("lobby")), form }).await.unwrap();
+    lines.map(|line| line.unwrap()).collect().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_story_of_a_yes_goes_from_what_was_heard_to_what_was_said() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("They mean me.\nYES")]);
+    world.say("lobby", "Ari, are you there?").await;
+    world.pass(5.0).await;
+
+    let told = why(&world, None).await;
+
+    let events: Vec<&str> = told.story.iter().map(|line| &*line.event).collect();
+    assert_eq!(events, ["message", "evaluate", "decision", "respond", "statement"]);
+    assert_eq!(told.story[0].text, "Ana said: “Ari, are you there?”");
+    assert!(told.story[2].text.contains("YES: “They mean me.”"), "{}", told.story[2].text);
+    assert_eq!(told.decision.unwrap().more["messages"], json!(["Ari, are you there?"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_anything_is_decided_it_is_told_what_is_waited_for() {
+    let world = World::with_lobby().await;
+    world.say("lobby", "one").await;
+    world.pass(2.0).await;
+
+    let told = why(&world, None).await;
+
+    let waiting = told.waiting_for.unwrap();
+    assert!(told.story.is_empty());
+    assert_eq!(waiting.messages, Some(8));
+    assert!(waiting.lull_at.is_some());
+    assert!(waiting.text.starts_with("8 more messages"), "{}", waiting.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_story_is_found_by_its_number_and_by_its_time() {
+    let world = World::with_lobby().await;
+    world.say("lobby", "one").await;
+    world.pass(60.0).await;
+    let first = world.kit.clock.now();
+    world.say("lobby", "two").await;
+    world.pass(60.0).await;
+    let decisions = world.decisions("lobby").await;
+
+    let by_time = why(&world, Some(WhyAt::Moment(first))).await;
+    let by_number = why(&world, Some(WhyAt::Event(Seq(decisions[1]["seq"].as_u64().unwrap())))).await;
+
+    assert_eq!(json!(by_time.decision.unwrap().seq), decisions[0]["seq"]);
+    assert_eq!(json!(by_number.decision.unwrap().seq), decisions[1]["seq"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_event_is_exported() {
+    let world = World::with_lobby().await;
+    world.say("lobby", "one").await;
+    world.pass(60.0).await;
+
+    let lines = exported(&world, ExportForm::Json).await;
+
+    let events: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(names, ["joined", "said", "jitter_drawn", "evaluated", "decided"]);
+    assert_eq!(events[1]["seq"], 2);
+    assert_eq!(events[1]["channel"], "console:lobby");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_exported_as_a_script_decides_the_same_when_it_is_replayed() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Not mine.\nNO"), Ok("They mean me.\nYES"), Ok("Enough.\nNO")]);
+    world.say("lobby", "one").await;
+    world.pass(30.0).await;
+    world.say("lobby", "Ari?").await;
+    world.pass(30.0).await;
+    world.say("lobby", "thanks").await;
+    world.pass(30.0).await;
+
+    let lines = exported(&world, ExportForm::Replay).await;
+    let happened = run(&Script::from_json(&lines[0]).unwrap()).unwrap();
+
+    let replayed: Vec<(String, String)> = happened
+        .iter()
+        .filter_map(|happening| match &happening.what {
+            What::Decision { trigger, decision, .. } => Some((trigger.to_string(), decision.to_string())),
+            _ => None,
+        })
+        .collect();
+    let decided: Vec<(String, String)> = world
+        .decisions("lobby")
+        .await
+        .iter()
+        .map(|decision| (decision["trigger"].as_str().unwrap().into(), decision["decision"].as_str().unwrap().into()))
+        .collect();
+    assert_eq!(replayed, decided);
+    assert_eq!(replayed, said(&[("lull", "NO"), ("direct_address", "YES"), ("lull", "NO")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_forgotten_left_no_word_in_the_store() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Ana told me zebra.\nNO")]);
+    world.say("lobby", "zebra one").await;
+    world.say("lobby", "Ari, zebra two").await;
+    world.say_with("lobby", json!({ "from": "Ben", "text": "hello" })).await;
+    world.pass(1_000.0).await;
+    let forget = || Forget { guild: "home".into(), person: "Ana".into() };
+
+    let first = world.house.forget(forget()).await.unwrap();
+    let again = world.house.forget(forget()).await.unwrap();
+
+    assert_eq!(first.messages, 2);
+    assert!(first.decisions > 0);
+    assert_eq!(again, Forgotten::default());
+    assert_eq!(world.history("lobby").await, said(&[("Ben", "hello")]));
+    let kept = exported(&world, ExportForm::Json).await.join("\n");
+    assert!(!kept.contains("zebra") && !kept.contains("Ana"), "{kept}");
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    let snapshot = Reader::new(&*world.store).restore(&place).await.unwrap().snapshot.expect("the channel went to sleep");
+    let snapshot = serde_json::to_string(&snapshot).unwrap();
+    assert!(!snapshot.contains("zebra") && !snapshot.contains("Ana"), "{snapshot}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_was_set_aside_can_be_tried_again_and_given_up() {
+    let world = World::with_lobby().await;
+    let seq = world.say("lobby", "one").await;
+    let given_up = world.say("lobby", "two").await;
+    set_aside(&world, seq).await;
+    set_aside(&world, given_up).await;
+    let world = world.crash().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.pass(60.0).await;
+    assert_eq!(world.decisions("lobby").await, Vec::<Value>::new());
+    let listed = world.house.quarantine().await.unwrap().messages;
+
+    world.house.drop_entry(&listed[1].id).await.unwrap();
+    world.house.retry(&listed[0].id).await.unwrap();
+    world.pass(60.0).await;
+
+    assert_eq!([listed[0].seq, listed[1].seq], [seq, given_up]);
+    assert_eq!(world.house.quarantine().await.unwrap().messages, []);
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "two"), ("Ana", "one"), ("aria", "Hello!")]));
+    assert!(matches!(world.house.retry(&listed[0].id).await, Err(Refused::NotFound(_))));
+    assert!(matches!(world.house.release("home").await, Err(Refused::NotFound(_))));
+}
+
+async fn set_aside(world: &World, seq: Seq) {
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    let no = Reader::new(&*world.store).channel_no(&place).await.unwrap().unwrap();
+    let record = SetAsideRecord {
+        guild: place.guild.clone(),
+        channel: place.channel.clone(),
+        seq,
+        at: world.kit.clock.now() + std::time::Duration::from_secs(seq.0),
+        deaths: 3,
+        error: "a bug".into(),
+        is_closed: false,
+    };
+    let ward = place.ward();
+    let writes = vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))];
+    let (reply, done) = Reply::awaited();
+    let administer = ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply });
+    world.kit.directory.find(&ScribePlace()).unwrap().cast(administer).unwrap();
+    done.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn readiness_tells_the_parts_and_the_models() {
+    let world = World::new().await;
+
+    let readiness = world.house.readiness().await;
+
+    assert!(readiness.ready);
+    assert_eq!(readiness.parts.iter().map(|part| &*part.part).collect::<Vec<_>>(), ["store", "models"]);
+    assert_eq!(&*readiness.models.unwrap().main.provider, "scripted");
+}

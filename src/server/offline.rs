@@ -1,0 +1,96 @@
+//! A house in which nobody lives: what commands about stored data ask while no server runs.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use ractor::Actor;
+
+use super::{CACHE_BYTES, Ended, OPEN_DEADLINE};
+use crate::actors::directory::Directory;
+use crate::actors::house::ActorHouse;
+use crate::actors::house::rooms::move_in;
+use crate::actors::hub::Hub;
+use crate::actors::kit::Kit;
+use crate::actors::places::{PoolPlace, ScribePlace};
+use crate::actors::residents::Residents;
+use crate::actors::scribe::{self, Scribe};
+use crate::actors::side_models::{Models, Pool};
+use crate::adapters::llm::rehearsal::Rehearsal;
+use crate::adapters::store::sled::{OpenOptions, SledStore};
+use crate::adapters::system::{SystemChance, SystemClock};
+use crate::ports::chance::Chance as _;
+use crate::ports::house::House;
+use crate::settings::Loaded;
+use crate::telemetry::recorder::Recorder;
+
+/// How a store is opened by a command: what is missing is never passed over.
+pub fn open_options() -> OpenOptions {
+    OpenOptions { accept_loss: false, deadline: OPEN_DEADLINE, cache_bytes: CACHE_BYTES, new_id: SystemChance.id() }
+}
+
+/// Opens the store and asks the house of it. Of the actors only the scribe is there: what is written is on record as ever, nobody is woken
+/// by it, and no model is asked; channels learn of it when a server starts.
+///
+/// # Errors
+/// [`Ended::Store`] when the store cannot be opened; [`Ended::Failed`] when the house cannot be made.
+pub fn ask<T>(loaded: Loaded, question: impl AsyncFnOnce(&dyn House) -> T) -> Result<T, Ended> {
+    let store = SledStore::open(&loaded.settings.storage.path, &open_options()).map_err(|error| Ended::Store(error.into()))?;
+    let store = Arc::new(store);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the runtime cannot be made")
+        .map_err(Ended::Failed)?;
+    runtime.block_on(answer(loaded, store, question))
+}
+
+async fn answer<T>(loaded: Loaded, store: Arc<SledStore>, question: impl AsyncFnOnce(&dyn House) -> T) -> Result<T, Ended> {
+    let kit = kit(loaded, store.clone());
+    let (scribe, ended) = Actor::spawn(None, Scribe, scribe_arguments(&kit))
+        .await
+        .map_err(|error| Ended::Failed(anyhow::anyhow!("the scribe cannot be started: {error}")))?;
+    let registration = kit.directory.register(&ScribePlace(), &scribe);
+    // No room of the settings is made here: what was never stored is not there.
+    move_in(&kit, &[]).await.context("the rooms cannot be read").map_err(Ended::Failed)?;
+    let house = ActorHouse::new(kit, store);
+    let outcome = question(&house).await;
+    drop((house, registration));
+    scribe.stop(None);
+    // A scribe that failed has said so; what it accepted is stored either way.
+    let _ = ended.await;
+    Ok(outcome)
+}
+
+fn kit(loaded: Loaded, store: Arc<SledStore>) -> Kit {
+    let Loaded { settings, companions, .. } = loaded;
+    let directory = Directory::new();
+    let finder = directory.clone();
+    // Nobody asks it; keys of real models need not be readable for this.
+    let model = || Arc::new(Rehearsal::new(&settings.models.rehearsal));
+    let models = Models { side: model(), main: model() };
+    let pool = Pool::new(&settings.models, models, move || finder.find(&PoolPlace()));
+    Kit {
+        store,
+        clock: Arc::new(SystemClock),
+        chance: Arc::new(SystemChance),
+        directory,
+        hub: Hub::new(),
+        pool,
+        recorder: Recorder::silent(),
+        settings: Arc::new(settings),
+        residents: Residents::new(companions),
+        store_failed: Arc::new(|detail| tracing::error!(detail, "the store takes no more")),
+    }
+}
+
+fn scribe_arguments(kit: &Kit) -> scribe::Arguments {
+    let failed = kit.store_failed.clone();
+    scribe::Arguments {
+        store: kit.store.clone(),
+        clock: kit.clock.clone(),
+        hub: kit.hub.clone(),
+        deliver: Arc::new(|_, _, _| {}),
+        report: Arc::new(move |scribe::Fate::StoreFailed(detail)| failed(detail)),
+        bounds: scribe::Bounds::default(),
+    }
+}

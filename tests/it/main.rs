@@ -1,0 +1,7 @@
+//! Everything that is checked from outside, in one binary.
+
+mod arrows;
+mod commands;
+mod conversations;
+mod harness;
+mod processes;

@@ -1,0 +1,9 @@
+//! The real program: started, killed, starved, and what it says then.
+
+mod commands;
+mod crashes;
+mod first_contact;
+mod rounds;
+mod signals;
+mod starved;
+mod unfit;

@@ -1,0 +1,162 @@
+//! `tertulia history`, with a server and without.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::harness::Premises;
+
+#[tokio::test]
+async fn a_backup_made_under_load_is_whole_and_restores_elsewhere() {
+    let premises = Premises::new().with("gate.addresses_per_minute", "1000000");
+    let server = Arc::new(premises.start().await);
+    for number in 0..50 {
+        server.say("lobby", "Ana", &format!("before {number}")).await;
+    }
+    let before = server.history("lobby").await;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = ["Bob", "Cleo"]
+        .map(|name| {
+            let (server, is_over) = (server.clone(), is_over.clone());
+            tokio::spawn(async move {
+                for number in 0.. {
+                    server.say("lobby", name, &format!("aria, number {number}?")).await;
+                    if is_over.load(Ordering::SeqCst) {
+                        return;
+                    }
+                }
+            })
+        })
+        .into();
+
+    let copied = premises.run(&["history", "backup", "copy", "--json"]).await;
+
+    is_over.store(true, Ordering::SeqCst);
+    for writer in writers {
+        writer.await.expect("the writer is done");
+    }
+    assert_eq!(copied.code, Some(0), "{copied:?}");
+    let verified = premises.run(&["history", "verify", "copy", "--json"]).await;
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    assert_eq!(verified.object()["entries"], copied.object()["entries"]);
+    let mut elsewhere = premises;
+    elsewhere.set("storage.path", "elsewhere");
+    let restored = elsewhere.run(&["history", "restore", "copy", "--json"]).await;
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    let twin = elsewhere.start().await;
+    let (original, copy) = (server.history("lobby").await, twin.history("lobby").await);
+    assert_eq!(copy[..before.len()], before);
+    let people =
+        |history: &[(u64, String, String)]| -> Vec<_> { history.iter().filter(|said| said.1 != "aria").cloned().collect() };
+    let (original, copy) = (people(&original), people(&copy));
+    assert_eq!(copy[..], original[..copy.len()]);
+    twin.stop().await;
+    Arc::into_inner(server).expect("the writers are gone").stop().await;
+}
+
+#[tokio::test]
+async fn a_running_server_is_asked_and_the_store_is_opened_when_none_runs() {
+    let premises = Premises::new();
+    let server = premises.start().await;
+    server.say("lobby", "Ana", "remember me").await;
+
+    let asked = premises.run(&["history", "verify", "--json"]).await;
+    server.stop().await;
+    let opened = premises.run(&["history", "verify", "--json"]).await;
+
+    assert_eq!((asked.code, opened.code), (Some(0), Some(0)), "{asked:?} {opened:?}");
+    assert_eq!((asked.object()["sound"].clone(), opened.object()["sound"].clone()), (true.into(), true.into()));
+    assert_eq!(asked.object()["channels"], 1);
+}
+
+#[tokio::test]
+async fn a_note_that_a_killed_server_left_misleads_nobody() {
+    let premises = Premises::new();
+    let server = premises.start().await;
+    server.kill().await;
+    assert!(premises.data().join("server.json").exists());
+
+    let verified = premises.run(&["history", "verify", "--json"]).await;
+
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+}
+
+#[tokio::test]
+async fn what_needs_the_store_alone_is_refused_while_a_server_runs() {
+    let premises = Premises::new();
+    let server = premises.start().await;
+
+    let compacted = premises.run(&["history", "compact"]).await;
+    let restored = premises.run(&["history", "restore", "copy"]).await;
+
+    for refused in [compacted, restored] {
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        assert!(refused.stderr.contains(&server.url) && refused.stderr.contains("stop it first"), "{refused:?}");
+    }
+    server.stop().await;
+    let compacted = premises.run(&["history", "compact", "--json"]).await;
+    assert_eq!(compacted.code, Some(0), "{compacted:?}");
+    assert_eq!(premises.run(&["history", "verify"]).await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_person_is_forgotten_with_a_server_and_without() {
+    let premises = Premises::new();
+    let server = premises.start().await;
+    server.say("lobby", "Ana", "nobody should remember this").await;
+    server.say("lobby", "Bob", "nor this").await;
+    let forget = |person: &'static str| ["history", "forget", "--guild", "home", "--person", person, "--yes", "--json"];
+
+    let asked = premises.run(&forget("Ana")).await;
+    server.stop().await;
+    let opened = premises.run(&forget("Bob")).await;
+
+    assert_eq!((asked.code, opened.code), (Some(0), Some(0)), "{asked:?} {opened:?}");
+    assert_eq!((asked.object()["messages"].clone(), opened.object()["messages"].clone()), (1.into(), 1.into()));
+    let server = premises.start().await;
+    assert_eq!(server.history("lobby").await, []);
+    server.stop().await;
+    let db = std::fs::read(premises.data().join("manifest")).expect("there is a store");
+    assert!(!db.is_empty());
+}
+
+#[tokio::test]
+async fn nobody_is_forgotten_unasked() {
+    let premises = Premises::new();
+    let server = premises.start().await;
+    server.say("lobby", "Ana", "still here").await;
+
+    let unasked = premises.run(&["history", "forget", "--guild", "home", "--person", "Ana"]).await;
+
+    assert_eq!(unasked.code, Some(2), "{unasked:?}");
+    assert!(unasked.stderr.contains("--yes"), "{unasked:?}");
+    assert_eq!(server.history("lobby").await.len(), 1);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn commands_show_the_token_of_the_settings_to_the_server() {
+    let mut premises =
+        Premises::new().with("server.listen", "0.0.0.0:0").with("server.admin_token", "correct-horse-battery-staple");
+    let server = premises.start().await;
+
+    let admitted = premises.run(&["history", "backup", "copy"]).await;
+    premises.set("server.admin_token", "something-else-altogether");
+    let turned_away = premises.run(&["history", "backup", "another"]).await;
+
+    assert_eq!(admitted.code, Some(0), "{admitted:?}");
+    assert_eq!(turned_away.code, Some(1), "{turned_away:?}");
+    assert!(turned_away.stderr.contains("TERTULIA__SERVER__ADMIN_TOKEN"), "{turned_away:?}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_folder_without_a_store_gets_none_by_being_asked() {
+    let premises = Premises::new();
+
+    for command in [&["verify"][..], &["compact"], &["backup", "copy"], &["export"]] {
+        let refused = premises.run(&[&["history"], command].concat()).await;
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        assert!(refused.stderr.contains("there is no store in data"), "{refused:?}");
+    }
+    assert!(!premises.data().exists());
+}

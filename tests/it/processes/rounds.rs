@@ -1,0 +1,260 @@
+//! A server that is killed under load, again and again: nothing that it accepted is lost, nothing is answered twice, nothing is forgotten.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+use crate::harness::{PATIENCE, Premises, QUICK, Server, Watch};
+
+/// Rooms, two of one guild and one of another; two writers in each.
+const ROOMS: [&str; 3] = ["plaza", "patio", "attic"];
+const WRITERS_IN_A_ROOM: usize = 2;
+/// A round is over at one of these messages, or when one of these events follows it.
+const MESSAGES_IN_A_ROUND: std::ops::RangeInclusive<usize> = 5..=60;
+const MOMENTS: [Option<&str>; 5] = [None, Some("evaluate"), Some("decision"), Some("respond"), Some("statement")];
+
+#[tokio::test]
+async fn nothing_is_lost_doubled_or_forgotten_by_kills_under_load() {
+    let figures = ordeal(3, 7).await;
+
+    figures.assert_faultless();
+}
+
+/// `cargo test --release --test it -- --ignored --nocapture hundred_kills` takes some minutes, and prints what came of it.
+/// `KILLS` is another number of rounds, `SEED` another choice of moments.
+#[tokio::test]
+#[ignore = "takes minutes"]
+async fn a_hundred_kills_lose_double_and_forget_nothing() {
+    let number = |name: &str, default| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default);
+
+    let figures = ordeal(number("KILLS", 100) as u32, number("SEED", 1)).await;
+
+    println!("{figures}");
+    figures.assert_faultless();
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+struct Figures {
+    kills: u32,
+    accepted: usize,
+    replies: usize,
+    lost: Vec<String>,
+    doubled: Vec<String>,
+    forgotten: Vec<String>,
+}
+
+impl Figures {
+    fn assert_faultless(&self) {
+        assert!(self.lost.is_empty() && self.doubled.is_empty() && self.forgotten.is_empty(), "{self:#?}");
+        assert!(self.accepted > 0 && self.replies > 0, "{self}");
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kills, accepted, replies, lost, doubled, forgotten } = self;
+        let (lost, doubled, forgotten) = (lost.len(), doubled.len(), forgotten.len());
+        write!(f, "kills {kills}: messages accepted {accepted}, replies made {replies}, lost {lost}, doubled {doubled}, ")?;
+        write!(f, "forgotten {forgotten}")
+    }
+}
+
+/// A message that the server has accepted.
+struct Accepted {
+    room: &'static str,
+    seq: u64,
+    text: String,
+}
+
+/// Where the writers find the server.
+#[derive(Clone, Debug, PartialEq)]
+enum Sign {
+    Open(String),
+    Closed,
+    /// They go home after the next word.
+    Over(String),
+}
+
+/// Kills the server so many times, at moments that the seed chooses, and looks at what is left.
+async fn ordeal(kills: u32, seed: u64) -> Figures {
+    let premises = premises();
+    let mut chance = StdRng::seed_from_u64(seed);
+    let sign = watch::Sender::new(Sign::Closed);
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let writers: Vec<_> = (0..ROOMS.len() * WRITERS_IN_A_ROOM)
+        .map(|writer| tokio::spawn(write(writer, ROOMS[writer % ROOMS.len()], sign.subscribe(), tell.clone())))
+        .collect();
+    let mut accepted = Vec::new();
+    let mut server = premises.start().await;
+    for _ in 0..kills {
+        let mut watched = server.watch(ROOMS[chance.random_range(0..ROOMS.len())], None).await;
+        sign.send_replace(Sign::Open(server.url.clone()));
+        for _ in 0..chance.random_range(MESSAGES_IN_A_ROUND) {
+            accepted.push(timeout(PATIENCE, told.recv()).await.expect("messages are accepted").expect("writers are there"));
+        }
+        if let Some(name) = MOMENTS[chance.random_range(0..MOMENTS.len())] {
+            watched.event(name).await;
+        }
+        server.kill().await;
+        sign.send_replace(Sign::Closed);
+        server = premises.start().await;
+    }
+    sign.send_replace(Sign::Over(server.url.clone()));
+    for writer in writers {
+        timeout(PATIENCE, writer).await.expect("the writer ends").expect("the writer is well");
+    }
+    drop(tell);
+    while let Some(last) = told.recv().await {
+        accepted.push(last);
+    }
+    let mut figures = Figures { kills, accepted: accepted.len(), ..Figures::default() };
+    for room in ROOMS {
+        look_into(&server, room, accepted.iter().filter(|message| message.room == room), &mut figures).await;
+    }
+    server.stop().await;
+    let verified = premises.run(&["history", "verify"]).await;
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    figures
+}
+
+fn premises() -> Premises {
+    let guild = |room| if room == "attic" { "upstairs" } else { "home" };
+    let rooms = ROOMS.map(|room| format!("{{ id = \"{room}\", guild = \"{}\", companions = [\"aria\"] }}", guild(room)));
+    let plenty = ["gate.addresses_per_minute", "gate.evaluations_per_hour", "gate.guild_evaluations_per_hour"];
+    let premises = Premises::new().with_companion("aria", QUICK).with("console.rooms", &format!("[{}]", rooms.join(", ")));
+    let premises = plenty.into_iter().fold(premises, |premises, limit| premises.with(limit, "1000000"));
+    premises.with("gate.guild_statements_per_day", "1000000").with("server.requests_per_second", "1000000")
+}
+
+/// Says one thing after the other in a room. What nobody knows to be accepted is said again with the same id.
+async fn write(writer: usize, room: &'static str, mut sign: watch::Receiver<Sign>, tell: mpsc::UnboundedSender<Accepted>) {
+    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+    for number in 0.. {
+        let text =
+            if number % 3 == 0 { format!("aria, what of w{writer}n{number}?") } else { format!("there was w{writer}n{number}") };
+        let said = json!({ "from": format!("Writer{writer}"), "text": text, "id": format!("w{writer}n{number}") });
+        loop {
+            let now = sign.wait_for(|sign| *sign != Sign::Closed).await.expect("there is a sign").clone();
+            let (Sign::Open(url) | Sign::Over(url)) = &now else { unreachable!("it is not closed") };
+            match post(&http, url, room, &said).await {
+                Some(seq) => {
+                    tell.send(Accepted { room, seq, text }).expect("somebody counts");
+                    break;
+                }
+                None => drop(sign.wait_for(|sign| *sign != now).await.expect("there is a sign")),
+            }
+        }
+        if matches!(*sign.borrow(), Sign::Over(_)) {
+            return;
+        }
+    }
+}
+
+/// The message's number; none if the server is gone.
+async fn post(http: &reqwest::Client, url: &str, room: &str, said: &Value) -> Option<u64> {
+    let response = http.post(format!("{url}/api/rooms/{room}/messages")).json(said).send().await.ok()?;
+    let status = response.status();
+    let body: Value = response.json().await.ok()?;
+    assert_eq!(status, 202, "{body}");
+    body["seq"].as_u64()
+}
+
+/// Compares what was accepted in a room with its history, and waits until everything is settled and every reply is made.
+async fn look_into(server: &Server, room: &str, accepted: impl Iterator<Item = &Accepted>, figures: &mut Figures) {
+    let accepted: BTreeMap<u64, &str> = accepted.map(|message| (message.seq, &*message.text)).collect();
+    let history = server.history(room).await;
+    assert!(history.is_sorted_by_key(|(seq, ..)| *seq), "{room} is out of order");
+    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
+    for (seq, from, text) in history.iter().filter(|(_, from, _)| from != "aria") {
+        *times.entry(text).or_default() += 1;
+        if accepted.get(seq) != Some(&text.as_str()) {
+            figures.lost.push(format!("{room}: {seq} is {text:?}, accepted was {:?}", accepted.get(seq)));
+        }
+        let number = text.split('n').next_back().and_then(|number| number.trim_end_matches('?').parse().ok()).expect("a number");
+        if newest.insert(from, number).is_some_and(|before| before >= number) {
+            figures.lost.push(format!("{room}: {text:?} is out of its writer's order"));
+        }
+    }
+    figures
+        .lost
+        .extend(accepted.values().filter(|text| !times.contains_key(*text)).map(|text| format!("{room}: {text:?} is lost")));
+    figures
+        .doubled
+        .extend(times.iter().filter(|(_, times)| **times > 1).map(|(text, _)| format!("{room}: {text:?} is there twice")));
+
+    let mut ledger = Ledger { waiting: accepted.values().map(|text| (*text).to_owned()).collect(), ..Ledger::default() };
+    let mut watch = server.watch(room, Some(0)).await;
+    // What is not settled by then never will be.
+    let _ = timeout(PATIENCE.min(Duration::from_secs(60)), ledger.fill(&mut watch)).await;
+    figures.replies += ledger.made.len();
+    figures.doubled.extend(ledger.doubled.iter().map(|what| format!("{room}: {what}")));
+    figures.forgotten.extend(ledger.waiting.iter().map(|text| format!("{room}: nothing was decided about {text:?}")));
+    figures.forgotten.extend(ledger.owed.iter().map(|ticket| format!("{room}: the reply {ticket} was never made")));
+}
+
+/// What was decided in a room.
+#[derive(Default)]
+struct Ledger {
+    /// Messages about which nothing was decided yet.
+    waiting: BTreeSet<String>,
+    /// Messages that settled.
+    settled: BTreeSet<String>,
+    /// Replies owed.
+    owed: BTreeSet<u64>,
+    /// Replies made.
+    made: BTreeSet<u64>,
+    doubled: Vec<String>,
+    /// The last event that was on record when the watch began.
+    last: Option<u64>,
+}
+
+impl Ledger {
+    async fn fill(&mut self, watch: &mut Watch) {
+        let mut seen = 0;
+        while self.last.is_none_or(|last| seen < last) || !self.waiting.is_empty() || !self.owed.is_empty() {
+            let event = watch.next().await.expect("the server is there");
+            seen = event["seq"].as_u64().unwrap_or(seen);
+            self.enter(&event);
+        }
+    }
+
+    fn enter(&mut self, event: &Value) {
+        let ticket = event["ticket"].as_u64();
+        match event["event"].as_str().expect("a name") {
+            "hello" => self.last = event["last"].as_u64(),
+            "silence" => self.settle(event),
+            "respond" => {
+                self.settle(event);
+                self.owed.extend(ticket);
+            }
+            "statement" => {
+                let ticket = ticket.expect("the reply's number");
+                if !self.made.insert(ticket) {
+                    self.doubled.push(format!("the reply {ticket} was made twice"));
+                }
+                self.owed.remove(&ticket);
+            }
+            "failed" => drop(self.owed.remove(&ticket.expect("the reply's number"))),
+            _ => {}
+        }
+    }
+
+    fn settle(&mut self, event: &Value) {
+        for text in event["messages"].as_array().expect("texts").iter().filter_map(Value::as_str) {
+            // What aria said itself is part of what it answers to, never of what waits.
+            if self.waiting.remove(text) {
+                self.settled.insert(text.to_owned());
+            } else if self.settled.contains(text) {
+                self.doubled.push(format!("{text:?} settled twice"));
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What a server does when it is told to stop, to stop at once, and to read its companions again.
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::harness::{PATIENCE, Premises, QUICK, Server};
+
+#[tokio::test]
+async fn a_server_that_is_told_to_stop_ends_well_and_leaves_the_store_clean() {
+    let premises = Premises::new();
+    let server = premises.start().await;
+    server.say("lobby", "Ana", "good night, all").await;
+
+    server.signal("TERM").await;
+    let (status, _) = server.ended().await;
+
+    assert_eq!(status.code(), Some(0));
+    assert!(!premises.data().join("server.json").exists());
+    let verified = premises.run(&["history", "verify", "--json"]).await;
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    assert_eq!(verified.object()["sound"], true);
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_a_server_that_still_waits_for_a_request() {
+    let premises = Premises::new().with("server.drain_secs", "600").with("server.body_timeout_secs", "3600");
+    let server = premises.start().await;
+    let request = unfinished_request(&server).await;
+    server.signal("TERM").await;
+    server.logs("a second signal ends at once").await;
+
+    server.signal("TERM").await;
+    let (status, _) = server.ended().await;
+
+    assert_eq!(status.code(), Some(130));
+    drop(request);
+}
+
+#[tokio::test]
+async fn companions_are_read_again_without_a_restart() {
+    let premises = Premises::new().with_companion("aria", QUICK);
+    let server = premises.start().await;
+    assert_eq!(temper(&server).await, "average");
+    premises.write_companion("aria", &QUICK.replace("average", "very_eager"));
+
+    server.signal("HUP").await;
+    server.logs("companions were read again").await;
+
+    assert_eq!(temper(&server).await, "very_eager");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn reading_companions_again_with_an_error_changes_nothing() {
+    let premises = Premises::new().with_companion("aria", QUICK);
+    let server = premises.start().await;
+    premises.write_companion("aria", &QUICK.replace("average", "chatty"));
+
+    server.signal("HUP").await;
+    let line = server.logs("nothing was changed").await;
+
+    assert!(line.contains("chatty"), "{line}");
+    assert_eq!(temper(&server).await, "average");
+    server.stop().await;
+}
+
+async fn temper(server: &Server) -> Value {
+    server.get("/api/companions").await["companions"][0]["interjection"].clone()
+}
+
+/// A request that the server has begun to handle, and whose body never comes.
+async fn unfinished_request(server: &Server) -> TcpStream {
+    let address = server.url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let head = format!(
+        "POST /api/rooms/lobby/messages HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\
+         Expect: 100-continue\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    let mut answer = [0; 12];
+    let read = tokio::time::timeout(PATIENCE, stream.read_exact(&mut answer)).await;
+    read.expect("an answer in time").expect("an answer");
+    assert_eq!(&answer, b"HTTP/1.1 100");
+    stream
+}
