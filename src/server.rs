@@ -22,7 +22,7 @@ use crate::actors::residents::Residents;
 use crate::actors::root::{Root, RootMessage};
 use crate::actors::side_models::{Models, Pool};
 use crate::actors::watchdog::{STALLED_AFTER_TICKS, Watchdog};
-use crate::adapters::console::Console;
+use crate::adapters::console::{CannotServe, Console};
 use crate::adapters::llm;
 use crate::adapters::store::sled::{OpenOptions, SledStore};
 use crate::adapters::system::{SystemChance, SystemClock};
@@ -46,6 +46,9 @@ pub enum Ended {
     /// The store cannot be used. Exit code 3.
     #[error("{0:#}")]
     Store(anyhow::Error),
+    /// The settings do not fit together. Exit code 2.
+    #[error("{0}")]
+    Settings(CannotServe),
     /// Something else. Exit code 1.
     #[error("{0:#}")]
     Failed(anyhow::Error),
@@ -85,9 +88,11 @@ async fn serve(loaded: Loaded, sources: &Sources, recorder: Recorder, store: Arc
     move_in(&kit, &rooms).await.context("the rooms cannot be set up").map_err(Ended::Failed)?;
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
     let house = ActorHouse::new(kit.clone(), store);
-    let console = Console::bind(&kit.settings.server, Arc::new(house), kit.chance.clone())
-        .await
-        .map_err(|error| Ended::Failed(error.into()))?;
+    let console =
+        Console::bind(&kit.settings.server, Arc::new(house), kit.chance.clone()).await.map_err(|error| match error {
+            CannotServe::Setting(_) | CannotServe::Unprotected { .. } => Ended::Settings(error),
+            CannotServe::InUse(_) | CannotServe::CannotBind { .. } => Ended::Failed(error.into()),
+        })?;
     let address = console.address();
     let _note = address::leave(&data, address).context("the server's address cannot be noted").map_err(Ended::Failed)?;
     announce(address);

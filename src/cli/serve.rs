@@ -29,7 +29,11 @@ pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tertulia: {error}");
-            ExitCode::from(if matches!(error, Ended::Store(_)) { EXIT_STORE } else { 1 })
+            ExitCode::from(match error {
+                Ended::Store(_) => EXIT_STORE,
+                Ended::Settings(_) => EXIT_USAGE,
+                Ended::Failed(_) => 1,
+            })
         }
     }
 }

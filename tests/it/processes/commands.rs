@@ -69,6 +69,62 @@ async fn a_running_server_is_asked_and_the_store_is_opened_when_none_runs() {
 }
 
 #[tokio::test]
+async fn what_is_exported_is_the_same_with_a_server_and_without() {
+    let premises = Premises::new();
+    let server = premises.start().await;
+    let mut lobby = server.watch("lobby", Some(0)).await;
+    server.say("lobby", "Ana", "hey aria, how was your day?").await;
+    lobby.event("statement").await;
+
+    let asked = premises.run(&["history", "export", "--room", "lobby"]).await;
+    server.stop().await;
+    let opened = premises.run(&["history", "export"]).await;
+
+    assert_eq!((asked.code, opened.code), (Some(0), Some(0)), "{asked:?} {opened:?}");
+    assert_eq!(asked.stdout, opened.stdout);
+    assert!(asked.stdout.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{asked:?}");
+    assert!(asked.stdout.contains("how was your day?") && asked.stdout.contains("direct_address"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_room_is_exported_as_a_script_that_can_be_replayed() {
+    let premises = Premises::new();
+    let server = premises.start().await;
+    let mut lobby = server.watch("lobby", Some(0)).await;
+    server.say("lobby", "Ana", "hey aria, how was your day?").await;
+    lobby.event("statement").await;
+
+    let exported = premises.run(&["history", "export", "--room", "lobby", "--as", "replay", "--out", "night.json"]).await;
+    let again = premises.run(&["history", "export", "--room", "lobby", "--as", "replay", "--out", "night.json"]).await;
+    let replayed = premises.run(&["replay", "night.json", "--json"]).await;
+
+    assert_eq!(exported.code, Some(0), "{exported:?}");
+    assert_eq!(again.code, Some(1), "{again:?}");
+    assert!(again.stderr.contains("night.json exists already"), "{again:?}");
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    assert!(replayed.stdout.contains("\"decision\":\"YES\""), "{replayed:?}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_room_that_is_not_there_is_told_and_leaves_no_file() {
+    let premises = Premises::new();
+    let server = premises.start().await;
+
+    let asked = premises.run(&["history", "export", "--room", "cellar", "--out", "cellar.json"]).await;
+    server.stop().await;
+    let opened = premises.run(&["history", "export", "--room", "cellar", "--out", "cellar.json"]).await;
+
+    for refused in [asked, opened] {
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("there is no room cellar"), "{refused:?}");
+    }
+    let left =
+        std::fs::read_dir(premises.path()).expect("a folder").filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    assert_eq!(left.filter(|name| name.starts_with("cellar")).count(), 0);
+}
+
+#[tokio::test]
 async fn a_note_that_a_killed_server_left_misleads_nobody() {
     let premises = Premises::new();
     let server = premises.start().await;
@@ -115,8 +171,6 @@ async fn a_person_is_forgotten_with_a_server_and_without() {
     let server = premises.start().await;
     assert_eq!(server.history("lobby").await, []);
     server.stop().await;
-    let db = std::fs::read(premises.data().join("manifest")).expect("there is a store");
-    assert!(!db.is_empty());
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::harness::Premises;
+use crate::harness::{PATIENCE, Premises};
 
 #[tokio::test]
 async fn a_reply_that_a_kill_interrupted_is_made_once_after_the_restart() {
@@ -18,7 +18,7 @@ async fn a_reply_that_a_kill_interrupted_is_made_once_after_the_restart() {
     let server = premises.start().await;
     server.say("lobby", "Ana", "hey aria, are you there?").await;
     let mut asked = model.statements_asked.subscribe();
-    asked.wait_for(|asked| *asked == 1).await.expect("the model is there");
+    wait(&mut asked, 1).await;
     let late = server.say("lobby", "Bob", "she is slow today").await;
     let before = server.history("lobby").await;
 
@@ -26,6 +26,8 @@ async fn a_reply_that_a_kill_interrupted_is_made_once_after_the_restart() {
     model.holds_back.store(false, Ordering::SeqCst);
     let server = premises.start().await;
 
+    // Before anybody looks into the room.
+    wait(&mut asked, 2).await;
     let mut lobby = server.watch("lobby", Some(0)).await;
     let statement = lobby.event("statement").await;
     assert_eq!(statement["text"], "I am here.");
@@ -56,17 +58,25 @@ async fn a_question_that_a_kill_interrupted_is_asked_again() {
     let server = premises.start().await;
     server.say("lobby", "Ana", "hey aria, are you there?").await;
     let mut asked = model.decisions_asked.subscribe();
-    asked.wait_for(|asked| *asked == 1).await.expect("the model is there");
+    wait(&mut asked, 1).await;
 
     server.kill().await;
     model.holds_decisions_back.store(false, Ordering::SeqCst);
     model.holds_back.store(false, Ordering::SeqCst);
     let server = premises.start().await;
 
+    // Before anybody looks into the room.
+    wait(&mut asked, 2).await;
     let mut lobby = server.watch("lobby", Some(0)).await;
     assert_eq!(lobby.event("decision").await["decision"], "YES");
     assert_eq!(lobby.event("statement").await["text"], "I am here.");
     server.stop().await;
+}
+
+/// Waits until the model was asked so many times.
+async fn wait(asked: &mut watch::Receiver<usize>, times: usize) {
+    let asked = tokio::time::timeout(PATIENCE, asked.wait_for(|asked| *asked == times)).await;
+    asked.expect("the model is asked").expect("the model is there");
 }
 
 /// A model that says YES, and holds its words back until it may say them.
