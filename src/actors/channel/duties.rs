@@ -23,6 +23,9 @@ use crate::ports::language_model::{ModelRole, Purpose, Request};
 /// How much longer than the pool's own deadline a channel waits for an answer.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// A summary takes in so many events at most, the newest: more do not fit into its prompt.
+const SUMMARISED_AT_MOST: usize = 1_000;
+
 /// Something to be done once a batch is committed.
 pub(super) enum Duty {
     /// Ask this question, if it is still open.
@@ -162,10 +165,10 @@ impl State {
         let (place, kit, channel) = (self.place.clone(), self.kit.clone(), self.myself.clone());
         let previous = self.conversation.summary().text.clone();
         tokio::spawn(async move {
-            let range = Range { after, before: Some(upto.next()), limit: usize::MAX, newest_first: false };
+            let range = Range { after, before: Some(upto.next()), limit: SUMMARISED_AT_MOST, newest_first: true };
             let events = Reader::new(&*kit.store).events(&place, range).await;
             let messages: Vec<Message> = match events {
-                Ok(events) => events.into_iter().filter_map(|recorded| said(recorded.event)).collect(),
+                Ok(events) => events.into_iter().rev().filter_map(|recorded| said(recorded.event)).collect(),
                 Err(error) => {
                     tracing::warn!(channel = %place.channel, %error, "what is to be summarised cannot be read");
                     let _ = channel.cast(ChannelMessage::Summarised { upto, text: None, outcome: None });
