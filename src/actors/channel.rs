@@ -10,7 +10,7 @@ mod pace;
 mod restore;
 mod traces;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,7 +26,8 @@ use super::side_models::{CallId, Outcome};
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
-use crate::domain::id::{Seq, Ticket};
+use crate::domain::gate::Temper;
+use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::journal::place::Place;
 use crate::journal::reader::Restored;
@@ -194,6 +195,8 @@ pub struct State {
     is_pending: bool,
     since_snapshot: u32,
     last_heard: tokio::time::Instant,
+    /// How patient everyone is here, as of an edition of who lives where.
+    tempers: (u64, BTreeMap<CompanionId, Temper>),
     pace: Pace,
     alarm: Option<Alarm>,
     calls: HashMap<Ticket, CallId>,
@@ -241,6 +244,7 @@ impl Actor for Channel {
             is_pending: true,
             since_snapshot: 0,
             last_heard: tokio::time::Instant::now(),
+            tempers: (u64::MAX, BTreeMap::new()),
             pace,
             alarm: None,
             calls: HashMap::new(),

@@ -222,12 +222,15 @@ impl State {
     pub(super) fn with_world<T>(&mut self, run: impl FnOnce(&mut Conversation, Moment, &mut World<'_>) -> T) -> T {
         let kit = self.kit.clone();
         let now = self.pace.now(kit.clock.now());
-        let tempers = kit.residents.tempers(&self.place.channel);
+        let edition = kit.residents.edition();
+        if self.tempers.0 != edition {
+            self.tempers = (edition, kit.residents.tempers(&self.place.channel));
+        }
         let mut ledger = self.books.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         let mut world = World {
             channel: &self.place.channel,
             policy: &kit.settings.gate,
-            tempers: &tempers,
+            tempers: &self.tempers.1,
             jitter: &mut || kit.chance.jitter(),
             ledger: &mut ledger,
             summary_after: Some(kit.settings.prompt.summary_after),
