@@ -23,7 +23,7 @@ const MAX_LULL_SECS: f64 = 86_400.0;
 /// A companion as it is configured, whole.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Companion {
-    /// The stem of its file: 1 to 32 of `a-z 0-9 _ -`.
+    /// The stem of its file: 1 to 32 of `A-Z a-z 0-9 _ -`.
     pub id: CompanionId,
     /// What people see.
     pub name: Arc<str>,
@@ -248,13 +248,13 @@ impl Overrides {
     }
 }
 
-/// Whether a companion may have this id: 1 to 32 of `a-z 0-9 _ -`.
+/// Whether a companion may have this id: 1 to 32 of `A-Z a-z 0-9 _ -`.
 pub fn check_id(id: &str) -> Result<(), String> {
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if (1..=32).contains(&id.len()) && id.bytes().all(allowed) {
         return Ok(());
     }
-    Err(format!("{:?} is not an id of 1 to 32 letters a-z, digits, _ or -", shortened(id)))
+    Err(format!("{:?} is not an id of 1 to 32 letters A-Z and a-z, digits, _ or -", shortened(id)))
 }
 
 /// The beginning of a text, for messages.

@@ -91,7 +91,7 @@ impl Roster {
                 Some(stem) if check_id(stem).is_ok() => roster.take(stem, &name, read_text(&path), defaults, problems),
                 _ => problems.push(Located::at(
                     name,
-                    "is not named after an id; name it with 1 to 32 letters a-z, digits, _ or -, and .toml",
+                    "is not named after an id; name it with 1 to 32 letters, digits, _ or -, and .toml",
                 )),
             }
         }
