@@ -127,6 +127,8 @@ fn media_type(name: &str) -> HeaderValue {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -144,6 +146,28 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn every_file_of_the_folder_is_served_and_every_file_asked_for_is_there() {
+        let served: BTreeSet<&str> = FILES.iter().map(|(name, _)| *name).collect();
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/adapters/console/page");
+        let kept = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+
+        let kept: BTreeSet<String> = kept.collect();
+        let asked_for = FILES.iter().flat_map(|(_, bytes)| asked_for(std::str::from_utf8(bytes).unwrap()));
+
+        assert!(kept.iter().map(String::as_str).eq(served.iter().copied()), "{kept:?}");
+        for name in asked_for {
+            assert!(served.contains(name), "{name}");
+        }
+    }
+
+    /// What a page links to, and what a script imports.
+    fn asked_for(text: &'static str) -> impl Iterator<Item = &'static str> {
+        let linked = text.split("=\"/page/").skip(1).filter_map(|rest| rest.split('"').next());
+        let imported = text.split("from './").skip(1).filter_map(|rest| rest.split('\'').next());
+        linked.chain(imported)
     }
 
     #[test]

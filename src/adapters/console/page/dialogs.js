@@ -92,4 +92,4 @@ export function showKeys() {
   );
 }
 
-export const legend = () => [el('span', null, 'ring: messages until it considers'), el('span', null, 'bar: quiet until it considers'), el('span', null, glyph('yes'), ' yes'), el('span', null, glyph('no'), ' no'), el('span', null, glyph('error'), ' no answer')];
+export const legend = () => [el('span', null, 'ring: messages until it considers'), el('span', null, 'bar: quiet until it considers'), el('span', null, glyph('yes'), ' yes  ', glyph('no'), ' no  ', glyph('error'), ' no answer')];

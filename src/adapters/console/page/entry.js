@@ -128,7 +128,8 @@ const DOT = ' · ';
 function decision(view, { entry }) {
   const who = name(nameOf(view.room, entry.companion), { class: 'who' });
   const occasion = words.occasion(entry);
-  const last = entry.why ? el('q', { dir: 'auto' }, entry.why) : words.reason(entry.reason);
+  const quote = entry.why ? el('q', { dir: 'auto' }, entry.why) : null;
+  const last = quote && entry.reason !== 'unreadable' ? quote : [words.reason(entry.reason), quote ? [': ', quote] : null];
   return line(view, entry, entry.yes ? 'yes' : 'no', [
     who,
     words.wasAsked(entry) ? ' considered: ' : ' not asked: ',
@@ -147,7 +148,7 @@ function failure(view, { entry }) {
 
 function failedReply(view, { entry }) {
   const who = name(nameOf(view.room, entry.companion), { class: 'who' });
-  const shown = line(view, entry, 'error', [who, ' wanted to speak: ', el('strong', null, 'the reply failed'), DOT, words.error(entry.error)]);
+  const shown = line(view, entry, 'error', [who, ' wanted to speak: ', el('strong', null, 'the reply failed'), DOT, words.failure(entry.error, entry.text)]);
   if (entry.text) shown.append(el('p', { class: 'unsaid', dir: 'auto' }, entry.text));
   return shown;
 }

@@ -138,13 +138,14 @@ export function minds(root, { tone, act }) {
       parts.shown = key;
       parts.last.replaceChildren(
         ...found.map(entry => {
-          const kind = entry.kind === 'error' ? 'error' : entry.yes ? 'yes' : 'no';
-          const answer = kind === 'error' ? 'no answer' : kind;
-          const quote = entry.why || (entry.kind === 'error' ? words.error(entry.error) : words.reason(entry.reason));
+          const isDecision = entry.kind === 'decision';
+          const kind = !isDecision ? 'error' : entry.yes ? 'yes' : 'no';
+          const answer = { error: 'no answer', failed: 'the reply failed' }[entry.kind] ?? kind;
+          const quote = entry.why || (isDecision ? words.reason(entry.reason) : words.failure(entry.error, entry.text));
           return el(
             'li',
             null,
-            el('button', { class: `last-one ${kind}`, title: quote, onclick: () => act.open(entry) }, glyph(kind), el('span', { class: 'last-words' }, el('strong', null, answer), ` · ${words.occasion(entry) || words.reason(entry.reason)}`), el('time', { class: 'ago', 'data-at': entry.at })),
+            el('button', { class: `last-one ${kind}`, title: quote, onclick: () => act.open(entry) }, glyph(kind), el('span', { class: 'last-words' }, el('strong', null, answer), ` · ${isDecision ? words.occasion(entry) || words.reason(entry.reason) : words.trigger(entry.trigger)}`), el('time', { class: 'ago', 'data-at': entry.at })),
           );
         }),
       );

@@ -305,12 +305,12 @@ export function fold(room, e) {
   return changed;
 }
 
-// The newest things that this companion decided, or was asked without an answer.
+// The newest things that this companion decided, was asked without an answer, or failed to say.
 export function lastDecisions(room, companion, how_many) {
   const found = [];
   for (let i = room.entries.length - 1; i >= 0 && found.length < how_many; i -= 1) {
     const entry = room.entries[i];
-    if (entry.companion === companion && (entry.kind === 'decision' || entry.kind === 'error')) found.push(entry);
+    if (entry.companion === companion && entry.kind !== 'note') found.push(entry);
   }
   return found;
 }

@@ -4,6 +4,14 @@ import * as api from './api.js';
 import { el } from './dom.js';
 import * as words from './words.js';
 
+// The number of the decision that an entry belongs to: a reply that failed, to the yes before it; a question without an answer, to what
+// was decided when it was asked again.
+function decisionOf(room, entry) {
+  if (entry.kind !== 'failed') return entry.seq;
+  const yes = room.entries.findLast(other => other.kind === 'decision' && other.yes && other.companion === entry.companion && other.seq < entry.seq);
+  return yes?.seq ?? entry.seq;
+}
+
 // Stories that are open, by the key of their line: { state: 'loading' | 'told' | 'untold', told }. `change(key)` draws one anew.
 export function stories(change) {
   const open = new Map();
@@ -19,7 +27,7 @@ export function stories(change) {
       open.set(entry.key, story);
       change(entry.key);
       try {
-        story.told = await api.why(room.id, entry.companion, entry.seq);
+        story.told = await api.why(room.id, entry.companion, decisionOf(room, entry));
         story.state = 'told';
       } catch (problem) {
         story.state = 'untold';
@@ -41,7 +49,7 @@ export function stories(change) {
   };
 }
 
-const fact = (term, value) => (value === null || value === undefined || value === '' ? null : [el('dt', null, term), el('dd', { dir: 'auto' }, String(value))]);
+const fact = (term, value) => (value === null || value === undefined || value === false || value === '' ? null : [el('dt', null, term), el('dd', { dir: 'auto' }, String(value))]);
 
 const ms = value => (Number.isFinite(value) ? (value < 1000 ? `${Math.round(value)} ms` : words.seconds(value)) : null);
 
@@ -77,9 +85,12 @@ export function sentences(story) {
 
 export function tell(entry, story) {
   const told = story.told ?? {};
-  const d = told.decision ?? entry.record ?? {};
+  const isError = entry.kind === 'error';
+  const d = (isError ? null : told.decision) ?? entry.record ?? {};
   const facts = [
     fact(words.wasAsked(d) ? 'why it was asked' : 'why it was its turn', d.trigger && words.occasion(d)),
+    fact('what went wrong', entry.error && words.failure(entry.error, entry.text)),
+    fact('asked again', isError && entry.retryAt && words.second(entry.retryAt)),
     fact('reason on record', d.reason && words.reason(d.reason)),
     fact('messages counted', Number.isFinite(d.message_count) ? (Number.isFinite(d.threshold) ? `${d.message_count} of ${d.threshold}` : d.message_count) : null),
     fact('earlier noes', d.check_count || null),
@@ -98,7 +109,7 @@ export function tell(entry, story) {
     sentences(told.story),
     // The story quotes what was heard, unless it could not be read.
     Array.isArray(told.story) && told.story.some(line => line.event === 'message') ? null : heard(d.messages),
-    promptParts(told.prompt),
+    isError ? null : promptParts(told.prompt),
     facts.length ? el('dl', { class: 'facts' }, facts) : null,
   );
 }

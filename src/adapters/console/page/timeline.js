@@ -52,7 +52,7 @@ export function timeline(root, { tone, go }) {
     if (entry.kind === 'message') return `${at} ${entry.role === 'companion' ? nameOf(room, entry.from) : entry.from}: ${short(entry.text)}`;
     const who = nameOf(room, entry.companion);
     if (entry.kind === 'decision') return `${at} ${who}: ${[entry.yes ? 'yes' : 'no', words.occasion(entry)].filter(Boolean).join(', ')}. ${short(entry.why || words.reason(entry.reason))}`;
-    return `${at} ${who}: no answer, ${words.error(entry.error)}`;
+    return `${at} ${who}: ${entry.kind === 'failed' ? 'the reply failed' : 'no answer'}, ${words.failure(entry.error, entry.text)}`;
   }
 
   function shape(entry, x, y) {

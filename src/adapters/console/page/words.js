@@ -37,6 +37,8 @@ const plain = code => String(code ?? '').replaceAll('_', ' ');
 
 export const trigger = code => TRIGGERS[code] ?? plain(code);
 export const reason = code => REASONS[code] ?? plain(code);
+// A reply that failed after its first words was broken off.
+export const failure = (code, begun) => (begun && code === 'unreachable' ? 'the model broke off' : error(code));
 export const wasAsked = decision => !UNASKED.includes(decision.reason);
 // Why a decision was made, if the moment had a part in it.
 export const occasion = decision => (WHENEVER.includes(decision.reason) ? '' : trigger(decision.trigger));
