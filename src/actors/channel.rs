@@ -6,6 +6,7 @@
 mod conduct;
 mod duties;
 mod notes;
+mod pace;
 mod restore;
 mod traces;
 
@@ -23,7 +24,7 @@ use super::places::ChannelPlace;
 use super::scribe::{Accepted, Committed, Lost};
 use super::side_models::{CallId, Outcome};
 use crate::domain::budget::Ledger;
-use crate::domain::conversation::{Conversation, Input};
+use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::moment::Moment;
@@ -33,6 +34,7 @@ use crate::journal::record::Used;
 use crate::ports::language_model::Request;
 use duties::Duty;
 use notes::Shown;
+use pace::Pace;
 use traces::Traces;
 
 /// A channel at rest that hears nothing for so long goes to sleep.
@@ -192,6 +194,7 @@ pub struct State {
     is_pending: bool,
     since_snapshot: u32,
     last_heard: tokio::time::Instant,
+    pace: Pace,
     alarm: Option<Alarm>,
     calls: HashMap<Ticket, CallId>,
     tries: HashMap<Ticket, u32>,
@@ -223,6 +226,7 @@ impl Actor for Channel {
         // Registered before the record is read: what is accepted after the reading finds its way here.
         let registration = kit.directory.register(&ChannelPlace(place.channel.clone()), &myself);
         restore::begin(place.clone(), kit.clone(), books.clone(), myself.clone());
+        let pace = Pace::new(kit.clock.now());
         Ok(State {
             place,
             kit,
@@ -237,6 +241,7 @@ impl Actor for Channel {
             is_pending: true,
             since_snapshot: 0,
             last_heard: tokio::time::Instant::now(),
+            pace,
             alarm: None,
             calls: HashMap::new(),
             tries: HashMap::new(),
@@ -269,7 +274,7 @@ impl Actor for Channel {
             ChannelMessage::Answered { ticket, asked, outcome } => state.answered(ticket, &asked, *outcome),
             ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, *outcome),
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
-            ChannelMessage::Woken => state.step(Input::Woken),
+            ChannelMessage::Woken => state.woken(),
             ChannelMessage::ResidenceChanged => state.residence_changed(),
             ChannelMessage::Doze => state.doze()?,
             ChannelMessage::Look(reply) => state.look(reply),

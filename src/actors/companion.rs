@@ -168,6 +168,7 @@ fn worded(evaluate: &Evaluate, kit: &Kit) -> Request {
         guild: evaluate.asking.place.guild.clone(),
         system: prompt.system,
         user: prompt.user,
+        sizes: prompt.sizes,
         newest: newest.map(|message| (message.from.name.clone(), message.text.clone())),
         max_tokens: words.max_side_answer_tokens,
     }

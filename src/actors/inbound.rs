@@ -72,7 +72,9 @@ impl Inbound {
     fn said(&self, place: &Place, utterance: &Utterance) -> Option<Event> {
         let residents = &self.kit.residents;
         let is_companion = |id: &str| residents.lives_in(&place.guild, id);
-        let mentions: Vec<&str> = utterance.mentions.iter().map(|mention| &**mention).collect();
+        let names = residents.names(&place.guild);
+        let meant = |mention| names.as_deref().map_or(mention, |names| address::meant(names, mention));
+        let mentions: Vec<&str> = utterance.mentions.iter().map(|mention| meant(&**mention)).collect();
         let present = if utterance.direct { residents.get(&place.channel) } else { None };
         let present: Vec<_> = present.into_iter().flat_map(|residence| residence.companions).collect();
         let heard = Heard {
@@ -85,8 +87,7 @@ impl Inbound {
         if !address::admits(self.kit.settings.gate.foreign_bots, is_companion, &heard) {
             return None;
         }
-        let address =
-            residents.names(&place.guild).map(|names| address::resolve(&names, is_companion, &heard)).unwrap_or_default();
+        let address = names.as_deref().map(|names| address::resolve(names, is_companion, &heard)).unwrap_or_default();
         let message = Message {
             id: utterance.id.clone(),
             from: utterance.from.clone(),

@@ -126,6 +126,7 @@ fn worded(reply: &Arguments) -> Request {
         guild: reply.place.guild.clone(),
         system: prompt.system,
         user: prompt.user,
+        sizes: prompt.sizes,
         newest: newest.map(|message| (message.from.name.clone(), message.text.clone())),
         max_tokens: words.max_main_answer_tokens,
     }

@@ -12,7 +12,7 @@ pub struct Heard<'a> {
     pub speaker: &'a Author,
     /// The words.
     pub text: &'a str,
-    /// Whom it mentions: ids of companions, people and bots, or names of companions; with or without a leading `@`.
+    /// Whom it mentions: ids of companions, people and bots, with or without a leading `@`; see [`meant`].
     pub mentions: &'a [&'a str],
     /// Whose message it answers: the author's id and role.
     pub reply_to: Option<(&'a str, Role)>,
@@ -33,8 +33,6 @@ pub fn resolve(names: &Names, is_companion: impl Fn(&str) -> bool, heard: &Heard
     for mention in heard.mentions.iter().filter_map(|mention| somebody(mention)) {
         if is_companion(mention) {
             companions.push(mention.into());
-        } else if let Some(companion) = names.owner(mention) {
-            companions.push(companion.clone());
         } else {
             others |= mention != &*speaker.id && mention != &*speaker.name;
         }
@@ -49,6 +47,12 @@ pub fn resolve(names: &Names, is_companion: impl Fn(&str) -> bool, heard: &Heard
     companions.sort();
     companions.dedup();
     Address { companions, others }
+}
+
+/// Whom a mention means on a platform where companions are mentioned by name: the id of the companion that goes by it, or the mention
+/// itself.
+pub fn meant<'a>(names: &'a Names, mention: &'a str) -> &'a str {
+    somebody(mention).and_then(|name| names.owner(name)).map_or(mention, CompanionId::as_str)
 }
 
 /// Whether what somebody says is taken in at all. People always are; a foreign bot by the policy, of which `mentions` admits what
@@ -108,7 +112,7 @@ mod tests {
         let speaker = person("Ana");
 
         let by_id = read(&speaker, "hi", &["aria"], None);
-        let by_name = read(&speaker, "hi", &["@Mira Vale"], None);
+        let by_name = read(&speaker, "hi", &[meant(&names(), "@Mira Vale")], None);
         let by_reply = read(&speaker, "hi", &[], Some(("aria", Role::Companion)));
         let by_text = read(&speaker, "Mira and Aria!", &["aria"], None);
 

@@ -42,7 +42,7 @@ pub enum Use<'a> {
         /// With which message.
         message: Seq,
     },
-    /// A statement that was made.
+    /// A statement: made, or in the making.
     Statement,
     /// Tokens, read and written.
     Tokens(u64),
@@ -99,6 +99,11 @@ impl Ledger {
                 self.tokens_sum = self.tokens_sum.saturating_add(tokens);
             }
         }
+    }
+
+    /// A statement that was counted will not be made.
+    pub fn give_back_statement(&mut self) {
+        self.statements.pop_back();
     }
 
     /// Forgets whose windows are over, so that a guild of many people and channels stays small.

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use view::{Doing, View};
 
 pub use super::answer::Verdict;
-use super::budget::Ledger;
+use super::budget::{Ledger, Use};
 use super::decision::{Decision, Reason};
 use super::event::{Call, Event, Recorded};
 use super::gate::{Gate, Temper};
@@ -41,7 +41,7 @@ pub enum Input {
         /// What the companion gave as its reason.
         why: Option<Arc<str>>,
         /// The call that gave it.
-        call: Option<Call>,
+        call: Option<Box<Call>>,
     },
     /// A question got no answer. That is not a NO.
     Unanswered {
@@ -283,6 +283,9 @@ impl Conversation {
     pub fn resume(&mut self, now: Moment, world: &mut World<'_>) -> Vec<Output> {
         let mut out = Vec::new();
         self.clock = self.clock.max(now);
+        if self.floor.is_some() {
+            world.ledger.count(Use::Statement, self.clock);
+        }
         self.settle_stale_after_restart(world, &mut out);
         self.wake(world, &mut out);
         self.advance(true, world, &mut out);

@@ -200,7 +200,7 @@ pub struct Decided {
     pub why: Option<Arc<str>>,
     /// The call that gave the answer, if one was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<Call>,
+    pub call: Option<Box<Call>>,
 }
 
 /// What is on record of a call to a model.
@@ -214,6 +214,9 @@ pub struct Call {
     pub wait_ms: u64,
     /// The model took, in milliseconds, retries included.
     pub model_ms: u64,
+    /// The parts of the prompt, in order, and their estimated tokens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prompt: Vec<(Arc<str>, u64)>,
     /// Tokens read.
     pub input_tokens: u64,
     /// Tokens written.

@@ -78,6 +78,8 @@ pub struct Request {
     pub user: String,
     /// The newest message, as it was said: name of its speaker and text. What `rehearsal` goes by.
     pub newest: Option<(Arc<str>, Arc<str>)>,
+    /// The parts of what is to be read, and their estimated tokens: what is kept of a prompt.
+    pub sizes: Vec<(&'static str, usize)>,
     /// At most this many tokens of answer.
     pub max_tokens: u32,
 }

@@ -66,6 +66,14 @@ enum Arrival {
     Main { ticket: Ticket, answer: Answer },
 }
 
+impl Arrival {
+    fn ticket(&self) -> Ticket {
+        match self {
+            Self::Side { ticket, .. } | Self::Main { ticket, .. } => *ticket,
+        }
+    }
+}
+
 /// The order of the queue. Kinds: answers, script events, deadlines.
 type Place = (Moment, Kind, String, Option<CompanionId>, u64);
 
@@ -226,8 +234,12 @@ impl<'a> Run<'a> {
         let role = if saying.bot { Role::Bot } else { Role::Person };
         let from = Author { id: saying.from.as_str().into(), name: saying.from.as_str().into(), role };
         let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
-        let reply_to =
-            saying.reply_to.as_deref().map(|author| (author, if is_companion(author) { Role::Companion } else { Role::Person }));
+        let role_of = |author: &str| match author {
+            companion if is_companion(companion) => Role::Companion,
+            speaker if speaker == saying.from => role,
+            _ => Role::Person,
+        };
+        let reply_to = saying.reply_to.as_deref().map(|author| (author, role_of(author)));
         let mentions: Vec<_> = saying.mentions.iter().map(String::as_str).collect();
         let present: Vec<_> = self.channels[channel].conversation.companions().map(|view| view.companion.clone()).collect();
         let heard = Heard {
@@ -287,8 +299,10 @@ impl<'a> Run<'a> {
             Output::LullArmed { companion, lull_at } => self.tell(channel, What::LullArmed { companion, lull_at }),
             Output::LullCancelled { companion } => self.tell(channel, What::LullCancelled { companion }),
             Output::Post { companion, ticket, text } => self.post(channel, &companion, ticket, text),
-            // An answer that nobody wants any more is passed over when it arrives.
-            Output::Cancel { .. } | Output::Summarise { .. } => {}
+            Output::Cancel { ticket } => {
+                self.arrivals.retain(|place, arrival| place.2 != channel || arrival.ticket() != ticket);
+            }
+            Output::Summarise { .. } => {}
         }
     }
 

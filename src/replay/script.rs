@@ -133,7 +133,13 @@ impl Script {
     /// What is wrong with it, and where.
     pub fn from_json(text: &str) -> Result<Self, ScriptError> {
         bounded(text)?;
-        let written: Written = serde_json::from_str(text).map_err(|error| ScriptError::Malformed(error.to_string()))?;
+        let mut json = serde_json::Deserializer::from_str(without_mark(text));
+        let written: Written = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+            let path = error.path().to_string();
+            let place = if path == "." { String::new() } else { format!("{path}: ") };
+            ScriptError::Malformed(format!("{place}{}", error.into_inner()))
+        })?;
+        json.end().map_err(|error| ScriptError::Malformed(error.to_string()))?;
         written.checked()
     }
 
@@ -143,7 +149,7 @@ impl Script {
     /// What is wrong with it, and where.
     pub fn from_toml(text: &str) -> Result<Self, ScriptError> {
         bounded(text)?;
-        let written: Written = toml::from_str(text).map_err(|error| ScriptError::Malformed(error.to_string()))?;
+        let written: Written = toml::from_str(without_mark(text)).map_err(|error| ScriptError::Malformed(error.to_string()))?;
         written.checked()
     }
 }
@@ -155,6 +161,11 @@ impl Answers {
     }
 }
 
+/// Some editors begin a file with a byte order mark.
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 fn bounded(text: &str) -> Result<(), ScriptError> {
     if text.len() > MAX_BYTES {
         return Err(ScriptError::Malformed(format!("the script has {} bytes, at most {MAX_BYTES} are read", text.len())));
@@ -163,7 +174,7 @@ fn bounded(text: &str) -> Result<(), ScriptError> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a replay script: an object with `companions` and `events`")]
 struct Written {
     companions: Vec<CompanionFile>,
     #[serde(default)]
@@ -187,7 +198,7 @@ struct WrittenModels {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an answer: an object with `text` or `error`")]
 struct WrittenAnswer {
     text: Option<String>,
     error: Option<String>,
@@ -197,7 +208,7 @@ struct WrittenAnswer {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an event: an object with `at`, `channel` and what happens")]
 struct WrittenEvent {
     at: f64,
     channel: String,

@@ -47,6 +47,12 @@ impl State {
         self.in_hand.lay_down();
     }
 
+    pub(super) fn woken(&mut self) {
+        // It has rung: if it rang too early, it is set again.
+        self.alarm = None;
+        self.step(Input::Woken);
+    }
+
     pub(super) fn recorded(&mut self, batch: u64) {
         while self.owed.front().is_some_and(|(owed, _)| *owed <= batch) {
             for duty in self.owed.pop_front().into_iter().flat_map(|(_, duties)| duties) {
@@ -70,7 +76,7 @@ impl State {
         if *tries < ASK_AGAIN_AT_MOST {
             self.myself.send_after(ASK_AGAIN_AFTER, move || ChannelMessage::AskAgain { ticket });
         } else {
-            self.step(Input::Unanswered { ticket, error: "unreachable".into() });
+            self.give_up(ticket, "unreachable");
         }
     }
 
@@ -80,8 +86,16 @@ impl State {
 
     pub(super) fn question_overdue(&mut self, ticket: Ticket) {
         if self.is_open(ticket) {
-            self.step(Input::Unanswered { ticket, error: "timeout".into() });
+            self.give_up(ticket, "timeout");
         }
+    }
+
+    fn give_up(&mut self, ticket: Ticket, error: &str) {
+        self.tries.remove(&ticket);
+        if let Some(call) = self.calls.remove(&ticket) {
+            self.kit.pool.cancel(call);
+        }
+        self.step(Input::Unanswered { ticket, error: error.into() });
     }
 
     pub(super) fn answered(&mut self, ticket: Ticket, asked: &Request, outcome: Outcome) {
@@ -94,9 +108,9 @@ impl State {
         match &outcome.result {
             Ok(given) => {
                 let reading = answer::read(&given.text);
-                let call = self.traces.call(ticket, &outcome.facts);
+                let call = self.traces.call(ticket, asked, &outcome.facts);
                 let why = reading.why.map(Into::into);
-                self.step(Input::Answered { ticket, verdict: reading.decision, why, call: Some(call) });
+                self.step(Input::Answered { ticket, verdict: reading.decision, why, call: Some(Box::new(call)) });
             }
             Err(error) => self.step(Input::Unanswered { ticket, error: error.code().into() }),
         }
@@ -188,7 +202,7 @@ impl State {
             self.watch_for_doze();
             return Ok(());
         }
-        self.record(Vec::new(), true);
+        self.record(Vec::new(), true, true);
         self.registration = None;
         self.myself.drain()?;
         Ok(())
@@ -207,6 +221,7 @@ impl State {
 
     pub(super) fn with_world<T>(&mut self, run: impl FnOnce(&mut Conversation, Moment, &mut World<'_>) -> T) -> T {
         let kit = self.kit.clone();
+        let now = self.pace.now(kit.clock.now());
         let tempers = kit.residents.tempers(&self.place.channel);
         let mut ledger = self.books.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         let mut world = World {
@@ -219,7 +234,7 @@ impl State {
             tokens_per_day: kit.settings.models.guild_tokens_per_day,
             episode_idle: kit.settings.closing.episode_idle(),
         };
-        run(&mut self.conversation, kit.clock.now(), &mut world)
+        run(&mut self.conversation, now, &mut world)
     }
 
     /// What the conversation wants done: what goes on record is handed to the scribe, the rest is done now.
@@ -237,17 +252,17 @@ impl State {
         }
         let is_quiet = self.is_pending && self.conversation.is_at_rest();
         if !made.is_empty() || is_quiet {
-            self.record(made, is_quiet);
+            self.record(made, is_quiet, false);
         }
         self.show_counters();
         self.arm();
     }
 
     /// Hands what was made to the scribe; what follows is done once it is committed.
-    fn record(&mut self, made: Vec<(Seq, Event)>, is_quiet: bool) {
+    fn record(&mut self, made: Vec<(Seq, Event)>, is_quiet: bool, falls_asleep: bool) {
         self.batches += 1;
         self.since_snapshot += made.len() as u32;
-        let is_due = self.since_snapshot >= EVENTS_PER_SNAPSHOT || self.registration.is_some() && made.is_empty() && is_quiet;
+        let is_due = falls_asleep || self.since_snapshot >= EVENTS_PER_SNAPSHOT;
         let snapshot = is_due.then(|| Box::new(self.conversation.clone()));
         if snapshot.is_some() {
             self.since_snapshot = 0;
@@ -335,6 +350,7 @@ impl State {
     }
 
     fn cancel(&mut self, ticket: Ticket) {
+        self.tries.remove(&ticket);
         if let Some(call) = self.calls.remove(&ticket) {
             self.kit.pool.cancel(call);
         }
@@ -356,7 +372,7 @@ impl State {
         if self.alarm.as_ref().is_some_and(|alarm| alarm.at == at) {
             return;
         }
-        let span = at.since(self.kit.clock.now());
+        let span = at.since(self.pace.now(self.kit.clock.now()));
         let timer = self.myself.send_after(span, || ChannelMessage::Woken);
         self.alarm = Some(Alarm { at, task: timer.abort_handle() });
     }

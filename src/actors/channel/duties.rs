@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ractor::{ActorId, ActorRuntime};
 
+use super::traces::{self, Turn};
 use super::{ChannelMessage, REPLY_AGAIN_AT_MOST, State};
 use crate::actors::companion::{Asking, CompanionMessage, Evaluate};
 use crate::actors::places::CompanionPlace;
@@ -22,6 +23,9 @@ use crate::ports::language_model::{ModelRole, Purpose, Request};
 /// How much longer than the pool's own deadline a channel waits for an answer.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// A summary takes in so many events at most, the newest: more do not fit into its prompt.
+const SUMMARISED_AT_MOST: usize = 1_000;
+
 /// Something to be done once a batch is committed.
 pub(super) enum Duty {
     /// Ask this question, if it is still open.
@@ -29,7 +33,7 @@ pub(super) enum Duty {
     /// Begin this reply, if it is still owed.
     Reply { ticket: Ticket },
     /// Tell what was decided.
-    TellDecision(Box<Decided>),
+    TellDecision { decided: Box<Decided>, turn: Box<Turn> },
     /// Tell that there was no answer.
     TellUnanswered { ticket: Ticket, event: Box<Event> },
     /// Tell that there will be no statement.
@@ -49,7 +53,10 @@ impl State {
                     self.traces.owed(ticket, now, &self.kit);
                     Some(Duty::Reply { ticket })
                 }
-                Event::Decided(decided) => Some(Duty::TellDecision(Box::new(decided))),
+                Event::Decided(decided) => {
+                    let turn = Box::new(self.traces.concluded(&decided, now, &self.kit));
+                    Some(Duty::TellDecision { decided: Box::new(decided), turn })
+                }
                 Event::ReplyFailed { ticket, error, .. } => Some(Duty::TellFailure { ticket, error }),
                 Event::Unanswered { ticket, .. } => Some(Duty::TellUnanswered { ticket, event: Box::new(event) }),
                 _ => None,
@@ -61,7 +68,7 @@ impl State {
         match duty {
             Duty::Ask { ticket } => self.ask(ticket),
             Duty::Reply { ticket } => self.reply(ticket),
-            Duty::TellDecision(decided) => self.traces.decided(&decided, &self.place, &self.kit),
+            Duty::TellDecision { decided, turn } => traces::tell_decision(&decided, &turn, &self.place, &self.kit),
             Duty::TellUnanswered { ticket, event } => self.traces.unanswered(ticket, &event, &self.place, &self.kit),
             Duty::TellFailure { ticket, error } => self.traces.failed(ticket, &error, &self.place, &self.kit),
         }
@@ -158,10 +165,10 @@ impl State {
         let (place, kit, channel) = (self.place.clone(), self.kit.clone(), self.myself.clone());
         let previous = self.conversation.summary().text.clone();
         tokio::spawn(async move {
-            let range = Range { after, before: Some(upto.next()), limit: usize::MAX, newest_first: false };
+            let range = Range { after, before: Some(upto.next()), limit: SUMMARISED_AT_MOST, newest_first: true };
             let events = Reader::new(&*kit.store).events(&place, range).await;
             let messages: Vec<Message> = match events {
-                Ok(events) => events.into_iter().filter_map(|recorded| said(recorded.event)).collect(),
+                Ok(events) => events.into_iter().rev().filter_map(|recorded| said(recorded.event)).collect(),
                 Err(error) => {
                     tracing::warn!(channel = %place.channel, %error, "what is to be summarised cannot be read");
                     let _ = channel.cast(ChannelMessage::Summarised { upto, text: None, outcome: None });
@@ -177,6 +184,7 @@ impl State {
                 guild: place.guild.clone(),
                 system: prompt.system,
                 user: prompt.user,
+                sizes: prompt.sizes,
                 newest: messages.last().map(|message| (message.from.name.clone(), message.text.clone())),
                 max_tokens: words.max_side_answer_tokens,
             };

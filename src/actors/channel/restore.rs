@@ -6,6 +6,7 @@ use std::time::Duration;
 use ractor::ActorRef;
 
 use super::duties::Duty;
+use super::pace::Pace;
 use super::{Books, ChannelMessage, State};
 use crate::actors::kit::Kit;
 use crate::actors::places::ScribePlace;
@@ -81,6 +82,7 @@ impl State {
         for recorded in &events {
             self.fold(recorded, skip.contains(&recorded.seq));
         }
+        self.pace = Pace::new(self.conversation.clock());
         let reopened = self.reopened();
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);

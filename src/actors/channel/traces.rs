@@ -26,8 +26,9 @@ pub(super) struct Traces {
     spent: HashMap<Ticket, Vec<Used>>,
 }
 
+/// A turn in flight.
 #[derive(Clone)]
-struct Turn {
+pub(super) struct Turn {
     trace: TurnTrace,
     trigger: Trigger,
     message: Seq,
@@ -59,8 +60,9 @@ impl Traces {
         self.turns.iter().map(|(ticket, turn)| (*ticket, turn.since)).collect()
     }
 
-    pub(super) fn call(&self, ticket: Ticket, facts: &PoolFacts) -> Call {
+    pub(super) fn call(&self, ticket: Ticket, asked: &Request, facts: &PoolFacts) -> Call {
         Call {
+            prompt: asked.sizes.iter().map(|(part, tokens)| ((*part).into(), *tokens as u64)).collect(),
             provider: facts.identity.provider.clone(),
             model: facts.identity.model.clone(),
             wait_ms: facts.waited_ms,
@@ -95,20 +97,15 @@ impl Traces {
         );
     }
 
-    /// Tells of a decision; one that leads nowhere ends its turn.
-    pub(super) fn decided(&mut self, decided: &Decided, place: &Place, kit: &Kit) {
-        let now = kit.clock.now();
-        let turn = decided.ticket.and_then(|ticket| self.turns.remove(&ticket)).unwrap_or_else(|| unknown(now, kit));
-        let answer = Answer::Decided { decision: decided.decision.as_str(), reason: decided.reason.as_str() };
+    /// The turn of a decision. What a YES leads to belongs to it.
+    pub(super) fn concluded(&mut self, decided: &Decided, now: Moment, kit: &Kit) -> Turn {
+        let asked = decided.ticket.and_then(|ticket| self.turns.remove(&ticket));
         let turn =
-            Turn { trigger: decided.trigger, counts: (decided.message_count, decided.check_count, decided.threshold), ..turn };
-        for companion in &decided.companions {
-            tell(&turn, companion, answer, place, kit, now);
-        }
-        match decided.decision {
-            Decision::Yes => self.last = Some(turn),
-            Decision::No => end(&turn, "silence", None, place, kit),
-        }
+            asked.unwrap_or_else(|| Turn { message: decided.messages.last().copied().unwrap_or_default(), ..unknown(now, kit) });
+        let counts = (decided.message_count, decided.check_count, decided.threshold);
+        let turn = Turn { trigger: decided.trigger, counts, ..turn };
+        self.last = (decided.decision == Decision::Yes).then(|| turn.clone());
+        turn
     }
 
     pub(super) fn unanswered(&mut self, ticket: Ticket, event: &Event, place: &Place, kit: &Kit) {
@@ -159,6 +156,18 @@ impl Traces {
 impl Turn {
     fn id(&self, place: &Place) -> String {
         format!("{}#{}", place.channel, self.message)
+    }
+}
+
+/// Tells of a decision; one that leads nowhere ends its turn.
+pub(super) fn tell_decision(decided: &Decided, turn: &Turn, place: &Place, kit: &Kit) {
+    let now = kit.clock.now();
+    let answer = Answer::Decided { decision: decided.decision.as_str(), reason: decided.reason.as_str() };
+    for companion in &decided.companions {
+        tell(turn, companion, answer, place, kit, now);
+    }
+    if decided.decision == Decision::No {
+        end(turn, "silence", None, place, kit);
     }
 }
 

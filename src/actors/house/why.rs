@@ -16,7 +16,7 @@ use crate::journal::place::Place;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::residence::Residence;
 use crate::ports::house::Refused;
-use crate::ports::house::decisions::{StoryLine, WaitingFor, Why, WhyAt, WhyQuery};
+use crate::ports::house::decisions::{PromptPart, StoryLine, WaitingFor, Why, WhyAt, WhyQuery};
 use crate::ports::house::messages::HistoryMessage;
 use crate::ports::house::room::RoomId;
 use crate::ports::house::stamp::rfc3339;
@@ -99,7 +99,8 @@ impl ActorHouse {
         }
         let texts = heard.iter().map(|message| message.text.clone()).collect();
         let decision = Some(record(recorded, decided, companion, room, texts));
-        Ok(Why { story, decision, waiting_for: None, prompt: None })
+        let prompt = decided.call.as_ref().map(|call| call.prompt.iter().map(prompt_part).collect());
+        Ok(Why { story, decision, waiting_for: None, prompt })
     }
 
     async fn waiting_for(
@@ -136,6 +137,10 @@ impl ActorHouse {
         };
         Ok(Some(WaitingFor { text, messages: Some(missing), lull_at: gate.lull_at.map(Into::into), retry_at: None }))
     }
+}
+
+fn prompt_part((part, tokens): &(Arc<str>, u64)) -> PromptPart {
+    PromptPart { part: part.clone(), tokens: *tokens }
 }
 
 fn whose(query: &WhyQuery, residence: &Residence) -> Result<CompanionId, Refused> {

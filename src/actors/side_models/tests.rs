@@ -122,6 +122,7 @@ fn request(text: &str) -> Arc<Request> {
         system: String::new(),
         user: text.to_owned(),
         newest: None,
+        sizes: Vec::new(),
         max_tokens: 50,
     })
 }

@@ -18,11 +18,12 @@ impl Conversation {
         let mut told = Vec::new();
         if let Event::Said { message, .. } = &recorded.event {
             self.make_room(message, world, &mut told);
-            if message.from.role == Role::Companion {
-                world.ledger.count(Use::Statement, self.clock);
-            }
         }
+        let was_owed = self.floor.is_some();
         self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut told);
+        if was_owed && self.floor.is_none() && !matches!(recorded.event, Event::Said { .. }) {
+            world.ledger.give_back_statement();
+        }
         if let Event::Said { message, .. } = &recorded.event {
             self.count_address(recorded.seq, message, world, &mut told);
         }
@@ -72,7 +73,7 @@ impl Conversation {
         ticket: Ticket,
         verdict: Verdict,
         why: Option<Arc<str>>,
-        call: Option<Call>,
+        call: Option<Box<Call>>,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
@@ -115,6 +116,7 @@ impl Conversation {
     pub(super) fn fail_reply(&mut self, ticket: Ticket, error: Arc<str>, world: &mut World<'_>, out: &mut Vec<Output>) {
         if let Some(floor) = self.floor.as_ref().filter(|floor| floor.ticket == ticket) {
             let (companion, trigger) = (floor.companion.clone(), floor.trigger);
+            world.ledger.give_back_statement();
             self.make(Event::ReplyFailed { companion, ticket, trigger, error }, world, out);
         }
     }
@@ -315,6 +317,7 @@ impl Conversation {
     fn take_floor(&mut self, companion: CompanionId, trigger: Trigger, world: &mut World<'_>, out: &mut Vec<Output>) {
         let Some(temper) = world.tempers.get(&companion) else { return };
         let next_interjection_at = temper.interval(0, (world.jitter)());
+        world.ledger.count(Use::Statement, self.clock);
         let owed = Event::ReplyOwed {
             ticket: Ticket(self.tickets.0 + 1),
             trigger,
@@ -415,5 +418,5 @@ impl Conversation {
 pub(super) struct Answered {
     ticket: Option<Ticket>,
     why: Option<Arc<str>>,
-    call: Option<Call>,
+    call: Option<Box<Call>>,
 }

@@ -119,6 +119,4 @@ pub struct PromptPart {
     pub part: Arc<str>,
     /// Its size, in tokens, as estimated.
     pub tokens: u64,
-    /// Its words.
-    pub text: String,
 }

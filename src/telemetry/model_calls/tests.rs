@@ -103,6 +103,7 @@ fn world() -> (Request, Identity, ChannelId) {
         system: "secret instructions".to_owned(),
         user: "a secret question".to_owned(),
         newest: None,
+        sizes: Vec::new(),
         max_tokens: 64,
     };
     let identity = Identity { provider: "openai".into(), model: "gpt-9-mini".into(), endpoint: Arc::from("https://api.example") };

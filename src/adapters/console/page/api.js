@@ -1,5 +1,8 @@
 // The server's HTTP interface, one function for each request.
 
+// What the server says of these fields begins with a verb.
+const FIELDS = { text: 'the message', from: 'the name' };
+
 // A refusal, in the server's words; status 0 means that no answer came at all.
 export class Problem extends Error {
   constructor({ title, detail, status }) {
@@ -39,7 +42,8 @@ async function call(method, path, body) {
   }
   // Readiness answers 503 with a body that is worth reading.
   if (!response.ok && path !== '/readyz') {
-    throw new Problem({ title: answer?.title ?? response.statusText, detail: answer?.detail, status: response.status });
+    const { field = '', detail } = answer ?? {};
+    throw new Problem({ title: answer?.title ?? response.statusText, detail: detail && Object.hasOwn(FIELDS, field) ? `${FIELDS[field]} ${detail}` : detail, status: response.status });
   }
   return answer ?? {};
 }

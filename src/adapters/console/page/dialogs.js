@@ -30,12 +30,11 @@ function explainRehearsal() {
 
 function explainModels(ready) {
   const row = (term, model) => [el('dt', null, term), el('dd', null, model ? `${model.model ?? '?'} · ${model.provider ?? '?'}` : 'none')];
-  const checks = Object.entries(ready.checks ?? {});
-  const said = check => (check === true || check === 'ok' ? 'well' : typeof check === 'string' ? check : (check?.detail ?? check?.status ?? JSON.stringify(check)));
+  const parts = Array.isArray(ready.parts) ? ready.parts : [];
   dialog(
     ready.ready === false ? 'Not ready' : 'Models',
     el('dl', { class: 'facts' }, row('decides', ready.models?.side), row('speaks', ready.models?.main)),
-    checks.length ? [el('h3', null, 'checks'), el('dl', { class: 'facts' }, checks.map(([check, result]) => [el('dt', null, words.temper(check)), el('dd', null, said(result))]))] : null,
+    parts.length ? [el('h3', null, 'the server'), el('dl', { class: 'facts' }, parts.map(({ part, ready: well, detail }) => [el('dt', null, words.temper(part)), el('dd', { class: well ? null : 'danger', dir: 'auto' }, detail || (well ? 'well' : 'not ready'))]))] : null,
   );
 }
 

@@ -8,6 +8,9 @@ import * as words from './words.js';
 
 const FOLLOWS_WITHIN_MS = 5 * 60_000;
 
+// Whether nothing was said or decided yet.
+export const isEmpty = room => room.entries.every(entry => entry.kind === 'note') && !room.asked.size && !room.drafts.size && !room.pending.length;
+
 // The items to show, in order: entries with the days between them, then what is under way, then what was not accepted yet.
 export function itemsOf(room, now) {
   const items = [];
@@ -124,15 +127,14 @@ const DOT = ' · ';
 
 function decision(view, { entry }) {
   const who = name(nameOf(view.room, entry.companion), { class: 'who' });
-  const asked = !['other_addressed', 'budget', 'loop_guard', 'closed', 'paused', 'overflow', 'stale'].includes(entry.reason);
+  const occasion = words.occasion(entry);
   const last = entry.why ? el('q', { dir: 'auto' }, entry.why) : words.reason(entry.reason);
   return line(view, entry, entry.yes ? 'yes' : 'no', [
     who,
-    asked ? ' considered: ' : ' not asked: ',
+    words.wasAsked(entry) ? ' considered: ' : ' not asked: ',
     el('strong', null, entry.yes ? 'yes' : 'no'),
     DOT,
-    words.trigger(entry.trigger),
-    DOT,
+    occasion ? [occasion, DOT] : null,
     last,
   ]);
 }

@@ -6,7 +6,7 @@ const BETWEEN_MS = 1400;
 
 const ELSEWHERE = [
   ['Ben', 'The ferry was late again this morning.'],
-  ['Cleo', 'It always is when the wind turns.'],
+  ['Dora', 'It always is when the wind turns.'],
   ['Ben', 'At least the coffee on board has become better.'],
 ];
 
@@ -50,7 +50,7 @@ export function first(room, { say, me, tone }) {
       { class: 'tries' },
       thing(['Say hello to ', name(who)], () => say(me(), `Hello ${who}!`)),
       thing(['Talk about something else and watch ', name(who), ' decide'], elsewhere),
-      thing('Ask nobody in particular', () => say(me(), 'Does anybody here know a good name for a small boat?')),
+      thing('Ask nobody in particular', () => say(me(), 'Does anybody here know a good name for a boat?')),
     ),
   );
   node.dataset.tone = tone(companion.id);

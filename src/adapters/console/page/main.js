@@ -190,8 +190,11 @@ function open(id, anew = false) {
     change: parts => mine === here && change(parts),
     event(e, isNew) {
       if (mine !== here) return;
+      // Fewer events than are known here: the room was deleted and made anew.
+      if (e.event === 'hello' && e.last < mine.room.last) return open(id, true);
       if (e.event === 'notice' && typeof e.text === 'string') notice.show(e.text);
       if (isNew) announce(e);
+      if (isNew && e.event === 'paused') readRooms().catch(() => {});
       // Who is present, paused or tempered is more than the event tells.
       if (isNew && ['joined', 'paused', 'tempered'].includes(e.event)) mine.refresh().catch(() => {});
       if (e.event === 'message') {
@@ -206,8 +209,8 @@ function open(id, anew = false) {
     connection: (state, at) => (mine === null || mine === here) && showConnection(state, at),
     problem(problem) {
       if (mine !== here) return;
-      tell(problem);
-      if (problem.status === 404) readRooms();
+      if (problem.status !== 404) return tell(problem);
+      readRooms().catch(() => {});
     },
   });
   here = mine;
@@ -237,6 +240,7 @@ async function readRooms() {
   const now = here?.room.id;
   const exists = id => known.some(room => room.id === id);
   if (!exists(now)) {
+    if (here) notice.show(`The room ${now} is gone.`);
     const next = [wantedRoom(), recallAll('room'), known[0]?.id].find(id => id && exists(id));
     if (next) open(next);
     else {
@@ -278,9 +282,13 @@ byId('skip').addEventListener('click', event => {
   writing.focus();
 });
 byId('legend').append(...legend());
-addEventListener('hashchange', () => {
+addEventListener('hashchange', async () => {
   const id = wantedRoom();
-  if (id && known.some(room => room.id === id)) open(id);
+  const exists = () => known.some(room => room.id === id);
+  // Another window may have made it.
+  if (id && !exists()) await readRooms().catch(() => {});
+  if (id && exists()) open(id);
+  else if (id) notice.show(`There is no room ${id}.`);
 });
 
 const isField = node => node instanceof HTMLElement && (node.matches('input, textarea, select') || node.isContentEditable);

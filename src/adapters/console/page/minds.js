@@ -9,6 +9,7 @@ const SLOW_MS = 6000;
 const STORY_AGAIN_MS = 700;
 const RING = 2 * Math.PI * 20;
 const MOST_SEGMENTS = 24;
+const LARGE = 1000;
 
 // The ring: one segment for each message, while they are few enough to be told apart.
 function dashes(filled, of) {
@@ -30,7 +31,8 @@ function ring() {
     set(filled, of) {
       track.setAttribute('stroke-dasharray', of ? dashes(of, of) : `${RING} 0`);
       fill.setAttribute('stroke-dasharray', dashes(filled, of ?? 0));
-      say(count, of ? `${filled}/${of}` : String(filled));
+      // Larger numbers have no place in the ring: then it says what is missing.
+      say(count, of >= LARGE ? `${Math.max(0, of - filled)} more` : of ? `${filled}/${of}` : String(filled));
       count.classList.toggle('long', count.textContent.length > 4);
     },
   };
@@ -54,10 +56,16 @@ function card(id, act) {
   const pause = el('button', { class: 'quiet-button', onclick: () => act.pause(id, pause.getAttribute('aria-pressed') !== 'true') });
   const notYet = el('button', { class: 'quiet-button', 'aria-expanded': 'false' }, 'why not yet?');
   async function tellNotYet() {
-    const told = await act.why(id).catch(problem => ({ story: [{ at: null, text: problem.message }] }));
+    const told = await act.why(id).catch(problem => ({ problem: problem.message }));
+    const waits = told.waiting_for;
     story.replaceChildren(
-      sentences(told.story) ?? el('p', { class: 'hush' }, 'Nothing to tell yet.'),
-      told.waiting_for ? el('p', { dir: 'auto' }, `It waits for ${told.waiting_for.text}.`) : '',
+      ...[
+        told.problem ? el('p', { class: 'hush', dir: 'auto' }, `The story could not be read: ${told.problem}`) : null,
+        waits ? el('p', { dir: 'auto' }, waits.retry_at ? `It waits to be asked again at ${words.second(waits.retry_at)}, as the model gave no answer.` : `It waits for ${waits.text}.`) : null,
+        told.story?.length ? el('h4', null, 'what it decided last') : null,
+        sentences(told.story),
+        told.problem || waits || told.story?.length ? null : el('p', { class: 'hush' }, 'Nothing to tell yet.'),
+      ].filter(Boolean),
     );
   }
   notYet.addEventListener('click', () => {
@@ -136,7 +144,7 @@ export function minds(root, { tone, act }) {
           return el(
             'li',
             null,
-            el('button', { class: `last-one ${kind}`, title: quote, onclick: () => act.open(entry) }, glyph(kind), el('span', { class: 'last-words' }, el('strong', null, answer), ` · ${words.trigger(entry.trigger)}`), el('time', { class: 'ago', 'data-at': entry.at })),
+            el('button', { class: `last-one ${kind}`, title: quote, onclick: () => act.open(entry) }, glyph(kind), el('span', { class: 'last-words' }, el('strong', null, answer), ` · ${words.occasion(entry) || words.reason(entry.reason)}`), el('time', { class: 'ago', 'data-at': entry.at })),
           );
         }),
       );

@@ -5,13 +5,16 @@ import { keep, keepAll, recall, recallAll } from './keep.js';
 
 const FIRST_NAME = 'Ana';
 const MOST_NAMES = 6;
+const LONGEST_NAME = 64;
 
 export function people(changed) {
   const root = byId('people');
   let me = recall('me') ?? recallAll('people', [])[0] ?? FIRST_NAME;
+  // Another window may take another name; this one keeps its own.
+  keep('me', me);
 
   function become(wanted) {
-    const given = wanted.trim().slice(0, 80);
+    const given = wanted.trim().slice(0, LONGEST_NAME);
     if (!given) return draw();
     me = given;
     keep('me', me);
@@ -22,7 +25,7 @@ export function people(changed) {
 
   function draw() {
     const others = [...new Set([...recallAll('people', []), FIRST_NAME, 'Ben'])].filter(other => other !== me).slice(0, MOST_NAMES);
-    const input = el('input', { id: 'me', value: me, maxlength: '80', autocomplete: 'off', spellcheck: 'false', dir: 'auto' });
+    const input = el('input', { id: 'me', value: me, maxlength: LONGEST_NAME, autocomplete: 'off', spellcheck: 'false', dir: 'auto' });
     input.addEventListener('change', () => become(input.value));
     input.addEventListener('keydown', event => {
       if (event.key === 'Enter') {

@@ -121,13 +121,14 @@ export function rooms({ open, tell, changed }) {
       .then(({ companions = [] }) => {
         const present = new Set((room.companions ?? []).map(c => c.id));
         boxes.replaceChildren(
-          ...companions.map(c => {
-            const box = el('input', { type: 'checkbox', value: c.id });
-            box.checked = present.has(c.id);
+          // A room holds one companion, or nobody.
+          ...[...companions, { id: '', name: 'nobody' }].map(c => {
+            const box = el('input', { type: 'radio', name: 'companion', value: c.id });
+            box.checked = c.id ? present.has(c.id) : !present.size;
             return el('label', { class: 'box' }, box, ' ', name(c.name ?? c.id));
           }),
         );
-        boxes.querySelector('input')?.focus();
+        boxes.querySelector('input:checked')?.focus();
       })
       .catch(refusal => {
         problem.textContent = refusal.message;
@@ -135,7 +136,8 @@ export function rooms({ open, tell, changed }) {
     form.addEventListener('submit', async event => {
       event.preventDefault();
       try {
-        await api.putRoom(room.id, { guild: room.guild, companions: [...boxes.querySelectorAll('input:checked')].map(box => box.value) });
+        await api.putRoom(room.id, { guild: room.guild, companions: [...boxes.querySelectorAll('input:checked')].map(box => box.value).filter(Boolean) });
+        drawCare();
         await changed();
         open(room.id, true);
       } catch (refusal) {

@@ -55,32 +55,36 @@ function heard(texts) {
   );
 }
 
+// The parts of the prompt by size; each opens into its words.
 function promptParts(parts) {
   if (!Array.isArray(parts) || !parts.length) return null;
-  const most = Math.max(1, ...parts.map(part => part.tokens || 0));
-  const total = parts.reduce((sum, part) => sum + (part.tokens || 0), 0);
-  const rows = parts.filter(part => part.tokens > 0).map(part => {
+  const given = parts.filter(part => part.tokens > 0);
+  const most = Math.max(1, ...given.map(part => part.tokens));
+  const total = given.reduce((sum, part) => sum + part.tokens, 0);
+  const rows = given.map(part => {
     const bar = el('span', { class: 'part-bar', 'aria-hidden': 'true' });
     bar.style.setProperty('--part', String(part.tokens / most));
-    return el('li', null, el('span', { class: 'part-name' }, words.temper(part.part)), bar, el('span', { class: 'part-size' }, part.tokens.toLocaleString()));
+    const row = [el('span', { class: 'part-name' }, words.temper(part.part)), bar, el('span', { class: 'part-size' }, part.tokens.toLocaleString())];
+    return el('li', null, part.text ? el('details', null, el('summary', null, row), el('p', { class: 'part-words', dir: 'auto' }, part.text)) : el('div', { class: 'part' }, row));
   });
-  return el('section', null, el('h4', null, `the prompt, ${words.count(total, 'token')}`), el('ul', { class: 'parts' }, rows));
+  return el('section', null, el('h4', null, `what was asked: about ${words.count(total, 'token')}`), el('ul', { class: 'parts' }, rows));
 }
 
 export function sentences(story) {
-  return Array.isArray(story) && story.length ? el('ol', { class: 'sentences' }, story.map(line => el('li', { dir: 'auto', title: words.moment(line.at) }, line.text))) : null;
+  if (!Array.isArray(story) || !story.length) return null;
+  return el('ol', { class: 'sentences' }, story.map(line => el('li', { class: line.event }, el('time', { datetime: line.at, title: words.moment(line.at) }, words.second(line.at)), el('span', { dir: 'auto' }, line.text))));
 }
 
 export function tell(entry, story) {
   const told = story.told ?? {};
   const d = told.decision ?? entry.record ?? {};
   const facts = [
-    fact('why it was asked', d.trigger && words.trigger(d.trigger)),
+    fact(words.wasAsked(d) ? 'why it was asked' : 'why it was its turn', d.trigger && words.occasion(d)),
     fact('reason on record', d.reason && words.reason(d.reason)),
     fact('messages counted', Number.isFinite(d.message_count) ? (Number.isFinite(d.threshold) ? `${d.message_count} of ${d.threshold}` : d.message_count) : null),
     fact('earlier noes', d.check_count || null),
     fact('model', d.model && (d.provider && d.provider !== d.model ? `${d.model} · ${d.provider}` : d.model)),
-    fact('waited for a worker', ms(d.wait_ms)),
+    fact('waited for its turn', d.wait_ms ? ms(d.wait_ms) : null),
     fact('the model took', ms(d.model_ms)),
     fact('tokens', Number.isFinite(d.input_tokens) ? `${d.input_tokens.toLocaleString()} in, ${(d.output_tokens ?? 0).toLocaleString()} out` : null),
     fact('when', d.at && words.moment(d.at)),
@@ -92,7 +96,8 @@ export function tell(entry, story) {
     story.state === 'loading' ? el('p', { class: 'hush' }, 'reading the record …') : null,
     story.state === 'untold' ? el('p', { class: 'hush' }, `The story could not be read: ${story.problem}`) : null,
     sentences(told.story),
-    heard(d.messages),
+    // The story quotes what was heard, unless it could not be read.
+    Array.isArray(told.story) && told.story.some(line => line.event === 'message') ? null : heard(d.messages),
     promptParts(told.prompt),
     facts.length ? el('dl', { class: 'facts' }, facts) : null,
   );

@@ -1,6 +1,6 @@
 // The talk: a window onto all that was said and decided. Only what is near the eye is in the document.
 
-import { draw, growDraft, guess, itemsOf } from './entry.js';
+import { draw, growDraft, guess, isEmpty, itemsOf } from './entry.js';
 import { el } from './dom.js';
 
 const AROUND_PX = 900;
@@ -142,7 +142,8 @@ export function talk(log, toEnd, { view, now, older, empty }) {
   function redraw() {
     const held = anchor();
     const before = places;
-    items = itemsOf(view.room, now());
+    // Who came and went is told once somebody spoke: until then the room is empty, and says what it is.
+    items = isEmpty(view.room) ? [] : itemsOf(view.room, now());
     places = new Map(items.map((item, i) => [item.key, i]));
     if (!atEnd && before.size) {
       const newest = items.findLast(item => item.what === 'message');

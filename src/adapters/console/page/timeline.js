@@ -51,7 +51,7 @@ export function timeline(root, { tone, go }) {
     const at = words.time(entry.at);
     if (entry.kind === 'message') return `${at} ${entry.role === 'companion' ? nameOf(room, entry.from) : entry.from}: ${short(entry.text)}`;
     const who = nameOf(room, entry.companion);
-    if (entry.kind === 'decision') return `${at} ${who}: ${entry.yes ? 'yes' : 'no'}, ${words.trigger(entry.trigger)}. ${short(entry.why || words.reason(entry.reason))}`;
+    if (entry.kind === 'decision') return `${at} ${who}: ${[entry.yes ? 'yes' : 'no', words.occasion(entry)].filter(Boolean).join(', ')}. ${short(entry.why || words.reason(entry.reason))}`;
     return `${at} ${who}: no answer, ${words.error(entry.error)}`;
   }
 

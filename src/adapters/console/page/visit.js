@@ -6,8 +6,8 @@ import { connect } from './live.js';
 import { addPage, fold, newRoom, oldestMessage, setState } from './state.js';
 
 const PAGE = 200;
-const DECISIONS_AT_ONCE = 500;
-const MOST_PIECES = 10;
+const DECISIONS_AT_ONCE = 100;
+const MOST_PIECES = 40;
 const RETRY_MS = 3000;
 
 // `on.change(parts)`, `on.event(event, isNew)`, `on.connection(state, nextAttemptAt)`, `on.problem(problem)`.

@@ -21,6 +21,10 @@ const REASONS = {
   stale: 'too long ago',
 };
 
+// Reasons for which nobody was asked; the last four settle what was heard, whatever the moment.
+const UNASKED = ['other_addressed', 'budget', 'loop_guard', 'closed', 'paused', 'overflow', 'stale'];
+const WHENEVER = ['closed', 'paused', 'overflow', 'stale'];
+
 const ERRORS = {
   timeout: 'the model did not answer in time',
   unreachable: 'the model could not be reached',
@@ -33,10 +37,14 @@ const plain = code => String(code ?? '').replaceAll('_', ' ');
 
 export const trigger = code => TRIGGERS[code] ?? plain(code);
 export const reason = code => REASONS[code] ?? plain(code);
+export const wasAsked = decision => !UNASKED.includes(decision.reason);
+// Why a decision was made, if the moment had a part in it.
+export const occasion = decision => (WHENEVER.includes(decision.reason) ? '' : trigger(decision.trigger));
 export const error = code => ERRORS[code] ?? (code ? plain(code) : 'no answer');
 export const temper = code => plain(code) || 'average';
 
 const clock = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit' });
+const toTheSecond = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const exact = new Intl.DateTimeFormat([], { dateStyle: 'medium', timeStyle: 'medium' });
 const dayName = new Intl.DateTimeFormat([], { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' });
 const dayCode = new Intl.DateTimeFormat('en-CA', { year: 'numeric', month: '2-digit', day: '2-digit' });
@@ -51,6 +59,7 @@ const format = (style, at) => {
 };
 
 export const time = at => format(clock, at);
+export const second = at => format(toTheSecond, at);
 export const moment = at => format(exact, at);
 export const dayOf = at => format(dayCode, at);
 

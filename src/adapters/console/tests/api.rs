@@ -96,6 +96,7 @@ async fn a_message_is_accepted_once_edited_and_taken_back() {
     assert_eq!([said, again, edited, deleted], [const { 202 }; 4].map(|status| (status, json!({ "seq": 1 }))));
     let message = json!({
         "seq": 1, "id": "m1", "from": "Ana", "role": "user", "text": "hi\nthere", "at": "2026-05-01T12:00:00.000Z", "modality": "text",
+        "reply_to": 1,
     });
     assert_eq!(history, (200, json!({ "messages": [message] })));
     assert_eq!(state.1["companions"][0]["buffer"], json!(["hello"]));

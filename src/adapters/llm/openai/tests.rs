@@ -29,6 +29,7 @@ fn request() -> Request {
         system: "You are Mira.".to_owned(),
         user: "Bob: hi".to_owned(),
         newest: None,
+        sizes: Vec::new(),
         max_tokens: 50,
     }
 }

@@ -20,6 +20,7 @@ fn request(purpose: Purpose, chattiness: &str, text: &str) -> Request {
         system: "You are Mira, who repairs telescopes.".to_owned(),
         user: format!("Bob: {text}"),
         newest: Some(("Bob".into(), text.into())),
+        sizes: Vec::new(),
         max_tokens: 100,
     }
 }

@@ -1,0 +1,57 @@
+//! A channel's own time: it begins where its record ends, and goes on, whatever the machine's clock does.
+
+use tokio::time::Instant;
+
+use crate::domain::moment::Moment;
+
+/// Time that never goes back and never stands still, and follows the machine's clock wherever that is ahead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    from: Moment,
+    since: Instant,
+}
+
+impl Pace {
+    /// Begins at this moment.
+    pub(super) fn new(from: Moment) -> Self {
+        Self { from, since: Instant::now() }
+    }
+
+    /// The time now, when the machine's clock says this.
+    pub(super) fn now(&mut self, machine: Moment) -> Moment {
+        let here = self.from + self.since.elapsed();
+        if machine > here {
+            *self = Self::new(machine);
+            return machine;
+        }
+        here
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_was_set_back_neither_stops_time_nor_takes_it_back() {
+        let noon = Moment::from_micros(43_200_000_000);
+        let mut pace = Pace::new(noon);
+
+        tokio::time::advance(MINUTE).await;
+
+        assert_eq!(pace.now(noon - 10 * MINUTE), noon + MINUTE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_ahead_is_followed() {
+        let noon = Moment::from_micros(43_200_000_000);
+        let mut pace = Pace::new(noon);
+
+        assert_eq!(pace.now(noon + 10 * MINUTE), noon + 10 * MINUTE);
+        assert_eq!(pace.now(noon), noon + 10 * MINUTE);
+    }
+}
