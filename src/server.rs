@@ -95,9 +95,10 @@ async fn serve(loaded: Loaded, sources: &Sources, recorder: Recorder, store: Arc
         })?;
     let address = console.address();
     let _note = address::leave(&data, address).context("the server's address cannot be noted").map_err(Ended::Failed)?;
+    // Heard before anybody is told that we are ready: who waits for that may send one at once.
+    let signals = signals(kit.clone(), sources.clone()).context("signals cannot be heard").map_err(Ended::Failed)?;
     announce(address);
 
-    let signals = signals(kit.clone(), sources.clone()).context("signals cannot be heard").map_err(Ended::Failed)?;
     let mut tree = tree;
     let stop = async {
         tokio::select! {

@@ -212,7 +212,7 @@ async fn look_into(server: &Server, room: &str, accepted: impl Iterator<Item = &
     let mut ledger = Ledger { waiting: accepted.values().map(|text| (*text).to_owned()).collect(), ..Ledger::default() };
     let mut watch = server.watch(room, Some(0)).await;
     // What is not settled by then never will be.
-    let _ = timeout(PATIENCE.min(Duration::from_secs(60)), ledger.fill(&mut watch)).await;
+    let _ = timeout(PATIENCE.min(Duration::from_secs(60)), ledger.fill(&mut watch, server, room)).await;
     figures.replies += ledger.made.len();
     figures.doubled.extend(ledger.doubled.iter().map(|what| format!("{room}: {what}")));
     figures.forgotten.extend(ledger.waiting.iter().map(|text| format!("{room}: nothing was decided about {text:?}")));
@@ -231,24 +231,27 @@ struct Ledger {
     /// Replies made.
     made: BTreeSet<u64>,
     doubled: Vec<String>,
-    /// The last event that was on record when the watch began.
-    last: Option<u64>,
 }
 
 impl Ledger {
-    async fn fill(&mut self, watch: &mut Watch) {
-        let mut seen = 0;
-        while self.last.is_none_or(|last| seen < last) || !self.waiting.is_empty() || !self.owed.is_empty() {
+    /// Reads until everything is settled and made, and then on to a last word, which everything on record by then precedes.
+    async fn fill(&mut self, watch: &mut Watch, server: &Server, room: &str) {
+        while !self.waiting.is_empty() || !self.owed.is_empty() {
+            self.enter(&watch.next().await.expect("the server is there"));
+        }
+        let end = server.say(room, "Closer", "so much for that").await;
+        loop {
             let event = watch.next().await.expect("the server is there");
-            seen = event["seq"].as_u64().unwrap_or(seen);
             self.enter(&event);
+            if event["event"] == "message" && event["seq"] == end {
+                return;
+            }
         }
     }
 
     fn enter(&mut self, event: &Value) {
         let ticket = event["ticket"].as_u64();
         match event["event"].as_str().expect("a name") {
-            "hello" => self.last = event["last"].as_u64(),
             "silence" => self.settle(event),
             "respond" => {
                 self.settle(event);
