@@ -204,7 +204,7 @@ pub struct Decided {
 }
 
 /// What is on record of a call to a model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
     /// `gen_ai.provider.name`.
     pub provider: Arc<str>,
@@ -217,6 +217,9 @@ pub struct Call {
     /// The parts of the prompt, in order, and their estimated tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompt: Vec<(Arc<str>, u64)>,
+    /// What the model answered, as it came; the first 1,000 characters.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub answer: Arc<str>,
     /// Tokens read.
     pub input_tokens: u64,
     /// Tokens written.

@@ -22,7 +22,12 @@ pub fn without_words(recorded: &Recorded) -> Recorded {
             }
         }
         Event::Edited { text, .. } | Event::Summarised { text, .. } => *text = nothing,
-        Event::Decided(decided) => decided.why = None,
+        Event::Decided(decided) => {
+            decided.why = None;
+            if let Some(call) = &mut decided.call {
+                call.answer = nothing;
+            }
+        }
         Event::Deleted { .. }
         | Event::Joined { .. }
         | Event::Left { .. }

@@ -108,7 +108,7 @@ impl State {
         match &outcome.result {
             Ok(given) => {
                 let reading = answer::read(&given.text);
-                let call = self.traces.call(ticket, asked, &outcome.facts);
+                let call = self.traces.call(ticket, asked, &given.text, &outcome.facts);
                 let why = reading.why.map(Into::into);
                 self.step(Input::Answered { ticket, verdict: reading.decision, why, call: Some(Box::new(call)) });
             }

@@ -17,6 +17,9 @@ use crate::telemetry::model_calls::{self, CallFacts};
 use crate::telemetry::trace::TurnTrace;
 use crate::telemetry::turns::{self, StatementFacts, TurnFacts};
 
+/// So much of an answer is kept on record.
+const ANSWER_KEPT_CHARS: usize = 1_000;
+
 /// The turns in flight, by the number of their question or reply.
 #[derive(Default)]
 pub(super) struct Traces {
@@ -60,8 +63,9 @@ impl Traces {
         self.turns.iter().map(|(ticket, turn)| (*ticket, turn.since)).collect()
     }
 
-    pub(super) fn call(&self, ticket: Ticket, asked: &Request, facts: &PoolFacts) -> Call {
+    pub(super) fn call(&self, ticket: Ticket, asked: &Request, answer: &str, facts: &PoolFacts) -> Call {
         Call {
+            answer: answer.chars().take(ANSWER_KEPT_CHARS).collect::<String>().into(),
             prompt: asked.sizes.iter().map(|(part, tokens)| ((*part).into(), *tokens as u64)).collect(),
             provider: facts.identity.provider.clone(),
             model: facts.identity.model.clone(),

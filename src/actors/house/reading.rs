@@ -171,6 +171,7 @@ pub(super) fn record(
     }
     if let Some(call) = &decided.call {
         let call = json!({
+            "answer": call.answer,
             "provider": call.provider,
             "model": call.model,
             "wait_ms": call.wait_ms,

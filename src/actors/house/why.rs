@@ -19,7 +19,6 @@ use crate::ports::house::Refused;
 use crate::ports::house::decisions::{PromptPart, StoryLine, WaitingFor, Why, WhyAt, WhyQuery};
 use crate::ports::house::messages::HistoryMessage;
 use crate::ports::house::room::RoomId;
-use crate::ports::house::stamp::rfc3339;
 use crate::settings::companion::Companion;
 
 /// Events that are read before a decision to find what led to it, and after it to find what became of it.
@@ -37,6 +36,9 @@ impl ActorHouse {
         let settings = self.kit.residents.companion(&place.channel, &companion);
         let name = settings.as_ref().map_or_else(|| Arc::from(companion.as_str()), |settings| settings.name.clone());
         let asked = self.decision(&place, &companion, query.at).await.map_err(unread)?;
+        if asked.is_none() && !residence.companions.contains(&companion) {
+            return Err(Refused::NotFound(format!("{companion} is not in room {}", query.room)));
+        }
         let mut why = match &asked {
             Some(recorded) => self.story(&place, &query.room, &companion, &name, recorded).await.map_err(unread)?,
             None => Why::default(),
@@ -125,7 +127,8 @@ impl ActorHouse {
             return Ok(nothing("the model's answer: it is being asked"));
         }
         if let Some(retry_at) = gate.retry_at() {
-            let text = format!("another try at {}, because the model gave no answer", rfc3339(retry_at));
+            let secs = retry_at.since(now).as_secs_f64().ceil();
+            let text = format!("another try in {secs} s, because the model gave no answer");
             return Ok(Some(WaitingFor { text, messages: None, lull_at: None, retry_at: Some(retry_at.into()) }));
         }
         let interval = settings.temper().interval(0, 0);

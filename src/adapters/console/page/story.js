@@ -94,6 +94,7 @@ export function tell(entry, story) {
     fact('reason on record', d.reason && words.reason(d.reason)),
     fact('messages counted', Number.isFinite(d.message_count) ? (Number.isFinite(d.threshold) ? `${d.message_count} of ${d.threshold}` : d.message_count) : null),
     fact('earlier noes', d.check_count || null),
+    fact('the answer as it came', d.answer),
     fact('model', d.model && (d.provider && d.provider !== d.model ? `${d.model} · ${d.provider}` : d.model)),
     fact('waited for its turn', d.wait_ms ? ms(d.wait_ms) : null),
     fact('the model took', ms(d.model_ms)),
