@@ -41,8 +41,8 @@ const EMPTY: &str = " about after again against almost already also always anoth
     does doing done down each either else enough even ever every everybody everyone everything feel find first from \
     getting give going gonna good gotta great group guess guys have having hear here hers himself into itself just keep kind \
     know last least less like little look looking made make makes many maybe mean message might more most much must myself \
-    name need never next nobody none nothing often okay once only other others people person please pretty probably quite rather \
-    really right said same says shall should since some somebody someone something sometimes somewhere soon still such sure \
+    name need neither never next nobody none nothing often okay once only other others people person please pretty probably quite rather \
+    really right said same says shall should since small some somebody someone something sometimes somewhere soon still such sure \
     take talk talking tell than that thats them then there these they thing things think this those though thought through \
     today together told tomorrow tonight took trying under until upon used very want wants wasn well went were what whatever \
     when where whether which while whom whose will with within without word words would wouldn yeah yesterday your yours yourself ";

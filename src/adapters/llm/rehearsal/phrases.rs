@@ -98,7 +98,7 @@ fn phrases(temper: Temper, kind: Kind) -> &'static [&'static str] {
         (Temper::Curious, Kind::Question) => &[
             "Now I want to know that too. What made you think of the {word}?",
             "My guess is yes. But what would it mean for the {word}?",
-            "Hm, is it the {word} itself, or what is behind it?",
+            "Hm, the {word}, or what is behind it?",
             "I have wondered the same, {name}. Shall we find out?",
             "I think so. Why do you ask, {name}?",
         ],
