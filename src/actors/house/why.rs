@@ -20,6 +20,7 @@ use crate::ports::house::decisions::{StoryLine, WaitingFor, Why, WhyAt, WhyQuery
 use crate::ports::house::messages::HistoryMessage;
 use crate::ports::house::room::RoomId;
 use crate::ports::house::stamp::rfc3339;
+use crate::ports::language_model::ModelRole;
 use crate::settings::companion::Companion;
 
 /// Events that are read before a decision to find what led to it, and after it to find what became of it.
@@ -124,7 +125,10 @@ impl ActorHouse {
             return Ok(nothing("the model's answer: it is being asked"));
         }
         if let Some(retry_at) = gate.retry_at() {
-            let text = format!("another try at {}, because the model gave no answer", rfc3339(retry_at));
+            let troubles = self.kit.pool.report().await.map(|pool| pool.troubles).unwrap_or_default();
+            let trouble = troubles.iter().find(|trouble| trouble.role == ModelRole::Side);
+            let why = trouble.map(|trouble| format!(": {}", trouble.detail)).unwrap_or_default();
+            let text = format!("another try at {}, because the model gave no answer{why}", rfc3339(retry_at));
             return Ok(Some(WaitingFor { text, messages: None, lull_at: None, retry_at: Some(retry_at.into()) }));
         }
         let interval = settings.temper().interval(0, 0);
