@@ -107,3 +107,18 @@ async fn a_statement_whose_call_panics_fails_alone() {
     let history = world.history("lobby").await;
     assert_eq!(history, said(&[("Ana", "Ari, one"), ("Ana", "Ari, two"), ("aria", "Hello!")]));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_goes_with_the_pool_is_asked_again_at_once() {
+    let mut world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+
+    world.say("lobby", "Ari, one").await;
+    world.pass(0.5).await;
+    world.kill(&PoolPlace()).await;
+    world.pass(1.0).await;
+
+    assert_eq!(world.decisions("lobby").await.len(), 0);
+    world.pass(0.2).await;
+    assert_eq!(world.decisions("lobby").await.len(), 1);
+}
