@@ -150,6 +150,8 @@ pub enum ChannelMessage {
         /// What it took.
         outcome: Box<Outcome>,
     },
+    /// A reply's actor is gone, after whatever it had to say.
+    ReplyGone(ActorId),
     /// A summary came to its end.
     Summarised {
         /// The newest event that it covers.
@@ -277,6 +279,7 @@ impl Actor for Channel {
             ChannelMessage::QuestionOverdue { ticket } => state.question_overdue(ticket),
             ChannelMessage::Answered { ticket, asked, outcome } => state.answered(ticket, &asked, *outcome),
             ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, *outcome),
+            ChannelMessage::ReplyGone(reply) => state.reply_is_gone(reply),
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
             ChannelMessage::Woken => state.woken(),
             ChannelMessage::ResidenceChanged => state.residence_changed(),
@@ -295,7 +298,8 @@ impl Actor for Channel {
         // Only replies are linked here. One that died is begun again while it is still owed.
         match event {
             SupervisionEvent::ActorTerminated(reply, ..) | SupervisionEvent::ActorFailed(reply, _) => {
-                state.reply_is_gone(reply.get_id());
+                // Supervision overtakes the mailbox, where the reply's last words may still wait: they come first.
+                let _ = state.myself.cast(ChannelMessage::ReplyGone(reply.get_id()));
             }
             _ => {}
         }

@@ -163,9 +163,13 @@ impl House for ActorHouse {
             ready,
             detail: if ready { String::new() } else { detail.to_owned() },
         };
+        let pool = self.kit.pool.report().await;
+        let troubles =
+            pool.as_ref().map(|pool| pool.troubles.iter().map(|trouble| trouble.detail.as_str()).collect::<Vec<_>>().join("; "));
+        let models_detail = troubles.as_deref().unwrap_or("no model can be asked at the moment");
         let parts = vec![
             part("store", self.kit.directory.find(&ScribePlace()).is_some(), "what is heard cannot be stored at the moment"),
-            part("models", self.kit.pool.report().await.is_some(), "no model can be asked at the moment"),
+            part("models", models_detail.is_empty(), models_detail),
         ];
         // What is said is accepted without a model, too; companions answer when there is one.
         let ready = parts.iter().filter(|part| &*part.part == "store").all(|part| part.ready);

@@ -8,6 +8,7 @@ pub mod handle;
 pub mod queue;
 pub mod schedule;
 pub mod tally;
+pub mod trouble;
 mod worker;
 
 use std::collections::HashMap;
@@ -29,6 +30,7 @@ use crate::settings::models::Models as Settings;
 use handle::Reply;
 use schedule::{Counters, Entry, LaneReport, Schedule, Step};
 use tally::{GuildTally, Tallies};
+use trouble::{Trouble, Troubles};
 use worker::{Job, Worker};
 
 /// What the pool can be told. Others go through [`Pool`].
@@ -58,6 +60,8 @@ pub struct PoolReport {
     pub lanes: Vec<LaneReport>,
     /// What happened since it started.
     pub counters: Counters,
+    /// The models that gave no answer when they were called last.
+    pub troubles: Vec<Trouble>,
 }
 
 /// The pool's actor, named `side_models` in the tree.
@@ -74,6 +78,7 @@ pub struct State {
     schedule: Schedule,
     questions: HashMap<CallId, Waiting>,
     tallies: Tallies,
+    troubles: Troubles,
     alarm: Option<Alarm>,
 }
 
@@ -105,6 +110,7 @@ impl Actor for SideModels {
             schedule: Schedule::new(self.settings.clone()),
             questions: HashMap::new(),
             tallies: Tallies::default(),
+            troubles: Troubles::default(),
             alarm: None,
         })
     }
@@ -119,7 +125,10 @@ impl Actor for SideModels {
         let steps = match message {
             PoolMessage::Ask(asked) => state.take_in(now, *asked),
             PoolMessage::Cancel(call) => state.schedule.cancel(now, call),
-            PoolMessage::Ended(call, result) => state.schedule.ended(now, call, result, self.chance.fraction()),
+            PoolMessage::Ended(call, result) => {
+                state.learn(call, result.as_ref().err());
+                state.schedule.ended(now, call, result, self.chance.fraction())
+            }
             PoolMessage::Panicked(call) => state.record_panic(now, call),
             PoolMessage::Wake => state.schedule.wake(now),
             PoolMessage::Report(reply) => {
@@ -161,6 +170,12 @@ impl State {
         self.schedule.ask(now, entry)
     }
 
+    fn learn(&mut self, call: CallId, failure: Option<&NoAnswer>) {
+        if let Some(question) = self.questions.get(&call) {
+            self.troubles.learn(question.job.model.identity(), question.job.request.role, failure);
+        }
+    }
+
     fn record_panic(&mut self, now: Moment, call: CallId) -> Vec<Step> {
         if let Some(question) = self.questions.get(&call) {
             let endpoint = &*question.job.model.identity().endpoint;
@@ -174,6 +189,12 @@ impl State {
             match step {
                 Step::Call(call, again) => self.call(myself, call, again),
                 Step::Answer { call, result, spent } => {
+                    if let Err(failure @ NoAnswer::TimedOut { .. }) = &result
+                        && !spent.in_calls.is_zero()
+                    {
+                        // Its last call never came back.
+                        self.learn(call, Some(failure));
+                    }
                     let Some(Waiting { job, reply, worker }) = self.questions.remove(&call) else { continue };
                     drop(worker);
                     let tokens = result.as_ref().ok().map(|answer| answer.usage);
@@ -213,7 +234,7 @@ impl State {
     }
 
     fn report(&self, now: Moment) -> PoolReport {
-        PoolReport { lanes: self.schedule.lanes(now), counters: self.schedule.counters() }
+        PoolReport { lanes: self.schedule.lanes(now), counters: self.schedule.counters(), troubles: self.troubles.all() }
     }
 }
 

@@ -70,15 +70,6 @@ pub enum CannotServe {
     /// A setting is wrong.
     #[error("server.{0}")]
     Setting(#[from] settings::Problem),
-    /// Others could reach it, and nothing would keep them out.
-    #[error(
-        "server.listen = {listen:?} can be reached from other machines, and no admin token is set; set TERTULIA__SERVER__ADMIN_TOKEN or \
-         server.admin_token_file, or listen on 127.0.0.1"
-    )]
-    Unprotected {
-        /// Where it would listen.
-        listen: String,
-    },
     /// Somebody else has the port.
     #[error("{0} is in use by another program; set server.listen to another port, or stop the other")]
     InUse(SocketAddr),
@@ -114,7 +105,7 @@ impl Console {
         settings.check()?;
         let token = settings.token()?;
         let address = settings.address()?;
-        check_protection(settings, address, token.as_ref())?;
+        warn_of_weakness(settings, address, token.as_ref());
         let cannot = |error: io::Error| match error.kind() {
             io::ErrorKind::AddrInUse => CannotServe::InUse(address),
             _ => CannotServe::CannotBind { address, error },
@@ -193,11 +184,9 @@ impl Console {
     }
 }
 
-fn check_protection(settings: &Server, address: SocketAddr, token: Option<&SecretString>) -> Result<(), CannotServe> {
-    if host::is_loopback(address.ip()) {
-        return Ok(());
-    }
-    let Some(token) = token else { return Err(CannotServe::Unprotected { listen: settings.listen.clone() }) };
+/// Warns of what keeps strangers out only badly.
+fn warn_of_weakness(settings: &Server, address: SocketAddr, token: Option<&SecretString>) {
+    let Some(token) = token.filter(|_| !host::is_loopback(address.ip())) else { return };
     if token.expose_secret().len() < SHORT_TOKEN_CHARS {
         tracing::warn!("the admin token is shorter than {SHORT_TOKEN_CHARS} characters and could be guessed; set a longer one");
     }
@@ -206,7 +195,6 @@ fn check_protection(settings: &Server, address: SocketAddr, token: Option<&Secre
             "the admin token travels unencrypted; put a TLS proxy in front and set server.public_url to its https:// address"
         );
     }
-    Ok(())
 }
 
 fn is_of_a_peer(error: &io::Error) -> bool {

@@ -51,3 +51,74 @@ async fn a_crash_between_any_two_steps_loses_neither_a_word_nor_an_answer() {
         assert_eq!(history, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]), "crashed after {moment} s");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_is_asked_for_once() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+
+    world.say("lobby", "Ari, one").await;
+    world.pass(60.0).await;
+
+    assert_eq!(world.main.asked.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_dies_is_begun_again() {
+    for moment in [1.2, 1.5, 1.9] {
+        let world = World::with_lobby().await;
+        world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+
+        world.say("lobby", "Ari, one").await;
+        world.pass(moment).await;
+        world.kill_replies("lobby").await;
+        world.pass(60.0).await;
+
+        let history = world.history("lobby").await;
+        assert_eq!(history, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]), "killed after {moment} s");
+        assert_eq!(world.main.asked.lock().unwrap().len(), 2, "killed after {moment} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_whose_call_panics_is_asked_for_again() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+    world.side.panics(1);
+
+    world.say("lobby", "Ari, one").await;
+    world.pass(60.0).await;
+
+    let history = world.history("lobby").await;
+    assert_eq!(history, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_whose_call_panics_fails_alone() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.main.panics(1);
+
+    world.say("lobby", "Ari, one").await;
+    world.pass(60.0).await;
+    world.say("lobby", "Ari, two").await;
+    world.pass(60.0).await;
+
+    let history = world.history("lobby").await;
+    assert_eq!(history, said(&[("Ana", "Ari, one"), ("Ana", "Ari, two"), ("aria", "Hello!")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_goes_with_the_pool_is_asked_again_at_once() {
+    let mut world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+
+    world.say("lobby", "Ari, one").await;
+    world.pass(0.5).await;
+    world.kill(&PoolPlace()).await;
+    world.pass(1.0).await;
+
+    assert_eq!(world.decisions("lobby").await.len(), 0);
+    world.pass(0.2).await;
+    assert_eq!(world.decisions("lobby").await.len(), 1);
+}

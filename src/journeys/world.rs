@@ -15,7 +15,7 @@ use crate::actors::directory::{Directory, Place as Address};
 use crate::actors::house::{ActorHouse, rooms};
 use crate::actors::hub::Hub;
 use crate::actors::kit::Kit;
-use crate::actors::places::PoolPlace;
+use crate::actors::places::{ChannelPlace, PoolPlace};
 use crate::actors::residents::Residents;
 use crate::actors::root::{Root, RootMessage};
 use crate::actors::side_models::{Models, Pool};
@@ -54,6 +54,7 @@ pub(super) struct Scripted {
     answers: Mutex<VecDeque<Result<&'static str, NoAnswer>>>,
     pub(super) asked: Mutex<Vec<Request>>,
     delay: Mutex<Duration>,
+    panics: AtomicU64,
 }
 
 struct TokioClock(tokio::time::Instant);
@@ -88,12 +89,18 @@ impl Scripted {
             answers: Mutex::new(VecDeque::from([Ok(first)])),
             asked: Mutex::default(),
             delay: Mutex::new(Duration::from_secs(1)),
+            panics: AtomicU64::new(0),
         })
     }
 
     /// What it answers from now on.
     pub(super) fn answers(&self, answers: impl IntoIterator<Item = Result<&'static str, NoAnswer>>) {
         *self.answers.lock().unwrap() = answers.into_iter().collect();
+    }
+
+    /// How many of the next calls panic half-way.
+    pub(super) fn panics(&self, calls: u64) {
+        self.panics.store(calls, Ordering::Relaxed);
     }
 
     /// How long it takes from now on.
@@ -108,6 +115,8 @@ impl LanguageModel for Scripted {
         let delay = *self.delay.lock().unwrap();
         self.asked.lock().unwrap().push(request.clone());
         tokio::time::sleep(delay).await;
+        let is_to_panic = self.panics.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        assert!(!is_to_panic, "as the test wants it");
         let answer = {
             let mut answers = self.answers.lock().unwrap();
             if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }
@@ -215,6 +224,15 @@ impl World {
 
     pub(super) async fn watch(&self, id: &str, after: Option<u64>) -> Watching {
         Watching { stream: self.house.live(&room(id), after.map(Seq)).await.unwrap(), is_over: false }
+    }
+
+    /// Kills the replies in the making: a channel's only children.
+    pub(super) async fn kill_replies(&self, id: &str) {
+        let channel = self.kit.directory.find(&ChannelPlace(room(id).channel())).expect("somebody is there");
+        let replies = channel.get_children();
+        assert!(!replies.is_empty(), "a reply is in the making");
+        replies.iter().for_each(ractor::ActorCell::kill);
+        self.rest().await;
     }
 
     /// Kills whoever is at a place. The test says so, because nobody else may die.

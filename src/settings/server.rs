@@ -58,9 +58,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Whether every value is in its range, and the values fit together.
+    /// Whether every value is in its range, and the values fit together: beyond loopback an admin token is required.
     pub fn check(&self) -> Result<(), Problem> {
-        self.address()?;
+        let address = self.address()?;
+        if !address.ip().to_canonical().is_loopback() && self.admin_token.is_none() && self.admin_token_file.is_none() {
+            let way_out = "set TERTULIA__SERVER__ADMIN_TOKEN or server.admin_token_file, or listen on 127.0.0.1";
+            let what = format!("is {:?}, which other machines can reach, and no admin token is set; {way_out}", self.listen);
+            return Err(problem("listen", what));
+        }
         if let Some(url) = &self.public_url {
             self.public_origin().ok_or_else(|| {
                 problem(
@@ -267,6 +272,19 @@ pub(crate) mod tests {
         assert!(empty.token().unwrap_err().message.starts_with("is empty"));
         assert!(!spaced.token().unwrap_err().to_string().contains("words"));
         assert!(!format!("{spaced:?}").contains("words"));
+    }
+
+    #[test]
+    fn beyond_loopback_a_token_is_required() {
+        let listening = |listen: &str| Server { listen: listen.into(), ..defaults() };
+        let with_token = Server { admin_token: Some("correct-horse-battery".into()), ..listening("0.0.0.0:1") };
+
+        let refused = ["0.0.0.0:1", "[::]:1", "192.0.2.1:1"].map(|listen| listening(listen).check().is_err());
+        let accepted =
+            ["127.0.0.1:1", "[::1]:1", "localhost:1", "[::ffff:127.0.0.1]:1"].map(|listen| listening(listen).check().is_ok());
+
+        assert_eq!((refused, accepted), ([true; 3], [true; 4]));
+        assert!(with_token.check().is_ok());
     }
 
     #[test]

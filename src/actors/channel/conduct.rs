@@ -100,6 +100,11 @@ impl State {
 
     pub(super) fn answered(&mut self, ticket: Ticket, asked: &Request, outcome: Outcome) {
         self.calls.remove(&ticket);
+        if outcome.is_lost() && self.is_open(ticket) {
+            // The pool went away with it, which is no failure of the model to back off from.
+            self.question_lost(ticket);
+            return;
+        }
         self.tries.remove(&ticket);
         if !self.is_open(ticket) {
             return;

@@ -261,7 +261,8 @@ impl ActorHouse {
                 known.guild
             )));
         }
-        console::check_room_name(plan.guild.as_str()).map_err(|message| invalid("guild", message))?;
+        console::check_room_name(plan.guild.as_str())
+            .map_err(|message| invalid("guild", message.strip_prefix("= ").unwrap_or(&message)))?;
         let cast = self.kit.residents.cast();
         for (place, invited) in plan.companions.iter().enumerate() {
             let field = format!("companions[{place}]");

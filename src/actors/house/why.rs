@@ -19,6 +19,7 @@ use crate::ports::house::Refused;
 use crate::ports::house::decisions::{PromptPart, StoryLine, WaitingFor, Why, WhyAt, WhyQuery};
 use crate::ports::house::messages::HistoryMessage;
 use crate::ports::house::room::RoomId;
+use crate::ports::language_model::ModelRole;
 use crate::settings::companion::Companion;
 
 /// Events that are read before a decision to find what led to it, and after it to find what became of it.
@@ -127,8 +128,11 @@ impl ActorHouse {
             return Ok(nothing("the model's answer: it is being asked"));
         }
         if let Some(retry_at) = gate.retry_at() {
+            let troubles = self.kit.pool.report().await.map(|pool| pool.troubles).unwrap_or_default();
+            let trouble = troubles.iter().find(|trouble| trouble.role == ModelRole::Side);
+            let why = trouble.map(|trouble| format!(": {}", trouble.detail)).unwrap_or_default();
             let secs = retry_at.since(now).as_secs_f64().ceil();
-            let text = format!("another try in {secs} s, because the model gave no answer");
+            let text = format!("another try in {secs} s, because the model gave no answer{why}");
             return Ok(Some(WaitingFor { text, messages: None, lull_at: None, retry_at: Some(retry_at.into()) }));
         }
         let interval = settings.temper().interval(0, 0);

@@ -116,11 +116,20 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Asked<T> {
         let value = form(&filled.join("&")).map_err(|detail| {
             let quoted = detail.split('`').nth(1);
             let field = detail.split_once(": ").map(|(path, _)| path).or(quoted).map(str::to_owned);
-            Problem::new(StatusCode::BAD_REQUEST, format!("the query cannot be read: {detail}")).with_field(field)
+            let detail = match &field {
+                // What the standard library says of a number that is none.
+                Some(field) if NO_NUMBER.iter().any(|told| detail.ends_with(told)) => {
+                    format!("{field} is not a whole number from 0 up")
+                }
+                _ => format!("the query cannot be read: {detail}"),
+            };
+            Problem::new(StatusCode::BAD_REQUEST, detail).with_field(field)
         })?;
         Ok(Self(value))
     }
 }
+
+const NO_NUMBER: [&str; 2] = ["invalid digit found in string", "number too large to fit in target type"];
 
 /// Reads `application/x-www-form-urlencoded`, as queries and forms have it.
 pub(super) fn form<T: DeserializeOwned>(text: &str) -> Result<T, String> {

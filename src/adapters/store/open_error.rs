@@ -75,10 +75,16 @@ pub enum OpenError {
         known: u64,
     },
     /// The disk is full.
-    #[error("the disk of {} is full: make room and start again", .folder.display())]
+    #[error("the disk of {} is full, or files may not grow (`ulimit -f`): make room and start again", .folder.display())]
     Full {
         /// The data folder.
         folder: PathBuf,
+    },
+    /// Something that is no folder lies where one is needed.
+    #[error("{} is not a folder: name another one with storage.path, or move what is there", .path.display())]
+    NoFolder {
+        /// What is there.
+        path: PathBuf,
     },
     /// Anything else that the file system reports.
     #[error("{}: {error}", .path.display())]
@@ -97,7 +103,8 @@ impl OpenError {
         match error.kind() {
             ErrorKind::PermissionDenied => Self::Permission { path },
             ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { folder: path },
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::Full { folder: path },
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => Self::Full { folder: path },
+            ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Self::NoFolder { path },
             _ => Self::Io { path, error },
         }
     }
@@ -111,5 +118,20 @@ impl OpenError {
     /// That a store can be read, and is not what it should be.
     pub(super) fn doubtful(folder: &Path, detail: impl std::fmt::Display) -> Self {
         Self::Damaged(format!("the store in {} is damaged ({detail}); {WAYS_OUT}", folder.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_file_system_says_comes_with_a_way_out() {
+        let told = |kind: ErrorKind| OpenError::of(Path::new("/data"), kind.into()).to_string();
+
+        assert!(told(ErrorKind::FileTooLarge).contains("make room"));
+        assert!(told(ErrorKind::StorageFull).contains("make room"));
+        assert!(told(ErrorKind::AlreadyExists).starts_with("/data is not a folder"));
+        assert!(told(ErrorKind::PermissionDenied).contains("give it to the user"));
     }
 }

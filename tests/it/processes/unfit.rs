@@ -86,6 +86,7 @@ async fn a_server_that_others_can_reach_needs_a_token() {
     let refused = premises.run(&[]).await;
 
     assert_refused(&refused, 2, "TERTULIA__SERVER__ADMIN_TOKEN");
+    assert!(!premises.data().exists());
 }
 
 /// Premises whose store holds something, and whose server was stopped.

@@ -1,0 +1,91 @@
+//! Remembers which models give no answer, and why; says so when it begins, changes or ends, and not with every call.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::ports::language_model::{Identity, ModelRole, NoAnswer};
+
+/// A model that gave no answer when it was called last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// What it is asked for.
+    pub role: ModelRole,
+    /// Its name.
+    pub model: Arc<str>,
+    /// What went wrong at which endpoint, and the way out, for people.
+    pub detail: String,
+    code: &'static str,
+}
+
+/// The models that gave no answer when they were called last.
+#[derive(Debug, Default)]
+pub(super) struct Troubles(BTreeMap<(Arc<str>, ModelRole), Trouble>);
+
+impl Troubles {
+    /// A call to a model ended, with an answer or without.
+    pub(super) fn learn(&mut self, identity: &Identity, role: ModelRole, failure: Option<&NoAnswer>) {
+        let key = (identity.endpoint.clone(), role);
+        let (endpoint, model) = (&*identity.endpoint, &*identity.model);
+        match failure {
+            // That nobody wants it any more says nothing about who was asked.
+            Some(NoAnswer::Cancelled) => {}
+            Some(failure) => {
+                let detail = in_words(endpoint, role, failure);
+                if self.0.get(&key).is_none_or(|known| known.code != failure.code()) {
+                    tracing::warn!(
+                        role = role.as_str(),
+                        model,
+                        detail,
+                        "a model gives no answer; it is asked again, later and later"
+                    );
+                }
+                self.0.insert(key, Trouble { role, model: identity.model.clone(), detail, code: failure.code() });
+            }
+            None => {
+                if self.0.remove(&key).is_some() {
+                    tracing::info!(role = role.as_str(), model, endpoint, "a model answers again");
+                }
+            }
+        }
+    }
+
+    /// All of them, by endpoint.
+    pub(super) fn all(&self) -> Vec<Trouble> {
+        self.0.values().cloned().collect()
+    }
+}
+
+fn in_words(endpoint: &str, role: ModelRole, failure: &NoAnswer) -> String {
+    match failure {
+        NoAnswer::TimedOut { .. } => format!(
+            "{endpoint}: {failure}; is it still loading, or too busy? models.{role}.first_token_timeout_secs and .timeout_secs say how \
+             long is waited for it",
+            role = role.as_str()
+        ),
+        _ => failure.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_trouble_lasts_until_that_role_is_answered_there() {
+        let identity = Identity { provider: "p".into(), model: "m".into(), endpoint: "http://here".into() };
+        let mut troubles = Troubles::default();
+
+        troubles.learn(&identity, ModelRole::Side, Some(&NoAnswer::TimedOut { after: Duration::from_secs(4) }));
+        troubles.learn(&identity, ModelRole::Side, Some(&NoAnswer::Cancelled));
+        troubles.learn(&identity, ModelRole::Main, None);
+        let during = troubles.all();
+        troubles.learn(&identity, ModelRole::Side, None);
+
+        assert_eq!(during.len(), 1);
+        assert!(during[0].detail.starts_with("http://here: no answer within 4.0 s; "), "{}", during[0].detail);
+        assert!(during[0].detail.contains("models.side.first_token_timeout_secs"), "{}", during[0].detail);
+        assert_eq!(troubles.all(), []);
+    }
+}
