@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::actors::directory::Directory;
 use crate::actors::house::ActorHouse;
-use crate::actors::house::rooms::move_in;
+use crate::actors::house::rooms::{move_in, recast};
 use crate::actors::hub::Hub;
 use crate::actors::kit::Kit;
 use crate::actors::places::PoolPlace;
@@ -190,7 +190,7 @@ fn reload(kit: &Kit, sources: &Sources) {
             return;
         }
     };
-    match kit.residents.recast(loaded.companions) {
+    match recast(kit, loaded.companions) {
         Ok(()) => tracing::info!(companions = kit.residents.cast().len(), "companions were read again"),
         Err(shared) => tracing::error!(%shared, "companions of one guild share a name; nothing was changed"),
     }
