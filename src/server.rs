@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::actors::directory::Directory;
 use crate::actors::house::ActorHouse;
-use crate::actors::house::rooms::move_in;
+use crate::actors::house::rooms::{move_in, recast};
 use crate::actors::hub::Hub;
 use crate::actors::kit::Kit;
 use crate::actors::places::PoolPlace;
@@ -90,7 +90,7 @@ async fn serve(loaded: Loaded, sources: &Sources, recorder: Recorder, store: Arc
     let house = ActorHouse::new(kit.clone(), store);
     let console =
         Console::bind(&kit.settings.server, Arc::new(house), kit.chance.clone()).await.map_err(|error| match error {
-            CannotServe::Setting(_) | CannotServe::Unprotected { .. } => Ended::Settings(error),
+            CannotServe::Setting(_) => Ended::Settings(error),
             CannotServe::InUse(_) | CannotServe::CannotBind { .. } => Ended::Failed(error.into()),
         })?;
     let address = console.address();
@@ -191,7 +191,7 @@ fn reload(kit: &Kit, sources: &Sources) {
             return;
         }
     };
-    match kit.residents.recast(loaded.companions) {
+    match recast(kit, loaded.companions) {
         Ok(()) => tracing::info!(companions = kit.residents.cast().len(), "companions were read again"),
         Err(shared) => tracing::error!(%shared, "companions of one guild share a name; nothing was changed"),
     }

@@ -1,10 +1,13 @@
 //! Making rooms, changing them, and taking them away.
 
+use std::time::Duration;
+
 use serde_json::json;
 
-use super::world::{World, room};
+use super::world::{World, room, said};
 use crate::ports::house::room::RoomPlan;
 use crate::ports::house::{House, Refused};
+use crate::ports::language_model::NoAnswer;
 
 fn plan(json: serde_json::Value) -> RoomPlan {
     serde_json::from_value(json).unwrap()
@@ -102,4 +105,26 @@ async fn another_temper_is_shown_and_holds_from_then_on() {
     assert_eq!(world.decisions("lobby").await[0]["trigger"], "interjection");
     assert!(matches!(chatty, Err(Refused::Invalid { field, .. }) if field == "companions.aria.interjection"));
     assert_eq!(&*back.companions[0].interjection, "average");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_companion_taken_out_of_the_settings_while_it_was_asked_answers_once_it_is_back() {
+    let world = World::with_lobby().await;
+    for answer in [Ok("They mean me.\nYES"), Err(NoAnswer::TimedOut { after: Duration::from_secs(1) })] {
+        world.side.answers([answer]);
+        world.say("lobby", "Ari, are you there?").await;
+        world.rest().await;
+
+        world.recast(&["bruno"]).await;
+        world.pass(60.0).await;
+
+        assert!(world.house.room(&room("lobby")).await.unwrap().companions.is_empty());
+        world.recast(&["aria", "bruno"]).await;
+    }
+
+    world.side.answers([Ok("They mean me.\nYES")]);
+    world.say("lobby", "Ari, and now?").await;
+    world.pass(5.0).await;
+
+    assert_eq!(world.history("lobby").await.last(), said(&[("aria", "Hello!")]).last());
 }

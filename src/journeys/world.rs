@@ -181,6 +181,14 @@ impl World {
         Self::on(self.store.clone()).await
     }
 
+    /// Configures these of the companions, as a reload would.
+    pub(super) async fn recast(&self, ids: &[&str]) {
+        let mut cast = cast(&self.kit.settings);
+        cast.retain(|id, _| ids.contains(&id.as_str()));
+        rooms::recast(&self.kit, cast).unwrap();
+        self.rest().await;
+    }
+
     pub(super) async fn open(&self, id: &str, companions: &[&str]) -> Room {
         let plan: RoomPlan = serde_json::from_value(json!({ "guild": "home", "companions": companions })).unwrap();
         let (made, _) = self.house.put_room(&room(id), plan).await.unwrap();

@@ -52,6 +52,10 @@ impl Console {
                 let message = format!("names {} twice", room.companions[twice]);
                 return Err(Problem::new(format!("rooms[{index}].companions"), message));
             }
+            if room.companions.len() > 1 {
+                let message = "names more than one; this version holds one companion per room, name one, or none";
+                return Err(Problem::new(format!("rooms[{index}].companions"), message.to_owned()));
+            }
         }
         Ok(())
     }

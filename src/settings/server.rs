@@ -61,11 +61,6 @@ impl Server {
     /// Whether every value is in its range, and the values fit together: beyond loopback an admin token is required.
     pub fn check(&self) -> Result<(), Problem> {
         let address = self.address()?;
-        if !address.ip().to_canonical().is_loopback() && self.admin_token.is_none() && self.admin_token_file.is_none() {
-            let way_out = "set TERTULIA__SERVER__ADMIN_TOKEN or server.admin_token_file, or listen on 127.0.0.1";
-            let what = format!("is {:?}, which other machines can reach, and no admin token is set; {way_out}", self.listen);
-            return Err(problem("listen", what));
-        }
         if let Some(url) = &self.public_url {
             self.public_origin().ok_or_else(|| {
                 problem(
@@ -76,6 +71,11 @@ impl Server {
         }
         if self.admin_token.is_some() && self.admin_token_file.is_some() {
             return Err(problem("admin_token_file", "is set together with admin_token, set one of them".into()));
+        }
+        if !address.ip().to_canonical().is_loopback() && self.admin_token.is_none() && self.admin_token_file.is_none() {
+            let way_out = "set TERTULIA__SERVER__ADMIN_TOKEN or server.admin_token_file, or listen on 127.0.0.1";
+            let message = format!("= {:?} can be reached from other machines, and no admin token is set; {way_out}", self.listen);
+            return Err(problem("listen", message));
         }
         within("max_body_bytes", self.max_body_bytes, 1_024, 16 << 20)?;
         within("max_text_chars", self.max_text_chars, 1, 100_000)?;

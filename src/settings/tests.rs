@@ -175,7 +175,7 @@ fn a_variable_is_read_as_what_its_key_asks_for() {
         .variable("TERTULIA__TELEMETRY__CAPTURE_CONTENT", "true")
         .variable("TERTULIA__GATE__STALE_AFTER_SECS", "1.5")
         .variable("TERTULIA__STORAGE__PATH", "")
-        .variable("TERTULIA__CONSOLE__ROOMS", r#"[{ id = "den", guild = "home", companions = ["bruno", "cleo"] }]"#);
+        .variable("TERTULIA__CONSOLE__ROOMS", r#"[{ id = "den", guild = "home", companions = ["bruno"] }]"#);
 
     let settings = folder.load().expect("nothing is wrong").settings;
 
@@ -183,7 +183,7 @@ fn a_variable_is_read_as_what_its_key_asks_for() {
     assert!(settings.telemetry.capture_content);
     assert_eq!(settings.gate.stale_after(), Duration::from_millis(1500));
     assert_eq!(settings.storage.path.as_os_str(), "data");
-    assert_eq!(settings.console.rooms[0].companions.len(), 2);
+    assert_eq!(settings.console.rooms[0].companions[0].as_str(), "bruno");
 }
 
 #[test]

@@ -159,7 +159,10 @@ impl State {
 
     /// Whoever should be here is let in, whoever should not is let out, and the same with being silenced: as events like any other.
     pub(super) fn reconcile(&mut self) {
-        let Some(residence) = self.kit.residents.get(&self.place.channel) else { return };
+        let Some(mut residence) = self.kit.residents.get(&self.place.channel) else { return };
+        // One that is configured no more could be asked, but would never be heard to the end.
+        let cast = self.kit.residents.cast();
+        residence.companions.retain(|companion| cast.contains_key(companion));
         let mut news = Vec::new();
         for companion in &residence.companions {
             let paused = residence.is_paused(companion);

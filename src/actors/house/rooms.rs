@@ -1,5 +1,6 @@
 //! Which rooms there are, who is in them, and what is changed about them at run time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -11,6 +12,7 @@ use crate::actors::hub::Live;
 use crate::actors::inbound::Inbound;
 use crate::actors::kit::Kit;
 use crate::actors::places::{GuildPlace, ScribePlace};
+use crate::actors::residents::Cast;
 use crate::actors::scribe::{self, Administer, Contested, Lost, Reply, ScribeMessage};
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
@@ -102,6 +104,23 @@ pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInErr
         for event in news(None, &residence) {
             let accepted = Inbound::new(kit.clone()).accept(&place, event, None).await;
             accepted.map_err(|error| MoveInError::Unheard { room: channel.clone(), error })?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes other companions from now on: whoever is configured no more leaves the rooms, whoever is again comes back. Nothing changes on an
+/// error.
+///
+/// # Errors
+/// Two that live in one guild would share a name.
+pub fn recast(kit: &Kit, cast: Cast) -> Result<(), SharedName> {
+    kit.residents.recast(cast)?;
+    let guilds: BTreeSet<_> = kit.residents.all().into_iter().map(|(_, residence)| residence.guild).collect();
+    for guild in guilds {
+        if let Some(actor) = kit.directory.find(&GuildPlace(guild)) {
+            // A guild that is gone reads it when it is back, and so does a channel that sleeps.
+            let _ = actor.cast(GuildMessage::ResidenceChanged(None));
         }
     }
     Ok(())

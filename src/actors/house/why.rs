@@ -270,7 +270,10 @@ fn decided_because(name: &str, decided: &Decided) -> String {
                 Reason::External => "it voted itself",
                 Reason::ModelYes | Reason::ModelNo | Reason::Unreadable => "the model said so",
             };
-            format!("{name} was not asked: {because}. That is a {answer} ({}).", trigger_in_words(decided.trigger))
+            let is_bookkeeping = matches!(reason, Reason::Closed | Reason::Paused | Reason::Overflow | Reason::Stale);
+            // Nothing triggered these: the trigger on record is a formality.
+            let trigger = if is_bookkeeping { String::new() } else { format!(" ({})", trigger_in_words(decided.trigger)) };
+            format!("{name} was not asked: {because}. That is a {answer}{trigger}.")
         }
     }
 }

@@ -60,15 +60,28 @@ fn what_a_companion_leaves_out_comes_from_the_defaults() {
 }
 
 #[test]
-fn a_room_that_names_nobody_there_is_is_told_who_there_is() {
+fn a_room_of_more_than_one_companion_is_refused() {
     let folder = Folder::with(&[(
         "default.toml",
-        "[[console.rooms]]\nid = \"den\"\nguild = \"home\"\ncompanions = [\"aria\",\n  \"ghost\"]\n",
+        "[[console.rooms]]\nid = \"den\"\nguild = \"home\"\ncompanions = [\"aria\", \"bruno\"]\n",
     )]);
 
     assert_eq!(
         folder.problems(),
-        ["default.toml:5: console.rooms[0].companions[1] = \"ghost\" is not a companion; there are: aria, bruno, cleo"]
+        [
+            "default.toml:4: console.rooms[0].companions names more than one; this version holds one companion per room, name one, or none"
+        ]
+    );
+}
+
+#[test]
+fn a_room_that_names_nobody_there_is_is_told_who_there_is() {
+    let folder =
+        Folder::with(&[("default.toml", "[[console.rooms]]\nid = \"den\"\nguild = \"home\"\ncompanions = [\n  \"ghost\"]\n")]);
+
+    assert_eq!(
+        folder.problems(),
+        ["default.toml:5: console.rooms[0].companions[0] = \"ghost\" is not a companion; there are: aria, bruno, cleo"]
     );
 }
 

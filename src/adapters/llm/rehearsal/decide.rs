@@ -29,6 +29,8 @@ fn wish(trigger: Trigger, hearing: &Hearing, temper: Temper) -> f64 {
         Trigger::DirectAddress if matches!(hearing.kind, Kind::Thanks | Kind::Goodbye) => 0.85,
         Trigger::DirectAddress => 0.98,
         Trigger::Interjection => appetite + called + touched + invited,
+        // So that a newcomer sees a NO as surely as a YES: it joins such talk when enough was said.
+        Trigger::Lull if hearing.kind == Kind::Remark && called + touched == 0.0 => 0.0,
         Trigger::Lull => appetite * 0.7 + called + touched + invited,
         // Two who always answer each other would never end.
         Trigger::Turn => appetite * 0.6 + called + touched * 0.5 + invited * 0.5,
