@@ -9,6 +9,7 @@ pub mod house;
 pub mod hub;
 pub mod inbound;
 pub mod kit;
+mod pending;
 pub mod places;
 pub mod quarantine;
 pub mod reply;

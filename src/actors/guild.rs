@@ -10,6 +10,7 @@ use super::channel::{self, Books, Channel, ChannelMessage, InHand};
 use super::companion::{self, Companion};
 use super::directory::{Registration, Sort};
 use super::kit::Kit;
+use super::pending;
 use super::places::{ChannelPlace, GuildPlace, ScribePlace};
 use super::scribe::{Administer, Reply, ScribeMessage};
 use super::set_aside::{Suspects, Verdict};
@@ -259,7 +260,10 @@ impl State {
         let kit = self.kit.clone();
         tokio::spawn(async move {
             let no = Reader::new(&*kit.store).channel_no(&place).await;
-            let (Ok(Some(no)), Some(scribe)) = (no, kit.directory.find(&ScribePlace())) else { return };
+            let (Ok(Some(no)), Some(scribe)) = (no, kit.directory.find(&ScribePlace())) else {
+                tracing::warn!(channel = %place.channel, %seq, "it could not be set aside, and will be when it has killed again");
+                return;
+            };
             let ward = place.ward();
             let writes = vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))];
             // If it is lost, the message kills three more times and is set aside then.
@@ -281,14 +285,8 @@ impl std::fmt::Display for Child {
 /// Wakes the channels that had something to do when the guild was last there.
 fn wake_pending(guild: GuildId, kit: Kit, myself: ActorRef<GuildMessage>) {
     tokio::spawn(async move {
-        let pending = match Reader::new(&*kit.store).pending(Ward::of(&guild)).await {
-            Ok(pending) => pending,
-            Err(error) => {
-                tracing::error!(%guild, %error, "it cannot be read which channels have something to do");
-                return;
-            }
-        };
-        for (at_once, (record, _)) in pending.into_iter().filter(|(record, _)| record.guild == guild).enumerate() {
+        let pending = pending::channels(&kit, Ward::of(&guild)).await;
+        for (at_once, record) in pending.into_iter().filter(|record| record.guild == guild).enumerate() {
             if at_once % WOKEN_AT_ONCE == WOKEN_AT_ONCE - 1 {
                 tokio::time::sleep(WAKE_PAUSE).await;
             }

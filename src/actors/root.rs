@@ -8,6 +8,7 @@ use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use super::directory::Registration;
 use super::guilds::{Guilds, GuildsMessage};
 use super::kit::Kit;
+use super::pending;
 use super::places::{GuildsPlace, PoolPlace, ScribePlace};
 use super::scribe::{self, Fate, Scribe};
 use super::side_models::SideModels;
@@ -16,7 +17,6 @@ use super::supervision::children::{Children, Report, Upkeep};
 use super::supervision::restarts::RestartPolicy;
 use super::switchboard::{self, Switchboard};
 use crate::domain::id::Ward;
-use crate::journal::reader::Reader;
 use crate::telemetry::operations::{self, ActorFacts};
 
 /// The node's own actors are started again at once, then after 0.1 s, doubling to 5 s; more than 50 times in a minute, and the process ends.
@@ -170,16 +170,8 @@ fn scribe_arguments(kit: &Kit) -> scribe::Arguments {
 /// Opens the guilds that have something to do. Each wakes its channels by itself.
 fn wake_pending(kit: Kit) {
     tokio::spawn(async move {
-        let reader = Reader::new(&*kit.store);
         for ward in (0..=u8::MAX).map(Ward) {
-            let pending = match reader.pending(ward).await {
-                Ok(pending) => pending,
-                Err(error) => {
-                    tracing::error!(ward = ward.0, %error, "it cannot be read which channels have something to do");
-                    continue;
-                }
-            };
-            let mut guilds: Vec<_> = pending.into_iter().map(|(record, _)| record.guild).collect();
+            let mut guilds: Vec<_> = pending::channels(&kit, ward).await.into_iter().map(|record| record.guild).collect();
             guilds.sort();
             guilds.dedup();
             for guild in guilds {
