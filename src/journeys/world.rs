@@ -44,7 +44,7 @@ pub(super) struct World {
     pub(super) side: Arc<Scripted>,
     pub(super) main: Arc<Scripted>,
     root: ActorRef<RootMessage>,
-    spans: SpanMemory,
+    pub(super) spans: SpanMemory,
     killed: usize,
 }
 
