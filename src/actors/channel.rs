@@ -36,6 +36,7 @@ use crate::ports::language_model::Request;
 use duties::Duty;
 use notes::Shown;
 use pace::Pace;
+pub use restore::CannotRestore;
 use traces::Traces;
 
 /// A channel at rest that hears nothing for so long goes to sleep.
@@ -93,7 +94,7 @@ impl InHand {
 /// What a channel is told.
 pub enum ChannelMessage {
     /// What is on record was read, or could not be.
-    Restored(Result<Box<Restored>, String>),
+    Restored(Result<Box<Restored>, CannotRestore>),
     /// An event from outside was accepted.
     Heard(Box<Recorded>),
     /// What it made is on record, or nobody knows.
@@ -265,7 +266,8 @@ impl Actor for Channel {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            ChannelMessage::Restored(restored) => state.restored(*restored?)?,
+            ChannelMessage::Restored(Ok(restored)) => state.restored(*restored),
+            ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,
             ChannelMessage::Heard(recorded) => state.heard(*recorded),
             ChannelMessage::Recorded { batch, result } => {
                 // A lost write: nobody knows what is stored, so the channel begins anew from what is.

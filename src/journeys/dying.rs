@@ -2,6 +2,11 @@
 
 use super::world::{World, room, said};
 use crate::actors::places::{ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace};
+use crate::actors::scribe::{Administer, Reply, ScribeMessage};
+use crate::journal::place::Place;
+use crate::journal::reader::Reader;
+use crate::ports::store::Write;
+use crate::ports::store::key::Key;
 
 macro_rules! survives {
     ($($name:ident: $place:expr;)+) => {
@@ -121,4 +126,29 @@ async fn a_question_that_goes_with_the_pool_is_asked_again_at_once() {
     assert_eq!(world.decisions("lobby").await.len(), 0);
     world.pass(0.2).await;
     assert_eq!(world.decisions("lobby").await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_whose_record_is_damaged_stays_away_and_takes_nobody_along() {
+    let world = World::with_lobby().await;
+    world.open("den", &["bruno"]).await;
+    let seq = world.say("lobby", "one").await;
+    world.pass(60.0).await;
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    let no = Reader::new(&*world.kit.store).channel_no(&place).await.unwrap().unwrap();
+    let garbage = Write::Put(Key::event(place.ward(), no, seq), b"\x01not what it was".to_vec());
+    let (reply, done) = Reply::awaited();
+    let administer = Administer { ward: place.ward(), writes: vec![garbage], fresh: Vec::new(), reply };
+    world.kit.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
+    done.await.unwrap().unwrap();
+
+    let world = world.crash().await;
+    world.side.answers([Ok("They mean me.\nYES")]);
+    let kept = world.say("lobby", "two").await;
+    world.say("den", "Bruno?").await;
+    world.pass(60.0).await;
+
+    assert!(kept > seq);
+    assert_eq!(world.history("den").await, said(&[("Ana", "Bruno?"), ("bruno", "Hello!")]));
+    assert_eq!(world.spans.named("actor.restart").len(), 0);
 }

@@ -14,7 +14,7 @@ use crate::actors::scribe::{Fence, Reply, ScribeMessage};
 use crate::domain::budget::Use;
 use crate::domain::event::Recorded;
 use crate::journal::place::Place;
-use crate::journal::reader::{Reader, Restored};
+use crate::journal::reader::{ReadError, Reader, Restored};
 use crate::journal::record::Used;
 
 /// The longest window of a budget.
@@ -23,6 +23,26 @@ const BUDGET_WINDOW: Duration = Duration::from_secs(86_400);
 const SCRIBE_PATIENCE: Duration = Duration::from_millis(20);
 /// How often. Then the channel fails, and its supervisor decides.
 const SCRIBE_TRIES: u32 = 500;
+
+/// Why a channel cannot go on from its record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotRestore {
+    /// What is stored is damaged: starting again does not help.
+    #[error("{0}")]
+    Damaged(String),
+    /// Not now.
+    #[error("{0}")]
+    NotNow(String),
+}
+
+impl From<ReadError> for CannotRestore {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Store(error) => Self::NotNow(error.to_string()),
+            ReadError::Record(_) | ReadError::Gap { .. } => Self::Damaged(error.to_string()),
+        }
+    }
+}
 
 /// Reads the record in a task of its own; the channel is told.
 pub(super) fn begin(place: Place, kit: Kit, books: Arc<Books>, channel: ActorRef<ChannelMessage>) {
@@ -33,15 +53,15 @@ pub(super) fn begin(place: Place, kit: Kit, books: Arc<Books>, channel: ActorRef
     });
 }
 
-async fn read(place: &Place, kit: &Kit, books: &Books) -> Result<Restored, String> {
+async fn read(place: &Place, kit: &Kit, books: &Books) -> Result<Restored, CannotRestore> {
     fence(place, kit).await?;
     let reader = Reader::new(&*kit.store);
     books.is_open.get_or_try_init(|| open(place, kit, books, reader)).await?;
-    reader.restore(place).await.map_err(|error| error.to_string())
+    Ok(reader.restore(place).await?)
 }
 
 /// Waits until everything that a predecessor left on its way is stored, or lost.
-async fn fence(place: &Place, kit: &Kit) -> Result<(), String> {
+async fn fence(place: &Place, kit: &Kit) -> Result<(), CannotRestore> {
     for _ in 0..SCRIBE_TRIES {
         if let Some(scribe) = kit.directory.find(&ScribePlace()) {
             let (reply, settled) = Reply::awaited();
@@ -52,12 +72,12 @@ async fn fence(place: &Place, kit: &Kit) -> Result<(), String> {
         }
         tokio::time::sleep(SCRIBE_PATIENCE).await;
     }
-    Err("the scribe does not answer".into())
+    Err(CannotRestore::NotNow("the scribe does not answer".into()))
 }
 
-async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Result<(), String> {
+async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Result<(), ReadError> {
     let from = kit.clock.now() - BUDGET_WINDOW;
-    let used = reader.usage(&place.guild, from).await.map_err(|error| error.to_string())?;
+    let used = reader.usage(&place.guild, from).await?;
     let mut ledger = books.ledger.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     for record in &used {
         let used = match &record.used {
@@ -73,7 +93,7 @@ async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Re
 
 impl State {
     /// Folds the record, goes on with what it leaves open, and takes in what was heard meanwhile.
-    pub(super) fn restored(&mut self, restored: Restored) -> Result<(), ractor::ActorProcessingErr> {
+    pub(super) fn restored(&mut self, restored: Restored) {
         let Restored { snapshot, events, skip, .. } = restored;
         if let Some(snapshot) = snapshot {
             self.conversation = snapshot.conversation;
@@ -98,7 +118,18 @@ impl State {
         }
         self.reconcile();
         self.watch_for_doze();
-        Ok(())
+    }
+
+    /// A channel whose record is damaged stays away, so that it does not take its guild along; what is accepted for it is kept.
+    pub(super) fn not_restored(&self, error: CannotRestore) -> Result<(), CannotRestore> {
+        match error {
+            CannotRestore::Damaged(_) => {
+                tracing::error!(channel = %self.place.channel, %error, "this channel cannot go on");
+                self.myself.stop(None);
+                Ok(())
+            }
+            CannotRestore::NotNow(_) => Err(error),
+        }
     }
 
     fn fold(&mut self, recorded: &Recorded, is_set_aside: bool) {
