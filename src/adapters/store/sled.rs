@@ -9,7 +9,6 @@ mod mend;
 mod open;
 mod snapshot;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -55,7 +54,7 @@ pub struct SledStore {
     orders: Option<mpsc::Sender<Order>>,
     committer: Option<JoinHandle<()>>,
     // Held for as long as the store is open, so that no second server, restore or compaction meets it.
-    _lock: File,
+    _lock: files::FolderLock,
 }
 
 impl SledStore {

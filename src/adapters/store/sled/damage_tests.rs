@@ -2,7 +2,7 @@
 //! its own: it may spin for ever, and a panic in one of its threads spoils it for the whole process.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;

@@ -29,13 +29,24 @@ pub(super) fn db(sled_folder: &Path) -> PathBuf {
     sled_folder.join("db")
 }
 
+/// The lock of a data folder, until it is dropped.
+#[derive(Debug)]
+pub(super) struct FolderLock(File);
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // Closing alone would not do, see [`wait_for_lock`]. What cannot be unlocked is closed in a moment.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Creates a data folder that only its owner can look into, unless it is there, and locks it.
-pub(super) fn lock(data: &Path) -> Result<File, OpenError> {
+pub(super) fn lock(data: &Path) -> Result<FolderLock, OpenError> {
     DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| OpenError::of(data, error))?;
     let path = data.join("lock");
     let file = File::options().create(true).truncate(false).write(true).open(path).map_err(|error| OpenError::of(data, error))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(FolderLock(file)),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse { folder: data.to_path_buf() }),
         Err(TryLockError::Error(error)) => Err(OpenError::of(data, error)),
     }
@@ -44,7 +55,14 @@ pub(super) fn lock(data: &Path) -> Result<File, OpenError> {
 /// Whether somebody holds the lock of a data folder at this moment.
 pub fn is_in_use(data: &Path) -> bool {
     // Shared, so that two who only look do not take each other for a server.
-    File::open(data.join("lock")).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    File::open(data.join("lock")).is_ok_and(|file| match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => true,
+        Err(TryLockError::Error(_)) => false,
+        Ok(()) => {
+            drop(FolderLock(file));
+            false
+        }
+    })
 }
 
 /// Makes sure that sled will be able to write, before it tries.
@@ -78,11 +96,18 @@ pub(super) fn db_bytes(data: &Path) -> Result<Option<u64>, OpenError> {
 ///
 /// sled's own threads hold the file, and with it sled's lock, until the last of its work is done.
 pub(super) fn finished(sled_folder: &Path) -> io::Result<u64> {
-    let file = File::options().write(true).open(db(sled_folder))?;
-    file.lock()?;
+    wait_for_lock(&db(sled_folder))?;
     let mut durable = Durable::new(sled_folder);
     durable.sync_folder()?;
     Ok(durable.sync()?.unwrap_or_default())
+}
+
+/// Waits until nobody holds the lock of sled's database file.
+pub(super) fn wait_for_lock(db: &Path) -> io::Result<()> {
+    let file = File::options().write(true).open(db)?;
+    file.lock()?;
+    // Closing alone would not do: a child process that another thread is starting may hold a copy of the file for a moment.
+    file.unlock()
 }
 
 /// Finishes or undoes a swap that a crash interrupted.

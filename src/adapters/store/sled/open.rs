@@ -1,8 +1,7 @@
 //! Opening a database on disk: what can be found out before sled touches it, sled itself under guard, and what came of it.
 
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -31,7 +30,7 @@ pub(super) struct Opened {
     pub(super) facts: Facts,
     /// What holds from now on; not written yet.
     pub(super) manifest: Manifest,
-    pub(super) lock: File,
+    pub(super) lock: files::FolderLock,
 }
 
 /// What the guarded thread reports.
@@ -150,7 +149,8 @@ fn open_sled(
         Err(sled::Error::Io(error)) if is_lock(&error) => {
             // The lock of the data folder is ours, so this is sled's own work of a moment ago, or a stranger.
             let _ = reports.send(Report::Waiting);
-            wait_for_lock(&files::db(&folder))?;
+            let db = files::db(&folder);
+            files::wait_for_lock(&db).map_err(|error| OpenError::of(&db, error))?;
             let _ = reports.send(Report::Working);
             config.open()
         }
@@ -194,10 +194,6 @@ fn read_through(data: &Path, db: &sled::Db, accept_loss: bool, reports: &Sender<
         }
         _ => Ok(report),
     }
-}
-
-fn wait_for_lock(db: &PathBuf) -> Result<(), OpenError> {
-    File::options().write(true).open(db).and_then(|file| file.lock()).map_err(|error| OpenError::of(db, error))
 }
 
 /// sled reports a lock that somebody else holds as an error without a kind of its own.
