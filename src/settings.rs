@@ -12,11 +12,13 @@ mod mismatch;
 pub mod models;
 mod problem;
 pub mod prompt;
+pub mod repetition;
 mod roster;
 pub mod server;
 pub mod storage;
 mod strict;
 pub mod telemetry;
+pub mod turn_taking;
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -61,12 +63,16 @@ sections! {
     models: models::Models,
     /// How models are asked.
     prompt: prompt::Prompt,
+    /// Noticing that companions go in circles.
+    repetition: repetition::Repetition,
     /// Where the console listens, and what it allows.
     server: server::Server,
     /// Where histories are kept.
     storage: storage::Storage,
     /// Logs, spans and what they may hold.
     telemetry: telemetry::Telemetry,
+    /// Who speaks next when several companions want to.
+    turn_taking: turn_taking::TurnTaking,
 }
 
 /// A number of seconds, as settings have them, as a duration in whole microseconds; nothing for what is not above zero.

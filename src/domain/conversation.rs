@@ -6,6 +6,8 @@
 
 mod advance;
 mod apply;
+mod ending;
+mod rounds;
 mod view;
 
 use std::collections::BTreeMap;
@@ -14,18 +16,27 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use ending::JUDGED_MESSAGES;
+use ending::Judgement;
 pub use view::{Doing, View};
 
 pub use super::answer::Verdict;
 use super::budget::{Ledger, Use};
+use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
 use super::event::{Call, Event, Recorded};
 use super::gate::{Gate, Temper};
 use super::id::{ChannelId, CompanionId, Seq, Ticket};
 use super::moment::Moment;
+use super::round::Round;
 use super::trigger::Trigger;
+use super::vote::{State, Vote};
 use super::window::Window;
+use crate::settings::Settings;
+use crate::settings::closing::Closing;
 use crate::settings::gate::Gate as Policy;
+use crate::settings::repetition::Repetition;
+use crate::settings::turn_taking::TurnTaking;
 
 /// Something that the conversation has to take in.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,11 +47,20 @@ pub enum Input {
     Answered {
         /// Which question.
         ticket: Ticket,
-        /// What the answer says.
-        verdict: Verdict,
-        /// What the companion gave as its reason.
-        why: Option<Arc<str>>,
+        /// What the answer says; without a round only its decision counts.
+        vote: Vote,
         /// The call that gave it.
+        call: Option<Box<Call>>,
+    },
+    /// An external companion voted. A State that nobody waits for is passed over.
+    Voted(State),
+    /// It was judged how much the last messages repeat each other; a judgement that failed counts as 0.
+    Judged {
+        /// Which question.
+        ticket: Ticket,
+        /// From 0 (all different) to 1 (the same again and again).
+        score: f64,
+        /// The call that judged.
         call: Option<Box<Call>>,
     },
     /// A question got no answer. That is not a NO.
@@ -125,7 +145,7 @@ pub struct World<'a> {
     /// Where it happens.
     pub channel: &'a ChannelId,
     /// The rules.
-    pub policy: &'a Policy,
+    pub rules: Rules<'a>,
     /// How patient each companion is here. One that is missing is not evaluated.
     pub tempers: &'a BTreeMap<CompanionId, Temper>,
     /// Draws a jitter of −2 to 2.
@@ -136,8 +156,74 @@ pub struct World<'a> {
     pub summary_after: Option<u64>,
     /// Tokens that the guild may use in a day; none: without a limit.
     pub tokens_per_day: Option<u64>,
-    /// Quiet after which the next message begins a new episode.
-    pub episode_idle: Duration,
+}
+
+/// The sections of the settings that a conversation goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// Whether and when.
+    pub gate: &'a Policy,
+    /// Who.
+    pub turn_taking: &'a TurnTaking,
+    /// When it is over.
+    pub closing: &'a Closing,
+    /// When it goes in circles.
+    pub repetition: &'a Repetition,
+}
+
+impl<'a> From<&'a Settings> for Rules<'a> {
+    fn from(settings: &'a Settings) -> Self {
+        Self {
+            gate: &settings.gate,
+            turn_taking: &settings.turn_taking,
+            closing: &settings.closing,
+            repetition: &settings.repetition,
+        }
+    }
+}
+
+/// How a companion came to the right to speak.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Selection {
+    /// The newest event from outside when the round opened that selected it; alone in a channel: when it was asked.
+    pub opened: Seq,
+    /// The newest event from outside when it was selected.
+    pub selected_at: Seq,
+    /// In its round somebody was asked because another companion had spoken.
+    pub asked_for_turn: bool,
+    /// Those who wanted to speak too, in the order in which they would have; the first who still can takes over if the statement fails.
+    pub others: Vec<Candidate>,
+}
+
+/// Somebody who wants to speak.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Who.
+    pub companion: CompanionId,
+    /// Why it was asked.
+    pub trigger: Trigger,
+    /// What it gave as its reason.
+    pub why: Option<Arc<str>>,
+}
+
+/// A companion that was selected and has not begun to speak.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Whose turn it is.
+    pub candidate: Candidate,
+    /// How it came to it.
+    pub selection: Selection,
+    /// When it speaks; none: at once.
+    pub speak_at: Option<Moment>,
+}
+
+/// A statement that was posted, until the round that it opens is held.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Spoken {
+    companion: CompanionId,
+    message: Seq,
+    opened: Seq,
+    judgement: Judgement,
 }
 
 /// The right to speak, and the reply that it is for.
@@ -155,6 +241,12 @@ pub struct Floor {
     pub upto: Seq,
     /// What the companion gave as its reason to speak.
     pub why: Option<Arc<str>>,
+    /// How it came to the floor.
+    #[serde(default)]
+    pub selection: Selection,
+    /// When an external companion's words are waited for no longer.
+    #[serde(default)]
+    pub due_at: Option<Moment>,
     /// The words are written and on their way. Not on record: after a restart they are written again, unless they arrived.
     #[serde(skip)]
     pub is_posting: bool,
@@ -167,6 +259,20 @@ pub struct Episode {
     pub began_at: Moment,
     /// When its last one was.
     pub last_at: Moment,
+}
+
+/// What is counted against conversations without end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Statements that were selected after the newest human message.
+    pub streak: u32,
+    /// Statements since the conversation was opened.
+    pub turns: u32,
+    /// Judgements in a row that found repetition.
+    pub detections: u32,
+    /// How much the last messages repeated each other when they were judged last, in thousandths.
+    pub repetition: u32,
+    newest_human: Seq,
 }
 
 /// What is known of a channel's past beyond its window.
@@ -191,7 +297,18 @@ pub struct Summary {
 pub struct Conversation {
     window: Window,
     gates: BTreeMap<CompanionId, Gate>,
+    #[serde(default)]
+    round: Option<Round>,
+    #[serde(default)]
+    turn: Option<Turn>,
     floor: Option<Floor>,
+    #[serde(default)]
+    spoken: Option<Spoken>,
+    /// The newest statement of each companion, whether it is here still or not.
+    #[serde(default)]
+    spoke: BTreeMap<CompanionId, Seq>,
+    #[serde(default)]
+    tally: Tally,
     episode: Option<Episode>,
     summary: Summary,
     /// The newest event from outside that was handled.
@@ -209,36 +326,31 @@ impl Conversation {
     pub fn step(&mut self, now: Moment, input: Input, world: &mut World<'_>) -> Vec<Output> {
         let mut out = Vec::new();
         let now = self.clock.max(now);
-        let by_deadline = matches!(input, Input::Woken);
-        match input {
-            Input::Heard(recorded) => self.hear(recorded, world, &mut out),
-            Input::Answered { ticket, verdict, why, call } => {
-                self.clock = now;
-                self.fire_due_before(now);
-                self.conclude(ticket, verdict, why, call, world, &mut out);
-            }
-            Input::Unanswered { ticket, error } => {
-                self.clock = now;
-                self.fire_due_before(now);
-                self.go_unanswered(ticket, error, world, &mut out);
-            }
-            Input::Written { ticket, text } => {
-                self.clock = now;
-                self.fire_due_before(now);
-                self.post(ticket, text, &mut out);
-            }
-            Input::ReplyFailed { ticket, error } => {
-                self.clock = now;
-                self.fire_due_before(now);
-                self.fail_reply(ticket, error, world, &mut out);
-            }
-            Input::Summarised { upto, text } => self.take_summary(upto, text, world, &mut out),
-            Input::Woken => {
-                self.clock = now;
-                self.wake(world, &mut out);
-            }
+        let mut occasion = Occasion { by_deadline: matches!(input, Input::Woken), after_statement: false };
+        if let Input::Heard(recorded) = &input {
+            occasion.after_statement = matches!(recorded.event, Event::Said { reply: Some(_), .. });
+            self.hear(recorded.clone(), world, &mut out);
+        } else {
+            self.clock = now;
+            self.fire_due_before(now);
+            // A round's own deadlines come before those of companions at the same moment.
+            self.close_round(occasion, world, &mut out);
+            self.begin_to_speak(occasion, world, &mut out);
         }
-        self.advance(by_deadline, world, &mut out);
+        match input {
+            Input::Heard(_) => {}
+            Input::Answered { ticket, vote, call } => self.conclude(ticket, vote, call, world, &mut out),
+            Input::Voted(state) => self.take_vote(state, world, &mut out),
+            Input::Judged { ticket, score, call } => {
+                occasion.after_statement = self.judge(ticket, score, call, world, &mut out);
+            }
+            Input::Unanswered { ticket, error } => self.go_unanswered(ticket, error, world, &mut out),
+            Input::Written { ticket, text } => self.post(ticket, text, &mut out),
+            Input::ReplyFailed { ticket, error } => self.fail_reply(ticket, error, world, &mut out),
+            Input::Summarised { upto, text } => self.take_summary(upto, text, world, &mut out),
+            Input::Woken => self.wake(world, &mut out),
+        }
+        self.advance(occasion, world, &mut out);
         out
     }
 
@@ -261,15 +373,28 @@ impl Conversation {
             }
             Event::Decided(decided) => {
                 for companion in &decided.companions {
-                    if let Some(wish) = self.gates.get_mut(companion).and_then(|gate| gate.wish.as_mut()) {
-                        wish.why = None;
-                    }
-                }
-                if let Some(floor) = self.floor.as_mut().filter(|floor| decided.companions.contains(&floor.companion)) {
-                    floor.why = None;
+                    self.forget_reason(companion);
                 }
             }
             _ => {}
+        }
+    }
+
+    fn forget_reason(&mut self, companion: &CompanionId) {
+        if let Some(wish) = self.gates.get_mut(companion).and_then(|gate| gate.wish.as_mut()) {
+            wish.why = None;
+        }
+        let turn = self.turn.as_mut().map(|turn| (&mut turn.candidate, &mut turn.selection));
+        let (candidate, turn_selection) = turn.unzip();
+        let floor_selection = self.floor.as_mut().map(|floor| {
+            if floor.companion == *companion {
+                floor.why = None;
+            }
+            &mut floor.selection
+        });
+        let others = turn_selection.into_iter().chain(floor_selection).flat_map(|selection| &mut selection.others);
+        for candidate in candidate.into_iter().chain(others).filter(|candidate| candidate.companion == *companion) {
+            candidate.why = None;
         }
     }
 
@@ -283,31 +408,69 @@ impl Conversation {
     pub fn resume(&mut self, now: Moment, world: &mut World<'_>) -> Vec<Output> {
         let mut out = Vec::new();
         self.clock = self.clock.max(now);
-        if self.floor.is_some() {
+        if self.floor.is_some() || self.turn.is_some() {
             world.ledger.count(Use::Statement, self.clock);
+        }
+        // The round is held again: who was asked is asked again, and has the whole time.
+        if let Some(round) = &mut self.round {
+            round.deadline = round.deadline.max(self.clock + world.rules.turn_taking.state_timeout());
+        }
+        if let Some(floor) = self.floor.as_mut().filter(|floor| floor.due_at.is_some()) {
+            floor.due_at = Some(self.clock + world.rules.turn_taking.external_statement_timeout());
         }
         self.settle_stale_after_restart(world, &mut out);
         self.wake(world, &mut out);
-        self.advance(true, world, &mut out);
+        let after_statement = self.spoken.is_some();
+        self.advance(Occasion { by_deadline: true, after_statement }, world, &mut out);
         out
     }
 
     /// When the conversation wants to be woken next.
     pub fn wake_at(&self) -> Option<Moment> {
-        // A retry that is due while the way is not free waits for that, not for the clock.
-        let is_free = |gate: &Gate| self.floor.is_none() && !gate.is_engaged();
-        let retry_at = |gate: &Gate| gate.retry_at().filter(|until| *until > self.clock || is_free(gate));
-        self.gates.values().flat_map(|gate| [gate.lull_at, retry_at(gate)]).flatten().min()
+        self.gates.values().filter_map(Gate::retry_at).chain(self.wake_at_but_for_retries()).min()
+    }
+
+    /// When it wants to be woken next for something else than asking again what was not answered.
+    pub fn wake_at_but_for_retries(&self) -> Option<Moment> {
+        let lulls = self.gates.values().filter_map(|gate| gate.lull_at);
+        let round = self.round.as_ref().map(|round| round.deadline);
+        let turn = self.turn.as_ref().and_then(|turn| turn.speak_at);
+        let floor = self.floor.as_ref().filter(|floor| !floor.is_posting).and_then(|floor| floor.due_at);
+        lulls.chain(round).chain(turn).chain(floor).min()
     }
 
     /// Whether nothing is unsettled, armed, in flight or owed: the channel may sleep.
     pub fn is_at_rest(&self) -> bool {
-        self.floor.is_none()
+        !self.is_busy()
             && self.wake_at().is_none()
-            && self.gates.iter().all(|(companion, gate)| {
-                !gate.is_engaged() && gate.waiting.is_none() && self.window.buffer(companion, gate.cursor).next().is_none()
-            })
+            && self
+                .gates
+                .iter()
+                .all(|(companion, gate)| gate.waiting.is_none() && self.window.buffer(companion, gate.cursor).next().is_none())
+    }
+
+    /// Whether no question may be asked: a round is open, a companion has the floor, or a question is in flight.
+    fn is_busy(&self) -> bool {
+        self.round.is_some()
+            || self.turn.is_some()
+            || self.floor.is_some()
+            || self.is_being_judged()
+            || self.gates.values().any(Gate::is_engaged)
+    }
+
+    fn is_being_judged(&self) -> bool {
+        self.spoken.as_ref().is_some_and(|spoken| matches!(spoken.judgement, Judgement::Asked(_)))
     }
 }
+
+/// What a step is about, as far as what follows depends on it.
+#[derive(Clone, Copy)]
+struct Occasion {
+    /// A deadline is due: all that are due at this moment are.
+    by_deadline: bool,
+    /// A statement was posted, and judged if need be: the round that it opens is due.
+    after_statement: bool,
+}
+
 #[cfg(test)]
 mod tests;

@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
 use super::id::{CompanionId, Seq, Ticket};
 use super::message::Message;
 use super::moment::Moment;
 use super::trigger::Trigger;
+use super::vote::State;
 
 /// An event with its place in the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,6 +62,9 @@ pub enum Event {
     Joined {
         /// Who.
         companion: CompanionId,
+        /// A program outside plays it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        external: bool,
     },
     /// A companion is gone.
     Left {
@@ -89,6 +94,8 @@ pub enum Event {
         /// The message.
         message: Seq,
     },
+    /// A round is held: the States of some are known, others are asked, each with an `Evaluated`.
+    RoundOpened(RoundOpened),
     /// A companion is asked whether it wants to speak.
     Evaluated(Evaluated),
     /// It was decided whether companions speak.
@@ -106,6 +113,38 @@ pub enum Event {
         /// How long it is waited before it is asked again.
         back_off: Duration,
     },
+    /// A companion came closer to the end of the conversation, or back.
+    StageChanged {
+        /// Who.
+        companion: CompanionId,
+        /// Where it was.
+        from: Stage,
+        /// Where it is.
+        to: Stage,
+        /// Why.
+        cause: Cause,
+    },
+    /// A round is over: one companion was selected, or nobody.
+    RoundClosed(RoundClosed),
+    /// The side model is asked how much the last messages repeat each other.
+    RepetitionAsked {
+        /// The question's number.
+        ticket: Ticket,
+        /// The newest of the messages.
+        message: Seq,
+    },
+    /// It was judged how much the last messages repeat each other.
+    RepetitionJudged {
+        /// The newest of the messages.
+        message: Seq,
+        /// From 0 (all different) to 1 (the same again and again).
+        score: f64,
+        /// How many judgements in a row found repetition, this one included.
+        detections: u32,
+        /// The call that judged, if one was made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<Box<Call>>,
+    },
     /// A companion got the floor and owes a statement.
     ReplyOwed {
         /// Who.
@@ -120,6 +159,9 @@ pub enum Event {
         upto: Seq,
         /// Message count of the next interjection check, after the reset.
         next_interjection_at: u64,
+        /// Of an external companion: when its words are waited for no longer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        due_at: Option<Moment>,
     },
     /// A statement was not made.
     ReplyFailed {
@@ -141,6 +183,50 @@ pub enum Event {
     },
 }
 
+/// A round is held.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundOpened {
+    /// The newest event from outside: what the round's States are about.
+    pub message: Seq,
+    /// When missing States are waited for no longer.
+    pub deadline: Moment,
+    /// Who is asked, by id.
+    pub asked: Vec<CompanionId>,
+    /// The States of those who listen without being asked, by id.
+    pub listening: Vec<State>,
+    /// It is held because a deadline was due: every timer that was due at the same moment had fired.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_deadline: bool,
+}
+
+/// A round is over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundClosed {
+    /// What its States were about.
+    pub message: Seq,
+    /// The States, by id.
+    pub states: Vec<State>,
+    /// Whoever has the floor now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selected: Option<CompanionId>,
+    /// When it speaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speak_at: Option<Moment>,
+    /// The others who wanted to speak, in the order in which they would have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Outvoted>,
+}
+
+/// A companion that wanted to speak and did not get the floor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outvoted {
+    /// Who.
+    pub companion: CompanionId,
+    /// Message count of its next interjection check, where this changes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_interjection_at: Option<u64>,
+}
+
 /// A companion is asked whether it wants to speak.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluated {
@@ -160,8 +246,8 @@ pub struct Evaluated {
     pub message_count: u64,
     /// Interjection checks since it spoke last.
     pub check_count: u64,
-    /// Message count at which the next interjection check is due.
-    pub threshold: u64,
+    /// Message count at which the next interjection check is due, once one was drawn.
+    pub threshold: Option<u64>,
     /// It is asked because a deadline was due: every timer that was due at the same moment had fired.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_deadline: bool,
@@ -195,6 +281,9 @@ pub struct Decided {
     /// Message count of the next interjection check, where this decision changes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_interjection_at: Option<u64>,
+    /// In a round: the State that it submits with this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vote: Option<State>,
     /// What the companion gave as its reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Arc<str>>,
@@ -250,6 +339,7 @@ impl Event {
     pub(super) fn follows_timers(&self) -> bool {
         match self {
             Self::Evaluated(evaluated) => evaluated.by_deadline || evaluated.trigger == Trigger::Lull,
+            Self::RoundOpened(opened) => opened.by_deadline,
             Self::Decided(decided) => {
                 decided.trigger == Trigger::Lull && decided.ticket.is_none() && !decided.reason.leaves_counters_alone()
             }

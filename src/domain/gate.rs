@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::closing::Stage;
 use super::id::{Seq, Ticket};
 use super::moment::Moment;
 use super::trigger::Trigger;
@@ -108,6 +109,10 @@ pub struct Evaluation {
 pub struct Wish {
     /// Why the companion was asked.
     pub trigger: Trigger,
+    /// The message that triggered it.
+    pub message: Seq,
+    /// The newest message that it was about.
+    pub upto: Seq,
     /// What it gave as its reason to speak.
     pub why: Option<Arc<str>>,
 }
@@ -146,6 +151,15 @@ pub struct Gate {
     pub tried: Seq,
     /// Silenced by an operator.
     pub paused: bool,
+    /// How far it is on its way out of the conversation.
+    #[serde(default)]
+    pub stage: Stage,
+    /// Human messages that it heard since it closed.
+    #[serde(default)]
+    pub heard_closed: u32,
+    /// A program outside plays it.
+    #[serde(default)]
+    pub external: bool,
 }
 
 impl Gate {
@@ -163,6 +177,9 @@ impl Gate {
             back_off: None,
             tried: Seq::NONE,
             paused: false,
+            stage: Stage::None,
+            heard_closed: 0,
+            external: false,
         }
     }
 
@@ -174,6 +191,16 @@ impl Gate {
     /// Whether a question is in flight, or its YES waits for the floor.
     pub fn is_engaged(&self) -> bool {
         self.evaluation.is_some() || self.wish.is_some()
+    }
+
+    /// Whether it settles what it hears at once: it was silenced, or has ended the conversation.
+    pub fn is_silent(&self) -> bool {
+        self.paused || self.is_closed()
+    }
+
+    /// Whether it has ended the conversation.
+    pub fn is_closed(&self) -> bool {
+        self.stage == Stage::Terminal
     }
 
     /// Whether an interjection check is due.
@@ -228,6 +255,24 @@ impl Gate {
         self.message_counter = message_counter;
         self.check_count = 0;
         self.next_interjection_at = Some(next_interjection_at);
+    }
+
+    /// The companion wanted to speak and did not get the floor: its trigger is kept for the next round.
+    pub(super) fn outvoted(&mut self, next_interjection_at: Option<u64>) {
+        if let Some(next) = next_interjection_at {
+            self.next_interjection_at = Some(next);
+        }
+        let Some(wish) = self.wish.take().filter(|wish| wish.message > self.cursor) else { return };
+        let (trigger, message) = (wish.trigger, wish.message);
+        let kept = Waiting { trigger, message, check: Check::Unsettled, urgent: false, is_refused: false };
+        let newer = self.waiting.take();
+        self.waiting = Some(newer.map_or(kept, |newer| kept.merged_with(newer)));
+    }
+
+    /// Where the next interjection check lies after the floor was lost, if that changes it: an interval ahead, where it was not ahead already.
+    pub(super) fn after_losing(&self, interval: u64) -> Option<u64> {
+        let is_ahead = self.next_interjection_at.is_none_or(|next| next > self.message_counter);
+        (!is_ahead).then(|| self.message_counter.saturating_add(interval))
     }
 
     /// The pause is over; the next one, if there is no answer until then, is longer.

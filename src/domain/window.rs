@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::audience::Audience;
 use super::id::{CompanionId, Seq};
 use super::message::Message;
 use super::moment::Moment;
@@ -21,6 +22,9 @@ pub struct Entry {
     pub at: Moment,
     /// What was said.
     pub message: Message,
+    /// Of a statement: whom what it answers concerns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Audience>,
 }
 
 /// The newest messages of a channel: all that is unsettled for anybody, and a few before.
@@ -81,6 +85,12 @@ impl Window {
     pub fn get(&self, seq: Seq) -> Option<&Entry> {
         let place = self.entries.partition_point(|entry| entry.seq < seq);
         self.entries.get(place).filter(|entry| entry.seq == seq)
+    }
+
+    /// The texts of the newest messages, so many at most, oldest first.
+    pub fn newest_texts(&self, most: usize) -> Vec<&str> {
+        let first = self.entries.len().saturating_sub(most);
+        self.entries.range(first..).map(|entry| &*entry.message.text).collect()
     }
 
     /// All that is in the window, oldest first.

@@ -28,6 +28,7 @@ pub fn without_words(recorded: &Recorded) -> Recorded {
                 call.answer = nothing;
             }
         }
+        Event::RepetitionJudged { call: Some(call), .. } => call.answer = nothing,
         Event::Deleted { .. }
         | Event::Joined { .. }
         | Event::Left { .. }
@@ -35,8 +36,13 @@ pub fn without_words(recorded: &Recorded) -> Recorded {
         | Event::Cleared
         | Event::JitterDrawn { .. }
         | Event::AddressRefused { .. }
+        | Event::RoundOpened(_)
         | Event::Evaluated(_)
         | Event::Unanswered { .. }
+        | Event::StageChanged { .. }
+        | Event::RoundClosed(_)
+        | Event::RepetitionAsked { .. }
+        | Event::RepetitionJudged { .. }
         | Event::ReplyOwed { .. }
         | Event::ReplyFailed { .. } => {}
     }

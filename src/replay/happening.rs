@@ -4,10 +4,12 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use crate::domain::closing::{Cause, Stage};
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
+use crate::domain::vote::{Stance, State};
 
 /// Something that happened in a replay, at a moment, in a channel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -35,7 +37,7 @@ pub enum What {
         trigger: Trigger,
         message_count: u64,
         check_count: u64,
-        threshold: u64,
+        threshold: Option<u64>,
         buffer: Vec<String>,
     },
     /// It was decided.
@@ -44,6 +46,10 @@ pub enum What {
     Error { companion: CompanionId, trigger: Trigger },
     /// Messages settled without an answer.
     Silence { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
+    /// A round is over.
+    Round { message_id: Seq, states: Vec<State>, selected: Option<CompanionId> },
+    /// A companion came closer to the end of the conversation, or back.
+    Closing { companion: CompanionId, from: Stage, to: Stage, cause: Cause },
     /// A companion got the floor.
     Respond { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
     /// A companion said something; its `message` follows.
@@ -70,6 +76,26 @@ pub enum What {
     },
 }
 
+impl What {
+    /// The companion that this is about, if it is about one.
+    pub fn companion(&self) -> Option<&CompanionId> {
+        match self {
+            Self::Message { .. } | Self::Round { .. } => None,
+            Self::Evaluate { companion, .. }
+            | Self::Decision { companion, .. }
+            | Self::Error { companion, .. }
+            | Self::Silence { companion, .. }
+            | Self::Closing { companion, .. }
+            | Self::Respond { companion, .. }
+            | Self::Statement { companion, .. }
+            | Self::Failed { companion, .. }
+            | Self::LullArmed { companion, .. }
+            | Self::LullCancelled { companion }
+            | Self::State { companion, .. } => Some(companion),
+        }
+    }
+}
+
 fn secs<S: Serializer>(moment: &Moment, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(moment.as_secs_f64())
 }
@@ -94,7 +120,8 @@ impl fmt::Display for What {
             Self::Message { seq, from, text } => write!(f, "#{seq} {}: {}", printable(from), printable(text)),
             Self::Evaluate { companion, trigger, message_count, check_count, threshold, buffer } => write!(
                 f,
-                "{companion:>12} is asked: {trigger}, {message_count}/{threshold} messages, {check_count} checks, {} to read",
+                "{companion:>12} is asked: {trigger}, {message_count}/{} messages, {check_count} checks, {} to read",
+                threshold.map_or_else(|| "-".to_owned(), |threshold| threshold.to_string()),
                 buffer.len()
             ),
             Self::Decision { companion, trigger, decision, reason } => {
@@ -102,6 +129,27 @@ impl fmt::Display for What {
             }
             Self::Error { companion, trigger } => write!(f, "{companion:>12} got no answer: {trigger}"),
             Self::Silence { companion, messages, .. } => write!(f, "{companion:>12} lets pass: {}", quoted(messages)),
+            Self::Round { message_id, states, selected } => {
+                write!(f, "round about #{message_id}: ")?;
+                for state in states {
+                    match state.state {
+                        Stance::Speak => {
+                            write!(f, "{} {}{}", state.from, state.importance, if state.selected { "!" } else { "" })?
+                        }
+                        Stance::Listen => write!(f, "{} –", state.from)?,
+                    }
+                    f.write_str(if state.closing == Stage::None { "" } else { " " })?;
+                    f.write_str(if state.closing == Stage::None { "" } else { state.closing.as_str() })?;
+                    f.write_str(", ")?;
+                }
+                match selected {
+                    Some(companion) => write!(f, "{companion} speaks next"),
+                    None => f.write_str("nobody speaks"),
+                }
+            }
+            Self::Closing { companion, from, to, cause } => {
+                write!(f, "{companion:>12} goes from {from} to {to}: {cause}")
+            }
             Self::Respond { companion, trigger, messages } => {
                 write!(f, "{companion:>12} has the floor: {trigger}, to {}", quoted(messages))
             }

@@ -6,31 +6,20 @@ use std::sync::Arc;
 use super::happening::{Happening, What};
 use super::script::{Answer, Answers, Deed, Saying, Script};
 use crate::domain::address::{self, Heard};
-use crate::domain::answer::{self, Reading};
+use crate::domain::answer;
 use crate::domain::budget::Ledger;
-use crate::domain::conversation::{Conversation, Input, Output, World};
+use crate::domain::conversation::{Conversation, Input, Output, Rules, World};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::gate::Temper;
 use crate::domain::id::{ChannelId, CompanionId, Seq, Ticket};
 use crate::domain::message::{Author, Message, Role};
 use crate::domain::moment::Moment;
 use crate::domain::names::Names;
+use crate::domain::{repetition, vote};
 
 /// Why a script cannot be run.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum Impossible {
-    /// More than one companion would be present.
-    #[error(
-        "channel {channel}: {first} and {second} would be present together, one companion per channel is supported; give one of them a `join` or `leave`"
-    )]
-    SeveralCompanions {
-        /// Where.
-        channel: String,
-        /// One of them.
-        first: CompanionId,
-        /// Another one.
-        second: CompanionId,
-    },
     /// One deadline after the other is due at the same moment, without end: a mistake of the conversation's, not of the script.
     #[error("channel {channel} comes to no end at {at} s; this is a mistake in tertulia, please report the script")]
     Endless {
@@ -62,14 +51,32 @@ pub fn run(script: &Script) -> Result<Vec<Happening>, Impossible> {
 
 /// What comes of a question or of a reply.
 enum Arrival {
-    Side { ticket: Ticket, answer: Answer },
-    Main { ticket: Ticket, answer: Answer },
+    /// A decision in two lines, or in a round a vote.
+    Side {
+        ticket: Ticket,
+        answer: Answer,
+        is_vote: bool,
+    },
+    Main {
+        ticket: Ticket,
+        answer: Answer,
+    },
+    Judge {
+        ticket: Ticket,
+        answer: Answer,
+    },
 }
 
 impl Arrival {
+    fn delay(&self) -> std::time::Duration {
+        match self {
+            Self::Side { answer, .. } | Self::Main { answer, .. } | Self::Judge { answer, .. } => answer.delay,
+        }
+    }
+
     fn ticket(&self) -> Ticket {
         match self {
-            Self::Side { ticket, .. } | Self::Main { ticket, .. } => *ticket,
+            Self::Side { ticket, .. } | Self::Main { ticket, .. } | Self::Judge { ticket, .. } => *ticket,
         }
     }
 }
@@ -155,10 +162,8 @@ impl<'a> Run<'a> {
             .filter_map(|(name, channel)| Some((channel.conversation.wake_at()?, Kind::Deadline, name.clone(), None, 0)))
             .min();
         let waiting = [self.arrivals.keys().next().cloned(), self.events.keys().next().cloned()];
-        let is_lull_armed = || {
-            self.channels.values().flat_map(|channel| channel.conversation.companions()).any(|view| view.gate.lull_at.is_some())
-        };
-        if self.script.until.is_none() && waiting.iter().all(Option::is_none) && !is_lull_armed() {
+        let only_retries = || self.channels.values().all(|channel| channel.conversation.wake_at_but_for_retries().is_none());
+        if self.script.until.is_none() && waiting.iter().all(Option::is_none) && only_retries() {
             return None;
         }
         let next = waiting.into_iter().chain([deadline]).flatten().min()?;
@@ -179,8 +184,8 @@ impl<'a> Run<'a> {
             }
             Kind::Script => {
                 let Some(index) = self.events.remove(&place) else { return Ok(()) };
-                self.open(&place.2)?;
-                self.happen(&place.2, &self.script.events[index].deed)?;
+                self.open(&place.2);
+                self.happen(&place.2, &self.script.events[index].deed);
             }
             Kind::Deadline => self.step(&place.2, Input::Woken),
         }
@@ -188,9 +193,9 @@ impl<'a> Run<'a> {
     }
 
     /// A channel's conversation begins: everyone is present whose first event there is not a join.
-    fn open(&mut self, channel: &str) -> Result<(), Impossible> {
+    fn open(&mut self, channel: &str) {
         if self.channels.contains_key(channel) {
-            return Ok(());
+            return;
         }
         self.channels.insert(channel.to_owned(), Channel::default());
         let mut seen = BTreeSet::new();
@@ -206,28 +211,21 @@ impl<'a> Run<'a> {
             }
         }
         for companion in self.script.companions.keys().filter(|companion| !absent.contains(companion)) {
-            self.join(channel, companion)?;
+            self.join(channel, companion);
         }
-        Ok(())
     }
 
-    fn join(&mut self, channel: &str, companion: &CompanionId) -> Result<(), Impossible> {
-        let present = self.channels.get(channel).and_then(|known| known.conversation.companions().next());
-        if let Some(first) = present.map(|view| view.companion.clone()).filter(|first| first != companion) {
-            return Err(Impossible::SeveralCompanions { channel: channel.to_owned(), first, second: companion.clone() });
-        }
-        self.hear(channel, Seq::NONE, Event::Joined { companion: companion.clone() });
-        Ok(())
+    fn join(&mut self, channel: &str, companion: &CompanionId) {
+        self.hear(channel, Seq::NONE, Event::Joined { companion: companion.clone(), external: false });
     }
 
-    fn happen(&mut self, channel: &str, deed: &Deed) -> Result<(), Impossible> {
+    fn happen(&mut self, channel: &str, deed: &Deed) {
         match deed {
             Deed::Say(saying) => self.say(channel, saying),
-            Deed::Join(companion) => self.join(channel, companion)?,
+            Deed::Join(companion) => self.join(channel, companion),
             Deed::Leave(companion) => self.hear(channel, Seq::NONE, Event::Left { companion: companion.clone() }),
             Deed::Clear => self.hear(channel, Seq::NONE, Event::Cleared),
         }
-        Ok(())
     }
 
     fn say(&mut self, channel: &str, saying: &Saying) {
@@ -280,17 +278,24 @@ impl<'a> Run<'a> {
         let mut jitter = || self.jitter.take(&self.script.jitter).copied().unwrap_or(0);
         let mut world = World {
             channel: &ChannelId::from(channel),
-            policy: &self.script.settings.gate,
+            rules: Rules::from(&self.script.settings),
             tempers: &self.tempers,
             jitter: &mut jitter,
             ledger: &mut self.ledger,
             summary_after: None,
             tokens_per_day: None,
-            episode_idle: self.script.settings.closing.episode_idle(),
         };
+        // First what was heard; then each companion, in the order of ids; then who is asked.
+        let mut heard = self.told.len();
         for output in known.conversation.step(self.now, input, &mut world) {
+            let is_heard = is_heard(&output);
             self.carry_out(channel, output);
+            if is_heard {
+                heard = self.told.len();
+            }
         }
+        self.told[heard..]
+            .sort_by_key(|happening| (matches!(happening.what, What::Evaluate { .. }), happening.what.companion().cloned()));
     }
 
     fn carry_out(&mut self, channel: &str, output: Output) {
@@ -309,8 +314,10 @@ impl<'a> Run<'a> {
     fn made(&mut self, channel: &str, event: Event) {
         match event {
             Event::Evaluated(evaluated) => {
-                let answer = next_answer(&self.script.side, &mut self.side, &evaluated.companion);
-                self.expect(channel, &evaluated.companion, answer.delay, Arrival::Side { ticket: evaluated.ticket, answer });
+                let answer = next_answer(&self.script.side, &mut self.side, Some(&evaluated.companion));
+                let is_vote = self.channels[channel].conversation.round().is_some();
+                let arrival = Arrival::Side { ticket: evaluated.ticket, answer, is_vote };
+                self.expect(channel, Some(&evaluated.companion), arrival);
                 let buffer = self.texts(channel, &evaluated.messages);
                 self.tell(
                     channel,
@@ -334,10 +341,20 @@ impl<'a> Run<'a> {
                     }
                 }
             }
+            Event::RepetitionAsked { ticket, .. } => {
+                let answer = next_answer(&self.script.side, &mut self.side, None);
+                self.expect(channel, None, Arrival::Judge { ticket, answer });
+            }
+            Event::RoundClosed(closed) => {
+                self.tell(channel, What::Round { message_id: closed.message, states: closed.states, selected: closed.selected })
+            }
+            Event::StageChanged { companion, from, to, cause } => {
+                self.tell(channel, What::Closing { companion, from, to, cause });
+            }
             Event::Unanswered { companion, trigger, .. } => self.tell(channel, What::Error { companion, trigger }),
             Event::ReplyOwed { companion, ticket, trigger, messages, .. } => {
-                let answer = next_answer(&self.script.main, &mut self.main, &companion);
-                self.expect(channel, &companion, answer.delay, Arrival::Main { ticket, answer });
+                let answer = next_answer(&self.script.main, &mut self.main, Some(&companion));
+                self.expect(channel, Some(&companion), Arrival::Main { ticket, answer });
                 let messages = self.texts(channel, &messages);
                 self.tell(channel, What::Respond { companion, trigger, messages });
             }
@@ -357,9 +374,9 @@ impl<'a> Run<'a> {
         self.hear_message(channel, message, Some(ticket));
     }
 
-    fn expect(&mut self, channel: &str, companion: &CompanionId, delay: std::time::Duration, arrival: Arrival) {
+    fn expect(&mut self, channel: &str, companion: Option<&CompanionId>, arrival: Arrival) {
         self.asked += 1;
-        let place = (self.now + delay, Kind::Answer, channel.to_owned(), Some(companion.clone()), self.asked);
+        let place = (self.now + arrival.delay(), Kind::Answer, channel.to_owned(), companion.cloned(), self.asked);
         self.arrivals.insert(place, arrival);
     }
 
@@ -391,18 +408,32 @@ impl<'a> Run<'a> {
     }
 }
 
-fn next_answer(answers: &Answers, turns: &mut BTreeMap<Option<CompanionId>, Turns>, companion: &CompanionId) -> Answer {
-    let owner = answers.own.contains_key(companion).then(|| companion.clone());
-    let taken = turns.entry(owner).or_default().take(answers.of(companion)).cloned();
+/// Whether this is something that came from outside, or what was waited for: it is told before what follows for each companion.
+fn is_heard(output: &Output) -> bool {
+    match output {
+        Output::Post { .. } => true,
+        Output::Made { event, .. } => match event {
+            Event::RoundClosed(_) | Event::ReplyFailed { .. } | Event::Unanswered { .. } => true,
+            Event::Decided(decided) => decided.ticket.is_some(),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn next_answer(answers: &Answers, turns: &mut BTreeMap<Option<CompanionId>, Turns>, companion: Option<&CompanionId>) -> Answer {
+    let owner = companion.filter(|companion| answers.own.contains_key(companion)).cloned();
+    let list = owner.as_ref().map_or(&*answers.shared, |owner| answers.of(owner));
+    let taken = turns.entry(owner.clone()).or_default().take(list).cloned();
     taken.unwrap_or_else(|| Answer { outcome: Err("no answer".into()), delay: std::time::Duration::ZERO })
 }
 
 fn arrived(arrival: Arrival) -> Input {
     match arrival {
-        Arrival::Side { ticket, answer } => match answer.outcome {
+        Arrival::Side { ticket, answer, is_vote } => match answer.outcome {
             Ok(text) => {
-                let Reading { decision, why } = answer::read(&text);
-                Input::Answered { ticket, verdict: decision, why: why.map(Into::into), call: None }
+                let vote = if is_vote { vote::read(&text) } else { answer::read(&text).into() };
+                Input::Answered { ticket, vote, call: None }
             }
             Err(error) => Input::Unanswered { ticket, error: error.into() },
         },
@@ -411,5 +442,8 @@ fn arrived(arrival: Arrival) -> Input {
             Ok(text) => Input::Written { ticket, text: text.into() },
             Err(error) => Input::ReplyFailed { ticket, error: error.into() },
         },
+        Arrival::Judge { ticket, answer } => {
+            Input::Judged { ticket, score: answer.outcome.map_or(0.0, |text| repetition::read_score(&text)), call: None }
+        }
     }
 }

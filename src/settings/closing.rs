@@ -1,4 +1,4 @@
-//! Section `closing`: when a conversation is over.
+//! Section `closing`: when a conversation is over, and what opens it again.
 
 use std::time::Duration;
 
@@ -6,10 +6,12 @@ use serde::Deserialize;
 
 use super::{Problem, duration, within};
 
-/// When a conversation is over.
+/// When a conversation is over, and what opens it again.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Closing {
+    /// Human messages that open a companion again that has closed (1 to 10,000).
+    pub reopen_after: u32,
     /// Seconds of quiet after which the next message begins a new episode (1 to 604,800).
     pub episode_idle_secs: f64,
 }
@@ -25,6 +27,7 @@ impl Closing {
     /// # Errors
     /// The first value that is out of it.
     pub fn check(&self) -> Result<(), Problem> {
+        within("reopen_after", self.reopen_after, 1..=10_000)?;
         within("episode_idle_secs", self.episode_idle_secs, 1.0..=604_800.0)
     }
 }

@@ -15,7 +15,7 @@ use crate::actors::side_models::{CallId, Outcome};
 use crate::domain::address::{self, Heard};
 use crate::domain::answer;
 use crate::domain::budget::Use;
-use crate::domain::conversation::{Conversation, Input, Output, World};
+use crate::domain::conversation::{Conversation, Input, Output, Rules, World};
 use crate::domain::event::{Call, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::{Author, Message, Modality, Role};
@@ -112,10 +112,9 @@ impl State {
         self.traces.called(ticket, asked, &outcome, &self.place, &self.kit);
         match &outcome.result {
             Ok(given) => {
-                let reading = answer::read(&given.text);
                 let call = self.traces.call(ticket, asked, &given.text, &outcome.facts);
-                let why = reading.why.map(Into::into);
-                self.step(Input::Answered { ticket, verdict: reading.decision, why, call: Some(Box::new(call)) });
+                let vote = answer::read(&given.text).into();
+                self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
             }
             Err(error) => self.step(Input::Unanswered { ticket, error: error.code().into() }),
         }
@@ -168,7 +167,7 @@ impl State {
             let paused = residence.is_paused(companion);
             let gate = self.conversation.gate(companion);
             if gate.is_none() {
-                news.push(Event::Joined { companion: companion.clone() });
+                news.push(Event::Joined { companion: companion.clone(), external: false });
             }
             if gate.is_some_and(|gate| gate.paused) != paused {
                 news.push(Event::Paused { companion: Some(companion.clone()), paused });
@@ -237,13 +236,12 @@ impl State {
         let mut ledger = self.books.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         let mut world = World {
             channel: &self.place.channel,
-            policy: &kit.settings.gate,
+            rules: Rules::from(&*kit.settings),
             tempers: &self.tempers.1,
             jitter: &mut || kit.chance.jitter(),
             ledger: &mut ledger,
             summary_after: Some(kit.settings.prompt.summary_after),
             tokens_per_day: kit.settings.models.guild_tokens_per_day,
-            episode_idle: kit.settings.closing.episode_idle(),
         };
         run(&mut self.conversation, now, &mut world)
     }

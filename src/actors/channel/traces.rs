@@ -48,7 +48,7 @@ impl Traces {
             message: evaluated.message,
             began: now,
             since: now,
-            counts: (evaluated.message_count, evaluated.check_count, Some(evaluated.threshold)),
+            counts: (evaluated.message_count, evaluated.check_count, evaluated.threshold),
         };
         self.turns.insert(evaluated.ticket, turn);
     }

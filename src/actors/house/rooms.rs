@@ -134,7 +134,7 @@ fn news(before: Option<&Residence>, after: &Residence) -> Vec<Event> {
         news.push(Event::Left { companion: companion.clone() });
     }
     for companion in after.companions.iter().filter(|companion| !lived(companion)) {
-        news.push(Event::Joined { companion: companion.clone() });
+        news.push(Event::Joined { companion: companion.clone(), external: false });
     }
     let is_room_changed = before.is_some_and(|before| before.paused) != after.paused;
     if is_room_changed {

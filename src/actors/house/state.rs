@@ -9,7 +9,7 @@ use crate::actors::channel::Look;
 use crate::actors::places::SwitchboardPlace;
 use crate::actors::switchboard::SwitchboardMessage;
 use crate::domain::budget::Ledger;
-use crate::domain::conversation::{self, Conversation, World};
+use crate::domain::conversation::{self, Conversation, Rules, World};
 use crate::domain::id::CompanionId;
 use crate::journal::place::Place;
 use crate::journal::reader::ReadError;
@@ -65,13 +65,12 @@ impl ActorHouse {
         let mut ledger = Ledger::default();
         let mut world = World {
             channel: &place.channel,
-            policy: &self.kit.settings.gate,
+            rules: Rules::from(&*self.kit.settings),
             tempers: &tempers,
             jitter: &mut || 0,
             ledger: &mut ledger,
             summary_after: None,
             tokens_per_day: None,
-            episode_idle: self.kit.settings.closing.episode_idle(),
         };
         for recorded in &restored.events {
             if restored.skip.contains(&recorded.seq) {

@@ -81,7 +81,13 @@ impl Teller {
                 messages.iter().for_each(|seq| self.texts.learn(*seq, &Arc::from("")));
                 vec![("deleted", json!({ "messages": messages }))]
             }
-            Event::Joined { companion } => vec![("joined", json!({ "companion": companion }))],
+            Event::Joined { companion, external } => {
+                let mut told = json!({ "companion": companion });
+                if *external {
+                    told["external"] = true.into();
+                }
+                vec![("joined", told)]
+            }
             Event::Left { companion } => vec![("left", json!({ "companion": companion }))],
             Event::Paused { companion, paused } => {
                 let mut told = json!({ "paused": paused });
@@ -116,6 +122,33 @@ impl Teller {
                     }
                 }
                 told
+            }
+            Event::RoundOpened(opened) => {
+                let told = json!({
+                    "message_id": opened.message,
+                    "deadline": rfc3339(opened.deadline),
+                    "asked": opened.asked,
+                    "listening": opened.listening,
+                });
+                vec![("round_opened", told)]
+            }
+            Event::RoundClosed(closed) => {
+                let mut told = json!({
+                    "message_id": closed.message,
+                    "states": closed.states,
+                    "selected": closed.selected,
+                });
+                if let Some(at) = closed.speak_at {
+                    told["speak_at"] = rfc3339(at).into();
+                }
+                vec![("round", told)]
+            }
+            Event::StageChanged { companion, from, to, cause } => {
+                vec![("closing", json!({ "companion": companion, "from": from, "to": to, "cause": cause }))]
+            }
+            Event::RepetitionAsked { message, .. } => vec![("repetition_asked", json!({ "message": message }))],
+            Event::RepetitionJudged { message, score, detections, .. } => {
+                vec![("repetition", json!({ "message": message, "score": score, "detections": detections }))]
             }
             Event::Unanswered { companion, trigger, error, back_off, .. } => {
                 let retry_at = rfc3339(recorded.at + *back_off);

@@ -240,8 +240,9 @@ fn asked_because(name: &str, evaluated: &Evaluated) -> String {
     let why = match evaluated.trigger {
         Trigger::DirectAddress => format!("{name} was addressed directly, so it was asked at once"),
         Trigger::Interjection => format!(
-            "{} had been said without {name}, and it looks after {threshold}{}, so it was asked",
+            "{} had been said without {name}, and it looks after {}{}, so it was asked",
             messages_in_words(*message_count as usize),
+            threshold.unwrap_or(*message_count),
             if *check_count > 0 { format!(" (it had declined {check_count} times)") } else { String::new() }
         ),
         Trigger::Lull => format!("It had become quiet, so {name} was asked"),

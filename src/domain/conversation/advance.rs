@@ -19,45 +19,73 @@ impl Conversation {
         if let Event::Said { message, .. } = &recorded.event {
             self.make_room(message, world, &mut told);
         }
-        let was_owed = self.floor.is_some();
+        let was_owed = self.owes_statement();
+        let opened_again = self.opened_again(&recorded, world);
         self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut told);
-        if was_owed && self.floor.is_none() && !matches!(recorded.event, Event::Said { .. }) {
+        if was_owed && !self.owes_statement() && !matches!(recorded.event, Event::Said { .. }) {
             world.ledger.give_back_statement();
-        }
-        if let Event::Said { message, .. } = &recorded.event {
-            self.count_address(recorded.seq, message, world, &mut told);
         }
         // On record, room was made before the message was taken in; to be told, it cancelled the timer first.
         let (cancelled, rest): (Vec<_>, Vec<_>) =
             told.into_iter().partition(|output| matches!(output, Output::LullCancelled { .. }));
-        out.extend(cancelled.into_iter().chain(rest));
+        out.extend(cancelled);
+        for (companion, from, cause) in opened_again {
+            self.make(Event::StageChanged { companion, from, to: Stage::None, cause }, world, out);
+        }
+        out.extend(rest);
+        if let Event::Said { message, .. } = &recorded.event {
+            self.count_address(recorded.seq, message, world, out);
+        }
+    }
+
+    /// Whose stage a message takes back to none, from where, and why.
+    fn opened_again(&self, recorded: &Recorded, world: &World<'_>) -> Vec<(CompanionId, Stage, Cause)> {
+        let Event::Said { message, .. } = &recorded.event else { return Vec::new() };
+        let opened = |(companion, gate): (&CompanionId, &Gate)| {
+            Some((companion.clone(), gate.stage, self.opens_again(companion, message, self.clock, world.rules)?))
+        };
+        self.gates.iter().filter_map(opened).collect()
+    }
+
+    /// Whether a statement is counted that was not posted yet.
+    fn owes_statement(&self) -> bool {
+        self.floor.is_some() || self.turn.is_some()
     }
 
     /// An address counts when it is heard, once, however many it names.
     fn count_address(&mut self, seq: Seq, message: &Message, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let is_heard = |(companion, gate): (&CompanionId, &Gate)| message.address.includes(companion) && !gate.paused;
+        let is_heard = |(companion, gate): (&CompanionId, &Gate)| message.address.includes(companion) && !gate.is_silent();
         if message.from.role == Role::Companion || !self.gates.iter().any(is_heard) {
             return;
         }
         let person = PersonId::from(&*message.from.id);
         let address = Use::Address { person: &person, channel: world.channel, message: seq };
-        if world.ledger.allows(address, self.clock, world.policy) {
+        if world.ledger.allows(address, self.clock, world.rules.gate) {
             world.ledger.count(address, self.clock);
         } else {
             self.make(Event::AddressRefused { message: seq }, world, out);
         }
     }
 
-    /// Goes on as far as the way is free: everyone's triggers, in the order of ids; then the summary.
-    pub(super) fn advance(&mut self, by_deadline: bool, world: &mut World<'_>, out: &mut Vec<Output>) {
+    /// Goes on as far as the way is free: what is over is closed; then everyone's triggers, in the order of ids; then the summary.
+    pub(super) fn advance(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
         self.tidy(world, out);
-        let companions: Vec<_> = self.gates.keys().cloned().collect();
-        self.settle_paused(world, out);
-        for companion in &companions {
-            self.draw_first_interval(companion, world, out);
-            self.end_back_off(companion, by_deadline, world, out);
-            self.proceed(companion, by_deadline, world, out);
+        self.settle_silenced(world, out);
+        self.close_round(occasion, world, out);
+        self.give_up_words(occasion, world, out);
+        self.begin_to_speak(occasion, world, out);
+        if occasion.after_statement {
+            self.assess_statement(world, out);
         }
+        let speaker = self.spoken.as_ref().filter(|_| occasion.after_statement).map(|spoken| &spoken.companion);
+        let left_out = speaker.filter(|speaker| self.gates.get(speaker).is_none_or(|gate| gate.waiting.is_none())).cloned();
+        let mut asked = Vec::new();
+        for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
+            self.draw_first_interval(&companion, world, out);
+            self.end_back_off(&companion, occasion, world, out);
+            asked.extend(self.proceed(&companion, occasion, world, out).map(|waiting| (companion, waiting)));
+        }
+        self.ask(asked, left_out.as_ref(), occasion, world, out);
         self.refresh_summary(world, out);
     }
 
@@ -71,8 +99,7 @@ impl Conversation {
     pub(super) fn conclude(
         &mut self,
         ticket: Ticket,
-        verdict: Verdict,
-        why: Option<Arc<str>>,
+        vote: Vote,
         call: Option<Box<Call>>,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
@@ -81,20 +108,31 @@ impl Conversation {
         if let Some(call) = &call {
             world.ledger.count(Use::Tokens(call.input_tokens + call.output_tokens), self.clock);
         }
-        let answered = Answered { ticket: Some(ticket), why, call };
-        match verdict {
-            Verdict::Yes if !world.ledger.allows(Use::Statement, self.clock, world.policy) => {
-                self.decline(&companion, evaluation.trigger, Reason::Budget, evaluation.upto, answered, world, out);
+        let mut answered = Answered { ticket: Some(ticket), vote: None, why: vote.why.as_deref().map(Into::into), call };
+        if self.is_awaited(&companion) {
+            let reason = match vote.verdict {
+                Verdict::Yes => Reason::ModelYes,
+                Verdict::No => Reason::ModelNo,
+                Verdict::Unreadable => Reason::Unreadable,
+            };
+            self.conclude_vote(&companion, &vote, reason, answered, world, out);
+            return;
+        }
+        let upto = evaluation.upto;
+        match vote.verdict {
+            Verdict::Yes if !world.ledger.allows(Use::Statement, self.clock, world.rules.gate) => {
+                self.decline(&companion, evaluation.trigger, Reason::Budget, upto, answered, world, out);
             }
             Verdict::Yes => {
-                let yes = self.decided(&companion, evaluation.trigger, Decision::Yes, Reason::ModelYes, Seq::NONE, answered);
-                self.make(Event::Decided(yes), world, out);
-                self.take_floor(companion, evaluation.trigger, world, out);
+                let why = answered.why.take();
+                let candidate = Candidate { companion, trigger: evaluation.trigger, why: why.clone() };
+                answered.why = why;
+                self.agree(&candidate.companion, evaluation.trigger, Reason::ModelYes, answered, world, out);
+                world.ledger.count(Use::Statement, self.clock);
+                self.take_floor(&candidate, world, out);
             }
-            Verdict::No => self.decline(&companion, evaluation.trigger, Reason::ModelNo, evaluation.upto, answered, world, out),
-            Verdict::Unreadable => {
-                self.decline(&companion, evaluation.trigger, Reason::Unreadable, evaluation.upto, answered, world, out);
-            }
+            Verdict::No => self.decline(&companion, evaluation.trigger, Reason::ModelNo, upto, answered, world, out),
+            Verdict::Unreadable => self.decline(&companion, evaluation.trigger, Reason::Unreadable, upto, answered, world, out),
         }
     }
 
@@ -116,8 +154,11 @@ impl Conversation {
     pub(super) fn fail_reply(&mut self, ticket: Ticket, error: Arc<str>, world: &mut World<'_>, out: &mut Vec<Output>) {
         if let Some(floor) = self.floor.as_ref().filter(|floor| floor.ticket == ticket) {
             let (companion, trigger) = (floor.companion.clone(), floor.trigger);
-            world.ledger.give_back_statement();
             self.make(Event::ReplyFailed { companion, ticket, trigger, error }, world, out);
+            // One that takes over uses what the failed one gives back.
+            if self.turn.is_none() {
+                world.ledger.give_back_statement();
+            }
         }
     }
 
@@ -137,14 +178,14 @@ impl Conversation {
 
     /// After a restart, what is too old is not answered; an address may be older than the rest.
     pub(super) fn settle_stale_after_restart(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let patience = world.policy.stale_address_after();
+        let patience = world.rules.gate.stale_address_after();
         for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
             self.settle_stale(&companion, Some(patience), world, out);
         }
     }
 
     /// Puts an event on record and changes the state by it.
-    fn make(&mut self, event: Event, world: &World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn make(&mut self, event: Event, world: &World<'_>, out: &mut Vec<Output>) {
         let place = out.len();
         self.apply(self.clock, Seq::NONE, &event, world, out);
         out.insert(place, Output::Made { handled: self.handled, event });
@@ -154,8 +195,8 @@ impl Conversation {
     fn make_room(&mut self, message: &Message, world: &mut World<'_>, out: &mut Vec<Output>) {
         for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
             let gate = &self.gates[&companion];
-            let most = world.policy.max_buffer;
-            if message.is_by(&companion) || gate.paused || self.window.count_after(gate.cursor) < most {
+            let most = world.rules.gate.max_buffer;
+            if message.is_by(&companion) || gate.is_silent() || self.window.count_after(gate.cursor) < most {
                 continue;
             }
             let surplus = (self.window.buffer(&companion, gate.cursor).count() + 1).saturating_sub(most);
@@ -166,21 +207,27 @@ impl Conversation {
         }
     }
 
-    fn settle_paused(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let mut by_rest: BTreeMap<Vec<Seq>, Vec<CompanionId>> = BTreeMap::new();
-        for (companion, gate) in self.gates.iter().filter(|(_, gate)| gate.paused) {
+    /// What a companion heard while it was paused or closed settles at once; one record for all who heard the same.
+    fn settle_silenced(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let mut by_rest: BTreeMap<(Vec<Seq>, Reason), Vec<CompanionId>> = BTreeMap::new();
+        for (companion, gate) in self.gates.iter().filter(|(_, gate)| gate.is_silent()) {
             let rest: Vec<_> = self.window.buffer(companion, gate.cursor).map(|entry| entry.seq).collect();
             if !rest.is_empty() {
-                by_rest.entry(rest).or_default().push(companion.clone());
+                let reason = if gate.paused { Reason::Paused } else { Reason::Closed };
+                by_rest.entry((rest, reason)).or_default().push(companion.clone());
             }
         }
-        for companions in by_rest.into_values() {
-            let trigger = self.trigger_of_rest(&companions[0], self.handled);
-            let mut record =
-                self.decided(&companions[0], trigger, Decision::No, Reason::Paused, self.handled, Answered::default());
-            record.companions = companions;
-            self.make(Event::Decided(record), world, out);
+        for ((_, reason), companions) in by_rest {
+            self.settle_rest(companions, reason, world, out);
         }
+    }
+
+    /// All that is unsettled for these companions, and the same for each of them, settles.
+    pub(super) fn settle_rest(&mut self, companions: Vec<CompanionId>, reason: Reason, world: &World<'_>, out: &mut Vec<Output>) {
+        let trigger = self.trigger_of_rest(&companions[0], self.handled);
+        let mut record = self.decided(&companions[0], trigger, Decision::No, reason, self.handled, Answered::default());
+        record.companions = companions;
+        self.make(Event::Decided(record), world, out);
     }
 
     fn draw_first_interval(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
@@ -204,22 +251,23 @@ impl Conversation {
     }
 
     /// A back-off is over when its deadline was handled, or a human's address cuts it short: what has become stale settles first.
-    fn end_back_off(&mut self, companion: &CompanionId, by_deadline: bool, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn end_back_off(&mut self, companion: &CompanionId, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
         let gate = &self.gates[companion];
-        let is_free = self.floor.is_none() && !gate.is_engaged();
-        if !is_free || gate.retry_at().is_none() || self.is_backing_off(gate, by_deadline) {
+        let Some(until) = gate.retry_at() else { return };
+        let is_cut_short = gate.waiting.is_some_and(|waiting| waiting.urgent);
+        if !is_cut_short && !self.is_due(until, occasion) {
             return;
         }
         self.settle_stale(companion, None, world, out);
-        if let Some(gate) = self.gates.get_mut(companion).filter(|gate| gate.waiting.is_none()) {
+        if let Some(gate) = self.gates.get_mut(companion) {
             gate.end_back_off();
             self.tidy(world, out);
         }
     }
 
-    fn is_backing_off(&self, gate: &Gate, by_deadline: bool) -> bool {
+    fn is_backing_off(&self, gate: &Gate, occasion: Occasion) -> bool {
         let is_urgent = gate.waiting.is_some_and(|waiting| waiting.urgent);
-        let is_before = |until| until > self.clock || until == self.clock && !by_deadline;
+        let is_before = |until| until > self.clock || until == self.clock && !occasion.by_deadline;
         !is_urgent && gate.retry_at().is_some_and(is_before)
     }
 
@@ -238,9 +286,11 @@ impl Conversation {
             .window
             .buffer(companion, gate.cursor)
             .take_while(|entry| {
-                let is_untried = entry.seq > gate.tried && entry.message.address.includes(companion);
+                // A statement that names a companion makes it a turn, not an address.
+                let is_address = entry.message.from.role != Role::Companion && entry.message.address.includes(companion);
+                let is_untried = entry.seq > gate.tried && is_address;
                 let is_owed = is_untried && patience.is_none_or(|patience| age(entry.at) < patience);
-                age(entry.at) > world.policy.stale_after() && !is_owed
+                age(entry.at) > world.rules.gate.stale_after() && !is_owed
             })
             .last()
             .map(|entry| entry.seq);
@@ -249,89 +299,123 @@ impl Conversation {
         }
     }
 
-    /// What waits is decided without a call, or asked, if the way is free.
-    fn proceed(&mut self, companion: &CompanionId, by_deadline: bool, world: &mut World<'_>, out: &mut Vec<Output>) {
+    /// If the way is free, what waits is decided without a call; or it is given back to be asked, and counted as asked.
+    fn proceed(
+        &mut self,
+        companion: &CompanionId,
+        occasion: Occasion,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) -> Option<Waiting> {
         loop {
             let gate = &self.gates[companion];
-            if self.floor.is_some() || gate.is_engaged() || gate.paused || !world.tempers.contains_key(companion) {
-                return;
+            if self.is_busy() || gate.is_silent() || !world.tempers.contains_key(companion) {
+                return None;
             }
-            let Some(waiting) = gate.waiting else { return };
-            if self.is_backing_off(gate, by_deadline) {
-                return;
-            }
-            if let Some(reason) = self.spares_the_call(companion, waiting, world) {
-                self.decline(companion, waiting.trigger, reason, self.handled, Answered::default(), world, out);
-            } else {
-                self.ask(companion, waiting, by_deadline, world, out);
-                return;
-            }
+            let waiting = gate.waiting.filter(|_| !self.is_backing_off(gate, occasion))?;
+            let Some(reason) = self.spares_the_call(companion, waiting, world) else {
+                if waiting.trigger != Trigger::DirectAddress {
+                    world.ledger.count(Use::Evaluation { channel: world.channel, companion }, self.clock);
+                }
+                return Some(waiting);
+            };
+            self.decline(companion, waiting.trigger, reason, self.handled, Answered::default(), world, out);
         }
     }
 
     fn spares_the_call(&self, companion: &CompanionId, waiting: Waiting, world: &mut World<'_>) -> Option<Reason> {
-        let gate = &self.gates[companion];
-        let is_for_others =
-            || self.window.buffer(companion, gate.cursor).all(|entry| entry.message.address.is_elsewhere(companion));
-        if waiting.trigger == Trigger::Lull && world.policy.skip_when_other_addressed && is_for_others() {
+        if self.tally.streak >= world.rules.turn_taking.max_companion_streak {
+            return Some(Reason::LoopGuard);
+        }
+        let mut buffer = self.window.buffer(companion, self.gates[companion].cursor);
+        let is_for_others = match waiting.trigger {
+            _ if !world.rules.gate.skip_when_other_addressed => false,
+            Trigger::Lull => buffer.all(|entry| entry.message.address.is_elsewhere(companion)),
+            Trigger::Turn => buffer.all(|entry| !entry.audience().includes(companion)),
+            Trigger::DirectAddress | Trigger::Interjection => false,
+        };
+        if is_for_others {
             return Some(Reason::OtherAddressed);
         }
         let ledger = &mut *world.ledger;
-        let is_within = ledger.allows(Use::Statement, self.clock, world.policy)
+        let is_within = ledger.allows(Use::Statement, self.clock, world.rules.gate)
             && world.tokens_per_day.is_none_or(|most| ledger.tokens_used(self.clock) < most)
             && match waiting.trigger {
                 Trigger::DirectAddress => !waiting.is_refused,
-                _ => ledger.allows(Use::Evaluation { channel: world.channel, companion }, self.clock, world.policy),
+                _ => ledger.allows(Use::Evaluation { channel: world.channel, companion }, self.clock, world.rules.gate),
             };
         (!is_within).then_some(Reason::Budget)
     }
 
+    /// Asks those whose triggers fired together: in a round, or one that is alone without.
     fn ask(
         &mut self,
-        companion: &CompanionId,
-        waiting: Waiting,
-        by_deadline: bool,
+        asked: Vec<(CompanionId, Waiting)>,
+        left_out: Option<&CompanionId>,
+        occasion: Occasion,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
-        if waiting.trigger != Trigger::DirectAddress {
-            world.ledger.count(Use::Evaluation { channel: world.channel, companion }, self.clock);
+        if asked.is_empty() {
+            return;
         }
-        let gate = &self.gates[companion];
-        let messages: Vec<_> = self.window.buffer(companion, gate.cursor).map(|entry| entry.seq).collect();
-        let evaluated = Evaluated {
-            companion: companion.clone(),
-            ticket: Ticket(self.tickets.0 + 1),
-            trigger: waiting.trigger,
-            message: waiting.message,
-            upto: messages.last().copied().unwrap_or(gate.cursor),
-            messages,
-            message_count: gate.message_counter,
-            check_count: gate.check_count,
-            threshold: gate.next_interjection_at.unwrap_or_default(),
-            by_deadline,
-        };
-        self.make(Event::Evaluated(evaluated), world, out);
+        if self.gates.len() > 1 || self.gates.values().any(|gate| gate.external) {
+            self.open_round(asked.iter().map(|(companion, _)| companion.clone()).collect(), left_out, occasion, world, out);
+        }
+        for (companion, waiting) in asked {
+            let gate = &self.gates[&companion];
+            let messages: Vec<_> = self.window.buffer(&companion, gate.cursor).map(|entry| entry.seq).collect();
+            let evaluated = Evaluated {
+                ticket: Ticket(self.tickets.0 + 1),
+                trigger: waiting.trigger,
+                message: waiting.message,
+                upto: messages.last().copied().unwrap_or(gate.cursor),
+                messages,
+                message_count: gate.message_counter,
+                check_count: gate.check_count,
+                threshold: gate.next_interjection_at,
+                by_deadline: occasion.by_deadline,
+                companion,
+            };
+            self.make(Event::Evaluated(evaluated), world, out);
+        }
     }
 
-    fn take_floor(&mut self, companion: CompanionId, trigger: Trigger, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let Some(temper) = world.tempers.get(&companion) else { return };
-        let next_interjection_at = temper.interval(0, (world.jitter)());
-        world.ledger.count(Use::Statement, self.clock);
+    /// Whoever has the floor owes a statement that answers all that is unsettled.
+    pub(super) fn take_floor(&mut self, candidate: &Candidate, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let companion = &candidate.companion;
+        let next_interjection_at = world.tempers.get(companion).map(|temper| temper.interval(0, (world.jitter)()));
+        let gate = &self.gates[companion];
+        let is_external = gate.external;
         let owed = Event::ReplyOwed {
             ticket: Ticket(self.tickets.0 + 1),
-            trigger,
-            messages: self.window.buffer(&companion, self.gates[&companion].cursor).map(|entry| entry.seq).collect(),
+            trigger: candidate.trigger,
+            messages: self.window.buffer(companion, gate.cursor).map(|entry| entry.seq).collect(),
             upto: self.handled,
-            next_interjection_at,
-            companion,
+            next_interjection_at: next_interjection_at.or(gate.next_interjection_at).unwrap_or_default(),
+            due_at: is_external.then(|| self.clock + world.rules.turn_taking.external_statement_timeout()),
+            companion: companion.clone(),
         };
         self.make(owed, world, out);
     }
 
+    /// A YES.
+    pub(super) fn agree(
+        &mut self,
+        companion: &CompanionId,
+        trigger: Trigger,
+        reason: Reason,
+        answered: Answered,
+        world: &World<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        let yes = self.decided(companion, trigger, Decision::Yes, reason, Seq::NONE, answered);
+        self.make(Event::Decided(yes), world, out);
+    }
+
     /// A NO, from a model or without one: what was considered settles, and the counters change as the trigger says.
     #[expect(clippy::too_many_arguments, reason = "each says one thing of the decision")]
-    fn decline(
+    pub(super) fn decline(
         &mut self,
         companion: &CompanionId,
         trigger: Trigger,
@@ -343,7 +427,7 @@ impl Conversation {
     ) {
         let mut record = self.decided(companion, trigger, Decision::No, reason, upto, answered);
         let gate = &self.gates[companion];
-        if let Some(temper) = world.tempers.get(companion) {
+        if let Some(temper) = world.tempers.get(companion).filter(|_| !reason.leaves_counters_alone()) {
             record.next_interjection_at = match trigger {
                 Trigger::DirectAddress => Some(temper.interval(0, (world.jitter)())),
                 Trigger::Interjection => Some(gate.after_declining(temper.interval(gate.check_count + 1, (world.jitter)()))),
@@ -383,6 +467,7 @@ impl Conversation {
             check_count: gate.check_count,
             threshold: gate.next_interjection_at,
             next_interjection_at: None,
+            vote: answered.vote,
             why: answered.why,
             call: answered.call,
         }
@@ -405,7 +490,7 @@ impl Conversation {
         }
     }
 
-    fn asked(&self, ticket: Ticket) -> Option<(CompanionId, super::super::gate::Evaluation)> {
+    pub(super) fn asked(&self, ticket: Ticket) -> Option<(CompanionId, super::super::gate::Evaluation)> {
         self.gates.iter().find_map(|(companion, gate)| {
             let evaluation = gate.evaluation.filter(|evaluation| evaluation.ticket == ticket)?;
             Some((companion.clone(), evaluation))
@@ -416,7 +501,8 @@ impl Conversation {
 /// What goes on record of an answer.
 #[derive(Default)]
 pub(super) struct Answered {
-    ticket: Option<Ticket>,
-    why: Option<Arc<str>>,
-    call: Option<Box<Call>>,
+    pub(super) ticket: Option<Ticket>,
+    pub(super) vote: Option<State>,
+    pub(super) why: Option<Arc<str>>,
+    pub(super) call: Option<Box<Call>>,
 }

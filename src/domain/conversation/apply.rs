@@ -1,5 +1,6 @@
 //! How a conversation changes by what is on record: the same for living through it and for folding the journal.
 
+use super::super::audience::Audience;
 use super::super::event::{Decided, Evaluated};
 use super::super::gate::{Check, Evaluation, Waiting, Wish};
 use super::super::message::{Message, Modality, Role};
@@ -13,24 +14,31 @@ impl Conversation {
         self.fire_due_before(self.clock);
         if event.is_heard() {
             self.handled = self.handled.max(seq);
+            // A round is opened by a statement only as long as nothing else happens, unless it has to wait for a judgement.
+            if !self.is_being_judged() {
+                self.spoken = None;
+            }
         }
         match event {
             Event::Said { message, reply, .. } => self.apply_said(seq, message, *reply, world, notes),
             Event::Edited { message, text } => self.window.edit(*message, text),
             Event::Deleted { messages } => self.apply_deleted(messages),
-            Event::Joined { companion } => {
-                self.gates.entry(companion.clone()).or_insert_with(|| Gate::new(self.handled));
+            Event::Joined { companion, external } => {
+                self.gates.entry(companion.clone()).or_insert_with(|| Gate::new(self.handled)).external = *external;
             }
             Event::Left { companion } => {
                 self.drop_what_goes_on(Some(companion), notes);
                 self.gates.remove(companion);
+                if let Some(round) = &mut self.round {
+                    round.withdraw(companion);
+                }
             }
             Event::Paused { companion, paused } => self.apply_paused(companion.as_ref(), *paused, notes),
             Event::Cleared => {
                 self.drop_what_goes_on(None, notes);
                 self.episode = None;
                 for gate in self.gates.values_mut() {
-                    *gate = Gate { paused: gate.paused, ..Gate::new(self.handled) };
+                    *gate = Gate { paused: gate.paused, external: gate.external, ..Gate::new(self.handled) };
                 }
             }
             Event::JitterDrawn { companion, next_interjection_at } => {
@@ -43,26 +51,38 @@ impl Conversation {
                     waiting.is_refused |= waiting.trigger == Trigger::DirectAddress && waiting.message == *message;
                 }
             }
-            Event::Evaluated(evaluated) => self.apply_evaluated(evaluated),
-            Event::Decided(decided) => self.apply_decided(decided, notes),
-            Event::Unanswered { companion, ticket, back_off, .. } => {
-                let now = self.clock;
-                if let Some(gate) = self.gates.get_mut(companion)
-                    && let Some(evaluation) = gate.evaluation.take_if(|evaluation| evaluation.ticket == *ticket)
-                {
-                    gate.retry(evaluation, *back_off, now);
+            Event::RoundOpened(opened) => self.apply_round_opened(opened, self.clock),
+            Event::RoundClosed(closed) => self.apply_round_closed(closed),
+            Event::StageChanged { companion, to, .. } => self.apply_stage(companion, *to),
+            Event::RepetitionAsked { ticket, .. } => {
+                self.tickets = self.tickets.max(*ticket);
+                if let Some(spoken) = &mut self.spoken {
+                    spoken.judgement = Judgement::Asked(*ticket);
                 }
             }
-            Event::ReplyOwed { companion, ticket, trigger, messages, upto, next_interjection_at } => {
+            Event::RepetitionJudged { score, detections, .. } => self.apply_judged(*score, *detections),
+            Event::Evaluated(evaluated) => self.apply_evaluated(evaluated),
+            Event::Decided(decided) => self.apply_decided(decided, notes),
+            Event::Unanswered { companion, ticket, back_off, .. } => self.apply_unanswered(companion, *ticket, *back_off),
+            Event::ReplyOwed { companion, ticket, trigger, messages, upto, next_interjection_at, due_at } => {
                 self.tickets = self.tickets.max(*ticket);
                 let wish = self.gates.get_mut(companion).and_then(|gate| gate.wish.take());
+                let (why, selection) = match self.turn.take() {
+                    Some(turn) => (turn.candidate.why, turn.selection),
+                    None => {
+                        let opened = wish.as_ref().map_or(self.handled, |wish| wish.upto);
+                        (wish.and_then(|wish| wish.why), Selection { opened, selected_at: self.handled, ..Selection::default() })
+                    }
+                };
                 self.floor = Some(Floor {
                     companion: companion.clone(),
                     ticket: *ticket,
                     trigger: *trigger,
                     messages: messages.clone(),
                     upto: *upto,
-                    why: wish.and_then(|wish| wish.why),
+                    why,
+                    selection,
+                    due_at: *due_at,
                     is_posting: false,
                 });
                 if let Some(gate) = self.gates.get_mut(companion) {
@@ -71,7 +91,7 @@ impl Conversation {
                     cancel_lull(companion, gate, notes);
                 }
             }
-            Event::ReplyFailed { ticket, .. } => self.free_floor(*ticket),
+            Event::ReplyFailed { ticket, .. } => self.apply_reply_failed(*ticket),
             Event::Summarised { upto, text } => {
                 self.summary.text = Some(text.clone());
                 self.summary.upto = *upto;
@@ -100,54 +120,112 @@ impl Conversation {
 
     /// After every change: what waits is checked again where the way is free, and quiet is waited for where nothing else is.
     pub(super) fn tidy(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
-        for (companion, gate) in &mut self.gates {
-            if self.floor.is_some() || gate.is_engaged() || gate.paused {
-                continue;
+        if !self.is_busy() {
+            for (companion, gate) in
+                self.gates.iter_mut().filter(|(_, gate)| !gate.is_silent() && !is_backing_off(gate, self.clock))
+            {
+                gate.recheck(self.window.buffer(companion, gate.cursor).next_back().map(|entry| entry.seq));
             }
-            // A back-off that ends at this moment is over once its deadline was handled.
-            if gate.retry_at().is_some_and(|until| until >= self.clock) {
-                continue;
-            }
-            let last = self.window.buffer(companion, gate.cursor).next_back();
-            gate.recheck(last.map(|entry| entry.seq));
-            if gate.waiting.is_some() {
-                continue;
-            }
-            gate.end_back_off();
-            match (last, world.tempers.get(companion)) {
-                // There is nothing left to be quiet about.
-                (None, _) => cancel_lull(companion, gate, notes),
-                (Some(last), Some(temper)) if gate.lull_at.is_none() => {
-                    arm_lull(companion, gate, self.clock.max(last.at + temper.text_lull_timeout), notes);
-                }
-                (Some(_), _) => {}
-            }
+            self.wait_for_quiet(world, notes);
         }
         self.forget_settled();
     }
 
-    fn apply_said(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
+    /// Where nothing else is waited for, quiet is; but not while the trigger of anybody is about to be looked at.
+    fn wait_for_quiet(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
         let now = self.clock;
-        let is_new_episode = self.episode.is_none_or(|episode| now.since(episode.last_at) >= world.episode_idle);
-        let began_at = self.episode.filter(|_| !is_new_episode).map_or(now, |episode| episode.began_at);
-        self.episode = Some(Episode { began_at, last_at: now });
-        self.window.push(Entry { seq, at: now, message: message.clone() });
-        if let Some(ticket) = reply {
-            self.free_floor(ticket);
-        }
-        for (companion, gate) in &mut self.gates {
-            if message.is_by(companion) {
+        let is_next = |(companion, gate): (&CompanionId, &Gate)| {
+            let is_free = !gate.is_silent() && world.tempers.contains_key(companion);
+            is_free && gate.waiting.is_some_and(|waiting| waiting.urgent || !is_backing_off(gate, now))
+        };
+        let is_over = !self.gates.iter().any(is_next);
+        for (companion, gate) in self.gates.iter_mut() {
+            if gate.is_silent() || gate.waiting.is_some() || is_backing_off(gate, now) {
                 continue;
             }
-            if gate.paused {
+            gate.end_back_off();
+            match (self.window.buffer(companion, gate.cursor).next_back(), world.tempers.get(companion)) {
+                // There is nothing left to be quiet about.
+                (None, _) => cancel_lull(companion, gate, notes),
+                (Some(last), Some(temper)) if gate.lull_at.is_none() && is_over => {
+                    arm_lull(companion, gate, now.max(last.at + temper.text_lull_timeout), notes);
+                }
+                (Some(_), _) => {}
+            }
+        }
+    }
+
+    fn apply_said(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
+        let now = self.clock;
+        let is_statement = message.from.role == Role::Companion;
+        let companions = self.gates.keys().cloned().collect::<Vec<_>>();
+        let opens = |companion: &CompanionId| self.opens_again(companion, message, now, world.rules).is_some();
+        let opened_again: Vec<_> = companions.iter().filter(|companion| opens(companion)).collect();
+        let begins_episode = self.begins_episode(now, world.rules);
+        for companion in opened_again {
+            self.apply_stage(companion, Stage::None);
+        }
+        if begins_episode {
+            self.tally.turns = 0;
+            self.tally.detections = 0;
+        }
+        let began_at = self.episode.filter(|_| !begins_episode).map_or(now, |episode| episode.began_at);
+        self.episode = Some(Episode { began_at, last_at: now });
+        if message.from.role == Role::Person {
+            self.tally.streak = 0;
+            self.tally.detections = 0;
+            self.tally.newest_human = seq;
+            for gate in self.gates.values_mut().filter(|gate| gate.is_closed()) {
+                gate.heard_closed += 1;
+            }
+        }
+        let answers = is_statement.then(|| self.apply_statement(seq, message, reply));
+        self.window.push(Entry { seq, at: now, message: message.clone(), answers });
+        for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
+            if gate.is_silent() {
                 continue;
             }
             cancel_lull(companion, gate, notes);
-            if message.from.role != Role::Companion
-                && let Some(temper) = world.tempers.get(companion)
-            {
+            let Some(temper) = world.tempers.get(companion) else { continue };
+            if is_statement {
+                let check = Check::Unsettled;
+                gate.fire(Waiting { trigger: Trigger::Turn, message: seq, check, urgent: false, is_refused: false });
+            } else {
                 pass_rows(companion, gate, seq, message, now, temper, notes);
             }
+        }
+    }
+
+    /// A statement was posted: gives whom it concerns by what it answers.
+    fn apply_statement(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>) -> Audience {
+        let companion = CompanionId::from(&*message.from.id);
+        let floor = self.floor.take_if(|floor| Some(floor.ticket) == reply);
+        let snapshot = floor.iter().flat_map(|floor| &floor.messages).filter_map(|seq| self.window.get(*seq));
+        let answers = Audience::of_answer(snapshot);
+        let selection = floor.map(|floor| floor.selection).unwrap_or_default();
+        if selection.selected_at >= self.tally.newest_human {
+            self.tally.streak += 1;
+        }
+        self.tally.turns += 1;
+        self.spoke.insert(companion.clone(), seq);
+        let judgement = if selection.asked_for_turn { Judgement::Due } else { Judgement::NotNeeded };
+        self.spoken = Some(Spoken { companion, message: seq, opened: selection.opened, judgement });
+        answers
+    }
+
+    fn apply_unanswered(&mut self, companion: &CompanionId, ticket: Ticket, back_off: Duration) {
+        let now = self.clock;
+        let Some(gate) = self.gates.get_mut(companion) else { return };
+        let Some(evaluation) = gate.evaluation.take_if(|evaluation| evaluation.ticket == ticket) else { return };
+        gate.retry(evaluation, back_off, now);
+        self.submit_listening(companion);
+    }
+
+    /// Whoever was asked in a round and will not answer listens.
+    fn submit_listening(&mut self, companion: &CompanionId) {
+        let state = self.listens(companion);
+        if let (Some(round), Some(state)) = (&mut self.round, state) {
+            round.submit(state);
         }
     }
 
@@ -179,6 +257,15 @@ impl Conversation {
                 gate.back_off = None;
             }
         }
+        // Whoever was silenced neither votes nor takes its turn.
+        let silenced: Vec<_> = self.gates.iter().filter(|(_, gate)| gate.paused).map(|(id, _)| id.clone()).collect();
+        for companion in silenced {
+            let state = self.listens(&companion);
+            if let (Some(round), Some(state)) = (&mut self.round, state) {
+                round.overrule(state);
+            }
+            self.turn.take_if(|turn| turn.candidate.companion == companion);
+        }
     }
 
     /// Clear and leave: timers, questions and replies of one companion, or of all, are dropped.
@@ -192,6 +279,14 @@ impl Conversation {
         }
         if let Some(floor) = self.floor.take_if(|floor| concerns(&floor.companion)) {
             notes.push(Output::Cancel { ticket: floor.ticket });
+        }
+        self.turn.take_if(|turn| concerns(&turn.candidate.companion));
+        if whom.is_none() {
+            if let Some(Spoken { judgement: Judgement::Asked(ticket), .. }) = self.spoken.take() {
+                notes.push(Output::Cancel { ticket });
+            }
+            self.round = None;
+            self.tally = Tally { newest_human: self.tally.newest_human, ..Tally::default() };
         }
     }
 
@@ -208,14 +303,21 @@ impl Conversation {
             });
             gate.end_back_off();
         }
+        if let Some(round) = &mut self.round {
+            round.asks_for_turn |= evaluated.trigger == Trigger::Turn;
+        }
     }
 
     fn apply_decided(&mut self, decided: &Decided, notes: &mut Vec<Output>) {
+        if let (Some(round), Some(state)) = (&mut self.round, &decided.vote) {
+            round.submit(state.clone());
+        }
         for companion in &decided.companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
+            let mut answered = None;
             match decided.ticket {
                 Some(ticket) => {
-                    gate.evaluation.take_if(|evaluation| evaluation.ticket == ticket);
+                    answered = gate.evaluation.take_if(|evaluation| evaluation.ticket == ticket);
                     gate.back_off = None;
                 }
                 None if !decided.reason.leaves_counters_alone() => {
@@ -225,13 +327,18 @@ impl Conversation {
                 None => {}
             }
             if decided.decision == Decision::Yes {
-                gate.wish = Some(Wish { trigger: decided.trigger, why: decided.why.clone() });
+                let (message, upto) = answered.map_or((Seq::NONE, Seq::NONE), |asked| (asked.message, asked.upto));
+                gate.wish = Some(Wish { trigger: decided.trigger, message, upto, why: decided.why.clone() });
                 continue;
             }
             gate.settle(decided.upto);
-            if decided.reason == Reason::Stale {
-                let cursor = gate.cursor;
-                gate.evaluation.take_if(|evaluation| evaluation.upto <= cursor);
+            if decided.reason == Reason::Closed && decided.ticket.is_none() {
+                cancel_lull(companion, gate, notes);
+            }
+            let cursor = gate.cursor;
+            if decided.reason == Reason::Stale && gate.evaluation.take_if(|evaluation| evaluation.upto <= cursor).is_some() {
+                self.submit_listening(companion);
+                continue;
             }
             let Some(next) = decided.next_interjection_at else { continue };
             match decided.trigger {
@@ -250,10 +357,6 @@ impl Conversation {
         }
     }
 
-    fn free_floor(&mut self, ticket: Ticket) {
-        self.floor.take_if(|floor| floor.ticket == ticket);
-    }
-
     /// Counts what everybody has settled towards the next summary, and lets it go.
     fn forget_settled(&mut self) {
         let settled = self.gates.values().map(|gate| gate.cursor).min().unwrap_or(self.handled);
@@ -266,6 +369,11 @@ impl Conversation {
         let answered = self.floor.as_ref().and_then(|floor| floor.messages.first());
         self.window.trim(answered.map_or(settled, |first| settled.min(Seq(first.0.saturating_sub(1)))));
     }
+}
+
+/// A back-off that ends at this moment is over once its deadline was handled.
+fn is_backing_off(gate: &Gate, now: Moment) -> bool {
+    gate.retry_at().is_some_and(|until| until >= now)
 }
 
 /// A message by a person passes the rows of the table in DESIGN.md 2; the first that applies counts.

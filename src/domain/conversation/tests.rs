@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use super::super::event::order_of_handling;
 use super::super::message::{Address, Author, Message, Modality, Role};
 use super::*;
-use crate::settings::gate::ForeignBots;
 
 const ARIA: &str = "aria";
 
@@ -53,11 +52,11 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 /// A channel with one companion, its journal, and everything that was lived through.
-struct Stage {
+struct Scene {
     conversation: Conversation,
     journal: Vec<Recorded>,
     now: Moment,
-    policy: Policy,
+    settings: Settings,
     tempers: BTreeMap<CompanionId, Temper>,
     ledger: Ledger,
     drawn: u8,
@@ -67,7 +66,7 @@ struct Stage {
     asked: Option<Ticket>,
 }
 
-impl Stage {
+impl Scene {
     fn new() -> Self {
         let temper = Temper {
             starting_interval: 6,
@@ -78,17 +77,7 @@ impl Stage {
             conversation: Conversation::default(),
             journal: Vec::new(),
             now: Moment::ZERO,
-            policy: Policy {
-                skip_when_other_addressed: true,
-                foreign_bots: ForeignBots::All,
-                max_buffer: 12,
-                stale_after_secs: 600.0,
-                stale_address_after_secs: 3_600.0,
-                evaluations_per_hour: 40,
-                guild_evaluations_per_hour: 100,
-                addresses_per_minute: 3,
-                guild_statements_per_day: 100,
-            },
+            settings: settings(),
             tempers: BTreeMap::from([(ARIA.into(), temper)]),
             ledger: Ledger::default(),
             drawn: 0,
@@ -97,7 +86,7 @@ impl Stage {
             settled: Vec::new(),
             asked: None,
         };
-        stage.hear(Event::Joined { companion: ARIA.into() });
+        stage.hear(Event::Joined { companion: ARIA.into(), external: false });
         stage
     }
 
@@ -125,7 +114,7 @@ impl Stage {
             }
             Act::LateAnswer => {
                 let ticket = Ticket(self.conversation.tickets.0 + 7);
-                self.step(Input::Answered { ticket, verdict: Verdict::Yes, why: None, call: None });
+                self.step(Input::Answered { ticket, vote: plain(Verdict::Yes), call: None });
             }
             Act::Edit(which) => {
                 if let Some(message) = self.pick(*which) {
@@ -147,7 +136,7 @@ impl Stage {
                 self.forget_unsettled();
                 self.hear(Event::Left { companion: ARIA.into() });
             }
-            Act::Join => self.hear(Event::Joined { companion: ARIA.into() }),
+            Act::Join => self.hear(Event::Joined { companion: ARIA.into(), external: false }),
         }
     }
 
@@ -180,7 +169,7 @@ impl Stage {
 
     fn answer(&mut self, verdict: Verdict) {
         if let Some(ticket) = self.question() {
-            self.step(Input::Answered { ticket, verdict, why: Some("because".into()), call: None });
+            self.step(Input::Answered { ticket, vote: plain(verdict), call: None });
         }
     }
 
@@ -206,7 +195,7 @@ impl Stage {
     }
 
     fn step(&mut self, input: Input) {
-        let outputs = with_world(&self.policy, &self.tempers, &mut self.ledger, &mut self.drawn, |world| {
+        let outputs = with_world(&self.settings, &self.tempers, &mut self.ledger, &mut self.drawn, |world| {
             self.conversation.step(self.now, input, world)
         });
         let at = self.conversation.clock();
@@ -262,7 +251,7 @@ impl Stage {
         order_of_handling(&mut journal);
         let mut folded = Conversation::default();
         let mut ledger = Ledger::default();
-        with_world(&self.policy, &self.tempers, &mut ledger, &mut 0, |world| {
+        with_world(&self.settings, &self.tempers, &mut ledger, &mut 0, |world| {
             for recorded in &journal {
                 folded.fold(recorded, world);
             }
@@ -285,8 +274,27 @@ impl Stage {
     }
 }
 
+/// Small limits, so that they are met.
+fn settings() -> Settings {
+    let overlay = serde_json::json!({
+        "gate": {
+            "foreign_bots": "all",
+            "max_buffer": 12,
+            "evaluations_per_hour": 40,
+            "guild_evaluations_per_hour": 100,
+            "addresses_per_minute": 3,
+            "guild_statements_per_day": 100,
+        },
+    });
+    Settings::overlay(overlay).unwrap()
+}
+
+fn plain(verdict: Verdict) -> Vote {
+    Vote { verdict, why: Some("because".into()), importance: 5.0, selected: false, closing: Stage::None }
+}
+
 fn with_world<T>(
-    policy: &Policy,
+    settings: &Settings,
     tempers: &BTreeMap<CompanionId, Temper>,
     ledger: &mut Ledger,
     drawn: &mut u8,
@@ -298,13 +306,12 @@ fn with_world<T>(
     };
     run(&mut World {
         channel: &"test".into(),
-        policy,
+        rules: Rules::from(settings),
         tempers,
         jitter: &mut jitter,
         ledger,
         summary_after: None,
         tokens_per_day: None,
-        episode_idle: Duration::from_secs(1_800),
     })
 }
 
@@ -319,7 +326,7 @@ fn without_what_is_not_on_record(conversation: &Conversation) -> Conversation {
 proptest! {
     #[test]
     fn a_gate_is_never_asked_twice_at_once_and_every_message_settles_once_in_order(acts in acts()) {
-        let mut stage = Stage::new();
+        let mut stage = Scene::new();
 
         for act in &acts {
             stage.act(act);
@@ -333,12 +340,12 @@ proptest! {
             prop_assert!(is_settled || is_kept || stage.gone.contains(seq), "{seq} was lost");
             prop_assert!(!(is_settled && is_kept), "{seq} is settled and still to be read");
         }
-        prop_assert!(unsettled.len() <= stage.policy.max_buffer);
+        prop_assert!(unsettled.len() <= stage.settings.gate.max_buffer);
     }
 
     #[test]
     fn the_journal_gives_the_conversation_again(acts in acts()) {
-        let mut stage = Stage::new();
+        let mut stage = Scene::new();
 
         for act in &acts {
             stage.act(act);
@@ -348,7 +355,7 @@ proptest! {
 
     #[test]
     fn a_snapshot_loses_nothing(acts in acts()) {
-        let mut stage = Stage::new();
+        let mut stage = Scene::new();
 
         for act in &acts {
             stage.act(act);
@@ -361,7 +368,7 @@ proptest! {
 
     #[test]
     fn whatever_happened_an_unsettled_message_is_considered_in_the_end(acts in acts()) {
-        let mut stage = Stage::new();
+        let mut stage = Scene::new();
         for act in &acts {
             stage.act(act);
         }
@@ -380,14 +387,14 @@ proptest! {
 
     #[test]
     fn after_a_crash_what_was_going_on_goes_on(acts in acts(), away in 0_u64..20_000_000_000) {
-        let mut stage = Stage::new();
+        let mut stage = Scene::new();
         for act in &acts {
             stage.act(act);
         }
 
         let mut resumed = stage.folded();
         let now = stage.now + Duration::from_micros(away);
-        let outputs = with_world(&stage.policy, &stage.tempers, &mut Ledger::default(), &mut 0, |world| resumed.resume(now, world));
+        let outputs = with_world(&stage.settings, &stage.tempers, &mut Ledger::default(), &mut 0, |world| resumed.resume(now, world));
 
         let asked: Vec<_> = outputs.iter().filter(|output| matches!(output, Output::Made { event: Event::Evaluated(_), .. })).collect();
         prop_assert!(asked.len() <= 1);

@@ -11,8 +11,16 @@ pub enum Doing {
     Listening,
     /// Its side model is asked.
     Asked,
+    /// It wants to speak; the votes of others are waited for.
+    WantsToSpeak,
+    /// It was selected, and waits a moment before it speaks.
+    WaitingItsTurn,
     /// It has the floor.
     Speaking,
+    /// It is about to end the conversation.
+    Closing,
+    /// It has ended the conversation.
+    Closed,
     /// An operator silenced it.
     Paused,
     /// Its question got no answer and is asked again later.
@@ -57,6 +65,30 @@ impl Conversation {
         self.floor.as_ref()
     }
 
+    /// The round that is open.
+    pub fn round(&self) -> Option<&Round> {
+        self.round.as_ref()
+    }
+
+    /// Whoever was selected and has not begun to speak.
+    pub fn turn(&self) -> Option<&Turn> {
+        self.turn.as_ref()
+    }
+
+    /// What is counted against conversations without end.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// The question about repetition that is in flight, and the newest message that it is about.
+    pub fn open_judgement(&self) -> Option<(Ticket, Seq)> {
+        let spoken = self.spoken.as_ref()?;
+        match spoken.judgement {
+            Judgement::Asked(ticket) => Some((ticket, spoken.message)),
+            _ => None,
+        }
+    }
+
     /// The conversation that goes on.
     pub fn episode(&self) -> Option<Episode> {
         self.episode
@@ -85,12 +117,20 @@ impl Conversation {
     fn doing(&self, companion: &CompanionId, gate: &Gate) -> Doing {
         if self.floor.as_ref().is_some_and(|floor| floor.companion == *companion) {
             Doing::Speaking
+        } else if self.turn.as_ref().is_some_and(|turn| turn.candidate.companion == *companion) {
+            Doing::WaitingItsTurn
         } else if gate.paused {
             Doing::Paused
         } else if gate.evaluation.is_some() {
             Doing::Asked
+        } else if gate.wish.is_some() {
+            Doing::WantsToSpeak
         } else if gate.retry_at().is_some() {
             Doing::BackOff
+        } else if gate.is_closed() {
+            Doing::Closed
+        } else if gate.stage != Stage::None {
+            Doing::Closing
         } else {
             Doing::Listening
         }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::{Value, json};
 
 use crate::actors::residents::Residents;
-use crate::domain::event::{Event, Recorded};
+use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::gate::Temper;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::{Message, Modality, Role};
@@ -36,6 +36,8 @@ pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents) -> V
         answers: HashMap::new(),
         statements: HashMap::new(),
         jitter: Vec::new(),
+        judging: None,
+        judgements: Vec::new(),
     };
     for id in residents.cast().keys() {
         if let Some(companion) = residents.companion(&place.channel, id) {
@@ -46,7 +48,7 @@ pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents) -> V
 
     let companions: Vec<Value> = script.present.iter().map(|id| companion(id, place, residents)).collect();
     let side = script.asked.iter().map(|(companion, ticket, _)| answer(companion, script.answers.get(ticket), "NO"));
-    let side: Vec<Value> = side.collect();
+    let side: Vec<Value> = side.chain(script.judgements.iter().cloned()).collect();
     let main = script.owed.iter().map(|(companion, ticket, _)| answer(companion, script.statements.get(ticket), "ok"));
     let main: Vec<Value> = main.collect();
     let until = events.iter().map(|recorded| recorded.at).max().unwrap_or(began);
@@ -71,6 +73,9 @@ struct Script<'a> {
     answers: HashMap<Ticket, Answer>,
     statements: HashMap<Ticket, Answer>,
     jitter: Vec<i8>,
+    judging: Option<(Ticket, Moment)>,
+    /// What the side model judged about repetition, in order.
+    judgements: Vec<Value>,
 }
 
 struct Answer {
@@ -91,7 +96,7 @@ impl Script<'_> {
                     self.events.push(event);
                 }
             }
-            Event::Joined { companion } => {
+            Event::Joined { companion, .. } => {
                 self.present.insert(companion.clone());
                 self.events.push(json!({ "at": at, "channel": self.channel, "join": companion }));
             }
@@ -106,8 +111,7 @@ impl Script<'_> {
             }
             Event::Decided(decided) => {
                 if let Some(ticket) = decided.ticket {
-                    let why = decided.why.as_deref().unwrap_or_default();
-                    self.answered(ticket, recorded.at, Ok(format!("{why}\n{}", decided.decision)));
+                    self.answered(ticket, recorded.at, Ok(as_answered(decided)));
                 }
                 for companion in &decided.companions {
                     match (decided.trigger, decided.next_interjection_at, decided.threshold) {
@@ -120,6 +124,13 @@ impl Script<'_> {
                     }
                 }
             }
+            Event::RepetitionAsked { ticket, .. } => self.judging = Some((*ticket, recorded.at)),
+            Event::RepetitionJudged { score, .. } => {
+                if let Some((_, asked)) = self.judging.take() {
+                    let delay = recorded.at.since(asked).as_secs_f64();
+                    self.judgements.push(json!({ "text": score.to_string(), "delay": delay }));
+                }
+            }
             Event::Unanswered { ticket, error, .. } => self.answered(*ticket, recorded.at, Err(error.to_string())),
             Event::ReplyOwed { companion, ticket, next_interjection_at, .. } => {
                 self.drew(companion, 0, *next_interjection_at);
@@ -130,6 +141,9 @@ impl Script<'_> {
             | Event::Deleted { .. }
             | Event::Paused { .. }
             | Event::AddressRefused { .. }
+            | Event::RoundOpened(_)
+            | Event::RoundClosed(_)
+            | Event::StageChanged { .. }
             | Event::Summarised { .. } => {}
         }
     }
@@ -176,6 +190,22 @@ impl Script<'_> {
         let temper = self.tempers.get(companion);
         let fits = |jitter: &i8| temper.is_some_and(|temper| temper.interval(check_count, *jitter) == interval);
         self.jitter.push([0, -1, 1, -2, 2].into_iter().find(fits).unwrap_or(0));
+    }
+}
+
+/// An answer that is read as what was decided.
+fn as_answered(decided: &Decided) -> String {
+    let why = decided.why.as_deref().unwrap_or_default();
+    match &decided.vote {
+        None => format!("{why}\n{}", decided.decision),
+        Some(vote) => json!({
+            "reason": why,
+            "decision": decided.decision,
+            "importance": vote.importance,
+            "selected": vote.selected,
+            "closing": vote.closing,
+        })
+        .to_string(),
     }
 }
 

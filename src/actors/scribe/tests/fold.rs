@@ -13,7 +13,7 @@ use crate::domain::message::Role;
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::journal::reader::Range;
-use crate::settings::gate::{ForeignBots, Gate};
+use crate::settings::Settings;
 
 /// What happens to a channel.
 #[derive(Clone, Debug)]
@@ -122,7 +122,7 @@ async fn all(world: &World) -> Vec<Recorded> {
 fn heard(kind: u8, step: usize) -> Event {
     let companion = CompanionId::from("aria");
     match kind {
-        0 => Event::Joined { companion },
+        0 => Event::Joined { companion, external: false },
         1 => Event::Deleted { messages: vec![Seq(step as u64 / 2)] },
         2 => Event::Edited { message: Seq(step as u64 / 2), text: "changed".into() },
         3 if step.is_multiple_of(3) => Event::Left { companion },
@@ -145,6 +145,7 @@ fn made(kind: u8, step: usize, handled: Seq) -> Event {
             messages: vec![handled],
             upto: handled,
             next_interjection_at: 9,
+            due_at: None,
         },
         3 => Event::ReplyFailed {
             companion,
@@ -168,34 +169,23 @@ fn made(kind: u8, step: usize, handled: Seq) -> Event {
             upto: handled,
             message_count: 1,
             check_count: 0,
-            threshold: 3,
+            threshold: Some(3),
             by_deadline: false,
         }),
     }
 }
 
 fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
-    let policy = Gate {
-        skip_when_other_addressed: true,
-        foreign_bots: ForeignBots::Ignore,
-        max_buffer: 200,
-        stale_after_secs: 600.0,
-        stale_address_after_secs: 3_600.0,
-        evaluations_per_hour: 120,
-        guild_evaluations_per_hour: 5_000,
-        addresses_per_minute: 20,
-        guild_statements_per_day: 5_000,
-    };
+    let settings = Settings::overlay(serde_json::json!({})).unwrap();
     let timeout = Duration::from_secs(10);
     let temper = Temper { starting_interval: 9, text_lull_timeout: timeout, voice_lull_timeout: timeout };
     fold(&mut conversation::World {
         channel: &"lobby".into(),
-        policy: &policy,
+        rules: conversation::Rules::from(&settings),
         tempers: &BTreeMap::from([("aria".into(), temper)]),
         jitter: &mut || 0,
         ledger: &mut Ledger::default(),
         summary_after: Some(40),
         tokens_per_day: None,
-        episode_idle: Duration::from_secs(1_800),
     });
 }

@@ -1,0 +1,126 @@
+//! Whom talk concerns: those to whom it is addressed, or everybody.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::id::CompanionId;
+use super::message::{Message, Role};
+use super::window::Entry;
+
+/// Whom a message concerns.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audience {
+    /// It is addressed to nobody in particular.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    everybody: bool,
+    /// The companions whom it concerns.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    companions: BTreeSet<CompanionId>,
+}
+
+impl Audience {
+    /// Whom a statement concerns by what it answers: those whom any of that concerns, and those who said any of that.
+    ///
+    /// A statement that answers nothing concerns everybody.
+    pub fn of_answer<'a>(snapshot: impl IntoIterator<Item = &'a Entry>) -> Self {
+        let mut audience = Self::default();
+        let mut is_empty = true;
+        for entry in snapshot {
+            is_empty = false;
+            audience.join(entry.audience());
+            if entry.message.from.role == Role::Companion {
+                audience.companions.insert(CompanionId::from(&*entry.message.from.id));
+            }
+        }
+        audience.everybody |= is_empty;
+        audience
+    }
+
+    /// Whether it concerns this companion.
+    pub fn includes(&self, companion: &CompanionId) -> bool {
+        self.everybody || self.companions.contains(companion)
+    }
+
+    fn of_address(message: &Message) -> Option<Self> {
+        let address = &message.address;
+        let is_addressed = address.others || !address.companions.is_empty();
+        is_addressed.then(|| Self { everybody: false, companions: address.companions.iter().cloned().collect() })
+    }
+
+    fn join(&mut self, other: Self) {
+        self.everybody |= other.everybody;
+        self.companions.extend(other.companions);
+    }
+}
+
+impl Entry {
+    /// Whom this concerns: those to whom it is addressed; else, of a statement, those whom it answers; else everybody.
+    pub fn audience(&self) -> Audience {
+        let everybody = || Audience { everybody: true, companions: BTreeSet::new() };
+        Audience::of_address(&self.message).or_else(|| self.answers.clone()).unwrap_or_else(everybody)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::id::Seq;
+    use super::super::message::{Address, Author};
+    use super::super::moment::Moment;
+    use super::*;
+
+    #[test]
+    fn talk_to_nobody_in_particular_concerns_everybody() {
+        assert!(said("ana", Role::Person, &[], false).audience().includes(&"aria".into()));
+    }
+
+    #[test]
+    fn an_address_concerns_those_whom_it_names() {
+        let to_ben = said("ana", Role::Person, &["ben"], false).audience();
+        let to_a_person = said("ana", Role::Person, &[], true).audience();
+
+        assert!(to_ben.includes(&"ben".into()) && !to_ben.includes(&"aria".into()));
+        assert!(!to_a_person.includes(&"aria".into()));
+    }
+
+    #[test]
+    fn a_statement_concerns_those_whom_what_it_answers_concerns() {
+        let to_ben = said("ana", Role::Person, &["ben"], false);
+        let answer = answering("ben", &[to_ben]);
+        let reply_to_the_answer = answering("cleo", std::slice::from_ref(&answer));
+
+        assert!(!answer.audience().includes(&"aria".into()));
+        assert!(answer.audience().includes(&"ben".into()));
+        assert!(!reply_to_the_answer.audience().includes(&"aria".into()));
+        assert!(answering("ben", &[said("ana", Role::Person, &[], false)]).audience().includes(&"aria".into()));
+        assert!(answering("ben", &[]).audience().includes(&"aria".into()));
+    }
+
+    #[test]
+    fn an_answer_to_what_one_said_oneself_concerns_one() {
+        let own = answering("aria", &[said("ana", Role::Person, &["aria"], false)]);
+        let answer = answering("ben", &[own]);
+
+        assert!(answer.audience().includes(&"aria".into()));
+        assert!(!answer.audience().includes(&"cleo".into()));
+    }
+
+    fn answering(by: &str, snapshot: &[Entry]) -> Entry {
+        Entry { answers: Some(Audience::of_answer(snapshot)), ..said(by, Role::Companion, &[], false) }
+    }
+
+    fn said(by: &str, role: Role, to: &[&str], others: bool) -> Entry {
+        let by: Arc<str> = by.into();
+        let message = Message {
+            id: None,
+            from: Author { id: by.clone(), name: by, role },
+            text: "words".into(),
+            modality: Default::default(),
+            lull_endpoint: false,
+            address: Address { companions: to.iter().map(|id| CompanionId::from(*id)).collect(), others },
+        };
+        Entry { seq: Seq(1), at: Moment::ZERO, message, answers: None }
+    }
+}

@@ -1,0 +1,93 @@
+//! How far a companion is on its way out of a conversation (seed 002).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How far a companion is on its way out of a conversation; a later stage is greater.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// The conversation goes on.
+    #[default]
+    None,
+    /// It prepares to end it.
+    PreClosing,
+    /// It says goodbye.
+    Closing,
+    /// It is silent until somebody wants it again.
+    Terminal,
+}
+
+impl Stage {
+    /// Every stage, in order.
+    pub const ALL: [Self; 4] = [Self::None, Self::PreClosing, Self::Closing, Self::Terminal];
+
+    /// The name used in States, records, replay and spans.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::PreClosing => "pre-closing",
+            Self::Closing => "closing",
+            Self::Terminal => "terminal",
+        }
+    }
+
+    /// What so many detections of repetition in a row force at least (DESIGN.md 4).
+    pub const fn forced_by(detections: u32) -> Self {
+        match detections {
+            0 => Self::None,
+            1 => Self::PreClosing,
+            2 => Self::Closing,
+            _ => Self::Terminal,
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why a stage changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The companion's own State said so.
+    State,
+    /// Companions have made as many statements as `turn_taking.max_turns` allows.
+    MaxTurns,
+    /// The last messages were the same thing again and again.
+    Repetition,
+    /// A human addressed the companion.
+    DirectAddress,
+    /// Humans have said `closing.reopen_after` messages since.
+    ReopenAfter,
+    /// After a long quiet a new episode began.
+    NewEpisode,
+}
+
+impl Cause {
+    /// Every cause.
+    pub const ALL: [Self; 6] =
+        [Self::State, Self::MaxTurns, Self::Repetition, Self::DirectAddress, Self::ReopenAfter, Self::NewEpisode];
+
+    /// The name used in records, replay and spans.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::State => "state",
+            Self::MaxTurns => "max_turns",
+            Self::Repetition => "repetition",
+            Self::DirectAddress => "direct_address",
+            Self::ReopenAfter => "reopen_after",
+            Self::NewEpisode => "new_episode",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,147 @@
+//! When a conversation is over: stages of closing, the number of turns, and repetition (DESIGN.md 3 and 4).
+
+use super::super::message::{Message, Role};
+use super::super::repetition;
+use super::*;
+use crate::settings::repetition::Judge;
+
+/// So many of the channel's newest messages are judged for repetition (DESIGN.md 4).
+pub const JUDGED_MESSAGES: usize = 5;
+
+/// How far the judgement of a statement has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Judgement {
+    /// Its round asked nobody because another companion had spoken.
+    NotNeeded,
+    Due,
+    /// The side model was asked.
+    Asked(Ticket),
+    Given,
+}
+
+impl Conversation {
+    /// A stage changes, if it does. Whoever becomes terminal settles all that is unsettled; unless a human addressed it after the round
+    /// opened, which opens it again at once.
+    pub(super) fn change_stage(
+        &mut self,
+        companion: &CompanionId,
+        to: Stage,
+        cause: Cause,
+        opened: Seq,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(from) = self.gates.get(companion).map(|gate| gate.stage).filter(|from| *from != to) else { return };
+        self.make(Event::StageChanged { companion: companion.clone(), from, to, cause }, world, out);
+        if to != Stage::Terminal {
+            return;
+        }
+        let calls = |message: &Message| message.from.role == Role::Person && message.address.includes(companion);
+        if self.buffer(companion).any(|entry| entry.seq > opened && calls(&entry.message)) {
+            let (from, to) = (Stage::Terminal, Stage::None);
+            self.make(Event::StageChanged { companion: companion.clone(), from, to, cause: Cause::DirectAddress }, world, out);
+        } else if self.buffer(companion).next().is_some() {
+            self.settle_rest(vec![companion.clone()], Reason::Closed, world, out);
+        }
+    }
+
+    /// A statement was posted: the turns are counted, and what was said is judged for repetition if its round asks for that.
+    pub(super) fn assess_statement(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let Some(Spoken { opened, message, judgement, .. }) = self.spoken.clone() else { return };
+        if matches!(judgement, Judgement::Asked(_) | Judgement::Given) {
+            return;
+        }
+        if world.rules.turn_taking.max_turns.is_some_and(|most| self.tally.turns >= most) {
+            for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
+                self.change_stage(&companion, Stage::Terminal, Cause::MaxTurns, opened, world, out);
+            }
+        }
+        let texts = self.window.newest_texts(JUDGED_MESSAGES);
+        if judgement == Judgement::NotNeeded || !world.rules.repetition.enabled || texts.len() < JUDGED_MESSAGES {
+            return;
+        }
+        let judge = world.rules.repetition.judge;
+        let score = if judge == Judge::Model { 0.0 } else { repetition::lexical(&texts) };
+        if judge == Judge::Model || judge == Judge::Both && score > repetition::THRESHOLD {
+            self.make(Event::RepetitionAsked { ticket: Ticket(self.tickets.0 + 1), message }, world, out);
+        } else {
+            self.take_judgement(message, opened, score, None, world, out);
+        }
+    }
+
+    /// The side model has judged. Gives whether somebody waited for that.
+    pub(super) fn judge(
+        &mut self,
+        ticket: Ticket,
+        score: f64,
+        call: Option<Box<Call>>,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) -> bool {
+        let is_this = |spoken: &&Spoken| spoken.judgement == Judgement::Asked(ticket);
+        let Some((message, opened)) = self.spoken.as_ref().filter(is_this).map(|spoken| (spoken.message, spoken.opened)) else {
+            return false;
+        };
+        if let Some(call) = &call {
+            world.ledger.count(Use::Tokens(call.input_tokens + call.output_tokens), self.clock);
+        }
+        self.take_judgement(message, opened, score, call, world, out);
+        true
+    }
+
+    fn take_judgement(
+        &mut self,
+        message: Seq,
+        opened: Seq,
+        score: f64,
+        call: Option<Box<Call>>,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        let detections = if score > repetition::THRESHOLD { self.tally.detections.saturating_add(1) } else { 0 };
+        self.make(Event::RepetitionJudged { message, score, detections, call }, world, out);
+        let forced = Stage::forced_by(detections);
+        for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
+            if self.gates[&companion].stage < forced {
+                self.change_stage(&companion, forced, Cause::Repetition, opened, world, out);
+            }
+        }
+    }
+
+    /// Why a message changes the stage of a companion back to none, if it does.
+    pub(super) fn opens_again(&self, companion: &CompanionId, message: &Message, now: Moment, rules: Rules<'_>) -> Option<Cause> {
+        let gate = self.gates.get(companion)?;
+        if gate.stage != Stage::None && self.begins_episode(now, rules) {
+            return Some(Cause::NewEpisode);
+        }
+        if !gate.is_closed() || message.from.role != Role::Person {
+            return None;
+        }
+        if message.address.includes(companion) {
+            return Some(Cause::DirectAddress);
+        }
+        (gate.heard_closed + 1 >= rules.closing.reopen_after).then_some(Cause::ReopenAfter)
+    }
+
+    /// Whether a message at this moment is the first of a new episode.
+    pub(super) fn begins_episode(&self, now: Moment, rules: Rules<'_>) -> bool {
+        self.episode.is_none_or(|episode| now.since(episode.last_at) >= rules.closing.episode_idle())
+    }
+
+    pub(super) fn apply_stage(&mut self, companion: &CompanionId, to: Stage) {
+        let Some(gate) = self.gates.get_mut(companion) else { return };
+        if gate.is_closed() && to != Stage::Terminal {
+            self.tally.turns = 0;
+        }
+        gate.stage = to;
+        gate.heard_closed = 0;
+    }
+
+    pub(super) fn apply_judged(&mut self, score: f64, detections: u32) {
+        self.tally.detections = detections;
+        self.tally.repetition = (score * 1000.0).round() as u32;
+        if let Some(spoken) = &mut self.spoken {
+            spoken.judgement = Judgement::Given;
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Who speaks next: opens rounds, takes votes, selects, and gives the floor (DESIGN.md 3).
+
+use super::super::event::{Outvoted, RoundClosed, RoundOpened};
+use super::super::round::listening;
+use super::super::vote::Stance;
+use super::advance::Answered;
+use super::*;
+
+impl Conversation {
+    /// Everyone present takes part but the one that is left out: the last speaker, where its statement opens the round.
+    pub(super) fn open_round(
+        &mut self,
+        asked: Vec<CompanionId>,
+        left_out: Option<&CompanionId>,
+        occasion: Occasion,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        let listens = |companion: &CompanionId| left_out != Some(companion) && !asked.contains(companion);
+        let listeners = self.gates.iter().filter(|(companion, _)| listens(companion));
+        let listening = listeners
+            .map(|(companion, gate)| listening(companion, self.handled, self.is_called(companion), gate.stage))
+            .collect();
+        let opened = RoundOpened {
+            message: self.handled,
+            deadline: self.clock + world.rules.turn_taking.state_timeout(),
+            asked,
+            listening,
+            by_deadline: occasion.by_deadline,
+        };
+        self.make(Event::RoundOpened(opened), world, out);
+    }
+
+    /// Whether a round waits for this companion's State.
+    pub(super) fn is_awaited(&self, companion: &CompanionId) -> bool {
+        self.round.as_ref().is_some_and(|round| round.awaits(companion))
+    }
+
+    /// The State of somebody who listens without an answer of its own.
+    pub(super) fn listens(&self, companion: &CompanionId) -> Option<State> {
+        let (round, gate) = (self.round.as_ref()?, self.gates.get(companion)?);
+        Some(listening(companion, round.message, self.is_called(companion), gate.stage))
+    }
+
+    /// A companion votes: it is decided whether it wants to speak, and its stage takes effect after that.
+    pub(super) fn conclude_vote(
+        &mut self,
+        companion: &CompanionId,
+        vote: &Vote,
+        reason: Reason,
+        mut answered: Answered,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(round) = &self.round else { return };
+        let Some(evaluation) = self.gates.get(companion).and_then(|gate| gate.evaluation) else { return };
+        let opened = round.message;
+        let wants = vote.verdict == Verdict::Yes;
+        let reason = match vote.closing {
+            Stage::Terminal => Reason::Closed,
+            _ if wants && !world.ledger.allows(Use::Statement, self.clock, world.rules.gate) => Reason::Budget,
+            _ => reason,
+        };
+        let speaks = wants && !matches!(reason, Reason::Closed | Reason::Budget);
+        answered.vote = Some(State {
+            from: companion.clone(),
+            message_id: round.message_id(),
+            state: if speaks { Stance::Speak } else { Stance::Listen },
+            importance: vote.importance,
+            selected: vote.selected || self.is_called(companion),
+            closing: vote.closing,
+        });
+        if speaks {
+            self.agree(companion, evaluation.trigger, reason, answered, world, out);
+        } else {
+            self.decline(companion, evaluation.trigger, reason, evaluation.upto, answered, world, out);
+        }
+        self.change_stage(companion, vote.closing, Cause::State, opened, world, out);
+    }
+
+    /// An external companion votes. What nobody waits for is passed over.
+    pub(super) fn take_vote(&mut self, state: State, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let is_for_this = self.round.as_ref().is_some_and(|round| round.message_id() == state.message_id);
+        let Some(gate) = self.gates.get(&state.from).filter(|gate| gate.external && is_for_this) else { return };
+        let Some(evaluation) = gate.evaluation.filter(|_| self.is_awaited(&state.from)) else { return };
+        let vote = Vote {
+            verdict: if state.state == Stance::Speak { Verdict::Yes } else { Verdict::No },
+            why: None,
+            importance: state.importance,
+            selected: state.selected,
+            closing: state.closing,
+        };
+        let answered = Answered { ticket: Some(evaluation.ticket), ..Answered::default() };
+        self.conclude_vote(&state.from, &vote, Reason::External, answered, world, out);
+    }
+
+    /// Closes the round once all States are there, or its deadline is due: what is missing then was not answered.
+    pub(super) fn close_round(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let Some(round) = &self.round else { return };
+        if self.is_due(round.deadline, occasion) {
+            for companion in round.missing().cloned().collect::<Vec<_>>() {
+                if let Some(evaluation) = self.gates.get(&companion).and_then(|gate| gate.evaluation) {
+                    self.go_unanswered(evaluation.ticket, "timeout".into(), world, out);
+                    out.push(Output::Cancel { ticket: evaluation.ticket });
+                }
+            }
+        }
+        let Some(round) = self.round.as_ref().filter(|round| round.missing().next().is_none()) else { return };
+        let mut ranking = round.ranking(|companion| self.spoke.get(companion).copied()).into_iter();
+        let selected = ranking.next();
+        let others = ranking.map(|companion| {
+            let gate = &self.gates[&companion];
+            let next = world.tempers.get(&companion).and_then(|temper| gate.after_losing(temper.interval(gate.check_count, 0)));
+            Outvoted { companion, next_interjection_at: next }
+        });
+        let closed = RoundClosed {
+            message: round.message,
+            states: round.states().cloned().collect(),
+            others: others.collect(),
+            speak_at: selected.is_some().then(|| self.clock + world.rules.turn_taking.turn_delay()),
+            selected,
+        };
+        if closed.selected.is_some() {
+            world.ledger.count(Use::Statement, self.clock);
+        }
+        self.make(Event::RoundClosed(closed), world, out);
+    }
+
+    /// Whoever was selected speaks after its delay.
+    pub(super) fn begin_to_speak(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let is_due = |turn: &&Turn| turn.speak_at.is_none_or(|at| self.is_due(at, occasion));
+        if let Some(candidate) = self.turn.as_ref().filter(is_due).map(|turn| turn.candidate.clone()) {
+            self.take_floor(&candidate, world, out);
+        }
+    }
+
+    /// The words of an external companion are not waited for any longer.
+    pub(super) fn give_up_words(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let is_due = |floor: &&Floor| !floor.is_posting && floor.due_at.is_some_and(|at| self.is_due(at, occasion));
+        if let Some(ticket) = self.floor.as_ref().filter(is_due).map(|floor| floor.ticket) {
+            self.fail_reply(ticket, "timeout".into(), world, out);
+        }
+    }
+
+    /// A deadline is due after what happened at its moment.
+    pub(super) fn is_due(&self, deadline: Moment, occasion: Occasion) -> bool {
+        deadline < self.clock || deadline == self.clock && occasion.by_deadline
+    }
+
+    fn is_called(&self, companion: &CompanionId) -> bool {
+        self.buffer(companion).any(|entry| entry.message.address.includes(companion))
+    }
+
+    pub(super) fn apply_round_opened(&mut self, opened: &RoundOpened, now: Moment) {
+        self.spoken = None;
+        self.round = Some(Round::new(opened.message, now, opened.deadline, &opened.listening, &opened.asked));
+    }
+
+    pub(super) fn apply_round_closed(&mut self, closed: &RoundClosed) {
+        let asked_for_turn = self.round.take().is_some_and(|round| round.asks_for_turn);
+        let winner = closed.selected.as_ref().and_then(|companion| self.candidate(companion));
+        let others = closed.others.iter().filter_map(|other| self.candidate(&other.companion)).collect();
+        for other in &closed.others {
+            if let Some(gate) = self.gates.get_mut(&other.companion) {
+                gate.outvoted(other.next_interjection_at);
+            }
+        }
+        if let Some(candidate) = winner {
+            if let Some(gate) = self.gates.get_mut(&candidate.companion) {
+                gate.wish = None;
+            }
+            let selection = Selection { opened: closed.message, selected_at: self.handled, asked_for_turn, others };
+            self.turn = Some(Turn { candidate, selection, speak_at: closed.speak_at });
+        }
+    }
+
+    fn candidate(&self, companion: &CompanionId) -> Option<Candidate> {
+        let wish = self.gates.get(companion)?.wish.as_ref()?;
+        Some(Candidate { companion: companion.clone(), trigger: wish.trigger, why: wish.why.clone() })
+    }
+
+    /// A statement failed: one further candidate takes the floor, without another delay.
+    pub(super) fn apply_reply_failed(&mut self, ticket: Ticket) {
+        let Some(floor) = self.floor.take_if(|floor| floor.ticket == ticket) else { return };
+        let is_able = |candidate: &Candidate| {
+            let gate = self.gates.get(&candidate.companion);
+            gate.is_some_and(|gate| !gate.is_silent() && self.window.buffer(&candidate.companion, gate.cursor).next().is_some())
+        };
+        let Selection { opened, asked_for_turn, others, .. } = floor.selection;
+        self.turn = others.into_iter().find(is_able).map(|candidate| Turn {
+            candidate,
+            selection: Selection { opened, selected_at: self.handled, asked_for_turn, others: Vec::new() },
+            speak_at: None,
+        });
+    }
+}

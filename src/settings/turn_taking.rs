@@ -1,0 +1,53 @@
+//! Section `turn_taking`: who speaks next when several companions want to.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::{Problem, duration, within};
+
+/// Who speaks next when several companions want to.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnTaking {
+    /// Seconds that the selected companion waits before it speaks (0 to 600).
+    pub turn_delay_secs: f64,
+    /// Seconds that a round waits for the States of all who were asked (0.001 to 3,600). Must exceed the side model's timeout.
+    pub state_timeout_secs: f64,
+    /// Statements in a row that companions make without a word by a human (0 to 1,000).
+    pub max_companion_streak: u32,
+    /// Statements by companions after which a conversation is over (1 to 1,000,000); absent: any number.
+    #[serde(default)]
+    pub max_turns: Option<u32>,
+    /// Seconds that an external companion has to post its statement (0.1 to 3,600).
+    pub external_statement_timeout_secs: f64,
+}
+
+impl TurnTaking {
+    /// `turn_delay_secs` as a duration.
+    pub fn turn_delay(&self) -> Duration {
+        duration(self.turn_delay_secs)
+    }
+
+    /// `state_timeout_secs` as a duration.
+    pub fn state_timeout(&self) -> Duration {
+        duration(self.state_timeout_secs)
+    }
+
+    /// `external_statement_timeout_secs` as a duration.
+    pub fn external_statement_timeout(&self) -> Duration {
+        duration(self.external_statement_timeout_secs)
+    }
+
+    /// Holds every value to its range.
+    ///
+    /// # Errors
+    /// The first value that is out of it.
+    pub fn check(&self) -> Result<(), Problem> {
+        within("turn_delay_secs", self.turn_delay_secs, 0.0..=600.0)?;
+        within("state_timeout_secs", self.state_timeout_secs, 0.001..=3_600.0)?;
+        within("max_companion_streak", self.max_companion_streak, 0..=1_000)?;
+        within("max_turns", self.max_turns.unwrap_or(1), 1..=1_000_000)?;
+        within("external_statement_timeout_secs", self.external_statement_timeout_secs, 0.1..=3_600.0)
+    }
+}
