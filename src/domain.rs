@@ -3,6 +3,7 @@
 pub mod address;
 pub mod answer;
 pub mod budget;
+pub mod closing;
 pub mod conversation;
 pub mod decision;
 pub mod event;
@@ -13,8 +14,10 @@ pub mod model_role;
 pub mod moment;
 pub mod names;
 pub mod prompt;
+pub mod repetition;
 pub mod split;
 pub mod statement;
 mod thoughts;
 pub mod trigger;
+pub mod vote;
 pub mod window;

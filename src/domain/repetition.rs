@@ -1,0 +1,1 @@
+//! How much the last messages repeat one another (seed 002).
