@@ -93,7 +93,7 @@ const fn replies(temper: Temper) -> &'static [&'static str] {
         Temper::Playful => &[
             "{name} said it, so it must go on a poster.",
             "Objection, {name}! The court will hear the other side, with snacks.",
-            "Plot twist: the {word} was the hero all along.",
+            "Plot twist: it was the {word} all along.",
             "I would add a trumpet. Everything gets better with a trumpet.",
             "No no no, upside down it makes far more sense.",
         ],

@@ -47,7 +47,6 @@ fn stage(hearing: &Hearing, dice: &mut Dice) -> Stage {
         _ if hearing.has_parted => Stage::Terminal,
         1 if !is_soon => Stage::None,
         1 => Stage::PreClosing,
-        2 if is_soon => Stage::PreClosing,
         _ => Stage::Closing,
     }
 }
@@ -59,8 +58,8 @@ fn inclination(trigger: Trigger, hearing: &Hearing, temper: Temper, closing: Sta
     let again = if hearing.has_spoken { 0.25 } else { 0.0 };
     match (trigger, hearing.streak) {
         _ if closing == Stage::Terminal => 0.0,
-        (Trigger::Turn, 0 | 1) => 0.4 + appetite + named,
-        (Trigger::Turn, 2) => 0.4 + appetite + named - again,
+        (Trigger::Turn, 0 | 1) => 0.5 + appetite + named,
+        (Trigger::Turn, 2) => 0.42 + appetite + named - again,
         (Trigger::Turn, 3) => 0.1 + appetite * 0.4 - again,
         // Two who always answer each other would never end.
         (Trigger::Turn, _) => 0.0,
