@@ -16,7 +16,7 @@ use crate::domain::message::{Message, Modality};
 use crate::domain::prompt::{self, Character, DecisionParts};
 use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
-use crate::ports::language_model::{ModelRole, Persona, Purpose, Request};
+use crate::ports::language_model::{Line, ModelRole, Persona, Purpose, Request};
 use crate::settings::companion::Companion as Settings;
 
 /// The actor.
@@ -169,7 +169,7 @@ fn worded(evaluate: &Evaluate, kit: &Kit) -> Request {
         system: prompt.system,
         user: prompt.user,
         sizes: prompt.sizes,
-        newest: newest.map(|message| (message.from.name.clone(), message.text.clone())),
+        newest: Line::newest_of(recent.iter().chain(&buffer).copied()),
         max_tokens: words.max_side_answer_tokens,
     }
 }

@@ -12,13 +12,14 @@ use super::companion::{character, persona};
 use super::hub::{Hub, Live};
 use super::kit::Kit;
 use super::side_models::{Outcome, Priority};
+use crate::domain::closing::Stage;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::{Message, Modality};
 use crate::domain::prompt::{self, StatementParts};
 use crate::domain::statement::clean_statement;
 use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
-use crate::ports::language_model::{Draft, ModelRole, Purpose, Request};
+use crate::ports::language_model::{Draft, Line, ModelRole, Purpose, Request};
 use crate::settings::companion::Companion as Settings;
 
 /// A question that went away with the pool is asked again after so long, until its deadline.
@@ -121,13 +122,13 @@ fn worded(reply: &Arguments) -> Request {
     );
     Request {
         role: ModelRole::Main,
-        purpose: Purpose::Statement { trigger: reply.trigger },
+        purpose: Purpose::Statement { trigger: reply.trigger, closing: Stage::None },
         companion: Some(persona(&reply.settings)),
         guild: reply.place.guild.clone(),
         system: prompt.system,
         user: prompt.user,
         sizes: prompt.sizes,
-        newest: newest.map(|message| (message.from.name.clone(), message.text.clone())),
+        newest: Line::newest_of(recent.iter().chain(&snapshot).copied()),
         max_tokens: words.max_main_answer_tokens,
     }
 }

@@ -85,7 +85,7 @@ fn is_label(before: &str) -> bool {
 }
 
 /// A line fit for a record: no control or direction characters, one space between words, no Markdown around it.
-fn sentence(line: &str) -> Option<String> {
+pub(super) fn sentence(line: &str) -> Option<String> {
     let mut kept = String::new();
     let mut length = 0;
     for c in line.trim_matches(|c: char| c.is_whitespace() || "*_`#>\"“”-:→".contains(c)).chars() {

@@ -1,33 +1,162 @@
-//! How much the last messages repeat each other.
+//! How much the last messages repeat one another (seed 002).
 
 use std::collections::BTreeSet;
 
-/// Over this it is repetition.
+use super::thoughts::without_thoughts;
+
+/// What is over it is repetition.
 pub const THRESHOLD: f64 = 0.7;
 
-/// Mean pairwise likeness.
+/// A run of three characters, or all of a text that has fewer.
+type Piece = [Option<char>; 3];
+
+/// How alike some texts are, from 0 (all different) to 1 (the same thing again and again).
+///
+/// The mean, over all pairs, of the Jaccard similarity of their sets of character trigrams (Unicode scalar values of the lower-cased
+/// text). A text shorter than that is its own only piece. Fewer than two texts repeat nothing.
 pub fn lexical(texts: &[&str]) -> f64 {
-    let sets: Vec<BTreeSet<Vec<char>>> = texts
-        .iter()
-        .map(|text| {
-            let chars: Vec<char> = text.to_lowercase().chars().collect();
-            if chars.len() < 3 { BTreeSet::from([chars]) } else { chars.windows(3).map(<[char]>::to_vec).collect() }
-        })
-        .collect();
-    let mut sum = 0.0;
-    let mut pairs = 0;
-    for (i, a) in sets.iter().enumerate() {
-        for b in &sets[i + 1..] {
-            sum += a.intersection(b).count() as f64 / a.union(b).count() as f64;
+    let sets: Vec<BTreeSet<Piece>> = texts.iter().map(|text| pieces(text)).collect();
+    let (mut sum, mut pairs) = (0.0, 0_u32);
+    // The order of the sum is part of the score: floating-point addition is not associative.
+    for (at, one) in sets.iter().enumerate() {
+        for other in &sets[at + 1..] {
+            sum += similarity(one, other);
             pairs += 1;
         }
     }
     if pairs == 0 { 0.0 } else { sum / f64::from(pairs) }
 }
 
-/// The number on the last line.
+/// The score that a side model gave: the number from 0 to 1 that is the last word of its last line with anything in it.
+///
+/// Markdown and punctuation around it do not matter; anything else, a percentage too, or out of range, is 0. What the model thought
+/// aloud does not count.
 pub fn read_score(text: &str) -> f64 {
-    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let word = line.split_whitespace().last().unwrap_or_default().trim_matches(|c: char| !c.is_ascii_digit());
-    word.parse().ok().filter(|score| (0.0..=1.0).contains(score)).unwrap_or(0.0)
+    let answer = without_thoughts(text);
+    let Some(line) = answer.lines().rev().find(|line| line.contains(char::is_alphanumeric)) else { return 0.0 };
+    let line = line.trim_end_matches(|c: char| !c.is_alphanumeric() && c != '%');
+    let word = line.rsplit(|c: char| c.is_whitespace() || matches!(c, ':' | '=')).next().unwrap_or_default();
+    let number = word.trim_start_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '-' | '+'));
+    // What else parses as a number, such as `inf` or `1e-1`, is not one that was asked for.
+    let is_plain = number.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-' | '+'));
+    number.parse().ok().filter(|score| is_plain && (0.0..=1.0).contains(score)).unwrap_or(0.0)
+}
+
+fn pieces(text: &str) -> BTreeSet<Piece> {
+    let lower: Vec<Option<char>> = text.to_lowercase().chars().map(Some).collect();
+    let at = |place: usize| lower.get(place).copied().flatten();
+    (0..lower.len().saturating_sub(2).max(1)).map(|start| [at(start), at(start + 1), at(start + 2)]).collect()
+}
+
+/// The Jaccard similarity of two sets that are not empty: what they share, of all that is in them.
+fn similarity(one: &BTreeSet<Piece>, other: &BTreeSet<Piece>) -> f64 {
+    let shared = one.intersection(other).count();
+    shared as f64 / (one.len() + other.len() - shared) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn texts_are_as_alike_as_their_trigrams() {
+        for (texts, expected) in [
+            (&[][..], 0.0),
+            (&["again"], 0.0),
+            (&["again", "again"], 1.0),
+            (&["AGAIN", "again"], 1.0),
+            (&["abc", "xyz"], 0.0),
+            // abc bcd | bcd cde: one of three.
+            (&["abcd", "bcde"], 1.0 / 3.0),
+            // A set: aaa once | aaa, aab.
+            (&["aaaaaa", "aaab"], 0.5),
+            // 1, 1/3 and 1/3 over three pairs.
+            (&["abcd", "abcd", "bcde"], 5.0 / 9.0),
+            (&["ab", "AB"], 1.0),
+            (&["ab", "abc"], 0.0),
+            (&["", ""], 1.0),
+            (&["", "a"], 0.0),
+            // Scalar values, not bytes: ありが りがと | りがと がとう.
+            (&["ありがと", "りがとう"], 1.0 / 3.0),
+        ] {
+            assert!((lexical(texts) - expected).abs() < 1e-12, "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_same_again_and_again_is_repetition() {
+        let same = [
+            "So true, the comets!",
+            "So true, the comet!",
+            "So true: the comets!",
+            "so true, the comets",
+            "So true, the comets!!",
+        ];
+        let talk =
+            ["We saw comets.", "Where did you see them?", "Over the bay, at five.", "I was asleep at five.", "As ever, Bruno."];
+
+        assert!(lexical(&same) > THRESHOLD, "{}", lexical(&same));
+        assert!(lexical(&talk) < 0.1, "{}", lexical(&talk));
+    }
+
+    #[test]
+    fn a_score_is_the_last_word_and_in_range() {
+        for (text, expected) in [
+            ("0.8", 0.8),
+            ("They circle.\n0.75\n", 0.75),
+            ("**0.8**", 0.8),
+            ("`0.8`.", 0.8),
+            ("Score: 0.8", 0.8),
+            ("score=0.8", 0.8),
+            ("```\n0.8\n```", 0.8),
+            ("<think>0.9</think>0.3", 0.3),
+            (".5", 0.5),
+            ("1", 1.0),
+            ("1.0.", 1.0),
+            ("0", 0.0),
+            ("1.01", 0.0),
+            ("-0.5", 0.0),
+            ("80%", 0.0),
+            ("1%", 0.0),
+            ("0,1", 0.0),
+            ("8/10", 0.0),
+            ("1e-1", 0.0),
+            ("inf", 0.0),
+            ("NaN", 0.0),
+            ("0.8 of them", 0.0),
+            ("0.8\nor so", 0.0),
+            ("<think>0.9", 0.0),
+            ("½", 0.0),
+            ("", 0.0),
+        ] {
+            assert_eq!(read_score(text), expected, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_score_is_a_fraction_whatever_is_said(texts in prop::collection::vec("\\PC{0,12}|[ab]{0,6}", 0..6)) {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+
+            prop_assert!((0.0..=1.0).contains(&lexical(&texts)));
+        }
+
+        #[test]
+        fn two_texts_are_as_alike_as_the_other_way_round(one in "[abC ]{0,8}", other in "[aBc ]{0,8}") {
+            prop_assert_eq!(lexical(&[&one, &other]), lexical(&[&other, &one]));
+        }
+
+        #[test]
+        fn the_same_text_is_repetition(text in any::<String>(), times in 2_usize..6) {
+            prop_assert_eq!(lexical(&vec![text.as_str(); times]), 1.0);
+        }
+
+        #[test]
+        fn what_a_model_answers_is_a_fraction(text in any::<String>(), number in any::<f64>()) {
+            prop_assert!((0.0..=1.0).contains(&read_score(&text)));
+            prop_assert!((0.0..=1.0).contains(&read_score(&number.to_string())));
+        }
+    }
 }

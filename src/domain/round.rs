@@ -95,14 +95,7 @@ pub fn message_id(message: Seq) -> String {
 
 /// The State of one who listens without having been asked, or without having answered.
 pub fn listening(companion: &CompanionId, message: Seq, is_called: bool, stage: Stage) -> State {
-    State {
-        from: companion.clone(),
-        message_id: message_id(message),
-        state: Stance::Listen,
-        importance: 0.0,
-        selected: is_called,
-        closing: stage,
-    }
+    State::listening(companion.clone(), message_id(message), is_called, stage)
 }
 
 /// Listening is never overruled, and whoever has ended the conversation withdraws.

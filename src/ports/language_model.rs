@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+use crate::domain::closing::Stage;
 use crate::domain::id::{CompanionId, GuildId};
+use crate::domain::message::{Author, Message};
 use crate::domain::trigger::Trigger;
 
 pub use crate::domain::model_role::ModelRole;
@@ -52,13 +54,51 @@ pub enum Purpose {
         /// Why it is asked.
         trigger: Trigger,
     },
+    /// Decision and vote in one, as a JSON object.
+    Vote {
+        /// Why it is asked.
+        trigger: Trigger,
+    },
     /// The words of a statement.
     Statement {
         /// What it answers.
         trigger: Trigger,
+        /// How near its end the speaker sees the conversation.
+        closing: Stage,
     },
     /// A summary of what was said.
     Summary,
+    /// How much the last messages repeat one another, as a number.
+    Judgement,
+}
+
+impl Purpose {
+    /// Whether the answer is to be one JSON object. Its prompt says so too, because not every endpoint can be told otherwise.
+    pub const fn wants_json(&self) -> bool {
+        matches!(self, Self::Vote { .. })
+    }
+}
+
+/// Something that was said, as `rehearsal` hears it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Who said it.
+    pub from: Author,
+    /// The words.
+    pub text: Arc<str>,
+}
+
+impl Line {
+    /// So many lines are told at most, the newest.
+    pub const TOLD_AT_MOST: usize = 8;
+
+    /// The newest of some messages, both from the oldest to the newest.
+    pub fn newest_of<'a>(messages: impl DoubleEndedIterator<Item = &'a Message>) -> Vec<Self> {
+        let line = |message: &Message| Self { from: message.from.clone(), text: message.text.clone() };
+        let mut lines: Vec<Self> = messages.rev().take(Self::TOLD_AT_MOST).map(line).collect();
+        lines.reverse();
+        lines
+    }
 }
 
 /// One question.
@@ -68,7 +108,7 @@ pub struct Request {
     pub role: ModelRole,
     /// What for.
     pub purpose: Purpose,
-    /// Whose question it is; absent for a summary.
+    /// Whose question it is; absent for a summary and a judgement.
     pub companion: Option<Persona>,
     /// Where it is asked: fairness, limits and accounting go by guild.
     pub guild: GuildId,
@@ -76,8 +116,8 @@ pub struct Request {
     pub system: String,
     /// What is to be read, as one text.
     pub user: String,
-    /// The newest message, as it was said: name of its speaker and text. What `rehearsal` goes by.
-    pub newest: Option<(Arc<str>, Arc<str>)>,
+    /// What was said last, oldest first: what it is about last of all. What `rehearsal` goes by.
+    pub newest: Vec<Line>,
     /// The parts of what is to be read, and their estimated tokens: what is kept of a prompt.
     pub sizes: Vec<(&'static str, usize)>,
     /// At most this many tokens of answer.

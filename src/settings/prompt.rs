@@ -20,6 +20,12 @@ pub struct Prompt {
     pub unsolicited: String,
     /// What one that was asked, or follows a lull or another companion, is told about its statement.
     pub solicited: String,
+    /// What a companion is told about its statement when it should prepare the end of the conversation (seed 002).
+    pub pre_closing: String,
+    /// What it is told about its statement when it should say goodbye.
+    pub closing: String,
+    /// What it is told, deciding and speaking, when the conversation repeats itself.
+    pub repetition: String,
     /// One sentence for each interjection tier.
     pub tone: Tone,
     /// Tokens of a decision's prompt, 1,500 to 1,000,000: estimated, four ASCII or two other characters for each.
@@ -75,6 +81,9 @@ impl Prompt {
         check_sentence("question", &self.question, "")?;
         check_sentence("unsolicited", &self.unsolicited, "")?;
         check_sentence("solicited", &self.solicited, "")?;
+        check_sentence("pre_closing", &self.pre_closing, "")?;
+        check_sentence("closing", &self.closing, "")?;
+        check_sentence("repetition", &self.repetition, "")?;
         check_sentence("tone.very_quiet", &self.tone.very_quiet, "")?;
         check_sentence("tone.quiet", &self.tone.quiet, "")?;
         check_sentence("tone.average", &self.tone.average, "")?;
@@ -134,6 +143,8 @@ mod tests {
         unknown.direct_address = "{name} was addressed".into();
         let mut broken = defaults();
         broken.tone.quiet = "a\nb".into();
+        let mut goodbye = defaults();
+        goodbye.closing = "bye, {name}".into();
         let mut small = defaults();
         small.decision_tokens = 10;
         let mut silent = defaults();
@@ -143,6 +154,7 @@ mod tests {
             (long, "turn"),
             (unknown, "direct_address"),
             (broken, "tone.quiet"),
+            (goodbye, "closing"),
             (small, "decision_tokens"),
             (silent, "question"),
         ] {

@@ -18,7 +18,7 @@ use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::Message;
 use crate::domain::prompt;
 use crate::journal::reader::{Range, Reader};
-use crate::ports::language_model::{ModelRole, Purpose, Request};
+use crate::ports::language_model::{Line, ModelRole, Purpose, Request};
 
 /// How much longer than the pool's own deadline a channel waits for an answer.
 const GRACE: Duration = Duration::from_secs(5);
@@ -185,7 +185,7 @@ impl State {
                 system: prompt.system,
                 user: prompt.user,
                 sizes: prompt.sizes,
-                newest: messages.last().map(|message| (message.from.name.clone(), message.text.clone())),
+                newest: Line::newest_of(messages.iter()),
                 max_tokens: words.max_side_answer_tokens,
             };
             let deadline = kit.pool.deadline(ModelRole::Side);

@@ -121,7 +121,7 @@ fn request(text: &str) -> Arc<Request> {
         guild: "home".into(),
         system: String::new(),
         user: text.to_owned(),
-        newest: None,
+        newest: Vec::new(),
         sizes: Vec::new(),
         max_tokens: 50,
     })

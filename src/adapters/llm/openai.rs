@@ -85,7 +85,7 @@ impl OpenAi {
             timeout: limits.timeout(),
             first_token_timeout: seconds(limits.first_token_timeout_secs),
             idle_timeout: seconds(limits.idle_timeout_secs),
-            dialect: Dialect::default(),
+            dialect: Dialect::of(identity.clone()),
             identity,
         })
     }
@@ -111,17 +111,21 @@ impl OpenAi {
 
     /// Sends the request, in a plainer dialect each time that the endpoint refuses a parameter, and returns a success.
     async fn response(&self, request: &Request, first_word_by: Instant) -> Result<Response, NoAnswer> {
+        let wants_json = request.purpose.wants_json();
+        let mut spoken = self.dialect.now(wants_json);
         loop {
-            let spoken = self.dialect.now();
             let response = self.send(request, spoken, first_word_by).await?;
-            if response.status().is_success() {
+            let status = response.status();
+            if status.is_success() {
+                if wants_json {
+                    self.dialect.worked(spoken);
+                }
                 return Ok(response);
             }
-            let (status, headers) = (response.status(), response.headers().clone());
+            let headers = response.headers().clone();
             let body = self.read_error(response, first_word_by).await;
-            if !(matches!(status.as_u16(), 400 | 422) && self.dialect.give_way(spoken, &body)) {
-                return Err(self.failures.of_status(status, &headers, &body));
-            }
+            spoken =
+                self.dialect.plainer(spoken, status, &body).ok_or_else(|| self.failures.of_status(status, &headers, &body))?;
         }
     }
 

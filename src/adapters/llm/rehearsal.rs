@@ -2,6 +2,8 @@
 //!
 //! It plays a companion well enough to show the whole machine moving, and says in every record that it is a rehearsal.
 
+mod among;
+mod ballot;
 mod decide;
 mod dice;
 mod hearing;
@@ -18,6 +20,7 @@ use tokio::time::sleep;
 use self::dice::Dice;
 use self::hearing::Hearing;
 use self::temper::Temper;
+use crate::domain::repetition;
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Purpose, Request, Usage};
 use crate::settings::models;
 
@@ -70,8 +73,10 @@ impl LanguageModel for Rehearsal {
         let temper = Temper::of(request);
         let (text, secs) = match request.purpose {
             Purpose::Decision { trigger } => (decide::decision(trigger, &hearing, temper, &mut dice), DECISION_SECS),
-            Purpose::Statement { .. } => (phrases::statement(&hearing, temper, &mut dice), STATEMENT_SECS),
+            Purpose::Vote { trigger } => (ballot::vote(trigger, &hearing, temper, &mut dice), DECISION_SECS),
+            Purpose::Statement { closing, .. } => (phrases::statement(&hearing, temper, closing, &mut dice), STATEMENT_SECS),
             Purpose::Summary => (summary(&request.user), DECISION_SECS),
+            Purpose::Judgement => (judgement(request), DECISION_SECS),
         };
         self.say(&text, dice.between(secs), drafts).await;
         let usage = Usage::estimate(request, &text);
@@ -82,6 +87,14 @@ impl LanguageModel for Rehearsal {
     fn identity(&self) -> &Identity {
         &self.identity
     }
+}
+
+/// The score of the judge that needs no model, with a sentence before it.
+fn judgement(request: &Request) -> String {
+    let texts: Vec<&str> = request.newest.iter().map(|line| &*line.text).collect();
+    let score = repetition::lexical(&texts);
+    let found = if score > repetition::THRESHOLD { "They say the same again and again." } else { "They say different things." };
+    format!("{found}\n{score}")
 }
 
 /// A few of the lines, from the first to the last, each cut short.

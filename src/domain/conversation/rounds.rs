@@ -62,14 +62,8 @@ impl Conversation {
             _ => reason,
         };
         let speaks = wants && !matches!(reason, Reason::Closed | Reason::Budget);
-        answered.vote = Some(State {
-            from: companion.clone(),
-            message_id: round.message_id(),
-            state: if speaks { Stance::Speak } else { Stance::Listen },
-            importance: vote.importance,
-            selected: vote.selected || self.is_called(companion),
-            closing: vote.closing,
-        });
+        let voted = State::voted(vote, companion.clone(), round.message_id(), self.is_called(companion));
+        answered.vote = Some(State { state: if speaks { Stance::Speak } else { Stance::Listen }, ..voted });
         if speaks {
             self.agree(companion, evaluation.trigger, reason, answered, world, out);
         } else {

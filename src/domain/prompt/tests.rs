@@ -27,6 +27,48 @@ fn a_decision_tells_character_and_context() {
 }
 
 #[test]
+fn a_vote_asks_for_one_json_object() {
+    let said = [message(Role::Person, "p", "Ana", "hi")];
+    let parts = DecisionParts { buffer: &said.iter().collect::<Vec<_>>(), notes: &["Say something new."], ..parts() };
+
+    let prompt = vote(&parts, &words());
+
+    assert_eq!(prompt.system, decision(&parts, &words()).system);
+    assert!(
+        prompt
+            .user
+            .contains("</messages>\n\nSay something new.\n\nWould you like to respond to this conversation?\n\nAnswer with")
+    );
+    let fields = ["JSON", "`reason`", "Aria's voice", "`decision`", "`importance`", "`selected`", "`closing`"];
+    let places: Vec<_> = fields.iter().map(|field| prompt.user.find(field).expect(field)).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(Stage::ALL.iter().all(|stage| prompt.user.contains(&format!("\"{stage}\" ("))), "{}", prompt.user);
+}
+
+#[test]
+fn a_judgement_shows_the_messages_and_asks_for_a_number() {
+    let said = [message(Role::Person, "p", "Ana", "hi</messages>"), message(Role::Companion, "aria", "Aria", "hi")];
+
+    let prompt = judgement(&said.iter().collect::<Vec<_>>(), &words());
+
+    assert_eq!(lines(&prompt.user).len(), 2);
+    assert!(
+        prompt.user.starts_with("<messages>\n{\"n\":1,") && prompt.user.contains("only a number from 0 (all different) to 1")
+    );
+    assert!(prompt.user.matches("</messages>").count() == 1);
+}
+
+#[test]
+fn a_closing_stage_has_its_note() {
+    let words = words();
+
+    let notes = Stage::ALL.map(|stage| closing_note(stage, &words));
+
+    assert_eq!(notes, [None, Some(&*words.pre_closing), Some(&*words.closing), Some(&*words.closing)]);
+    assert_eq!(closing_note(Stage::Closing, &settings::prompt::Prompt { closing: String::new(), ..words }), None);
+}
+
+#[test]
 fn each_trigger_has_its_sentence() {
     for (trigger, sentence) in [
         (Trigger::DirectAddress, "\n\nYou were directly addressed in the conversation.\n\n"),
@@ -208,13 +250,16 @@ proptest! {
         let character = Character { name: &name, persona: &long, chattiness: &long, ..character() };
         let (summary_text, notes) = (Some(long.as_str()), [long.as_str()]);
 
-        let asked = decision(&DecisionParts { character, trigger: Trigger::Turn, message_count: u64::MAX, speaker: Some(&name),
-            summary: summary_text, recent: &all, buffer: &all, notes: &notes }, &words);
+        let deciding = DecisionParts { character, trigger: Trigger::Turn, message_count: u64::MAX, speaker: Some(&name),
+            summary: summary_text, recent: &all, buffer: &all, notes: &notes };
+        let asked = decision(&deciding, &words);
+        let voted = vote(&deciding, &words);
+        let judged = judgement(&all, &words);
         let told = statement(&StatementParts { character, trigger: Trigger::Turn, message_count: 1, speaker: Some(&name), reason: summary_text,
             summary: summary_text, recent: &all, snapshot: &all, notes: &notes }, &words);
         let summed = summary(summary_text, &all, &words);
 
-        for prompt in [asked, told, summed] {
+        for prompt in [asked, voted, judged, told, summed] {
             prop_assert!(total(&prompt) <= budget, "{} of {}", total(&prompt), budget);
         }
     }

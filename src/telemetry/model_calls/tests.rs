@@ -102,7 +102,7 @@ fn world() -> (Request, Identity, ChannelId) {
         guild: "home".into(),
         system: "secret instructions".to_owned(),
         user: "a secret question".to_owned(),
-        newest: None,
+        newest: Vec::new(),
         sizes: Vec::new(),
         max_tokens: 64,
     };

@@ -2,12 +2,18 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use reqwest::StatusCode;
+
+use crate::ports::language_model::Identity;
+
 /// What one endpoint understands, as far as it has said.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Dialect {
+    identity: Identity,
     without_stream_options: AtomicBool,
     completion_tokens: AtomicBool,
     without_temperature: AtomicBool,
+    without_json: AtomicBool,
 }
 
 /// The parameters of one request.
@@ -19,33 +25,78 @@ pub(super) struct Spoken {
     pub completion_tokens: bool,
     /// `temperature`, which reasoning models refuse.
     pub temperature: bool,
+    /// `response_format`, which many servers and models do not know.
+    pub json: bool,
 }
 
 impl Dialect {
-    /// How to speak now.
-    pub fn now(&self) -> Spoken {
+    /// Nothing was refused yet.
+    pub fn of(identity: Identity) -> Self {
+        Self {
+            identity,
+            without_stream_options: AtomicBool::default(),
+            completion_tokens: AtomicBool::default(),
+            without_temperature: AtomicBool::default(),
+            without_json: AtomicBool::default(),
+        }
+    }
+
+    /// How to ask now for an answer that is to be JSON, or not.
+    pub fn now(&self, wants_json: bool) -> Spoken {
         Spoken {
             stream_options: !self.without_stream_options.load(Ordering::Relaxed),
             completion_tokens: self.completion_tokens.load(Ordering::Relaxed),
             temperature: !self.without_temperature.load(Ordering::Relaxed),
+            json: wants_json && !self.without_json.load(Ordering::Relaxed),
         }
     }
 
-    /// Whether a refusal of what was `spoken` names a parameter that can be left out, and this was not tried yet.
-    pub fn give_way(&self, spoken: Spoken, refusal: &[u8]) -> bool {
+    /// How to ask again after a refusal of what was `spoken`: in a plainer way that was not tried yet, if there is one.
+    ///
+    /// A refusal that names a parameter is remembered. JSON is also given up without being named, for servers that do not say what
+    /// they refuse; whether that was it shows when it [`worked`](Self::worked).
+    pub fn plainer(&self, spoken: Spoken, status: StatusCode, refusal: &[u8]) -> Option<Spoken> {
         let refusal = String::from_utf8_lossy(refusal);
-        let changed = if spoken.stream_options && refusal.contains("stream_options") {
-            &self.without_stream_options
-        } else if !spoken.completion_tokens && wants_completion_tokens(&refusal) {
-            &self.completion_tokens
-        } else if spoken.temperature && refusal.contains("temperature") {
-            &self.without_temperature
-        } else {
-            return false;
-        };
-        changed.store(true, Ordering::Relaxed);
-        true
+        let (is_refusal, is_not_found) = (matches!(status.as_u16(), 400 | 422), status == StatusCode::NOT_FOUND);
+        if spoken.json && (is_refusal || is_not_found) && names_json(&refusal) {
+            self.give_up_json();
+            return Some(Spoken { json: false, ..spoken });
+        }
+        if is_refusal && spoken.stream_options && refusal.contains("stream_options") {
+            self.without_stream_options.store(true, Ordering::Relaxed);
+            return Some(Spoken { stream_options: false, ..spoken });
+        }
+        if is_refusal && !spoken.completion_tokens && wants_completion_tokens(&refusal) {
+            self.completion_tokens.store(true, Ordering::Relaxed);
+            return Some(Spoken { completion_tokens: true, ..spoken });
+        }
+        if is_refusal && spoken.temperature && refusal.contains("temperature") {
+            self.without_temperature.store(true, Ordering::Relaxed);
+            return Some(Spoken { temperature: false, ..spoken });
+        }
+        // A router finds nothing when none of its servers can do what is asked for.
+        let may_be_json = is_refusal || (is_not_found && refusal.to_ascii_lowercase().contains("json"));
+        (spoken.json && may_be_json).then_some(Spoken { json: false, ..spoken })
     }
+
+    /// Takes note that a request for JSON was accepted in these words: without the parameter, it was the parameter that was refused.
+    pub fn worked(&self, spoken: Spoken) {
+        if !spoken.json {
+            self.give_up_json();
+        }
+    }
+
+    fn give_up_json(&self) {
+        if !self.without_json.swap(true, Ordering::Relaxed) {
+            let Identity { endpoint, model, .. } = &self.identity;
+            tracing::info!(%endpoint, %model, "the endpoint refuses response_format, so it is asked for JSON in words alone");
+        }
+    }
+}
+
+fn names_json(refusal: &str) -> bool {
+    let refusal = refusal.to_ascii_lowercase();
+    ["response_format", "json_object", "json mode", "structured output"].iter().any(|name| refusal.contains(name))
 }
 
 /// A limit that is too high is refused by its name too; another name would not help then.
@@ -60,24 +111,65 @@ fn wants_completion_tokens(refusal: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn dialect() -> Dialect {
+        Dialect::of(Identity { provider: "p".into(), model: "m".into(), endpoint: "http://here".into() })
+    }
+
     #[test]
     fn each_parameter_is_given_up_once() {
-        let dialect = Dialect::default();
+        let dialect = dialect();
         let refusal = br#"{"error":{"message":"Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}}"#;
 
-        let first = dialect.give_way(dialect.now(), refusal);
-        let second = dialect.give_way(dialect.now(), refusal);
+        let first = dialect.plainer(dialect.now(false), StatusCode::BAD_REQUEST, refusal);
+        let second = dialect.plainer(dialect.now(false), StatusCode::BAD_REQUEST, refusal);
 
-        assert!(first && !second);
-        assert_eq!(dialect.now(), Spoken { stream_options: true, completion_tokens: true, temperature: true });
+        let plainer = Spoken { stream_options: true, completion_tokens: true, temperature: true, json: false };
+        assert_eq!((first, second), (Some(plainer), None));
+        assert_eq!(dialect.now(false), plainer);
     }
 
     #[test]
     fn a_limit_that_is_too_high_changes_nothing() {
-        let dialect = Dialect::default();
+        let dialect = dialect();
 
-        let gave_way = dialect.give_way(dialect.now(), br#"{"error":{"message":"max_tokens is too large: 99999"}}"#);
+        let plainer = dialect.plainer(
+            dialect.now(false),
+            StatusCode::BAD_REQUEST,
+            br#"{"error":{"message":"max_tokens is too large: 99999"}}"#,
+        );
 
-        assert!(!gave_way);
+        assert_eq!(plainer, None);
+    }
+
+    #[test]
+    fn json_is_given_up_where_it_is_named_and_only_tried_without_where_it_is_not() {
+        for (status, refusal, asks_again, remembers) in [
+            (400, "'response_format' is not supported", true, true),
+            (404, "No endpoints found that support response_format", true, true),
+            (422, "JSON mode is off", true, true),
+            (400, "bad request", true, false),
+            (404, "no json here", true, false),
+            (404, "no such model", false, false),
+            (401, "response_format", false, false),
+            (500, "response_format", false, false),
+        ] {
+            let dialect = dialect();
+            let status = StatusCode::from_u16(status).expect("a status");
+
+            let plainer = dialect.plainer(dialect.now(true), status, refusal.as_bytes());
+
+            assert_eq!(plainer.map(|spoken| spoken.json), asks_again.then_some(false), "{status} {refusal}");
+            assert_eq!(dialect.now(true).json, !remembers, "{status} {refusal}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_to_be_json_is_never_asked_for_as_json() {
+        let dialect = dialect();
+
+        let plainer = dialect.plainer(dialect.now(false), StatusCode::BAD_REQUEST, b"response_format");
+
+        assert_eq!((dialect.now(false).json, plainer), (false, None));
+        assert!(dialect.now(true).json);
     }
 }

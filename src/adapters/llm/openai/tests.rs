@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::fake::{Does, Fake, Then, done, error, piece, plain, stop, streamed, usage};
 use super::*;
+use crate::domain::closing::Stage;
 use crate::domain::trigger::Trigger;
 use crate::ports::language_model::{ModelRole, Purpose, Usage};
 use crate::settings::models::tests::defaults;
@@ -23,12 +24,12 @@ fn model(endpoint: &Endpoint) -> OpenAi {
 fn request() -> Request {
     Request {
         role: ModelRole::Main,
-        purpose: Purpose::Statement { trigger: Trigger::Turn },
+        purpose: Purpose::Statement { trigger: Trigger::Turn, closing: Stage::None },
         companion: None,
         guild: "home".into(),
         system: "You are Mira.".to_owned(),
         user: "Bob: hi".to_owned(),
-        newest: None,
+        newest: Vec::new(),
         sizes: Vec::new(),
         max_tokens: 50,
     }
@@ -274,6 +275,80 @@ async fn parameters_that_an_endpoint_refuses_are_left_out_from_then_on() {
         (&last["stream_options"], &last["max_tokens"], &last["max_completion_tokens"]),
         (&Value::Null, &Value::Null, &json!(50))
     );
+}
+
+fn vote() -> Request {
+    Request { purpose: Purpose::Vote { trigger: Trigger::Turn }, ..request() }
+}
+
+/// Which of the requests that arrived asked for JSON.
+fn asked_for_json(fake: &Fake) -> Vec<bool> {
+    let json = json!({ "type": "json_object" });
+    fake.heard().iter().map(|heard| heard.body.get("response_format") == Some(&json)).collect()
+}
+
+#[tokio::test]
+async fn a_vote_is_asked_for_as_json_and_nothing_else_is() {
+    let fake = Fake::new([streamed([piece("{}"), done()], Then::Ends), streamed([piece("ok"), done()], Then::Ends)]).await;
+    let model = model(&endpoint(&fake.url));
+
+    model.ask(&vote(), None).await.expect("an answer");
+    model.ask(&request(), None).await.expect("an answer");
+
+    let heard = fake.heard();
+    assert_eq!(heard[0].body["response_format"], json!({ "type": "json_object" }));
+    assert_eq!(heard[1].body.get("response_format"), None);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_refuses_json_is_asked_in_words_alone_from_then_on() {
+    for refusal in [
+        error(400, "'response_format.type' must be 'json_schema' or 'text'", &[]),
+        error(404, "No endpoints found that support response_format", &[]),
+        error(422, "extra fields not permitted", &[]),
+        error(400, "bad request", &[]),
+    ] {
+        let answers = || streamed([piece("{}"), done()], Then::Ends);
+        let fake = Fake::new([refusal, answers(), answers()]).await;
+        let model = model(&endpoint(&fake.url));
+
+        model.ask(&vote(), None).await.expect("an answer");
+        model.ask(&vote(), None).await.expect("an answer");
+
+        assert_eq!(asked_for_json(&fake), [true, false, false]);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_of_something_else_comes_through_and_json_stays() {
+    let too_long = || error(400, "maximum context length exceeded", &[]);
+    let answers = streamed([piece("{}"), done()], Then::Ends);
+    let fake = Fake::new([too_long(), too_long(), error(404, "no such model", &[]), answers]).await;
+    let model = model(&endpoint(&fake.url));
+
+    let refused = model.ask(&vote(), None).await.expect_err("no answer");
+    let missing = model.ask(&vote(), None).await.expect_err("no answer");
+    model.ask(&vote(), None).await.expect("an answer");
+
+    assert!(refused.to_string().contains("maximum context length"), "{refused}");
+    assert!(missing.to_string().contains("no such model"), "{missing}");
+    assert_eq!(asked_for_json(&fake), [true, false, true, true]);
+}
+
+#[tokio::test]
+async fn several_parameters_may_be_refused_one_after_the_other() {
+    let fake = Fake::new([
+        error(400, "Unrecognized request argument supplied: stream_options", &[]),
+        error(400, "response_format is unknown", &[]),
+        error(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", &[]),
+        streamed([piece("{}"), done()], Then::Ends),
+    ])
+    .await;
+
+    model(&endpoint(&fake.url)).ask(&vote(), None).await.expect("an answer");
+
+    let last = &fake.heard()[3].body;
+    assert!(["stream_options", "response_format", "max_tokens"].iter().all(|name| last.get(name).is_none()), "{last}");
 }
 
 #[tokio::test]

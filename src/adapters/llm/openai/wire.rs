@@ -19,12 +19,19 @@ pub(super) struct Body<'a> {
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat>,
 }
 
 #[derive(Serialize)]
 struct Said<'a> {
     role: &'static str,
     content: &'a str,
+}
+
+#[derive(Serialize)]
+struct ResponseFormat {
+    r#type: &'static str,
 }
 
 #[derive(Serialize)]
@@ -48,6 +55,7 @@ impl<'a> Body<'a> {
             max_tokens: limit.filter(|_| !spoken.completion_tokens),
             max_completion_tokens: limit.filter(|_| spoken.completion_tokens),
             temperature: temperature.filter(|_| spoken.temperature),
+            response_format: spoken.json.then_some(ResponseFormat { r#type: "json_object" }),
         }
     }
 }

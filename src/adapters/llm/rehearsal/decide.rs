@@ -15,7 +15,7 @@ pub(super) fn decision(trigger: Trigger, hearing: &Hearing, temper: Temper, dice
 }
 
 /// How likely it is to speak, from 0 to 1.
-fn wish(trigger: Trigger, hearing: &Hearing, temper: Temper) -> f64 {
+pub(super) fn wish(trigger: Trigger, hearing: &Hearing, temper: Temper) -> f64 {
     let appetite = temper.appetite();
     let called = if hearing.names_me { 0.5 } else { 0.0 };
     let touched = if hearing.shared.is_some() { 0.3 } else { 0.0 };
@@ -37,7 +37,8 @@ fn wish(trigger: Trigger, hearing: &Hearing, temper: Temper) -> f64 {
     }
 }
 
-fn reasons(trigger: Trigger, hearing: &Hearing, temper: Temper, speaks: bool) -> &'static [&'static str] {
+/// Sentences that say why.
+pub(super) fn reasons(trigger: Trigger, hearing: &Hearing, temper: Temper, speaks: bool) -> &'static [&'static str] {
     match (speaks, trigger) {
         (true, Trigger::DirectAddress) => {
             &["{name} is talking to me, so I answer.", "That was meant for me.", "{name} waits for a word of mine."]

@@ -11,11 +11,13 @@ impl Dice {
     pub fn of(seed: u64, request: &Request) -> Self {
         let purpose = match request.purpose {
             Purpose::Decision { trigger } => trigger.as_str(),
+            Purpose::Vote { .. } => "vote",
             Purpose::Statement { .. } => "statement",
             Purpose::Summary => "summary",
+            Purpose::Judgement => "judgement",
         };
         let companion = request.companion.as_ref().map_or("", |persona| persona.id.as_str());
-        let (name, text) = request.newest.as_ref().map_or(("", request.user.as_str()), |(name, text)| (name, text));
+        let (name, text) = request.newest.last().map_or(("", request.user.as_str()), |line| (&line.from.name, &line.text));
         // 64-bit FNV-1a over the parts, each ended so that none runs into the next.
         let parts = [companion, purpose, name, text];
         let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));

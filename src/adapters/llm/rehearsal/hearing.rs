@@ -1,8 +1,9 @@
-//! What the newest message is about, as far as simple rules can tell.
+//! What the newest message is about and what came before it, as far as simple rules can tell.
 
-use crate::ports::language_model::Request;
+use crate::domain::message::Role;
+use crate::ports::language_model::{Line, Request};
 
-/// The newest message, understood.
+/// The newest message, understood, and the run of companions' statements that it ends.
 #[derive(Debug)]
 pub(super) struct Hearing {
     /// Who spoke, short and on one line.
@@ -15,6 +16,20 @@ pub(super) struct Hearing {
     pub names_me: bool,
     /// A word of it that is also in the companion's card.
     pub shared: Option<String>,
+    /// Another companion said it.
+    pub by_companion: bool,
+    /// How many statements companions made in a row since somebody else spoke.
+    pub streak: usize,
+    /// The companion is among those who made them.
+    pub has_spoken: bool,
+    /// It has said goodbye in one of them.
+    pub has_parted: bool,
+    /// Whoever else spoke last said goodbye, or thanks.
+    pub is_left: bool,
+    /// The word that whoever else spoke last was talking about.
+    pub topic: Option<String>,
+    /// What was said lately, in lower case: not to be said again.
+    pub said: Vec<String>,
 }
 
 /// What kind of message it is.
@@ -48,25 +63,65 @@ const EMPTY: &str = " about after again against almost already also always anoth
     when where whether which while whom whose will with within without word words would wouldn yeah yesterday your yours yourself ";
 
 impl Hearing {
-    /// Reads the newest message of a question.
+    /// Reads the newest messages of a question.
     pub fn of(request: &Request) -> Self {
-        let (speaker, text) = request.newest.as_ref().map_or(("", ""), |(speaker, text)| (&**speaker, &**text));
+        let newest = request.newest.last();
+        let (speaker, text) = newest.map_or(("", ""), |line| (&*line.from.name, &*line.text));
         let lower = text.to_lowercase();
-        let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let words = words(&lower);
         let me = request.companion.as_ref().map_or(String::new(), |persona| persona.name.to_lowercase());
-        let me: Vec<&str> = me.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let me = self::words(&me);
         let telling: Vec<&str> = words.iter().copied().filter(|word| is_telling(word) && !me.contains(word)).collect();
         let card = request.system.to_lowercase();
         let card: Vec<&str> = card.split(|c: char| !c.is_alphanumeric()).collect();
+
+        let is_mine = |line: &Line| request.companion.as_ref().is_some_and(|persona| *line.from.id == *persona.id.as_str());
+        let is_statement = |line: &&Line| line.from.role == Role::Companion;
+        let run: Vec<&Line> = request.newest.iter().rev().take_while(is_statement).collect();
+        let other = request.newest.iter().rev().nth(run.len()).map_or("", |line| &*line.text);
         Self {
             speaker: shown(speaker),
             kind: kind(text, &words),
-            // Of equals the last: a noun comes after what describes it.
-            word: telling.iter().max_by_key(|word| word.chars().count()).map(|word| as_spelled(text, word)),
+            word: word_of(text, &telling),
             names_me: !me.is_empty() && words.windows(me.len()).any(|some| some == me),
             shared: telling.iter().find(|word| word.chars().count() > 4 && card.contains(word)).map(|word| (*word).to_owned()),
+            by_companion: newest.is_some_and(|line| is_statement(&line) && !is_mine(line)),
+            streak: run.len(),
+            has_spoken: run.iter().any(|line| is_mine(line)),
+            has_parted: run.iter().any(|line| is_mine(line) && is_goodbye(&line.text)),
+            is_left: is_leaving(other),
+            topic: topic(other, &me),
+            said: request.newest.iter().map(|line| line.text.to_lowercase()).collect(),
         }
     }
+}
+
+/// Whether somebody takes leave with these words.
+pub(super) fn is_goodbye(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let words = words(&lower);
+    words.iter().any(|word| ["bye", "goodbye", "goodnight", "farewell"].contains(word))
+        || words.windows(2).any(|pair| pair == ["good", "night"] || pair == ["take", "care"])
+}
+
+fn is_leaving(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    matches!(kind(text, &words(&lower)), Kind::Thanks | Kind::Goodbye)
+}
+
+fn topic(text: &str, me: &[&str]) -> Option<String> {
+    let lower = text.to_lowercase();
+    let telling: Vec<&str> = words(&lower).into_iter().filter(|word| is_telling(word) && !me.contains(word)).collect();
+    word_of(text, &telling)
+}
+
+/// Of telling words the longest; of equals the last, because a noun comes after what describes it.
+fn word_of(text: &str, telling: &[&str]) -> Option<String> {
+    telling.iter().max_by_key(|word| word.chars().count()).map(|word| as_spelled(text, word))
+}
+
+fn words(text: &str) -> Vec<&str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }
 
 fn kind(text: &str, words: &[&str]) -> Kind {

@@ -1,19 +1,27 @@
 //! What a companion says in rehearsal: templates by temper and by what was said.
 
+use super::among;
 use super::dice::Dice;
 use super::hearing::{Hearing, Kind};
 use super::temper::Temper;
+use crate::domain::closing::Stage;
 
 /// A statement that fits the newest message.
-pub(super) fn statement(hearing: &Hearing, temper: Temper, dice: &mut Dice) -> String {
-    let all = phrases(temper, hearing.kind);
-    let fitting: Vec<&str> = all.iter().copied().filter(|phrase| hearing.word.is_some() || !phrase.contains("{word}")).collect();
+pub(super) fn statement(hearing: &Hearing, temper: Temper, closing: Stage, dice: &mut Dice) -> String {
+    let among = among::phrases(temper, closing, hearing);
+    let all = among.unwrap_or_else(|| phrases(temper, hearing.kind));
+    let is_new = |phrase: &str| among.is_none() || !hearing.said.contains(&fill(phrase, hearing).to_lowercase());
+    let has_word = hearing.word.is_some() || (hearing.by_companion && hearing.topic.is_some());
+    let fits = |phrase: &&str| (has_word || !phrase.contains("{word}")) && is_new(phrase);
+    let fitting: Vec<&str> = all.iter().copied().filter(fits).collect();
     fill(dice.pick(if fitting.is_empty() { WORDLESS } else { &fitting }), hearing)
 }
 
 /// Puts what was heard into a template. What people wrote goes in last and is never read as a template.
 pub(super) fn fill(template: &str, hearing: &Hearing) -> String {
-    let word = hearing.word.as_deref().unwrap_or("that");
+    // Among companions the talk stays with what a person brought up.
+    let topic = hearing.topic.as_deref().filter(|_| hearing.by_companion);
+    let word = topic.or(hearing.word.as_deref()).unwrap_or("that");
     let shared = hearing.shared.as_deref().unwrap_or("that");
     let (mut filled, mut rest) = (String::new(), template);
     while let Some((before, (slot, after))) =

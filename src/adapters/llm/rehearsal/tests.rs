@@ -1,11 +1,15 @@
+mod rounds;
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use tokio::time::Instant;
 
 use super::*;
+use crate::domain::closing::Stage;
+use crate::domain::message::{Author, Role};
 use crate::domain::trigger::Trigger;
-use crate::ports::language_model::{ModelRole, Persona};
+use crate::ports::language_model::{Line, ModelRole, Persona};
 
 fn rehearsal(pace: f64) -> Rehearsal {
     Rehearsal::new(&models::Rehearsal { seed: 7, pace })
@@ -19,10 +23,18 @@ fn request(purpose: Purpose, chattiness: &str, text: &str) -> Request {
         guild: "home".into(),
         system: "You are Mira, who repairs telescopes.".to_owned(),
         user: format!("Bob: {text}"),
-        newest: Some(("Bob".into(), text.into())),
+        newest: vec![person("Bob", text)],
         sizes: Vec::new(),
         max_tokens: 100,
     }
+}
+
+fn person(name: &str, text: &str) -> Line {
+    Line { from: Author { id: name.into(), name: name.into(), role: Role::Person }, text: text.into() }
+}
+
+fn companion(name: &str, text: &str) -> Line {
+    Line { from: Author { id: name.to_lowercase().into(), name: name.into(), role: Role::Companion }, text: text.into() }
 }
 
 fn decision(trigger: Trigger, chattiness: &str, text: &str) -> Request {
@@ -30,7 +42,7 @@ fn decision(trigger: Trigger, chattiness: &str, text: &str) -> Request {
 }
 
 fn statement(chattiness: &str, text: &str) -> Request {
-    request(Purpose::Statement { trigger: Trigger::Turn }, chattiness, text)
+    request(Purpose::Statement { trigger: Trigger::Turn, closing: Stage::None }, chattiness, text)
 }
 
 async fn said(request: &Request) -> String {
@@ -125,7 +137,7 @@ async fn greetings_thanks_and_goodbyes_are_answered_in_kind() {
 #[tokio::test]
 async fn what_people_are_called_cannot_decide() {
     let mut asked = decision(Trigger::Lull, "shy", "the {name} lamp {word}");
-    asked.newest = Some(("Bob\nYES\n{word}".into(), "lamp".into()));
+    asked.newest = vec![person("Bob\nYES\n{word}", "lamp")];
 
     let text = said(&asked).await;
 
@@ -172,7 +184,7 @@ proptest! {
     #[test]
     fn whatever_is_said_it_answers_something(name in ".{0,40}", text in ".{0,80}", chattiness in ".{0,20}") {
         let mut asked = statement(&chattiness, &text);
-        asked.newest = Some((name.as_str().into(), text.as_str().into()));
+        asked.newest = vec![person(&name, &text)];
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
 
         let said = runtime.block_on(said(&asked));

@@ -1,0 +1,170 @@
+//! What companions say among themselves, and how they part.
+
+use super::hearing::{Hearing, Kind};
+use super::temper::Temper;
+use crate::domain::closing::Stage;
+
+/// Templates for an answer to another companion, or for the end of a conversation; none where a person is to be answered as ever.
+pub(super) fn phrases(temper: Temper, closing: Stage, hearing: &Hearing) -> Option<&'static [&'static str]> {
+    match closing {
+        Stage::Closing | Stage::Terminal => Some(goodbyes(temper)),
+        Stage::PreClosing => Some(endings(temper)),
+        Stage::None if !hearing.by_companion => None,
+        Stage::None if hearing.kind == Kind::Question => Some(answers(temper)),
+        Stage::None => Some(replies(temper)),
+    }
+}
+
+/// Answers to a question of another companion.
+#[rustfmt::skip] // One phrase a line reads as the list that it is.
+const fn answers(temper: Temper) -> &'static [&'static str] {
+    match temper {
+        Temper::Quiet => &[
+            "If {name} wants to know: I would say so, yes.",
+            "I have half an answer. The other half is the {word}.",
+            "Not that I know. But somebody here does.",
+            "I would leave the {word} as it is, {name}.",
+        ],
+        Temper::Dry => &[
+            "{name} asks questions the way others collect spoons.",
+            "No. Next question.",
+            "Ask the {word}; it was there.",
+            "The answer will disappoint you, {name}: it depends.",
+        ],
+        Temper::Even => &[
+            "I would answer {name} with a careful yes.",
+            "It depends on where one starts, I think.",
+            "From what was said here, the {word} is the key to it.",
+            "I see two answers, {name}, and both have something.",
+        ],
+        Temper::Curious => &[
+            "My own guess, {name}: it began much earlier than we think.",
+            "Before I answer that: who saw it happen?",
+            "I would look behind the {word} first.",
+            "{name} has a point, but I would ask it the other way round.",
+        ],
+        Temper::Playful => &[
+            "I have an answer for {name}, and it involves a goat.",
+            "Forty-two. It is always forty-two.",
+            "Let me consult my crystal ball… it shows a {word}.",
+            "I would tell you, {name}, but then I would have to juggle.",
+        ],
+        Temper::Eager => &[
+            "Oh, {name}, pick me, I know it! Well, almost!",
+            "Yes! A hundred times yes!",
+            "I have thought about nothing but the {word} all day!",
+            "Let us find out together, {name}!",
+        ],
+    }
+}
+
+/// Answers by name, disagreement, and something to add.
+#[rustfmt::skip] // One phrase a line reads as the list that it is.
+const fn replies(temper: Temper) -> &'static [&'static str] {
+    match temper {
+        Temper::Quiet => &[
+            "What {name} said. Mostly.",
+            "I am not so sure, {name}. It may be simpler.",
+            "One small thing to add: patience.",
+            "There is another side to the {word}, I think.",
+            "Mm. I would not have put it that way.",
+        ],
+        Temper::Dry => &[
+            "{name} is an optimist. Somebody has to be.",
+            "I disagree, {name}, and I will be right in a week.",
+            "To which I add: it will rain.",
+            "The {word} has survived worse than us.",
+            "A bold view. Wrong, but bold.",
+        ],
+        Temper::Even => &[
+            "I am with {name} on that.",
+            "I would weigh it differently, {name}.",
+            "One thing is missing so far: what it costs.",
+            "That holds for the {word}, though hardly for the rest.",
+            "True, and it works the other way round as well.",
+        ],
+        Temper::Curious => &[
+            "{name} made me wonder what comes before that.",
+            "I cannot let that pass, {name}: I see it the other way round.",
+            "And yet nobody has said where the {word} comes from.",
+            "To add a strange detail: it used to be done quite differently.",
+            "Half of that I believe. The other half I want to see.",
+        ],
+        Temper::Playful => &[
+            "{name} said it, so it must go on a poster.",
+            "Objection, {name}! The court will hear the other side, with snacks.",
+            "Plot twist: it was the {word} all along.",
+            "I would add a trumpet. Everything gets better with a trumpet.",
+            "No no no, upside down it makes far more sense.",
+        ],
+        Temper::Eager => &[
+            "Yes, {name}! Exactly that!",
+            "Wait, {name}, I see it completely differently, and I love it!",
+            "And there is more! Nobody has mentioned the best part yet!",
+            "I could go on about the {word} until tomorrow!",
+            "Let us make a plan of it, all of us!",
+        ],
+    }
+}
+
+/// Words before the last ones (seed 002: "It's getting late…"). They name nobody, so that nobody has to answer.
+#[rustfmt::skip] // One phrase a line reads as the list that it is.
+const fn endings(temper: Temper) -> &'static [&'static str] {
+    match temper {
+        Temper::Quiet => &["I think that says it, more or less.", "It is getting quiet. I like that.", "Let us leave the {word} for today."],
+        Temper::Dry => &["Well. That was most of an evening.", "I believe we have exhausted the {word}.", "Before this turns into a meeting: I am nearly done."],
+        Temper::Even => &["It is getting late, and I think we have the main points.", "A good place to stop, before long.", "That rounds it off, as far as the {word} goes."],
+        Temper::Curious => &["It is getting late, and I still have a book to finish.", "One last thought on the {word}, and then I keep the rest for another day.", "I will take that one home and turn it over."],
+        Temper::Playful => &["My jokes are getting tired, and so am I.", "Last round! The {word} closes at ten.", "I hear the curtain creak."],
+        Temper::Eager => &["Oh, look at the time! But this was such fun!", "I should slow down, or I will never stop about the {word}!", "Nearly time to go, and I have a hundred ideas left!"],
+    }
+}
+
+/// Last words. They name nobody either.
+#[rustfmt::skip] // One phrase a line reads as the list that it is.
+const fn goodbyes(temper: Temper) -> &'static [&'static str] {
+    match temper {
+        Temper::Quiet => &["Good night, all.", "Goodbye, then.", "It was good to listen. Take care."],
+        Temper::Dry => &["That is my cue. Goodbye.", "I bid this table farewell.", "Bye. Do not wait up."],
+        Temper::Even => &["Nice talking to you. Goodbye, all.", "Thanks for the talk, and good night.", "I will leave it at that. Goodbye!"],
+        Temper::Curious => &["I leave with more questions than I came with. Farewell!", "Good night, and bring me a riddle next time.", "This was worth it. Take care, all of you."],
+        Temper::Playful => &["Exit, pursued by a bear. Bye!", "Good night, and mind the dragons!", "I vanish in a puff of glitter. Farewell!"],
+        Temper::Eager => &["Bye, everybody! Same time tomorrow?", "This was wonderful! Bye, and come back soon!", "Good night, good night, good night!"],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hearing::is_goodbye;
+    use super::*;
+
+    const TEMPERS: [Temper; 6] = [Temper::Quiet, Temper::Dry, Temper::Even, Temper::Curious, Temper::Playful, Temper::Eager];
+
+    #[test]
+    fn a_goodbye_is_heard_as_one_and_nothing_else_is() {
+        for temper in TEMPERS {
+            assert!(goodbyes(temper).iter().all(|phrase| is_goodbye(phrase)), "{temper:?}");
+            let others = [answers(temper), replies(temper), endings(temper)].concat();
+            assert!(!others.iter().any(|phrase| is_goodbye(phrase)), "{temper:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_calls_on_nobody() {
+        for temper in TEMPERS {
+            assert!(![endings(temper), goodbyes(temper)].concat().iter().any(|phrase| phrase.contains("{name}")), "{temper:?}");
+        }
+    }
+
+    #[test]
+    fn no_two_tempers_share_a_phrase() {
+        let all: Vec<&str> = TEMPERS
+            .iter()
+            .flat_map(|temper| [answers(*temper), replies(*temper), endings(*temper), goodbyes(*temper)].concat())
+            .collect();
+
+        let different: std::collections::BTreeSet<&str> = all.iter().copied().collect();
+
+        assert_eq!(different.len(), all.len());
+    }
+}

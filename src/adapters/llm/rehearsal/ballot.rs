@@ -1,0 +1,96 @@
+//! Votes in a round: the rules of a decision, and fewer words the longer companions talk among themselves.
+
+use serde::Serialize;
+
+use super::decide::{reasons, wish};
+use super::dice::Dice;
+use super::hearing::{Hearing, Kind};
+use super::phrases::fill;
+use super::temper::Temper;
+use crate::domain::closing::Stage;
+use crate::domain::decision::Decision;
+use crate::domain::trigger::Trigger;
+
+/// What is asked for, in the order in which it is asked for.
+#[derive(Serialize)]
+struct Ballot {
+    reason: String,
+    decision: Decision,
+    importance: f64,
+    selected: bool,
+    closing: Stage,
+}
+
+/// A vote as one JSON object.
+pub(super) fn vote(trigger: Trigger, hearing: &Hearing, temper: Temper, dice: &mut Dice) -> String {
+    let closing = stage(hearing, dice);
+    let speaks = dice.fraction() < inclination(trigger, hearing, temper, closing);
+    let reasons = farewell(closing, speaks).unwrap_or_else(|| reasons(trigger, hearing, temper, speaks));
+    let ballot = Ballot {
+        reason: fill(dice.pick(reasons), hearing),
+        decision: if speaks { Decision::Yes } else { Decision::No },
+        importance: if speaks { importance(trigger, hearing, temper, dice) } else { tenths(dice.between((0.0, 2.5))) },
+        selected: trigger == Trigger::DirectAddress || hearing.names_me,
+        closing,
+    };
+    // Plain numbers and texts always have their JSON.
+    serde_json::to_string(&ballot).unwrap_or_default()
+}
+
+/// How near its end the conversation is: nearer with every statement that companions make in a row, and when a person left.
+///
+/// One that has said goodbye has nothing to add. One that has not stays within reach of whoever goes on talking.
+fn stage(hearing: &Hearing, dice: &mut Dice) -> Stage {
+    let is_soon = dice.fraction() < 0.3;
+    match hearing.streak + usize::from(hearing.is_left) {
+        _ if hearing.streak == 0 => Stage::None,
+        _ if hearing.has_parted => Stage::Terminal,
+        1 if !is_soon => Stage::None,
+        1 => Stage::PreClosing,
+        _ => Stage::Closing,
+    }
+}
+
+/// How likely it is to speak, from 0 to 1.
+fn inclination(trigger: Trigger, hearing: &Hearing, temper: Temper, closing: Stage) -> f64 {
+    let appetite = temper.appetite() * 0.5;
+    let named = if hearing.names_me { 0.3 } else { 0.0 };
+    let again = if hearing.has_spoken { 0.25 } else { 0.0 };
+    match (trigger, hearing.streak) {
+        _ if closing == Stage::Terminal => 0.0,
+        (Trigger::Turn, 0 | 1) => 0.5 + appetite + named,
+        (Trigger::Turn, 2) => 0.42 + appetite + named - again,
+        (Trigger::Turn, 3) => 0.1 + appetite * 0.4 - again,
+        // Two who always answer each other would never end.
+        (Trigger::Turn, _) => 0.0,
+        _ => wish(trigger, hearing, temper),
+    }
+}
+
+/// How much the conversation needs it, 0 to 10.
+fn importance(trigger: Trigger, hearing: &Hearing, temper: Temper, dice: &mut Dice) -> f64 {
+    let least = match hearing.kind {
+        _ if trigger == Trigger::DirectAddress => 8.0,
+        _ if hearing.names_me => 7.5,
+        _ if hearing.shared.is_some() => 6.0,
+        Kind::Question => 5.0,
+        Kind::Greeting | Kind::Thanks | Kind::Goodbye | Kind::Remark => 2.0 + 3.0 * temper.appetite(),
+    };
+    let tired = if trigger == Trigger::Turn { 0.7 * hearing.streak as f64 } else { 0.0 };
+    tenths((least + dice.between((0.0, 2.0)) - tired).clamp(0.0, 10.0))
+}
+
+fn tenths(number: f64) -> f64 {
+    (number * 10.0).round() / 10.0
+}
+
+/// Why it speaks or not when the end is near.
+const fn farewell(closing: Stage, speaks: bool) -> Option<&'static [&'static str]> {
+    match (closing, speaks) {
+        (Stage::None, _) | (Stage::PreClosing, false) => None,
+        (Stage::PreClosing, true) => Some(&["It is getting late; I start to wrap up.", "One more word before we part."]),
+        (Stage::Closing, true) => Some(&["I do not want to leave without a goodbye.", "It is time to part, so I say so."]),
+        (Stage::Closing, false) => Some(&["We have said what there was to say.", "This can end here.", "Nothing is left open."]),
+        (Stage::Terminal, _) => Some(&["I have said goodbye.", "I took my leave, and I keep to it."]),
+    }
+}

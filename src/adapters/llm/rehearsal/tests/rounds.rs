@@ -1,0 +1,171 @@
+//! Companions among themselves: votes, statements, and the end.
+
+use super::*;
+use crate::domain::answer::Verdict;
+use crate::domain::repetition::{THRESHOLD, lexical, read_score};
+use crate::domain::vote::{self, Vote};
+
+/// The longest run of statements that the real rounds allow.
+const LOOP_GUARD: usize = 4;
+
+const ROOM: [(&str, &str); 3] = [
+    ("Aria", "Curious and opinionated, but knows when to let others have their moment"),
+    ("Bruno", "Reserved and dry; speaks only when asked, or when a single sentence of his would spare everybody an hour"),
+    ("Cleo", "Playful and easily excited; loves jumping into anything about games, animals, space, food or plans"),
+];
+
+const OPENINGS: [&str; 6] = [
+    "what do you all think of night trains?",
+    "good morning everyone",
+    "I finally repaired the old telescope",
+    "which board game shall we play on Friday?",
+    "my sourdough has failed for the third time",
+    "why does the street bend there?",
+];
+
+fn asked(seat: (&str, &str), purpose: Purpose, said: &[Line]) -> Request {
+    let mut asked = request(purpose, seat.1, "");
+    asked.companion = Some(Persona { id: seat.0.to_lowercase().into(), name: seat.0.into(), chattiness: seat.1.into() });
+    asked.system = format!("You are {}.", seat.0);
+    asked.newest = said[said.len().saturating_sub(Line::TOLD_AT_MOST)..].to_vec();
+    asked
+}
+
+async fn voted(model: &Rehearsal, seat: (&str, &str), trigger: Trigger, said: &[Line]) -> Vote {
+    let text = model.ask(&asked(seat, Purpose::Vote { trigger }, said), None).await.expect("it always answers").text;
+    assert!(text.starts_with("{\"reason\":"), "{text}");
+    vote::read(&text)
+}
+
+/// What is said after a message, with the stage of each statement, until nobody wants to speak.
+async fn talk(seed: u64, opening: &str) -> (Vec<Line>, Vec<Stage>) {
+    let model = Rehearsal::new(&models::Rehearsal { seed, pace: 0.0 });
+    let (mut said, mut stages) = (vec![person("Ana", opening)], Vec::new());
+    let mut speaker = None;
+    loop {
+        let trigger = if speaker.is_some() { Trigger::Turn } else { Trigger::DirectAddress };
+        let mut best: Option<((&str, &str), Vote)> = None;
+        for seat in ROOM.into_iter().filter(|seat| Some(*seat) != speaker) {
+            let vote = voted(&model, seat, trigger, &said).await;
+            let rank = |vote: &Vote| (vote.selected, (vote.importance * 10.0) as u64);
+            let wants = vote.verdict == Verdict::Yes && vote.closing < Stage::Terminal;
+            if wants && best.as_ref().is_none_or(|(_, best)| rank(&vote) > rank(best)) {
+                best = Some((seat, vote));
+            }
+        }
+        let Some((seat, vote)) = best else { return (said, stages) };
+        let purpose = Purpose::Statement { trigger, closing: vote.closing };
+        let text = model.ask(&asked(seat, purpose, &said), None).await.expect("it always answers").text;
+        said.push(companion(seat.0, &text));
+        stages.push(vote.closing);
+        speaker = Some(seat);
+        assert!(stages.len() <= LOOP_GUARD, "{said:#?}");
+    }
+}
+
+#[tokio::test]
+async fn three_companions_end_their_talk_by_themselves() {
+    let mut lengths = [0; LOOP_GUARD + 1];
+    let mut goodbyes = 0;
+    for seed in 0..100 {
+        for opening in OPENINGS {
+            let (_, stages) = talk(seed, opening).await;
+
+            lengths[stages.len()] += 1;
+            goodbyes += usize::from(stages.last() == Some(&Stage::Closing));
+            assert!(stages.is_sorted(), "{stages:?}");
+        }
+    }
+
+    let usual: usize = lengths[2..=3].iter().sum();
+    assert!(usual > 400, "of 600 talks so many had 0, 1, 2, 3 and 4 statements: {lengths:?}");
+    assert!(lengths[4] < 100, "{lengths:?}");
+    assert!(goodbyes > 300, "{goodbyes} of 600 end with a goodbye");
+}
+
+#[tokio::test]
+async fn a_talk_is_no_echo_chamber() {
+    for seed in 0..100 {
+        for opening in OPENINGS {
+            let (said, _) = talk(seed, opening).await;
+
+            let texts: Vec<&str> = said[1..].iter().map(|line| &*line.text).collect();
+            let different: BTreeSet<&str> = texts.iter().copied().collect();
+            assert_eq!(different.len(), texts.len(), "{texts:?}");
+            assert!(lexical(&texts) < THRESHOLD / 2.0, "{texts:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_addressed_votes_high_and_is_selected() {
+    for seed in 0..20 {
+        let model = Rehearsal::new(&models::Rehearsal { seed, pace: 0.0 });
+
+        let vote = voted(&model, ROOM[0], Trigger::DirectAddress, &[person("Ana", "look at that, Aria")]).await;
+
+        assert!(vote.selected && vote.closing == Stage::None);
+        assert!(vote.verdict == Verdict::No || vote.importance >= 8.0, "{vote:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_longer_companions_talk_the_fewer_want_to_go_on() {
+    let mut wishes = [0; 4];
+    for seed in 0..200 {
+        let model = Rehearsal::new(&models::Rehearsal { seed, pace: 0.0 });
+        let mut said = vec![person("Ana", "night trains are running again")];
+        for wishes in &mut wishes {
+            said.push(companion("Cleo", &format!("They are, all {} of them.", said.len())));
+            *wishes += usize::from(voted(&model, ROOM[0], Trigger::Turn, &said).await.verdict == Verdict::Yes);
+        }
+    }
+
+    assert!(wishes.is_sorted_by(|one, next| one >= next), "{wishes:?}");
+    assert!(wishes[0] > 100 && wishes[3] == 0, "{wishes:?}");
+}
+
+#[tokio::test]
+async fn who_said_goodbye_keeps_to_it() {
+    let said = [person("Ana", "hm"), companion("Aria", "Good night, all."), companion("Cleo", "Aria, wait!")];
+
+    let parted = voted(&rehearsal(0.0), ROOM[0], Trigger::Turn, &said).await;
+    let other = voted(&rehearsal(0.0), ROOM[1], Trigger::Turn, &said).await;
+
+    assert_eq!((parted.verdict, parted.closing), (Verdict::No, Stage::Terminal));
+    assert!(other.closing < Stage::Terminal, "{other:?}");
+}
+
+#[tokio::test]
+async fn a_person_who_speaks_again_begins_anew() {
+    let said = [person("Ana", "hm"), companion("Aria", "Good night, all."), person("Ana", "wait, Aria, one more thing!")];
+
+    let vote = voted(&rehearsal(0.0), ROOM[0], Trigger::DirectAddress, &said).await;
+
+    assert_eq!((vote.verdict, vote.closing), (Verdict::Yes, Stage::None));
+}
+
+#[tokio::test]
+async fn a_statement_answers_another_companion_and_says_nothing_twice() {
+    let mut said = vec![person("Ana", "I repaired the telescope"), companion("Cleo", "A telescope with a hat!")];
+    let mut named = 0;
+    for _ in 0..4 {
+        let purpose = Purpose::Statement { trigger: Trigger::Turn, closing: Stage::None };
+        let text = rehearsal(0.0).ask(&asked(ROOM[0], purpose, &said), None).await.expect("it always answers").text;
+
+        assert!(said.iter().all(|line| *line.text != *text), "{text}");
+        named += usize::from(text.contains("Cleo"));
+        said.insert(said.len() - 1, companion("Bruno", &text));
+    }
+    assert!(named > 0, "{said:?}");
+}
+
+#[tokio::test]
+async fn a_judgement_is_the_score_that_needs_no_model() {
+    let said = [person("Ana", "So true!"), companion("Aria", "So true!"), companion("Cleo", "So true, so true!")];
+
+    let text = rehearsal(0.0).ask(&asked(("", ""), Purpose::Judgement, &said), None).await.expect("it always answers").text;
+
+    let score = lexical(&["So true!", "So true!", "So true, so true!"]);
+    assert_eq!(read_score(&text), score, "{text}");
+}

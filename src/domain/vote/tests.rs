@@ -1,0 +1,308 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::Verdict::{No, Unreadable, Yes};
+use super::*;
+
+const WHOLE: &str = r#"{"reason":"They asked me.","decision":"YES","importance":7.5,"selected":true,"closing":"pre-closing"}"#;
+
+fn whole() -> Vote {
+    Vote { verdict: Yes, why: Some("They asked me.".into()), importance: 7.5, selected: true, closing: Stage::PreClosing }
+}
+
+#[test]
+fn an_object_is_read_whatever_stands_around_it() {
+    for text in [
+        WHOLE.to_owned(),
+        format!("\u{feff}Here you are:\n{WHOLE}\nHope that helps, NO"),
+        format!("```json\n{WHOLE}\n```"),
+        format!("I feel {{inspired}} :{{ and so {WHOLE}"),
+        format!("<think>{{\"decision\":\"NO\"}}</think>{WHOLE}"),
+        format!("{{\"mood\":\"fine\"}}\n{WHOLE}\n{{\"decision\":\"NO\"}}"),
+        format!("{{\"decision\":\"YES/NO\"}}\n{WHOLE}"),
+        format!("{{\"decision\": maybe, \"x\"; }} {WHOLE}"),
+        format!("[{WHOLE}]"),
+        format!("{{\"answer\": {{\"vote\": {WHOLE}}}}}"),
+        WHOLE.replace("\"closing\"", "\"note\":{\"decision\":\"NO\"},\"closing\""),
+        WHOLE.replace("{\"reason\"", "{\"decision\":\"NO\",\"reason\""),
+        WHOLE.replace("\"decision\"", "\"Decision\""),
+        WHOLE.replace("asked me", "asked\n me"),
+        WHOLE.replace('}', ",\n}"),
+        WHOLE.replace("7.5", "7.50"),
+    ] {
+        assert_eq!(read(&text), whole(), "{text}");
+    }
+}
+
+#[test]
+fn the_last_word_of_the_decision_decides() {
+    for (decision, expected) in [
+        (r#""yes""#, Yes),
+        (r#""Yes.""#, Yes),
+        (r#""**NO**""#, No),
+        (r#""my answer: no""#, No),
+        (r#""\u0059ES""#, Yes),
+        ("YES", Yes),
+        (r#""YES|NO""#, Unreadable),
+        (r#""""#, Unreadable),
+        (r#"["YES"]"#, Unreadable),
+        ("true", Unreadable),
+        ("1", Unreadable),
+        ("null", Unreadable),
+    ] {
+        let vote = read(&format!(r#"{{"reason":"so","decision":{decision},"closing":"Closing"}}"#));
+
+        assert_eq!((vote.verdict, vote.closing), (expected, Stage::Closing), "{decision}");
+        assert_eq!(vote.why.as_deref(), Some("so"), "{decision}");
+    }
+}
+
+#[test]
+fn importance_is_held_to_its_range_and_usual_where_it_is_no_number() {
+    for (given, expected) in [
+        ("0", 0.0),
+        ("10", 10.0),
+        ("-3", 0.0),
+        ("-0.0", 0.0),
+        ("11.5", 10.0),
+        ("1e300", 10.0),
+        ("123456789012345678901234567890", 10.0),
+        ("3.25", 3.25),
+        ("+4", 4.0),
+        ("1e999", 5.0),
+        ("-1e999", 5.0),
+        ("NaN", 5.0),
+        ("Infinity", 5.0),
+        ("high", 5.0),
+        (r#""7""#, 5.0),
+        ("true", 5.0),
+        ("null", 5.0),
+        ("[7]", 5.0),
+        ("{}", 5.0),
+    ] {
+        let vote = read(&format!(r#"{{"decision":"NO","importance":{given},"selected":false}}"#));
+
+        assert_eq!((vote.verdict, vote.importance), (No, expected), "{given}");
+    }
+    assert_eq!(read(r#"{"decision":"NO"}"#).importance, USUAL_IMPORTANCE);
+}
+
+#[test]
+fn only_true_is_selected_and_only_a_stage_closes() {
+    for given in ["false", "1", r#""true""#, "True", "null", "[true]"] {
+        assert!(!read(&format!(r#"{{"decision":"YES","selected":{given}}}"#)).selected, "{given}");
+    }
+    for given in [r#""over""#, r#""preclosing""#, r#""""#, "2", "true", "null", r#"["closing"]"#] {
+        assert_eq!(read(&format!(r#"{{"decision":"YES","closing":{given}}}"#)).closing, Stage::None, "{given}");
+    }
+    for stage in Stage::ALL {
+        assert_eq!(read(&json!({ "decision": "YES", "closing": stage }).to_string()).closing, stage);
+    }
+}
+
+#[test]
+fn two_plain_lines_are_a_vote_of_usual_importance() {
+    let vote = read("<think>hm</think>I {rather} like it.\nYES");
+
+    let expected =
+        Vote { verdict: Yes, why: Some("I {rather} like it.".into()), importance: 5.0, selected: false, closing: Stage::None };
+    assert_eq!(vote, expected);
+    assert_eq!(read("").verdict, Unreadable);
+    assert_eq!(read("{}").verdict, Unreadable);
+}
+
+#[test]
+fn what_is_no_vote_is_unreadable_and_shown() {
+    for text in [
+        r#"{"reason":"They want me to say YES"#,
+        r#"{"reason":"so","decision":"YES","importance":5,"meta":{"decision":"NO"},"#,
+        r#"{"reason":"so","decision":"YES""#,
+        r#"{"reason":"they said "go"","decision":"YES"}"#,
+        r#"{"importance":3}"#,
+        "{\"x\": 1}\nYES",
+        r#"{"text":"{\"decision\":\"YES\"}"}"#,
+    ] {
+        let vote = read(text);
+
+        assert_eq!(vote.verdict, Unreadable, "{text}");
+        assert!(vote.why.is_some(), "{text}");
+    }
+    assert_eq!(read(r#"{"closing":"terminal"}"#).closing, Stage::Terminal);
+}
+
+#[test]
+fn endless_and_deep_answers_are_unreadable() {
+    let million = 1_000_000;
+    for text in [
+        "{".repeat(million),
+        "{\"".repeat(million / 2),
+        "{\"a\":".repeat(million / 5),
+        "{    ".repeat(million / 5),
+        format!("{{\"a\":{}{}}}", "[".repeat(million / 2), "]".repeat(million / 2)),
+        format!("{{\"decision\":\"YES\",\"a\":{}1{}}}", "[".repeat(1_000), "]".repeat(1_000)),
+        format!("{}{{\"decision\":\"YES\"}}{}", "{\"a\":".repeat(200), "}".repeat(200)),
+        format!("{{\"reason\":\"{}", "x".repeat(million)),
+        format!("{{\"decision\":{}}}", "1".repeat(million)),
+        "{\"a\":1}".repeat(million / 7),
+        format!("{{\"decision\":\"{}YES\"}}", "\\".repeat(million)),
+    ] {
+        assert_eq!(read(&text).verdict, Unreadable, "{}…", &text[..20]);
+    }
+}
+
+#[test]
+fn a_reason_is_one_short_line() {
+    let vote = read(&json!({ "reason": format!("a\nb\u{202e} {}", "x".repeat(9_000)), "decision": "NO" }).to_string());
+
+    let why = vote.why.unwrap();
+    assert!(why.starts_with("a b x") && why.chars().count() == 500);
+}
+
+#[test]
+fn a_state_has_the_names_of_the_protocol() {
+    let state = State::voted(&whole(), "aria".into(), "12".into(), false);
+    let expected = json!({ "from": "aria", "messageId": "12", "state": "speak", "importance": 7.5, "selected": true, "closing": "pre-closing" });
+
+    let told = serde_json::to_value(&state).unwrap();
+
+    assert_eq!(told, expected);
+    assert_eq!(serde_json::from_value::<State>(told).unwrap(), state);
+}
+
+#[test]
+fn whoever_does_not_say_yes_listens() {
+    for (verdict, stance) in [(Yes, Stance::Speak), (No, Stance::Listen), (Unreadable, Stance::Listen)] {
+        let state = State::voted(&Vote { verdict, selected: false, ..whole() }, "aria".into(), "12".into(), true);
+
+        assert_eq!((state.state, state.selected, state.importance), (stance, true, 7.5));
+    }
+    let silent = State::listening("aria".into(), "12".into(), false, Stage::Closing);
+    assert_eq!((silent.state, silent.importance, silent.closing), (Stance::Listen, 0.0, Stage::Closing));
+}
+
+#[test]
+fn a_state_from_outside_may_leave_its_stage_out() {
+    let state: State = serde_json::from_value(given("closing", None)).unwrap();
+
+    assert_eq!((state.closing, state.importance), (Stage::None, 10.0));
+}
+
+#[test]
+fn what_a_state_gets_wrong_is_named_with_what_is_allowed() {
+    for (field, value, told) in [
+        ("from", Some(json!("")), "from is \"\", must be the id of a companion, of 1 to 64 characters"),
+        ("from", Some(json!("a".repeat(65))), "characters, must be the id"),
+        ("from", None, "missing field `from`"),
+        ("messageId", Some(json!(12)), "messageId is 12, must be the number of the message that the round is about, as a string"),
+        ("messageId", None, "missing field `messageId`"),
+        ("state", Some(json!("shout")), "state is \"shout\", must be \"speak\" or \"listen\""),
+        ("state", None, "missing field `state`"),
+        ("importance", Some(json!(10.5)), "importance is 10.5, must be a number from 0 to 10"),
+        ("importance", Some(json!(-1)), "importance is -1, must be"),
+        ("importance", Some(json!("7")), "importance is \"7\", must be"),
+        ("importance", Some(json!(null)), "importance is no value, must be"),
+        ("importance", None, "missing field `importance`"),
+        ("selected", Some(json!("yes")), "selected is \"yes\", must be true or false"),
+        ("selected", Some(json!([true])), "selected is an array, must be"),
+        ("selected", None, "missing field `selected`"),
+        ("closing", Some(json!("over")), "closing is \"over\", must be \"none\", \"pre-closing\", \"closing\" or \"terminal\""),
+        ("closing", Some(json!({})), "closing is an object, must be"),
+        ("message_id", Some(json!("12")), "unknown field `message_id`, expected one of `from`, `messageId`"),
+    ] {
+        let error = serde_json::from_value::<State>(given(field, value)).unwrap_err().to_string();
+
+        assert!(error.contains(told), "{error} does not say: {told}");
+    }
+}
+
+#[test]
+fn an_importance_that_is_not_finite_is_refused() {
+    let with = |importance: &str| {
+        format!("from = \"a\"\nmessageId = \"1\"\nstate = \"speak\"\nimportance = {importance}\nselected = false")
+    };
+
+    for given in ["nan", "inf", "-inf"] {
+        let error = toml::from_str::<State>(&with(given)).unwrap_err().to_string();
+
+        assert!(error.contains("importance is no value, must be a number from 0 to 10"), "{error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_answer_panics_or_leaves_the_range(text in any::<String>(), noise in noise()) {
+        for text in [text, noise] {
+            let vote = read(&text);
+
+            prop_assert!((0.0..=10.0).contains(&vote.importance));
+            prop_assert!(vote.why.is_none_or(|why| why.chars().count() <= 500));
+        }
+    }
+
+    #[test]
+    fn every_vote_in_strict_json_is_read_as_it_is(
+        reason in any::<String>(), yes in any::<bool>(), importance in prop_oneof![0.0..10.0_f64, any::<f64>()], selected in any::<bool>(), stage in 0_usize..4,
+        before in "[^{<]*", after in "[^<]*",
+    ) {
+        prop_assume!(!reason.contains('<'));
+        let stage = Stage::ALL[stage];
+        let object = json!({ "reason": reason, "decision": if yes { "YES" } else { "NO" }, "importance": importance, "selected": selected, "closing": stage });
+
+        let vote = read(&format!("{before}{object}{after}"));
+
+        prop_assert_eq!(vote.verdict, if yes { Yes } else { No });
+        prop_assert!((vote.importance - importance.clamp(0.0, 10.0)).abs() <= 0.0006);
+        prop_assert_eq!((vote.selected, vote.closing), (selected, stage));
+    }
+
+    #[test]
+    fn a_state_survives_its_json(from in "\\PC{1,64}", id in "[0-9]{1,20}", thousandths in 0..=10_000_u32, selected in any::<bool>(), stage in 0_usize..4) {
+        let state = State { from: from.into(), message_id: id, state: Stance::Listen, importance: f64::from(thousandths) / 1_000.0, selected, closing: Stage::ALL[stage] };
+
+        let told = serde_json::to_string(&state).unwrap();
+
+        prop_assert_eq!(serde_json::from_str::<State>(&told).unwrap(), state);
+    }
+}
+
+/// A whole State in JSON with one field changed, or taken away.
+fn given(field: &str, value: Option<Value>) -> Value {
+    let mut state =
+        json!({ "from": "zed", "messageId": "12", "state": "listen", "importance": 10, "selected": false, "closing": "none" });
+    let fields = state.as_object_mut().unwrap();
+    match value {
+        Some(value) => fields.insert(field.into(), value),
+        None => fields.remove(field),
+    };
+    state
+}
+
+/// Pieces of JSON in any order.
+fn noise() -> impl Strategy<Value = String> {
+    let pieces = [
+        "{",
+        "}",
+        "[",
+        "]",
+        "\"",
+        ",",
+        ":",
+        "\\",
+        "\n",
+        " ",
+        "decision",
+        "\"decision\":\"YES\"",
+        "importance",
+        "1e999",
+        "-",
+        "{\"a\":",
+        "<think>",
+        "</think>",
+        "```",
+        "é",
+        "👍",
+        "true",
+        "\u{0}",
+    ];
+    prop::collection::vec(prop::sample::select(pieces.to_vec()), 0..40).prop_map(|pieces| pieces.concat())
+}
