@@ -23,7 +23,7 @@ struct Ballot {
 
 /// A vote as one JSON object.
 pub(super) fn vote(trigger: Trigger, hearing: &Hearing, temper: Temper, dice: &mut Dice) -> String {
-    let closing = stage(hearing, dice);
+    let closing = stage(trigger, hearing, dice);
     let speaks = dice.fraction() < inclination(trigger, hearing, temper, closing);
     let reasons = farewell(closing, speaks).unwrap_or_else(|| reasons(trigger, hearing, temper, speaks));
     let ballot = Ballot {
@@ -39,11 +39,12 @@ pub(super) fn vote(trigger: Trigger, hearing: &Hearing, temper: Temper, dice: &m
 
 /// How near its end the conversation is: nearer with every statement that companions make in a row, and when a person left.
 ///
-/// One that has said goodbye has nothing to add. One that has not stays within reach of whoever goes on talking.
-fn stage(hearing: &Hearing, dice: &mut Dice) -> Stage {
+/// One that has said goodbye has nothing to add. One that has not stays within reach of whoever goes on talking, and a person who
+/// addresses one is not turned away.
+fn stage(trigger: Trigger, hearing: &Hearing, dice: &mut Dice) -> Stage {
     let is_soon = dice.fraction() < 0.3;
     match hearing.streak + usize::from(hearing.is_left) {
-        _ if hearing.streak == 0 => Stage::None,
+        _ if hearing.streak == 0 || trigger == Trigger::DirectAddress => Stage::None,
         _ if hearing.has_parted => Stage::Terminal,
         1 if !is_soon => Stage::None,
         1 => Stage::PreClosing,
