@@ -9,7 +9,7 @@ use crate::actors::channel::Look;
 use crate::actors::places::SwitchboardPlace;
 use crate::actors::switchboard::SwitchboardMessage;
 use crate::domain::budget::Ledger;
-use crate::domain::conversation::{self, Conversation, Rules, World};
+use crate::domain::conversation::{Conversation, Rules, World};
 use crate::domain::id::CompanionId;
 use crate::journal::place::Place;
 use crate::journal::reader::ReadError;
@@ -88,11 +88,10 @@ impl ActorHouse {
         let gate = view.as_ref().map(|view| view.gate);
         let paused = residence.is_paused(id) || gate.is_some_and(|gate| gate.paused);
         let doing = match view.as_ref().map(|view| view.doing) {
-            Some(conversation::Doing::Speaking) => Doing::Speaking,
+            Some(Doing::Speaking) => Doing::Speaking,
             _ if paused => Doing::Paused,
-            Some(conversation::Doing::Asked) => Doing::Asked,
-            Some(conversation::Doing::BackOff) => Doing::BackOff,
-            _ => Doing::Listening,
+            Some(doing) => doing,
+            None => Doing::Listening,
         };
         let question = gate.and_then(|gate| gate.evaluation).filter(|_| doing == Doing::Asked);
         let floor = conversation.floor().filter(|_| doing == Doing::Speaking);
@@ -118,7 +117,7 @@ impl ActorHouse {
             since: since.map(Into::into),
             retry_at: gate.and_then(|gate| gate.retry_at()).filter(|_| doing == Doing::BackOff).map(Into::into),
             paused,
-            closing: "none".into(),
+            closing: gate.map(|gate| gate.stage).unwrap_or_default().as_str().into(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::stamp::Stamp;
+pub use crate::domain::conversation::Doing;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::trigger::Trigger;
 
@@ -54,22 +55,6 @@ pub struct CompanionState {
     pub paused: bool,
     /// The stage of closing: `none`, `pre-closing`, `closing` or `terminal` (seed 002).
     pub closing: Arc<str>,
-}
-
-/// What a companion is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Doing {
-    /// Waiting for a reason to consider speaking.
-    Listening,
-    /// Its model is being asked.
-    Asked,
-    /// It has the floor.
-    Speaking,
-    /// An operator paused it, or the room.
-    Paused,
-    /// No answer arrived; it is asked again later.
-    BackOff,
 }
 
 /// The right to speak.
