@@ -189,22 +189,21 @@ impl State {
 
     /// Whoever should be here is let in, whoever should not is let out, and the same with being silenced: as events like any other.
     pub(super) fn reconcile(&mut self) {
-        let Some(mut residence) = self.kit.residents.get(&self.place.channel) else { return };
+        let Some(residence) = self.kit.residents.get(&self.place.channel) else { return };
         // One that is configured no more could be asked, but would never be heard to the end.
-        let cast = self.kit.residents.cast();
-        residence.companions.retain(|companion| cast.contains_key(companion));
+        let present = self.kit.residents.present(&self.place.channel);
         let mut news = Vec::new();
-        for companion in &residence.companions {
+        for (companion, external) in &present {
             let paused = residence.is_paused(companion);
             let gate = self.conversation.gate(companion);
-            if gate.is_none() {
-                news.push(Event::Joined { companion: companion.clone(), external: false });
+            if gate.is_none_or(|gate| gate.external != *external) {
+                news.push(Event::Joined { companion: companion.clone(), external: *external });
             }
             if gate.is_some_and(|gate| gate.paused) != paused {
                 news.push(Event::Paused { companion: Some(companion.clone()), paused });
             }
         }
-        for view in self.conversation.companions().filter(|view| !residence.companions.contains(view.companion)) {
+        for view in self.conversation.companions().filter(|view| !present.contains_key(view.companion)) {
             news.push(Event::Left { companion: view.companion.clone() });
         }
         // Whoever leaves makes room first.
@@ -334,7 +333,8 @@ impl State {
 
     fn post(&mut self, companion: &CompanionId, ticket: Ticket, text: Arc<str>) {
         let residents = &self.kit.residents;
-        let name = residents.cast().get(companion).map_or_else(|| companion.as_str().into(), |known| known.name.clone());
+        let known = residents.companion(&self.place.channel, companion);
+        let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
         let is_companion = |id: &str| residents.lives_in(&self.place.guild, id);
         let heard = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, direct_to: &[] };
