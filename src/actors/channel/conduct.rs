@@ -189,28 +189,21 @@ impl State {
 
     /// Whoever should be here is let in, whoever should not is let out, and the same with being silenced: as events like any other.
     pub(super) fn reconcile(&mut self) {
-        let Some(mut residence) = self.kit.residents.get(&self.place.channel) else { return };
+        let Some(residence) = self.kit.residents.get(&self.place.channel) else { return };
         // One that is configured no more could be asked, but would never be heard to the end.
         let present = self.kit.residents.present(&self.place.channel);
-        residence.companions.retain(|companion| present.contains_key(companion));
-        let is_external = |companion: &CompanionId| present.get(companion).copied().unwrap_or_default();
         let mut news = Vec::new();
-        for companion in &residence.companions {
+        for (companion, external) in &present {
             let paused = residence.is_paused(companion);
-            let external = is_external(companion);
-            // Whoever was played from outside and is not any more is somebody else.
-            let gate = self.conversation.gate(companion).filter(|gate| gate.external == external);
-            if gate.is_none() {
-                news.push(Event::Joined { companion: companion.clone(), external });
+            let gate = self.conversation.gate(companion);
+            if gate.is_none_or(|gate| gate.external != *external) {
+                news.push(Event::Joined { companion: companion.clone(), external: *external });
             }
             if gate.is_some_and(|gate| gate.paused) != paused {
                 news.push(Event::Paused { companion: Some(companion.clone()), paused });
             }
         }
-        let is_here = |companion: &CompanionId, external: bool| {
-            residence.companions.contains(companion) && is_external(companion) == external
-        };
-        for view in self.conversation.companions().filter(|view| !is_here(view.companion, view.gate.external)) {
+        for view in self.conversation.companions().filter(|view| !present.contains_key(view.companion)) {
             news.push(Event::Left { companion: view.companion.clone() });
         }
         // Whoever leaves makes room first.
