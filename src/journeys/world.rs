@@ -161,7 +161,7 @@ impl World {
             directory,
             hub: Hub::new(),
             recorder: spans.recorder(false),
-            residents: Residents::new(cast(&settings)),
+            residents: Residents::new(cast(&settings), settings.companion_defaults.clone()),
             settings,
             store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
         };
