@@ -8,6 +8,7 @@ mod advance;
 mod apply;
 mod asking;
 mod ending;
+mod heard;
 mod parts;
 mod rounds;
 mod view;
