@@ -136,7 +136,7 @@ fn note_statements(chat: usize, script: &Script, happenings: &[Happening], said:
 fn print_head(people: u64) {
     println!("Per 100 messages by people ({people} were played):\n");
     println!(
-        "| companions | who is asked | side-model calls | main-model calls | tokens to decide | tokens to speak | all tokens |"
+        "| companions | who is asked | side-model calls | main-model calls | tokens to decide | tokens to speak | all tokens (seed 001 = 100 %) |"
     );
     println!("| ---: | --- | ---: | ---: | ---: | ---: | ---: |");
 }
