@@ -174,6 +174,9 @@ pub struct Rules<'a> {
     pub closing: &'a Closing,
     /// When it goes in circles.
     pub repetition: &'a Repetition,
+    /// In every round everyone is asked who has something unsettled, listeners too (seed 001 asks so). No setting turns it on: it is
+    /// there to measure what it would cost.
+    pub asks_everyone: bool,
 }
 
 impl<'a> From<&'a Settings> for Rules<'a> {
@@ -183,6 +186,7 @@ impl<'a> From<&'a Settings> for Rules<'a> {
             turn_taking: &settings.turn_taking,
             closing: &settings.closing,
             repetition: &settings.repetition,
+            asks_everyone: false,
         }
     }
 }

@@ -90,6 +90,9 @@ impl Conversation {
             }
             asked.extend(self.proceed(&companion, occasion, world, out).map(|waiting| (companion, waiting)));
         }
+        if world.rules.asks_everyone && !asked.is_empty() {
+            self.add_listeners(&mut asked, left_out.as_ref(), occasion, world);
+        }
         self.ask(asked, left_out.as_ref(), occasion, world, out);
         self.refresh_summary(world, out);
     }

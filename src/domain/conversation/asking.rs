@@ -126,6 +126,27 @@ impl Conversation {
         (!is_within).then_some(Reason::Budget)
     }
 
+    /// Everyone else who takes part in the round and has something unsettled is asked too, as if after a lull.
+    pub(super) fn add_listeners(
+        &self,
+        asked: &mut Vec<(CompanionId, Waiting)>,
+        left_out: Option<&CompanionId>,
+        occasion: Occasion,
+        world: &World<'_>,
+    ) {
+        for (companion, gate) in &self.gates {
+            let takes_part = left_out != Some(companion) && asked.iter().all(|(other, _)| other != companion);
+            let is_able = !gate.is_silent() && !self.is_backing_off(gate, occasion) && world.tempers.contains_key(companion);
+            let newest = self.window.buffer(companion, gate.cursor).next_back().map(|entry| entry.seq);
+            if let Some(message) = newest.filter(|_| takes_part && is_able) {
+                let waiting =
+                    Waiting { trigger: Trigger::Lull, message, check: Check::Unsettled, urgent: false, is_refused: false };
+                asked.push((companion.clone(), waiting));
+            }
+        }
+        asked.sort_by(|(one, _), (other, _)| one.cmp(other));
+    }
+
     /// Asks those whose triggers fired together: in a round, or one that is alone without.
     pub(super) fn ask(
         &mut self,
