@@ -3,5 +3,6 @@
 mod dying;
 mod keeping;
 mod rooms;
+mod rounds;
 mod talking;
 mod world;
