@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::world::{World, asker, room, said};
+use crate::actors::places::TurnTakingManagerPlace;
 use crate::domain::vote::Stance;
 use crate::journal::place::Place;
 use crate::ports::language_model::{NoAnswer, Purpose, Request};
@@ -225,7 +226,6 @@ async fn a_round_is_one_trace_and_the_round_that_its_statement_opens_follows_it(
 
 #[tokio::test(start_paused = true)]
 async fn clearing_ends_the_round_its_manager_and_its_trace() {
-    use crate::actors::places::TurnTakingManagerPlace;
     let world = salon().await;
     world.say("salon", QUESTION).await;
     world.pass(0.5).await;

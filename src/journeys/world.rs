@@ -295,6 +295,11 @@ impl World {
         self.rest().await;
     }
 
+    /// What dies from now on is not counted.
+    pub(super) fn others_may_die(&mut self) {
+        self.killed = usize::MAX;
+    }
+
     /// Kills whoever is at a place. The test says so, because nobody else may die.
     pub(super) async fn kill<P: Address>(&mut self, place: &P) {
         self.kit.directory.find(place).expect("somebody is there").kill();

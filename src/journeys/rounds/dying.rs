@@ -45,7 +45,22 @@ survives! {
     a_guild_that_dies_holds_its_round: GuildPlace("home".into());
     the_guilds_that_die_hold_their_rounds: GuildsPlace();
     a_pool_that_dies_asks_again: PoolPlace();
-    a_scribe_that_dies_loses_no_vote: ScribePlace();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scribe_that_dies_loses_no_vote() {
+    for moment in MOMENTS {
+        let mut world = salon().await;
+
+        world.say("salon", QUESTION).await;
+        world.pass(moment).await;
+        world.kill(&ScribePlace()).await;
+        // A channel that had something on its way to be written begins anew.
+        world.others_may_die();
+        world.pass(700.0).await;
+
+        assert_all_went_well(&world, moment).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
