@@ -178,17 +178,18 @@ async fn one_whose_endpoint_is_dead_listens_and_the_others_go_on() {
 #[tokio::test(start_paused = true)]
 async fn what_a_companion_said_itself_is_in_its_next_prompt() {
     let world = World::with_lobby().await;
-    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+    world.side.answers([Ok("Me.\nYES"), Ok("Me again.\nYES"), Ok("Not me.\nNO")]);
     world.say("lobby", "Ari?").await;
     world.pass(5.0).await;
 
     world.say("lobby", "I see.").await;
     world.pass(60.0).await;
 
-    let asked = world.side.asked.lock().unwrap();
-    let last = asked.last().unwrap();
-    assert!(last.user.contains("Hello!"), "{}", last.user);
-    assert_eq!(last.newest.iter().map(|line| &*line.text).collect::<Vec<_>>(), ["Ari?", "Hello!", "I see."]);
+    let (side, main) = (world.side.asked.lock().unwrap(), world.main.asked.lock().unwrap());
+    for second in [&side[1], &main[1]] {
+        assert!(second.user.contains("Hello!"), "{}", second.user);
+        assert_eq!(second.newest.iter().map(|line| &*line.text).collect::<Vec<_>>(), ["Ari?", "Hello!", "I see."]);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -286,7 +286,7 @@ impl World {
         Watching { stream: self.house.live(&room(id), after.map(Seq)).await.unwrap(), is_over: false }
     }
 
-    /// Kills the replies in the making: a channel's only children.
+    /// Kills the replies in the making: a channel's only children while no round is open.
     pub(super) async fn kill_replies(&self, id: &str) {
         let channel = self.kit.directory.find(&ChannelPlace(room(id).channel())).expect("somebody is there");
         let replies = channel.get_children();

@@ -138,3 +138,35 @@ async fn a_reply_that_dies_in_a_round_is_begun_again() {
 
     assert_all_went_well(&world, 3.5).await;
 }
+
+/// Kills somebody after every so many steps of the scheduler around the moment when answers come: whatever is in a mailbox then is lost.
+macro_rules! survives_between_any_two_steps {
+    ($($name:ident: $place:expr;)+) => {
+        $(
+            #[tokio::test(start_paused = true)]
+            async fn $name() {
+                for steps in 0..60 {
+                    let mut world = salon().await;
+                    world.say("salon", QUESTION).await;
+                    world.pass(1.0).await;
+                    for _ in 0..steps {
+                        tokio::task::yield_now().await;
+                    }
+
+                    if world.kit.directory.find(&$place).is_some() {
+                        world.kill(&$place).await;
+                    }
+                    world.pass(700.0).await;
+
+                    assert_all_went_well(&world, f64::from(steps)).await;
+                }
+            }
+        )+
+    };
+}
+
+survives_between_any_two_steps! {
+    a_manager_may_die_between_any_two_steps: TurnTakingManagerPlace(room("salon").channel());
+    a_channel_may_die_between_any_two_steps: ChannelPlace(room("salon").channel());
+    a_pool_may_die_between_any_two_steps: PoolPlace();
+}
