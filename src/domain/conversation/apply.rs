@@ -192,7 +192,8 @@ impl Conversation {
             round.submit(state.clone());
         }
         // With a back-off that has come to its end, all have that were to end by then.
-        let is_over = |gate: &Gate| gate.retry_at().is_some_and(|until| until <= self.clock);
+        let is_cut_short = |gate: &Gate| gate.waiting.is_some_and(|waiting| waiting.urgent);
+        let is_over = |gate: &Gate| !is_cut_short(gate) && gate.retry_at().is_some_and(|until| until <= self.clock);
         if decided.reason == Reason::Stale && decided.companions.iter().filter_map(|id| self.gates.get(id)).any(is_over) {
             let now = self.clock;
             self.gates.values_mut().filter(|gate| gate.retry_at().is_some_and(|until| until <= now)).for_each(Gate::end_back_off);
