@@ -275,3 +275,22 @@ async fn a_talk_of_three_that_is_exported_decides_the_same_when_it_is_replayed()
     let history: Vec<_> = world.history("lobby").await.into_iter().filter(|(from, _)| from != "Ana").collect();
     assert_eq!(statements.collect::<Vec<_>>(), history);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_reload_takes_out_who_is_configured_no_more_and_leaves_the_others_alone() {
+    let world = World::new().await;
+    let zed = json!({ "id": "zed", "external": true });
+    put(&world, json!(["aria", "bruno", zed])).await;
+
+    world.recast(&["aria"]).await;
+    let without = present(&world).await;
+    world.say("lobby", "one").await;
+    world.recast(&["aria", "bruno"]).await;
+    world.say("lobby", "two").await;
+    world.rest().await;
+
+    assert_eq!(without, ["aria", "zed"]);
+    let state = world.house.state(&room("lobby")).await.unwrap();
+    let buffers: Vec<_> = state.companions.iter().map(|companion| (companion.id.as_str(), companion.buffer.len())).collect();
+    assert_eq!(buffers, [("aria", 2), ("bruno", 1), ("zed", 2)]);
+}

@@ -112,7 +112,7 @@ mod tests {
         };
         let (aria, named) = (wish("aria", 5.0, false), wish("aria", 1.0, true));
 
-        assert_eq!(because(&[aria.clone()], &[]), "nobody else wanted to speak");
+        assert_eq!(because(std::slice::from_ref(&aria), &[]), "nobody else wanted to speak");
         assert_eq!(because(&[named, wish("ben", 9.0, false)], &[]), "was named");
         assert_eq!(because(&[aria.clone(), wish("ben", 4.0, false), wish("cleo", 1.0, false)], &[]), "most important");
         assert_eq!(because(&[aria.clone(), wish("ben", 5.0, false)], &[("aria", 3), ("ben", 7)]), "spoke least recently");
