@@ -132,6 +132,15 @@ export function compose({ me, room, outbox, tell, sent }) {
       set(recall(key(), ''));
       draw();
     },
+    // Begins with a name, and keeps what was typed.
+    address(who) {
+      if (editing) leave();
+      const begun = field.value.startsWith(`${who}, `) ? field.value : `${who}, ${field.value}`;
+      set(begun);
+      save();
+      field.focus();
+      field.setSelectionRange(begun.length, begun.length);
+    },
     write(text) {
       set(text);
       save();

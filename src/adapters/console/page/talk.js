@@ -55,8 +55,14 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     else if (wanted !== null && Math.abs(log.scrollTop - wanted) > 0.5) log.scrollTop = wanted;
   }
 
+  // Stories that are open within an item.
+  function inner(item) {
+    const entries = item.what === 'round' ? [...item.entry.ballots.values()].map(ballot => ballot.entry) : (item.all ?? (item.sign ? [item.entry] : []));
+    return entries.map(entry => (entry ? view.stories.mark(entry.key) : '')).join();
+  }
+
   function marksOf(item) {
-    return `${item.mark}|${view.stories.mark(item.key)}|${view.wanted ?? ''}|${view.found === item.key}|${view.epoch}`;
+    return `${item.mark}|${view.stories.mark(item.key)}|${view.stories.mark(item.key) === 'shut' ? '' : inner(item)}|${view.wanted ?? ''}|${view.found === item.key}|${view.epoch}`;
   }
 
   function render(first, last) {
@@ -93,6 +99,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
         node = fresh;
       }
       if (item.what === 'draft') growDraft(node, item.entry);
+      node.refresh?.();
       if (node === next) next = node.nextSibling;
       else log.insertBefore(node, next);
     }
