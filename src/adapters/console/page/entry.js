@@ -173,7 +173,7 @@ const names = (view, all) => list(all.map(entry => name(entry.name ?? nameOf(vie
 function guarded(view) {
   const { guard } = view.room;
   const times = Math.max(guard.streak, guard.mostInARow);
-  return el('strong', null, `the companions have spoken ${words.times(times)} in a row; they wait for a person`);
+  return el('strong', null, `The companions have spoken ${words.times(times)} in a row; they wait for a person`);
 }
 
 // Several that were not asked, for the same reason.
@@ -253,7 +253,7 @@ function stage(view, { entry, all = [entry] }) {
 }
 
 function circles(view, { entry }) {
-  return aside(el('strong', null, 'the last messages say much the same'), ` (${entry.score.toFixed(2)} of 1): ${entry.detections > 2 ? 'the companions are told to stop' : 'the companions are told to change the topic or to end'}`);
+  return aside(el('strong', null, 'The last messages say much the same'), ` (${entry.score.toFixed(2)} of 1): ${entry.detections > 2 ? 'the companions are told to stop' : 'the companions are told to change the topic or to end'}`);
 }
 
 function asked(view, { companion, entry }) {

@@ -87,7 +87,7 @@ const view = {
 let tone = tonesOf(view.room);
 
 const speaker = people(() => writing.draw());
-const writing = compose({ me: speaker.me, room: () => here?.room ?? null, outbox: () => mail, tell, sent: () => said.end() });
+const writing = compose({ me: speaker.me, room: () => here?.room ?? null, outbox: () => mail, tell, sent: () => said.end(), tone: id => tone(id) });
 const said = talk(byId('log'), byId('to-end'), {
   view,
   now: serverNow,

@@ -15,7 +15,7 @@ function meter(label) {
       node.setAttribute('aria-valuenow', Math.min(most, value));
       node.setAttribute('aria-valuetext', sentence);
       node.toggleAttribute('data-tripped', value >= most);
-      full.style.setProperty('--full', Math.min(1, value / most).toFixed(3));
+      node.style.setProperty('--full', Math.min(1, value / most).toFixed(3));
       say(said, sentence);
     },
   };

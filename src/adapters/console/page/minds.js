@@ -122,6 +122,7 @@ function untilWords(mind, lullLeft) {
   if (mind.paused) return 'Lets everything pass until it goes on.';
   if (isClosed(mind) && mind.doing === 'listening') return mind.opensIn ? `Opens again after ${more(mind.opensIn)}, or when called by name.` : 'Opens again when called by name.';
   if (mind.doing === 'back_off') return 'Nothing is lost: what was heard stays to be answered.';
+  if (mind.doing === 'waiting_its_turn') return 'Was chosen; what is said meanwhile is answered along.';
   if (mind.doing === 'wants_to_speak') return 'Asked again when somebody has spoken.';
   if (mind.doing !== 'listening') return mind.trigger ? `Because ${mind.trigger === 'direct_address' ? 'it ' : ''}${words.trigger(mind.trigger)}.` : '';
   const missing = mind.threshold === null ? null : mind.threshold - mind.messageCount;
@@ -202,6 +203,7 @@ export function minds(root, { tone, act }) {
           cards.delete(id);
         }
       }
+      root.toggleAttribute('data-many', room.minds.size > 2);
       for (const mind of room.minds.values()) {
         if (!cards.has(mind.id)) {
           const made = card(mind.id, act);

@@ -40,13 +40,13 @@ const SELECTIONS = {
 // The stages of closing: what the companion does, and how the step to each is told.
 const STAGES = {
   none: '',
-  'pre-closing': 'about to end the talk',
+  'pre-closing': 'preparing to end',
   closing: 'saying goodbye',
   terminal: 'closed',
 };
 const STEPS = {
   none: 'goes on after all',
-  'pre-closing': 'would bring the talk to an end',
+  'pre-closing': 'prepares to end',
   closing: 'says goodbye',
   terminal: 'has closed',
 };
@@ -85,7 +85,7 @@ export const stage = code => STAGES[code] ?? plain(code);
 // A step from one stage of closing to another, and why; what its own vote said needs no other reason.
 export function step(to, cause, many) {
   const what = to === 'none' && cause !== 'state' ? 'is open again' : (STEPS[to] ?? plain(to));
-  const said = many ? what.replace(/^(has|is)\b/u, verb => ({ has: 'have', is: 'are' })[verb]).replace(/^(goes|says)\b/u, verb => ({ goes: 'go', says: 'say' })[verb]) : what;
+  const said = many ? what.replace(/^(has|is)\b/u, verb => ({ has: 'have', is: 'are' })[verb]).replace(/^(goes|says|prepares)\b/u, verb => ({ goes: 'go', says: 'say', prepares: 'prepare' })[verb]) : what;
   return CAUSES[cause] ? `${said}: ${CAUSES[cause]}` : said;
 }
 // As people write small numbers in a sentence.
