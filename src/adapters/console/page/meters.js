@@ -42,6 +42,7 @@ export function meters(root) {
   return ({ guard, minds }) => {
     // One companion alone has nobody to talk on with.
     root.hidden = minds.size < 2;
+    root.toggleAttribute('data-warm', guard.streak > 0 || guard.score > 0);
     streak.set(guard.streak, guard.mostInARow, inARow(guard));
     // What is over the limit trips, not what reaches it.
     const score = guard.score ?? 0;

@@ -230,7 +230,7 @@ const RULES = {
   },
   closing(room, e, now) {
     insert(room, stageEntry(e));
-    if (now) Object.assign(mind(room, e.companion), { closing: e.to ?? 'none', opensIn: null });
+    if (now) Object.assign(mind(room, e.companion), { closing: e.to ?? 'none', opensIn: e.to === 'terminal' ? room.guard.reopenAfter : null });
     if (now && e.cause !== 'state') room.guard.turns = e.to === 'none' ? 0 : room.guard.turns;
     return BOTH;
   },

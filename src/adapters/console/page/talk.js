@@ -51,7 +51,8 @@ export function talk(log, toEnd, { view, now, older, empty }) {
 
   function hold(held) {
     const wanted = held && places.has(held.key) ? base() + offsets[places.get(held.key)] + held.inside : null;
-    if (atEnd) log.scrollTop = log.scrollHeight;
+    // An empty room is read from its beginning.
+    if (atEnd && items.length) log.scrollTop = log.scrollHeight;
     else if (wanted !== null && Math.abs(log.scrollTop - wanted) > 0.5) log.scrollTop = wanted;
   }
 
