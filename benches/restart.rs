@@ -194,7 +194,7 @@ fn kit(store: Arc<dyn tertulia::ports::store::Store>) -> anyhow::Result<Kit> {
         directory,
         hub: Hub::new(),
         recorder: Recorder::silent(),
-        residents: Residents::new(BTreeMap::from([(aria.id.clone(), aria)])),
+        residents: Residents::new(BTreeMap::from([(aria.id.clone(), aria)]), settings.companion_defaults.clone()),
         settings,
         store_failed: Arc::new(|detail| eprintln!("the store failed: {detail}")),
     })

@@ -20,4 +20,5 @@ pub mod set_aside;
 pub mod side_models;
 pub mod supervision;
 pub mod switchboard;
+pub mod turn_taking_manager;
 pub mod watchdog;

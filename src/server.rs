@@ -138,8 +138,8 @@ fn kit(loaded: Loaded, recorder: Recorder, store: Arc<SledStore>, failed: watch:
         hub: Hub::new(),
         pool,
         recorder,
+        residents: Residents::new(companions, settings.companion_defaults.clone()),
         settings: Arc::new(settings),
-        residents: Residents::new(companions),
         store_failed: Arc::new(move |detail| {
             tracing::error!(detail, "the store takes no more");
             failed.send_replace(Some(detail));
@@ -193,7 +193,7 @@ fn reload(kit: &Kit, sources: &Sources) {
     };
     match recast(kit, loaded.companions) {
         Ok(()) => tracing::info!(companions = kit.residents.cast().len(), "companions were read again"),
-        Err(shared) => tracing::error!(%shared, "companions of one guild share a name; nothing was changed"),
+        Err(error) => tracing::error!(%error, "these companions cannot be taken; nothing was changed"),
     }
 }
 

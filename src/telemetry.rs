@@ -25,6 +25,7 @@ pub mod model_calls;
 pub mod operations;
 pub mod plain;
 pub mod recorder;
+pub mod rounds;
 pub mod trace;
 pub mod turns;
 

@@ -5,9 +5,11 @@
 
 mod conduct;
 mod duties;
+mod judging;
 mod notes;
 mod pace;
 mod restore;
+mod rounds;
 mod traces;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -23,12 +25,14 @@ use super::kit::Kit;
 use super::places::ChannelPlace;
 use super::scribe::{Accepted, Committed, Lost};
 use super::side_models::{CallId, Outcome};
+use super::turn_taking_manager::NotTaken;
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
 use crate::domain::gate::Temper;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
+use crate::domain::vote::{State as Ballot, Vote};
 use crate::journal::place::Place;
 use crate::journal::reader::Restored;
 use crate::journal::record::Used;
@@ -37,6 +41,7 @@ use duties::Duty;
 use notes::Shown;
 use pace::Pace;
 pub use restore::CannotRestore;
+use rounds::{Managed, Selected, Words};
 use traces::Traces;
 
 /// A channel at rest that hears nothing for so long goes to sleep.
@@ -139,7 +144,38 @@ pub enum ChannelMessage {
         asked: Arc<Request>,
         /// What came of it.
         outcome: Box<Outcome>,
+        /// What the answer says, where the turn-taking manager has read it.
+        vote: Option<Box<Vote>>,
     },
+    /// An external companion votes in the round that is open.
+    Voted {
+        /// Its vote.
+        state: Box<Ballot>,
+        /// Where it is said whether it counts, once that is on record.
+        reply: RpcReplyPort<Result<(), NotTaken>>,
+    },
+    /// An external companion that has the floor says its words. Answered with the statement's number once it is accepted.
+    Words {
+        /// Who.
+        from: CompanionId,
+        /// What it was selected for: the round's `message_id`, or the number of the newest event since.
+        message_id: String,
+        /// The words.
+        text: Arc<str>,
+        /// Where the number goes.
+        reply: RpcReplyPort<Result<Seq, NotTaken>>,
+    },
+    /// How much the last messages repeat each other was judged, or could not be.
+    Judged {
+        /// Which question.
+        ticket: Ticket,
+        /// What was asked.
+        asked: Arc<Request>,
+        /// What came of it.
+        outcome: Box<Outcome>,
+    },
+    /// A turn-taking manager is gone, after whatever it had to say.
+    ManagerGone(ActorId),
     /// A reply is written, or failed.
     ReplyEnded {
         /// Which reply.
@@ -205,6 +241,12 @@ pub struct State {
     calls: HashMap<Ticket, CallId>,
     tries: HashMap<Ticket, u32>,
     replies: HashMap<ActorId, (Ticket, ractor::ActorCell)>,
+    /// The turn-taking manager of the round that is open.
+    manager: Option<Managed>,
+    /// The external companion that had the floor last.
+    selected: Option<Selected>,
+    /// Whoever waits for its words to be accepted.
+    words: Option<Words>,
     traces: Traces,
     /// What was used by work of no turn, to go on record with the next batch.
     spent_meanwhile: Vec<Used>,
@@ -253,6 +295,9 @@ impl Actor for Channel {
             calls: HashMap::new(),
             tries: HashMap::new(),
             replies: HashMap::new(),
+            manager: None,
+            selected: None,
+            words: None,
             traces: Traces::default(),
             spent_meanwhile: Vec::new(),
             shown: Shown::default(),
@@ -279,7 +324,11 @@ impl Actor for Channel {
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
             ChannelMessage::QuestionOverdue { ticket } => state.question_overdue(ticket),
-            ChannelMessage::Answered { ticket, asked, outcome } => state.answered(ticket, &asked, *outcome),
+            ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked, *outcome, vote),
+            ChannelMessage::Voted { state: ballot, reply } => state.voted(*ballot, reply),
+            ChannelMessage::Words { from, message_id, text, reply } => state.worded(&from, message_id, text, reply),
+            ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked, *outcome),
+            ChannelMessage::ManagerGone(manager) => state.manager_is_gone(manager),
             ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, *outcome),
             ChannelMessage::ReplyGone(reply) => state.reply_is_gone(reply),
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
@@ -297,11 +346,14 @@ impl Actor for Channel {
         event: SupervisionEvent,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        // Only replies are linked here. One that died is begun again while it is still owed.
+        // Replies and the turn-taking manager are linked here. One that died is begun again while it is still needed.
         match event {
-            SupervisionEvent::ActorTerminated(reply, ..) | SupervisionEvent::ActorFailed(reply, _) => {
-                // Supervision overtakes the mailbox, where the reply's last words may still wait: they come first.
-                let _ = state.myself.cast(ChannelMessage::ReplyGone(reply.get_id()));
+            SupervisionEvent::ActorTerminated(child, ..) | SupervisionEvent::ActorFailed(child, _) => {
+                let child = child.get_id();
+                let is_reply = state.replies.contains_key(&child);
+                let gone = if is_reply { ChannelMessage::ReplyGone(child) } else { ChannelMessage::ManagerGone(child) };
+                // Supervision overtakes the mailbox, where the child's last words may still wait: they come first.
+                let _ = state.myself.cast(gone);
             }
             _ => {}
         }

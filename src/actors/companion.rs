@@ -9,14 +9,16 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use super::channel::ChannelMessage;
 use super::directory::Registration;
 use super::kit::Kit;
-use super::places::{ChannelPlace, CompanionPlace};
+use super::places::{ChannelPlace, CompanionPlace, TurnTakingManagerPlace};
 use super::side_models::{Priority, Question};
+use super::turn_taking_manager::ManagerMessage;
 use crate::domain::id::{CompanionId, GuildId, Ticket};
 use crate::domain::message::{Message, Modality};
 use crate::domain::prompt::{self, Character, DecisionParts};
 use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
 use crate::ports::language_model::{Line, ModelRole, Persona, Purpose, Request};
+use crate::settings;
 use crate::settings::companion::Companion as Settings;
 
 /// The actor.
@@ -44,15 +46,21 @@ pub struct Evaluate {
     pub asking: Asking,
     /// Why.
     pub trigger: Trigger,
+    /// Whether it votes in a round with its answer.
+    pub is_vote: bool,
     /// Typed or spoken.
     pub modality: Modality,
     /// Messages since it spoke last.
     pub message_count: u64,
+    /// Who said what triggered it.
+    pub speaker: Option<Arc<str>>,
+    /// Whether the last messages were judged to repeat each other.
+    pub is_repetitive: bool,
     /// The rolling summary.
     pub summary: Option<Arc<str>>,
     /// The most recent settled turns, oldest first.
     pub recent: Vec<Message>,
-    /// What it is about, oldest first.
+    /// What it is about, and what the companion said itself meanwhile, oldest first.
     pub buffer: Vec<Message>,
     /// The companion as it is in that channel.
     pub settings: Arc<Settings>,
@@ -72,6 +80,11 @@ impl Asking {
     /// A question of this channel.
     pub fn new(place: Place, ticket: Ticket, kit: Kit) -> Self {
         Self { place, ticket, kit, is_on_its_way: true }
+    }
+
+    /// Who collects the votes of the round that is open.
+    fn manager(&self) -> Option<ActorRef<ManagerMessage>> {
+        self.kit.directory.find(&TurnTakingManagerPlace(self.place.channel.clone()))
     }
 
     fn tell(&self, message: ChannelMessage) {
@@ -122,14 +135,19 @@ impl Actor for Companion {
 
 fn ask(evaluate: Evaluate, kit: &Kit) {
     let request = Arc::new(worded(&evaluate, kit));
-    let Evaluate { mut asking, trigger, modality, .. } = evaluate;
+    let Evaluate { mut asking, trigger, modality, is_vote, .. } = evaluate;
     asking.is_on_its_way = false;
     let ticket = asking.ticket;
     let asked = request.clone();
     let answered = {
         let asking = Asking { is_on_its_way: false, place: asking.place.clone(), ticket, kit: kit.clone() };
         Box::new(move |outcome| {
-            asking.tell(ChannelMessage::Answered { ticket, asked, outcome: Box::new(outcome) });
+            let outcome = Box::new(outcome);
+            match asking.manager().filter(|_| is_vote) {
+                // One that dies with it is replaced, and has it asked again.
+                Some(manager) => drop(manager.cast(ManagerMessage::Answered { ticket, asked, outcome })),
+                None => asking.tell(ChannelMessage::Answered { ticket, asked, outcome, vote: None }),
+            }
         })
     };
     let call = kit.pool.ask(Question {
@@ -147,23 +165,25 @@ fn worded(evaluate: &Evaluate, kit: &Kit) -> Request {
     let words = &kit.settings.prompt;
     let recent: Vec<_> = evaluate.recent.iter().collect();
     let buffer: Vec<_> = evaluate.buffer.iter().collect();
-    let newest = evaluate.buffer.last();
-    let prompt = prompt::decision(
-        &DecisionParts {
-            character: character(settings),
-            trigger: evaluate.trigger,
-            message_count: evaluate.message_count,
-            speaker: newest.map(|message| &*message.from.name),
-            summary: evaluate.summary.as_deref(),
-            recent: &recent,
-            buffer: &buffer,
-            notes: &[],
-        },
-        words,
-    );
+    let parts = DecisionParts {
+        character: character(settings),
+        trigger: evaluate.trigger,
+        message_count: evaluate.message_count,
+        speaker: evaluate.speaker.as_deref(),
+        summary: evaluate.summary.as_deref(),
+        recent: &recent,
+        buffer: &buffer,
+        notes: &repetition_note(evaluate.is_repetitive, words).into_iter().collect::<Vec<_>>(),
+    };
+    let trigger = evaluate.trigger;
+    let (prompt, purpose) = if evaluate.is_vote {
+        (prompt::vote(&parts, words), Purpose::Vote { trigger })
+    } else {
+        (prompt::decision(&parts, words), Purpose::Decision { trigger })
+    };
     Request {
         role: ModelRole::Side,
-        purpose: Purpose::Decision { trigger: evaluate.trigger },
+        purpose,
         companion: Some(persona(settings)),
         guild: evaluate.asking.place.guild.clone(),
         system: prompt.system,
@@ -172,6 +192,11 @@ fn worded(evaluate: &Evaluate, kit: &Kit) -> Request {
         newest: Line::newest_of(recent.iter().chain(&buffer).copied()),
         max_tokens: words.max_side_answer_tokens,
     }
+}
+
+/// The warning that the last messages repeat each other, where they do.
+pub(super) fn repetition_note(is_repetitive: bool, words: &settings::prompt::Prompt) -> Option<&str> {
+    Some(words.repetition.as_str()).filter(|warning| is_repetitive && !warning.is_empty())
 }
 
 /// A companion as its prompts show it.

@@ -2,6 +2,7 @@
 //!
 //! * [`rooms`]: which rooms there are, who is in them, and what is changed about them at run time.
 //! * `messages`: what is said, changed, taken back and cleared.
+//! * `external`: what programs outside submit for the companions that they play.
 //! * `reading`: history and decisions, from the record.
 //! * `telling`: an event of the record as the objects that are shown of it.
 //! * `live`: a room's events as they happen.
@@ -14,6 +15,7 @@
 
 mod desk;
 mod export;
+mod external;
 mod forget;
 mod live;
 mod messages;
@@ -34,12 +36,13 @@ use super::inbound::Inbound;
 use super::kit::Kit;
 use super::places::ScribePlace;
 use crate::domain::id::Seq;
+use crate::domain::vote::State;
 use crate::ports::house::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use crate::ports::house::keeping::{
     BackedUp, ExportQuery, Forget, Forgotten, Lines, Quarantine, Readiness, ReadyModel, ReadyModels, ReadyPart,
 };
 use crate::ports::house::live::LiveStream;
-use crate::ports::house::messages::{Edit, History, HistoryQuery, NewMessage};
+use crate::ports::house::messages::{Edit, History, HistoryQuery, NewMessage, Words};
 use crate::ports::house::room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
 use crate::ports::house::state::RoomState;
 use crate::ports::house::{House, Refused};
@@ -98,6 +101,14 @@ impl House for ActorHouse {
 
     async fn clear(&self, room: &RoomId) -> Result<(), Refused> {
         self.drop_what_goes_on(room).await
+    }
+
+    async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {
+        self.take_vote(room, state).await
+    }
+
+    async fn speak(&self, room: &RoomId, words: Words) -> Result<Seq, Refused> {
+        self.take_words(room, words).await
     }
 
     async fn history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused> {

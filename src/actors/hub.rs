@@ -8,6 +8,7 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::domain::event::Recorded;
+use crate::domain::vote::State;
 use crate::journal::place::Place;
 
 /// How far somebody who watches may fall behind, in items of one channel, before items are missed.
@@ -30,22 +31,23 @@ pub struct Missed(pub u64);
 /// Where watchers and channels meet. Cheap to clone; all clones are one.
 #[derive(Clone, Debug, Default)]
 pub struct Hub {
-    shared: Arc<Shared>,
+    live: Arc<Topic<Live>>,
+    states: Arc<Topic<State>>,
 }
 
-#[derive(Debug, Default)]
-struct Shared {
-    watched: Mutex<HashMap<Place, broadcast::Sender<Live>>>,
+#[derive(Debug)]
+struct Topic<T> {
+    watched: Mutex<HashMap<Place, broadcast::Sender<T>>>,
     // Read without the lock, so that publishing costs one load while nobody watches anything.
     count: AtomicUsize,
 }
 
-/// Somebody who watches one channel.
+/// Somebody who watches one channel: all that happens there, or the States of its rounds.
 #[derive(Debug)]
-pub struct Watcher {
+pub struct Watcher<T = Live> {
     place: Place,
-    items: broadcast::Receiver<Live>,
-    shared: Arc<Shared>,
+    items: broadcast::Receiver<T>,
+    topic: Arc<Topic<T>>,
 }
 
 impl Hub {
@@ -56,41 +58,42 @@ impl Hub {
 
     /// Watches a channel: everything published from now on. Read the journal after this, not before, and nothing is missed.
     pub fn watch(&self, place: &Place) -> Watcher {
-        let mut watched = self.shared.lock();
-        let sender = watched.entry(place.clone()).or_insert_with(|| broadcast::channel(BACKLOG).0);
-        let items = sender.subscribe();
-        self.shared.count.store(watched.len(), Ordering::Release);
-        Watcher { place: place.clone(), items, shared: self.shared.clone() }
+        Topic::watch(&self.live, place)
+    }
+
+    /// Watches the `states` topic of a channel: every State of its rounds from now on. One may come twice, when whoever published it had to
+    /// be replaced.
+    pub fn watch_states(&self, place: &Place) -> Watcher<State> {
+        Topic::watch(&self.states, place)
     }
 
     /// Tells whoever watches this channel.
     pub fn publish(&self, place: &Place, item: Live) {
-        if self.shared.count.load(Ordering::Acquire) == 0 {
-            return;
-        }
-        if let Some(sender) = self.shared.lock().get(place) {
-            // Nobody to receive it is no error.
-            let _ = sender.send(item);
-        }
+        self.live.publish(place, item);
+    }
+
+    /// Tells whoever watches the `states` topic of this channel.
+    pub fn publish_state(&self, place: &Place, state: State) {
+        self.states.publish(place, state);
     }
 
     /// Whether somebody watches this channel: whether making a note is worth the while.
     pub fn is_watched(&self, place: &Place) -> bool {
-        self.shared.count.load(Ordering::Acquire) > 0 && self.shared.lock().contains_key(place)
+        self.live.count.load(Ordering::Acquire) > 0 && self.live.lock().contains_key(place)
     }
 
     /// How many channels are watched.
     pub fn watched_count(&self) -> usize {
-        self.shared.count.load(Ordering::Acquire)
+        self.live.count.load(Ordering::Acquire)
     }
 }
 
-impl Watcher {
+impl<T: Clone> Watcher<T> {
     /// The next item, once there is one.
     ///
     /// # Errors
     /// [`Missed`] when this watcher fell more than [`BACKLOG`] items behind; the next call goes on with the oldest item kept.
-    pub async fn next(&mut self) -> Result<Live, Missed> {
+    pub async fn next(&mut self) -> Result<T, Missed> {
         match self.items.recv().await {
             Ok(item) => Ok(item),
             Err(RecvError::Lagged(missed)) => Err(Missed(missed)),
@@ -100,21 +103,47 @@ impl Watcher {
     }
 }
 
-impl Drop for Watcher {
+impl<T> Drop for Watcher<T> {
     fn drop(&mut self) {
-        let mut watched = self.shared.lock();
+        let mut watched = self.topic.lock();
         // This watcher's own receiver still counts.
         if watched.get(&self.place).is_some_and(|sender| sender.receiver_count() <= 1) {
             watched.remove(&self.place);
         }
-        self.shared.count.store(watched.len(), Ordering::Release);
+        self.topic.count.store(watched.len(), Ordering::Release);
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Place, broadcast::Sender<Live>>> {
+impl<T> Topic<T> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Place, broadcast::Sender<T>>> {
         // No code that holds the lock can panic halfway through a change.
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Clone> Topic<T> {
+    fn watch(topic: &Arc<Self>, place: &Place) -> Watcher<T> {
+        let mut watched = topic.lock();
+        let sender = watched.entry(place.clone()).or_insert_with(|| broadcast::channel(BACKLOG).0);
+        let items = sender.subscribe();
+        topic.count.store(watched.len(), Ordering::Release);
+        Watcher { place: place.clone(), items, topic: topic.clone() }
+    }
+
+    fn publish(&self, place: &Place, item: T) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        if let Some(sender) = self.lock().get(place) {
+            // Nobody to receive it is no error.
+            let _ = sender.send(item);
+        }
+    }
+}
+
+impl<T> Default for Topic<T> {
+    fn default() -> Self {
+        Self { watched: Mutex::default(), count: AtomicUsize::new(0) }
     }
 }
 

@@ -8,6 +8,7 @@ use super::guilds::GuildsMessage;
 use super::scribe::ScribeMessage;
 use super::side_models::PoolMessage;
 use super::switchboard::SwitchboardMessage;
+use super::turn_taking_manager::ManagerMessage;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 
 macro_rules! places {
@@ -44,4 +45,6 @@ places! {
     CompanionPlace(guild: GuildId, companion: CompanionId) => Address::Companion(guild.clone(), companion.clone()), CompanionMessage;
     /// A channel.
     ChannelPlace(channel: ChannelId) => Address::Channel(channel.clone()), ChannelMessage;
+    /// The turn-taking manager of a channel; there while a round is open.
+    TurnTakingManagerPlace(channel: ChannelId) => Address::TurnTakingManager(channel.clone()), ManagerMessage;
 }

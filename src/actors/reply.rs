@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant};
 
 use super::channel::ChannelMessage;
-use super::companion::{character, persona};
+use super::companion::{character, persona, repetition_note};
 use super::hub::{Hub, Live};
 use super::kit::Kit;
 use super::side_models::{Outcome, Priority};
@@ -36,17 +36,23 @@ pub struct Arguments {
     pub ticket: Ticket,
     /// What it answers to.
     pub trigger: Trigger,
+    /// How near its end the speaker sees the conversation.
+    pub closing: Stage,
     /// Typed or spoken.
     pub modality: Modality,
     /// Why the companion decided to speak, in its own words.
     pub why: Option<Arc<str>>,
     /// Messages since it spoke last, at the decision.
     pub message_count: u64,
+    /// Who said the newest of what it answers.
+    pub speaker: Option<Arc<str>>,
+    /// Whether the last messages were judged to repeat each other.
+    pub is_repetitive: bool,
     /// The rolling summary.
     pub summary: Option<Arc<str>>,
     /// The most recent turns before the snapshot, oldest first.
     pub recent: Vec<Message>,
-    /// What it answers, oldest first.
+    /// What it answers, and what the companion said itself meanwhile, oldest first.
     pub snapshot: Vec<Message>,
     /// The companion as it is in that channel.
     pub settings: Arc<Settings>,
@@ -104,25 +110,25 @@ impl Actor for Reply {
 fn worded(reply: &Arguments) -> Request {
     let recent: Vec<_> = reply.recent.iter().collect();
     let snapshot: Vec<_> = reply.snapshot.iter().collect();
-    let newest = reply.snapshot.last();
     let words = &reply.kit.settings.prompt;
+    let notes = [prompt::closing_note(reply.closing, words), repetition_note(reply.is_repetitive, words)];
     let prompt = prompt::statement(
         &StatementParts {
             character: character(&reply.settings),
             trigger: reply.trigger,
             message_count: reply.message_count,
-            speaker: newest.map(|message| &*message.from.name),
+            speaker: reply.speaker.as_deref(),
             reason: reply.why.as_deref(),
             summary: reply.summary.as_deref(),
             recent: &recent,
             snapshot: &snapshot,
-            notes: &[],
+            notes: &notes.into_iter().flatten().collect::<Vec<_>>(),
         },
         words,
     );
     Request {
         role: ModelRole::Main,
-        purpose: Purpose::Statement { trigger: reply.trigger, closing: Stage::None },
+        purpose: Purpose::Statement { trigger: reply.trigger, closing: reply.closing },
         companion: Some(persona(&reply.settings)),
         guild: reply.place.guild.clone(),
         system: prompt.system,

@@ -7,8 +7,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::domain::gate::Temper;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 use crate::domain::names::{Names, SharedName};
-use crate::journal::residence::Residence;
-use crate::settings::companion::Companion;
+use crate::journal::residence::{External, Residence};
+use crate::settings::companion::{Companion, CompanionDefaults};
 
 /// The companions that are configured, by id.
 pub type Cast = BTreeMap<CompanionId, Companion>;
@@ -25,6 +25,8 @@ struct Shared {
 
 struct Register {
     cast: Arc<Cast>,
+    /// What external companions are apart from their names.
+    defaults: CompanionDefaults,
     channels: BTreeMap<ChannelId, Residence>,
     guilds: HashMap<GuildId, Household>,
 }
@@ -34,14 +36,34 @@ struct Register {
 struct Household {
     /// In how many channels each lives.
     channels: BTreeMap<CompanionId, usize>,
+    /// Those that programs outside play, by channel.
+    externals: BTreeMap<ChannelId, BTreeMap<CompanionId, External>>,
     /// None as long as nobody lives there.
     names: Option<Arc<Names>>,
 }
 
+/// Why other companions are not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Miscast {
+    /// Two that live in one guild would share a name.
+    #[error(transparent)]
+    SharedName(#[from] SharedName),
+    /// A program outside plays one of them.
+    #[error(
+        "{companion} is external in {channel}; give the companion's file another name, or take the external one out of the room"
+    )]
+    External {
+        /// Who.
+        companion: CompanionId,
+        /// Where.
+        channel: ChannelId,
+    },
+}
+
 impl Residents {
-    /// These companions, living nowhere.
-    pub fn new(cast: Cast) -> Self {
-        let register = Register { cast: Arc::new(cast), channels: BTreeMap::new(), guilds: HashMap::new() };
+    /// These companions, living nowhere. External ones will be what the defaults say, but for their names.
+    pub fn new(cast: Cast, defaults: CompanionDefaults) -> Self {
+        let register = Register { cast: Arc::new(cast), defaults, channels: BTreeMap::new(), guilds: HashMap::new() };
         Self(Arc::new(Shared { register: RwLock::new(register), edition: AtomicU64::new(0) }))
     }
 
@@ -58,13 +80,20 @@ impl Residents {
     /// Takes other companions from now on; nothing changes on an error.
     ///
     /// # Errors
-    /// Two that live in one guild would share a name.
-    pub fn recast(&self, cast: Cast) -> Result<(), SharedName> {
+    /// Two that live in one guild would share a name, or a program outside plays one of them.
+    pub fn recast(&self, cast: Cast) -> Result<(), Miscast> {
         let mut register = self.write();
+        for (channel, residence) in &register.channels {
+            // Whose id was taken before is told when the rooms are made ready.
+            let is_taken = |id: &&CompanionId| cast.contains_key(*id) && !register.cast.contains_key(*id);
+            if let Some(companion) = residence.externals.keys().find(is_taken) {
+                return Err(Miscast::External { companion: companion.clone(), channel: channel.clone() });
+            }
+        }
         let renamed = register
             .guilds
             .iter()
-            .map(|(guild, household)| Ok((guild.clone(), Arc::new(names_of(household.channels.keys(), &cast)?))))
+            .map(|(guild, household)| Ok((guild.clone(), Arc::new(names_of(household, &cast)?))))
             .collect::<Result<Vec<_>, SharedName>>()?;
         for (guild, names) in renamed {
             register.guilds.entry(guild).or_default().names = Some(names);
@@ -129,15 +158,29 @@ impl Residents {
     /// A companion as it is in a channel, with what was changed there.
     pub fn companion(&self, channel: &ChannelId, id: &CompanionId) -> Option<Companion> {
         let register = self.read();
-        let configured = register.cast.get(id)?;
-        let overrides = register.channels.get(channel).and_then(|residence| residence.overrides.get(id));
-        Some(overrides.map_or_else(|| configured.clone(), |overrides| overrides.applied_to(configured)))
+        let residence = register.channels.get(channel);
+        let played = residence.and_then(|residence| residence.externals.get(id));
+        let companion = match played {
+            Some(external) => external.settings(id, &register.defaults).ok()?,
+            None => register.cast.get(id)?.clone(),
+        };
+        let overrides = residence.and_then(|residence| residence.overrides.get(id));
+        Some(overrides.map_or_else(|| companion.clone(), |overrides| overrides.applied_to(&companion)))
+    }
+
+    /// Everyone who is present in a channel: who should be and is configured, or is played by a program outside. Says of each whether it is
+    /// external.
+    pub fn present(&self, channel: &ChannelId) -> BTreeMap<CompanionId, bool> {
+        let register = self.read();
+        let residents = register.channels.get(channel).into_iter();
+        let known = residents.flat_map(|residence| residence.companions.iter().map(|id| (id.clone(), residence.is_external(id))));
+        known.filter(|(id, is_external)| *is_external || register.cast.contains_key(id)).collect()
     }
 
     /// How patient everyone is in a channel.
     pub fn tempers(&self, channel: &ChannelId) -> BTreeMap<CompanionId, Temper> {
-        let residents = self.get(channel).map(|residence| residence.companions).unwrap_or_default();
-        residents.into_iter().filter_map(|id| Some((id.clone(), self.companion(channel, &id)?.temper()))).collect()
+        let present = self.present(channel).into_keys();
+        present.filter_map(|id| Some((id.clone(), self.companion(channel, &id)?.temper()))).collect()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Register> {
@@ -162,6 +205,12 @@ impl Register {
     ) -> Result<Household, SharedName> {
         let mut household = self.guilds.get(guild).cloned().unwrap_or_default();
         let before: Vec<_> = household.channels.keys().cloned().collect();
+        let externals = residence.map(|residence| residence.externals.clone()).unwrap_or_default();
+        let externals_before = if externals.is_empty() {
+            household.externals.remove(channel)
+        } else {
+            household.externals.insert(channel.clone(), externals.clone())
+        };
         for companion in self.channels.get(channel).into_iter().flat_map(|known| &known.companions) {
             if let Some(channels) = household.channels.get_mut(companion) {
                 *channels -= 1;
@@ -171,16 +220,21 @@ impl Register {
             *household.channels.entry(companion.clone()).or_default() += 1;
         }
         household.channels.retain(|_, channels| *channels > 0);
-        if !household.channels.keys().eq(&before) {
-            household.names = Some(Arc::new(names_of(household.channels.keys(), &self.cast)?));
+        if !household.channels.keys().eq(&before) || externals_before.unwrap_or_default() != externals {
+            household.names = Some(Arc::new(names_of(&household, &self.cast)?));
         }
         Ok(household)
     }
 }
 
-fn names_of<'a>(companions: impl Iterator<Item = &'a CompanionId>, cast: &Cast) -> Result<Names, SharedName> {
-    let present = companions.filter_map(|id| cast.get(id));
-    Names::new(present.map(|companion| (companion.id.clone(), companion.names())))
+fn names_of(household: &Household, cast: &Cast) -> Result<Names, SharedName> {
+    let configured = household.channels.keys().filter_map(|id| cast.get(id));
+    let configured = configured.map(|companion| (companion.id.clone(), companion.names().collect::<Vec<_>>()));
+    let externals = household.externals.values().flatten().map(|(id, external)| {
+        let names = external.name.iter().chain(&external.aliases).map(|name| &**name);
+        (id.clone(), names.collect())
+    });
+    Names::new(configured.chain(externals))
 }
 
 #[cfg(test)]
@@ -192,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_companion_lives_in_a_guild_as_long_as_it_lives_in_one_of_its_channels() {
-        let residents = Residents::new(cast(&[("aria", &["ari"]), ("bruno", &[])]));
+        let residents = residents(&[("aria", &["ari"]), ("bruno", &[])]);
         residents.put(&"one".into(), residence("home", &["aria"])).unwrap();
         residents.put(&"two".into(), residence("home", &["aria", "bruno"])).unwrap();
 
@@ -208,7 +262,7 @@ mod tests {
 
     #[test]
     fn two_who_share_a_name_cannot_live_in_one_guild_and_nothing_changes() {
-        let residents = Residents::new(cast(&[("aria", &["ari"]), ("ariel", &["Ari"])]));
+        let residents = residents(&[("aria", &["ari"]), ("ariel", &["Ari"])]);
         residents.put(&"one".into(), residence("home", &["aria"])).unwrap();
         residents.put(&"far".into(), residence("away", &["ariel"])).unwrap();
 
@@ -221,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_new_cast_that_would_share_a_name_is_not_taken() {
-        let residents = Residents::new(cast(&[("aria", &[]), ("bruno", &[])]));
+        let residents = residents(&[("aria", &[]), ("bruno", &[])]);
         residents.put(&"one".into(), residence("home", &["aria", "bruno"])).unwrap();
         let edition = residents.edition();
 
@@ -231,6 +285,58 @@ mod tests {
         residents.recast(cast(&[("aria", &["ari"]), ("bruno", &[])])).unwrap();
         assert_eq!(residents.names(&"home".into()).unwrap().find("ari?"), ["aria".into()]);
         assert_ne!(residents.edition(), edition);
+    }
+
+    #[test]
+    fn an_external_companion_lives_under_its_names_and_is_what_the_defaults_say() {
+        let residents = residents(&[("aria", &["ari"])]);
+        let zed = External { name: None, aliases: vec!["zeddy".into()] };
+
+        residents.put(&"one".into(), with_external("zed", zed.clone())).unwrap();
+
+        assert!(residents.lives_in(&"home".into(), "zed"));
+        assert_eq!(residents.names(&"home".into()).unwrap().find("ari and zeddy"), ["aria".into(), "zed".into()]);
+        assert_eq!(residents.tempers(&"one".into()).len(), 2);
+        assert_eq!(residents.present(&"one".into())[&CompanionId::from("zed")], true);
+        assert_eq!(&*residents.companion(&"one".into(), &"zed".into()).unwrap().name, "Zed");
+        assert_eq!(residents.companion(&"two".into(), &"zed".into()), None);
+    }
+
+    #[test]
+    fn an_external_companion_shares_no_name_with_anybody_in_any_room_of_its_guild() {
+        let residents = residents(&[("aria", &["ari"])]);
+        residents.put(&"one".into(), residence("home", &["aria"])).unwrap();
+        let named = |name: &str| External { name: Some(name.into()), aliases: Vec::new() };
+        residents.put(&"two".into(), with_external("zed", named("Zed"))).unwrap();
+
+        residents.put(&"two".into(), with_external("zed", named("ARI"))).unwrap_err();
+        residents.put(&"two".into(), with_external("zed", named("Zoltan"))).unwrap();
+
+        assert_eq!(residents.names(&"home".into()).unwrap().find("zoltan"), ["zed".into()]);
+        residents.put(&"two".into(), residence("home", &["aria"])).unwrap();
+        assert_eq!(residents.names(&"home".into()).unwrap().find("zoltan"), []);
+        assert!(!residents.lives_in(&"home".into(), "zed"));
+    }
+
+    #[test]
+    fn a_companion_that_is_played_from_outside_is_not_configured_besides() {
+        let residents = residents(&[("aria", &[])]);
+        residents.put(&"one".into(), with_external("zed", External::default())).unwrap();
+
+        let refused = residents.recast(cast(&[("aria", &[]), ("zed", &[])])).unwrap_err();
+
+        assert!(matches!(refused, Miscast::External { companion, .. } if companion.as_str() == "zed"));
+        assert!(!residents.cast().contains_key(&CompanionId::from("zed")));
+    }
+
+    fn residents(companions: &[(&str, &[&str])]) -> Residents {
+        Residents::new(cast(companions), Settings::overlay(serde_json::json!({})).unwrap().companion_defaults)
+    }
+
+    fn with_external(id: &str, external: External) -> Residence {
+        let mut residence = residence("home", &["aria", id]);
+        residence.externals.insert(id.into(), external);
+        residence
     }
 
     fn cast(companions: &[(&str, &[&str])]) -> Cast {
@@ -247,6 +353,7 @@ mod tests {
         Residence {
             guild: guild.into(),
             companions: companions.iter().map(|id| CompanionId::from(*id)).collect(),
+            externals: BTreeMap::new(),
             overrides: BTreeMap::new(),
             paused: false,
             created_at: Moment::ZERO,

@@ -6,6 +6,7 @@
 mod auth;
 mod body;
 mod connection;
+mod external;
 mod guard;
 mod health;
 mod host;

@@ -147,7 +147,7 @@ mod tests {
 
         let text = as_text(&loaded);
 
-        assert!(text.contains("lobby        guild home: aria"), "{text}");
+        assert!(text.contains("lobby        guild home: aria, bruno, cleo"), "{text}");
         assert!(text.contains("cleo         very_eager (from message 3)"), "{text}");
         assert!(text.contains("rehearsal"), "{text}");
     }
@@ -160,7 +160,7 @@ mod tests {
 
         assert_eq!(found["ok"], true);
         assert_eq!(found["companions"][0]["interjection"], "average");
-        assert_eq!(found["rooms"][0]["companions"][0], "aria");
+        assert_eq!(found["rooms"][0]["companions"], json!(["aria", "bruno", "cleo"]));
     }
 
     fn built_in() -> Loaded {

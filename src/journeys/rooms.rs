@@ -33,16 +33,24 @@ async fn what_a_room_may_not_be_is_refused() {
 
     let another_guild = world.house.put_room(&room("lobby"), plan(json!({ "guild": "away", "companions": [] }))).await;
     let unknown = world.house.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ["nobody"] }))).await;
-    let two = world.house.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ["aria", "bruno"] }))).await;
+    let ids: Vec<_> = (0..33).map(|number| json!({ "id": format!("zed{number}"), "external": true })).collect();
+    let many = world.house.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ids }))).await;
     let shared = world.house.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ["twin"] }))).await;
-    let external = plan(json!({ "guild": "home", "companions": [{ "id": "zed", "external": true }] }));
-    let external = world.house.put_room(&room("study"), external).await;
+    let external = |zed| plan(json!({ "guild": "home", "companions": [zed] }));
+    let configured = external(json!({ "id": "bruno", "external": true }));
+    let configured = world.house.put_room(&room("study"), configured).await;
+    let namesake = external(json!({ "id": "zed", "external": true, "aliases": ["ARIA"] }));
+    let namesake = world.house.put_room(&room("study"), namesake).await;
+    let misnamed = external(json!({ "id": "zed", "external": true, "aliases": vec!["z"; 17] }));
+    let misnamed = world.house.put_room(&room("study"), misnamed).await;
 
     assert!(matches!(another_guild, Err(Refused::Conflict(_))));
     assert!(matches!(unknown, Err(Refused::Invalid { field, .. }) if field == "companions[0]"));
-    assert!(matches!(two, Err(Refused::Invalid { field, .. }) if field == "companions"));
+    assert!(matches!(many, Err(Refused::Invalid { field, detail }) if field == "companions" && detail.contains("at most 32")));
     assert!(matches!(shared, Err(Refused::Conflict(detail)) if detail.contains("aria") && detail.contains("twin")));
-    assert!(matches!(external, Err(Refused::Invalid { .. })));
+    assert!(matches!(configured, Err(Refused::Conflict(detail)) if detail.contains("bruno")));
+    assert!(matches!(namesake, Err(Refused::Conflict(detail)) if detail.contains("aria") && detail.contains("zed")));
+    assert!(matches!(misnamed, Err(Refused::Invalid { field, .. }) if field == "companions[0].aliases"));
 }
 
 #[tokio::test(start_paused = true)]

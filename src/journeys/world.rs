@@ -161,7 +161,7 @@ impl World {
             directory,
             hub: Hub::new(),
             recorder: spans.recorder(false),
-            residents: Residents::new(cast(&settings)),
+            residents: Residents::new(cast(&settings), settings.companion_defaults.clone()),
             settings,
             store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
         };
@@ -310,5 +310,5 @@ fn cast(settings: &Settings) -> BTreeMap<crate::domain::id::CompanionId, Compani
         let companion = Companion::from_file(file, None, &settings.companion_defaults).unwrap();
         (companion.id.clone(), companion)
     };
-    [companion("aria", &["ari"]), companion("bruno", &[]), companion("twin", &["ari"])].into()
+    [companion("aria", &["ari"]), companion("bruno", &[]), companion("cleo", &[]), companion("twin", &["ari"])].into()
 }

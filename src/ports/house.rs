@@ -20,10 +20,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::domain::id::Seq;
+use crate::domain::vote::State;
 use decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use keeping::{BackedUp, ExportQuery, Forget, Forgotten, Lines, Quarantine, Readiness};
 use live::LiveStream;
-use messages::{Edit, History, HistoryQuery, NewMessage};
+use messages::{Edit, History, HistoryQuery, NewMessage, Words};
 use room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
 use state::RoomState;
 
@@ -58,6 +59,12 @@ pub trait House: Send + Sync + 'static {
 
     /// Drops what is going on in a room (seed 004: unsubscribe); the history stays.
     async fn clear(&self, room: &RoomId) -> Result<(), Refused>;
+
+    /// An external companion votes in the round that is open: its State counts when this returns.
+    async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused>;
+
+    /// An external companion that was selected says its words: they are committed when this returns.
+    async fn speak(&self, room: &RoomId, words: Words) -> Result<Seq, Refused>;
 
     /// What was said: without `after` the newest `limit` messages before `before`, with it the first `limit` after it.
     async fn history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused>;

@@ -77,8 +77,8 @@ fn kit(loaded: Loaded, store: Arc<SledStore>) -> Kit {
         hub: Hub::new(),
         pool,
         recorder: Recorder::silent(),
+        residents: Residents::new(companions, settings.companion_defaults.clone()),
         settings: Arc::new(settings),
-        residents: Residents::new(companions),
         store_failed: Arc::new(|detail| tracing::error!(detail, "the store takes no more")),
     }
 }

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use super::Problem;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 
+/// The most companions that a room may hold: each of them may be asked about one message.
+pub const MOST_IN_A_ROOM: usize = 32;
+
 /// Section `console`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,7 +25,7 @@ pub struct Room {
     pub id: Arc<str>,
     /// The guild that it belongs to, named by the same rule.
     pub guild: GuildId,
-    /// The companions that are in it.
+    /// The companions that are in it: at most [`MOST_IN_A_ROOM`], none twice.
     pub companions: Vec<CompanionId>,
 }
 
@@ -52,9 +55,9 @@ impl Console {
                 let message = format!("names {} twice", room.companions[twice]);
                 return Err(Problem::new(format!("rooms[{index}].companions"), message));
             }
-            if room.companions.len() > 1 {
-                let message = "names more than one; this version holds one companion per room, name one, or none";
-                return Err(Problem::new(format!("rooms[{index}].companions"), message.to_owned()));
+            if room.companions.len() > MOST_IN_A_ROOM {
+                let message = format!("names {} companions, at most {MOST_IN_A_ROOM} can be in a room", room.companions.len());
+                return Err(Problem::new(format!("rooms[{index}].companions"), message));
             }
         }
         Ok(())

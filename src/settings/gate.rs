@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Problem, duration, within};
 
 /// Section `gate`. The budgets count over sliding windows.
-#[derive(Clone, Debug, PartialEq, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gate {
     /// Whether a lull or turn is decided NO without a model call when all it is about is addressed to somebody else.
@@ -29,7 +29,7 @@ pub struct Gate {
 }
 
 /// Which messages of foreign bots are taken in; one that is not is not recorded at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ForeignBots {
     /// None.

@@ -87,6 +87,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     let titles = layers.iter().filter_map(Layer::title).collect();
     let settings = settle(&mut layers, Asked::Whole, objections, &mut problems);
     let Some(mut settings) = settings else { return Err(Problems::sorted(problems)) };
+    problems.extend(disagreements(&settings, &layers).iter().map(|mismatch| located(&layers, mismatch)));
 
     let mut notes = Vec::new();
     let roster = Roster::read(&sources.folder.join("companions"), &settings.companion_defaults, &mut problems);
@@ -202,6 +203,25 @@ fn is_profile(name: &str) -> bool {
 /// What the sections object to, by path from the root.
 fn objections(settings: &Settings) -> Vec<Mismatch> {
     settings.check().into_iter().flat_map(|(section, problem)| in_section(section, vec![problem])).collect()
+}
+
+/// What sections object to in each other, told at the key that was set last. A replay script is free of it: there the models' timeouts do
+/// not apply.
+fn disagreements(settings: &Settings, layers: &[Layer]) -> Vec<Mismatch> {
+    const ROUND: &str = "turn_taking.state_timeout_secs";
+    const QUESTION: &str = "models.side.timeout_secs";
+    let (round, question) = (settings.turn_taking.state_timeout_secs, settings.models.side.timeout_secs);
+    if round > question {
+        return Vec::new();
+    }
+    let set_in = |path: &str| layers.iter().rposition(|layer| layer.answers_for(&Path::of(path)).is_some());
+    let (path, message) = if set_in(QUESTION) > set_in(ROUND) {
+        (QUESTION, format!("is {question}, must be less than {ROUND}, which is {round}; lower this one, or raise that one"))
+    } else {
+        (ROUND, format!("is {round}, must be more than {QUESTION}, which is {question}; raise this one, or lower that one"))
+    };
+    let message = format!("{message}: a round must not end before its answers can arrive");
+    vec![Mismatch { path: Path::of(path), kind: Kind::Other(message) }]
 }
 
 fn in_section(section: &str, problems: Vec<Problem>) -> impl Iterator<Item = Mismatch> {

@@ -1,11 +1,11 @@
 //! Section `repetition`: noticing that companions go in circles.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Problem;
 
 /// Noticing that companions go in circles.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Repetition {
     /// Whether it is looked at.
@@ -15,7 +15,7 @@ pub struct Repetition {
 }
 
 /// Who judges how much the last messages repeat each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Judge {
     /// The likeness of the words; costs nothing.

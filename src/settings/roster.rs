@@ -102,10 +102,14 @@ impl Roster {
             if room.companions.iter().all(|id| self.knows(id)) {
                 continue;
             }
-            room.companions = self.companions.keys().take(1).cloned().collect();
-            notes.push(match room.companions.first() {
-                Some(id) => format!("room {}: {id} is in it; set console.rooms to choose", room.id),
-                None => format!("room {}: nobody is in it, for there are no companions", room.id),
+            room.companions = self.fitting(BUILT_IN.len());
+            let ids: Vec<_> = room.companions.iter().map(CompanionId::as_str).collect();
+            notes.push(match &ids[..] {
+                [] => format!("room {}: nobody is in it, for there are no companions", room.id),
+                [only] => format!("room {}: {only} is in it; set console.rooms to choose", room.id),
+                [most @ .., last] => {
+                    format!("room {}: {} and {last} are in it; set console.rooms to choose", room.id, most.join(", "))
+                }
             });
         }
     }
@@ -162,6 +166,17 @@ impl Roster {
             Some(companion) if problems.len() == known => drop(self.companions.insert(id, companion)),
             _ => self.spoilt.push(id),
         }
+    }
+
+    /// The first companions, by id, that can live in one guild.
+    fn fitting(&self, most: usize) -> Vec<CompanionId> {
+        let mut chosen: Vec<&Companion> = Vec::new();
+        for companion in self.companions.values() {
+            if chosen.len() < most && shared_names(chosen.iter().copied().chain([companion])).is_empty() {
+                chosen.push(companion);
+            }
+        }
+        chosen.into_iter().map(|companion| companion.id.clone()).collect()
     }
 
     fn knows(&self, id: &CompanionId) -> bool {

@@ -8,6 +8,7 @@ use super::gate::ForeignBots;
 use super::*;
 
 mod companions;
+mod talking;
 
 #[test]
 fn the_built_in_settings_are_good() {

@@ -14,7 +14,7 @@ pub const DECISION_MESSAGE_COUNT: &str = "decision.message_count";
 pub const DECISION_CHECK_COUNT: &str = "decision.check_count";
 /// The count at which the next interjection is considered.
 pub const DECISION_THRESHOLD: &str = "decision.threshold";
-/// `won` or `lost`: in rounds, whether a YES got the floor.
+/// `won`, `lost` or `none`: in rounds, whether a YES got the floor; `none` where it was not wanted, or nobody could get it any more.
 pub const DECISION_FLOOR: &str = "decision.floor";
 /// `speak` or `listen`: in rounds, the vote.
 pub const DECISION_STATE: &str = "decision.state";
@@ -24,6 +24,29 @@ pub const DECISION_IMPORTANCE: &str = "decision.importance";
 pub const DECISION_SELECTED: &str = "decision.selected";
 /// In rounds, the closing stage of the vote.
 pub const DECISION_CLOSING: &str = "decision.closing";
+
+/// The number of the newest event at a round's opening.
+pub const ROUND_MESSAGE_ID: &str = "round.message_id";
+/// How many took part in a round.
+pub const ROUND_STATES: &str = "round.states";
+/// How many of them could be selected.
+pub const ROUND_CANDIDATES: &str = "round.candidates";
+/// How many were asked and gave no answer.
+pub const ROUND_MISSING: &str = "round.missing";
+/// Who was selected; absent when nobody was.
+pub const ROUND_SELECTED: &str = "round.selected";
+/// The stage of closing before a change.
+pub const CLOSING_FROM: &str = "closing.from";
+/// The stage of closing after a change.
+pub const CLOSING_TO: &str = "closing.to";
+/// Why a stage of closing changed.
+pub const CLOSING_CAUSE: &str = "closing.cause";
+/// 0 to 1: how much the last messages repeat each other.
+pub const REPETITION_SCORE: &str = "repetition.score";
+/// Detections in a row.
+pub const REPETITION_DETECTIONS: &str = "repetition.detections";
+/// `lexical` or `model`: who judged.
+pub const REPETITION_JUDGE: &str = "repetition.judge";
 
 /// The channel.
 pub const CHANNEL_ID: &str = "channel.id";
@@ -85,6 +108,12 @@ pub const GEN_AI_OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 pub const SPAN_TURN: &str = "conversation.turn";
 /// The span of one decision, or of an evaluation without an answer.
 pub const SPAN_DECISION: &str = "decision.gate";
+/// The span of a round.
+pub const SPAN_SELECT_SPEAKER: &str = "decision.select_speaker";
+/// The span of a change of stage.
+pub const SPAN_CLOSING: &str = "decision.closing";
+/// The span of a judgement of repetition.
+pub const SPAN_REPETITION: &str = "decision.repetition";
 /// The span of a restart.
 pub const SPAN_RESTART: &str = "actor.restart";
 /// The span of a passed limit.

@@ -73,7 +73,7 @@ pub struct VoteFacts<'a> {
     pub selected: bool,
     /// Its closing stage.
     pub closing: &'a str,
-    /// `won` or `lost`; none where the floor was not wanted.
+    /// `won`, `lost` or `none`; absent while it is not known.
     pub floor: Option<&'a str>,
 }
 

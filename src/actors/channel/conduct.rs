@@ -10,8 +10,9 @@ use super::{ASK_AGAIN_AFTER, ASK_AGAIN_AT_MOST, Alarm, ChannelMessage, DOZE_AFTE
 use crate::actors::guild::GuildMessage;
 use crate::actors::inbound::Inbound;
 use crate::actors::places::{GuildPlace, ScribePlace};
-use crate::actors::scribe::{OutboxWrite, Post, Record, Reply, ScribeMessage};
+use crate::actors::scribe::{Accepted, OutboxWrite, Post, Record, Reply, ScribeMessage};
 use crate::actors::side_models::{CallId, Outcome};
+use crate::actors::turn_taking_manager::NotTaken;
 use crate::domain::address::{self, Heard};
 use crate::domain::answer;
 use crate::domain::budget::Use;
@@ -20,8 +21,9 @@ use crate::domain::event::{Call, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
+use crate::domain::vote::{self, Vote};
 use crate::journal::record::{OutboxRecord, Used};
-use crate::ports::language_model::{ModelRole, Request};
+use crate::ports::language_model::{ModelRole, NoAnswer, Purpose, Request};
 
 /// Events between two snapshots: what a restart has to fold at most, about.
 const EVENTS_PER_SNAPSHOT: u32 = 128;
@@ -43,8 +45,13 @@ impl State {
         self.last_heard = tokio::time::Instant::now();
         self.in_hand.hold(recorded.seq);
         self.traces.posted(&recorded, &self.place, &self.kit);
+        let is_cleared = matches!(recorded.event, Event::Cleared);
         self.step(Input::Heard(recorded));
         self.in_hand.lay_down();
+        // What was dropped has no end that could be on record.
+        if self.conversation.round().is_none() && is_cleared {
+            self.dismiss_manager();
+        }
     }
 
     pub(super) fn woken(&mut self) {
@@ -82,10 +89,20 @@ impl State {
 
     pub(super) fn ask_again(&mut self, ticket: Ticket) {
         self.discharge(Duty::Ask { ticket });
+        self.discharge(Duty::Judge { ticket });
+    }
+
+    /// The answer may be lost, or may still come: only one is waited for.
+    pub(super) fn ask_anew(&mut self, ticket: Ticket) {
+        // A question that is still with its companion comes to its answer by itself.
+        let Some(call) = self.calls.remove(&ticket) else { return };
+        self.kit.pool.cancel(call);
+        *self.tries.entry(ticket).or_default() += 1;
+        self.discharge(Duty::Ask { ticket });
     }
 
     pub(super) fn question_overdue(&mut self, ticket: Ticket) {
-        if self.is_open(ticket) {
+        if self.is_open(ticket) || self.is_to_be_judged(ticket) {
             self.give_up(ticket, "timeout");
         }
     }
@@ -95,17 +112,31 @@ impl State {
         if let Some(call) = self.calls.remove(&ticket) {
             self.kit.pool.cancel(call);
         }
-        self.step(Input::Unanswered { ticket, error: error.into() });
+        if self.is_to_be_judged(ticket) {
+            tracing::warn!(channel = %self.place.channel, error, "repetition could not be judged");
+            self.step(Input::Judged { ticket, score: 0.0, call: None });
+        } else {
+            self.step(Input::Unanswered { ticket, error: error.into() });
+        }
     }
 
-    pub(super) fn answered(&mut self, ticket: Ticket, asked: &Request, outcome: Outcome) {
-        self.calls.remove(&ticket);
+    /// `vote` is what the answer says, where it was read already.
+    pub(super) fn answered(&mut self, ticket: Ticket, asked: &Request, outcome: Outcome, vote: Option<Box<Vote>>) {
+        // Only we cancel, and then know it. It may have been asked again since.
+        if matches!(outcome.result, Err(NoAnswer::Cancelled)) {
+            return;
+        }
+        let call = self.calls.remove(&ticket);
         if outcome.is_lost() && self.is_open(ticket) {
             // The pool went away with it, which is no failure of the model to back off from.
             self.question_lost(ticket);
             return;
         }
-        self.tries.remove(&ticket);
+        let was_asked_again = self.tries.remove(&ticket).is_some_and(|tries| tries > 0);
+        if let Some(call) = call.filter(|_| was_asked_again) {
+            // The first answer counts.
+            self.kit.pool.cancel(call);
+        }
         if !self.is_open(ticket) {
             return;
         }
@@ -113,7 +144,7 @@ impl State {
         match &outcome.result {
             Ok(given) => {
                 let call = self.traces.call(ticket, asked, &given.text, &outcome.facts);
-                let vote = answer::read(&given.text).into();
+                let vote = vote.map_or_else(|| read(asked, &given.text), |vote| *vote);
                 self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
             }
             Err(error) => self.step(Input::Unanswered { ticket, error: error.code().into() }),
@@ -158,22 +189,21 @@ impl State {
 
     /// Whoever should be here is let in, whoever should not is let out, and the same with being silenced: as events like any other.
     pub(super) fn reconcile(&mut self) {
-        let Some(mut residence) = self.kit.residents.get(&self.place.channel) else { return };
+        let Some(residence) = self.kit.residents.get(&self.place.channel) else { return };
         // One that is configured no more could be asked, but would never be heard to the end.
-        let cast = self.kit.residents.cast();
-        residence.companions.retain(|companion| cast.contains_key(companion));
+        let present = self.kit.residents.present(&self.place.channel);
         let mut news = Vec::new();
-        for companion in &residence.companions {
+        for (companion, external) in &present {
             let paused = residence.is_paused(companion);
             let gate = self.conversation.gate(companion);
-            if gate.is_none() {
-                news.push(Event::Joined { companion: companion.clone(), external: false });
+            if gate.is_none_or(|gate| gate.external != *external) {
+                news.push(Event::Joined { companion: companion.clone(), external: *external });
             }
             if gate.is_some_and(|gate| gate.paused) != paused {
                 news.push(Event::Paused { companion: Some(companion.clone()), paused });
             }
         }
-        for view in self.conversation.companions().filter(|view| !residence.companions.contains(view.companion)) {
+        for view in self.conversation.companions().filter(|view| !present.contains_key(view.companion)) {
             news.push(Event::Left { companion: view.companion.clone() });
         }
         // Whoever leaves makes room first.
@@ -263,6 +293,7 @@ impl State {
         if !made.is_empty() || is_quiet {
             self.record(made, is_quiet, false);
         }
+        self.traces.abandon(&self.conversation, &self.place, &self.kit);
         self.show_counters();
         self.arm();
     }
@@ -302,7 +333,8 @@ impl State {
 
     fn post(&mut self, companion: &CompanionId, ticket: Ticket, text: Arc<str>) {
         let residents = &self.kit.residents;
-        let name = residents.cast().get(companion).map_or_else(|| companion.as_str().into(), |known| known.name.clone());
+        let known = residents.companion(&self.place.channel, companion);
+        let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
         let is_companion = |id: &str| residents.lives_in(&self.place.guild, id);
         let heard = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, direct_to: &[] };
@@ -312,6 +344,7 @@ impl State {
         let mut usage = vec![Used::Statement { companion: companion.clone() }];
         usage.extend(self.traces.take_spent(ticket));
         let channel = self.myself.clone();
+        let awaited = self.awaited_words(ticket);
         self.send(ScribeMessage::Post(Post {
             place: self.place.clone(),
             at: None,
@@ -320,7 +353,11 @@ impl State {
             ticket,
             usage,
             reply: Reply::new(move |result| {
-                // As above.
+                // As above; and whoever said the words may have stopped waiting.
+                if let Some(words) = awaited {
+                    let seq = result.as_ref().map(|accepted: &Accepted| accepted.seq).map_err(|_| NotTaken::Gone);
+                    let _ = words.reply.send(seq);
+                }
                 let _ = channel.cast(ChannelMessage::Posted { result });
             }),
         }));
@@ -346,9 +383,13 @@ impl State {
                     vec![Used::Evaluation { companion }]
                 }
             }
-            Event::Decided(decided) => {
-                decided.call.iter().zip(&decided.companions).map(|(call, companion)| used_by_call(companion, call)).collect()
-            }
+            Event::RepetitionJudged { call, .. } => call.iter().map(|call| used_by_call(None, call)).collect(),
+            Event::Decided(decided) => decided
+                .call
+                .iter()
+                .zip(&decided.companions)
+                .map(|(call, companion)| used_by_call(Some(companion), call))
+                .collect(),
             _ => Vec::new(),
         }
     }
@@ -405,9 +446,17 @@ fn outbox_write(event: &Event) -> Option<OutboxWrite> {
     }
 }
 
-fn used_by_call(companion: &CompanionId, call: &Call) -> Used {
+/// What an answer says, in the form that was asked for.
+fn read(asked: &Request, answer: &str) -> Vote {
+    match asked.purpose {
+        Purpose::Vote { .. } => vote::read(answer),
+        _ => answer::read(answer).into(),
+    }
+}
+
+fn used_by_call(companion: Option<&CompanionId>, call: &Call) -> Used {
     Used::Call {
-        companion: Some(companion.clone()),
+        companion: companion.cloned(),
         model: call.model.clone(),
         provider: call.provider.clone(),
         role: ModelRole::Side.as_str().into(),

@@ -4,92 +4,106 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{ActorId, ActorRuntime};
+use ractor::{ActorId, ActorRuntime, RpcReplyPort};
 
-use super::traces::{self, Turn};
+use super::traces::Tale;
 use super::{ChannelMessage, REPLY_AGAIN_AT_MOST, State};
 use crate::actors::companion::{Asking, CompanionMessage, Evaluate};
 use crate::actors::places::CompanionPlace;
 use crate::actors::reply;
 use crate::actors::side_models::Priority;
+use crate::actors::turn_taking_manager::NotTaken;
 use crate::domain::conversation::Input;
-use crate::domain::event::{Decided, Event};
+use crate::domain::event::{Event, RoundClosed};
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::Message;
 use crate::domain::prompt;
+use crate::domain::vote::State as Ballot;
+use crate::domain::window;
 use crate::journal::reader::{Range, Reader};
 use crate::ports::language_model::{Line, ModelRole, Purpose, Request};
 
 /// How much longer than the pool's own deadline a channel waits for an answer.
-const GRACE: Duration = Duration::from_secs(5);
+pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 /// A summary takes in so many events at most, the newest: more do not fit into its prompt.
 const SUMMARISED_AT_MOST: usize = 1_000;
 
 /// Something to be done once a batch is committed.
 pub(super) enum Duty {
+    /// Have this round managed, if it is still open.
+    HoldRound { message: Seq },
     /// Ask this question, if it is still open.
     Ask { ticket: Ticket },
+    /// Ask for this judgement, if it is still to be known.
+    Judge { ticket: Ticket },
     /// Begin this reply, if it is still owed.
     Reply { ticket: Ticket },
-    /// Tell what was decided.
-    TellDecision { decided: Box<Decided>, turn: Box<Turn> },
-    /// Tell that there was no answer.
-    TellUnanswered { ticket: Ticket, event: Box<Event> },
-    /// Tell that there will be no statement.
-    TellFailure { ticket: Ticket, error: Arc<str> },
+    /// Publish this State.
+    Publish(Box<Ballot>),
+    /// Tell an external companion that its vote counts.
+    Confirm(RpcReplyPort<Result<(), NotTaken>>),
+    /// The round is over.
+    EndRound(Box<RoundClosed>),
+    /// Tell what happened.
+    Tell(Tale),
 }
 
 impl State {
     pub(super) fn duties(&mut self, made: Vec<(Seq, Event)>) -> Vec<Duty> {
         let now = self.kit.clock.now();
-        made.into_iter()
-            .filter_map(|(_, event)| match event {
-                Event::Evaluated(evaluated) => {
-                    self.traces.asked(&evaluated, now, &self.kit);
-                    Some(Duty::Ask { ticket: evaluated.ticket })
-                }
-                Event::ReplyOwed { ticket, .. } => {
-                    self.traces.owed(ticket, now, &self.kit);
-                    Some(Duty::Reply { ticket })
-                }
-                Event::Decided(decided) => {
-                    let turn = Box::new(self.traces.concluded(&decided, now, &self.kit));
-                    Some(Duty::TellDecision { decided: Box::new(decided), turn })
-                }
-                Event::ReplyFailed { ticket, error, .. } => Some(Duty::TellFailure { ticket, error }),
-                Event::Unanswered { ticket, .. } => Some(Duty::TellUnanswered { ticket, event: Box::new(event) }),
-                _ => None,
-            })
-            .collect()
+        let mut duties = Vec::new();
+        for (_, event) in made {
+            duties.extend(self.traces.follow(&event, now, &self.kit).into_iter().map(Duty::Tell));
+            match event {
+                Event::RoundOpened(opened) => duties.push(Duty::HoldRound { message: opened.message }),
+                Event::Evaluated(evaluated) => duties.push(Duty::Ask { ticket: evaluated.ticket }),
+                Event::RepetitionAsked { ticket, .. } => duties.push(Duty::Judge { ticket }),
+                Event::ReplyOwed { ticket, .. } => duties.push(Duty::Reply { ticket }),
+                Event::Decided(decided) => duties.extend(decided.vote.map(|vote| Duty::Publish(Box::new(vote)))),
+                Event::RoundClosed(closed) => duties.push(Duty::EndRound(Box::new(closed))),
+                _ => {}
+            }
+        }
+        duties.extend(self.traces.end_of_batch().into_iter().map(Duty::Tell));
+        duties
     }
 
     pub(super) fn discharge(&mut self, duty: Duty) {
         match duty {
+            Duty::HoldRound { message } => self.hold_round(message),
             Duty::Ask { ticket } => self.ask(ticket),
+            Duty::Judge { ticket } => self.ask_for_judgement(ticket),
             Duty::Reply { ticket } => self.reply(ticket),
-            Duty::TellDecision { decided, turn } => traces::tell_decision(&decided, &turn, &self.place, &self.kit),
-            Duty::TellUnanswered { ticket, event } => self.traces.unanswered(ticket, &event, &self.place, &self.kit),
-            Duty::TellFailure { ticket, error } => self.traces.failed(ticket, &error, &self.place, &self.kit),
+            Duty::Publish(ballot) => self.tell_manager(*ballot),
+            // Whoever voted may have stopped waiting.
+            Duty::Confirm(reply) => drop(reply.send(Ok(()))),
+            Duty::EndRound(closed) => self.end_round(*closed),
+            Duty::Tell(tale) => tale.tell(&self.place, &self.kit),
         }
     }
 
     fn ask(&mut self, ticket: Ticket) {
         let open = self.conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket);
         let Some((companion, evaluation)) = open else { return };
-        let Some(settings) = self.kit.residents.companion(&self.place.channel, companion) else { return };
         let Some(gate) = self.conversation.gate(companion) else { return };
+        // One that a program outside plays has been told, with everybody who watches; its deadline is the round's.
+        if gate.external {
+            return;
+        }
+        let Some(settings) = self.kit.residents.companion(&self.place.channel, companion) else { return };
         let window = self.conversation.window();
-        let buffer: Vec<Message> = window
-            .buffer(companion, gate.cursor)
-            .filter(|entry| entry.seq <= evaluation.upto)
-            .map(|entry| entry.message.clone())
-            .collect();
+        // What it said itself after its cursor is nothing to be decided about, and belongs to what is read.
+        let is_shown = |entry: &&window::Entry| entry.seq <= evaluation.upto || entry.message.is_by(companion);
+        let buffer: Vec<Message> = window.after(gate.cursor).filter(is_shown).map(|entry| entry.message.clone()).collect();
         let evaluate = Evaluate {
             asking: Asking::new(self.place.clone(), ticket, self.kit.clone()),
             trigger: evaluation.trigger,
+            is_vote: self.conversation.round().is_some_and(|round| round.awaits(companion)),
             modality: buffer.last().map(|message| message.modality).unwrap_or_default(),
             message_count: evaluation.message_count,
+            speaker: window.get(evaluation.message).map(|entry| entry.message.from.name.clone()),
+            is_repetitive: self.is_repetitive(),
             summary: self.conversation.summary().text.clone(),
             recent: window.recent(gate.cursor).map(|entry| entry.message.clone()).collect(),
             buffer,
@@ -110,22 +124,31 @@ impl State {
 
     fn reply(&mut self, ticket: Ticket) {
         let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else { return };
+        if self.is_external(&floor.companion) {
+            self.await_words(ticket);
+            return;
+        }
         let settings = self.kit.residents.companion(&self.place.channel, &floor.companion);
         let Some(settings) = settings else {
             self.step(Input::ReplyFailed { ticket, error: "absent".into() });
             return;
         };
         let window = self.conversation.window();
-        let snapshot: Vec<Message> =
-            floor.messages.iter().filter_map(|seq| window.get(*seq)).map(|entry| entry.message.clone()).collect();
         let before = floor.messages.first().map_or(floor.upto, |first| Seq(first.0.saturating_sub(1)));
+        // As for a question: what it said itself in between is read with what it answers.
+        let is_shown = |entry: &&window::Entry| floor.messages.contains(&entry.seq) || entry.message.is_by(&floor.companion);
+        let snapshot: Vec<Message> = window.after(before).filter(is_shown).map(|entry| entry.message.clone()).collect();
+        let newest = floor.messages.iter().rev().find_map(|seq| window.get(*seq)).map(|entry| entry.message.from.name.clone());
         let arguments = reply::Arguments {
             place: self.place.clone(),
             ticket,
             trigger: floor.trigger,
+            closing: self.conversation.gate(&floor.companion).map(|gate| gate.stage).unwrap_or_default(),
             modality: snapshot.last().map(|message| message.modality).unwrap_or_default(),
             why: floor.why.clone(),
-            message_count: snapshot.len() as u64,
+            message_count: floor.messages.len() as u64,
+            speaker: newest,
+            is_repetitive: self.is_repetitive(),
             summary: self.conversation.summary().text.clone(),
             recent: window.recent(before).map(|entry| entry.message.clone()).collect(),
             snapshot,
@@ -143,6 +166,11 @@ impl State {
                 self.step(Input::ReplyFailed { ticket, error: "unreachable".into() });
             }
         }
+    }
+
+    /// Whether the next prompts warn of going in circles.
+    fn is_repetitive(&self) -> bool {
+        self.conversation.tally().detections > 0
     }
 
     /// A reply's actor is gone. If its words never came, they are asked for again.

@@ -104,6 +104,8 @@ impl State {
         }
         self.pace = Pace::new(self.conversation.clock());
         let reopened = self.reopened();
+        let now = self.kit.clock.now();
+        self.traces.resume(&self.conversation, &events, now, &self.kit);
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);
         for duty in reopened {
@@ -146,6 +148,8 @@ impl State {
     fn reopened(&self) -> Vec<Duty> {
         let questions = self.conversation.open_questions().map(|(_, evaluation)| Duty::Ask { ticket: evaluation.ticket });
         let reply = self.conversation.floor().map(|floor| Duty::Reply { ticket: floor.ticket });
-        questions.chain(reply).collect()
+        let round = self.conversation.round().map(|round| Duty::HoldRound { message: round.message });
+        let judgement = self.conversation.open_judgement().map(|(ticket, _)| Duty::Judge { ticket });
+        round.into_iter().chain(questions).chain(reply).chain(judgement).collect()
     }
 }

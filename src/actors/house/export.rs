@@ -41,7 +41,7 @@ impl ActorHouse {
                     );
                     return Err(Refused::TooLarge(detail));
                 }
-                let script = script::of(place, &events, &self.kit.residents);
+                let script = script::of(place, &events, &self.kit.residents, &self.kit.settings);
                 Ok(stream::iter([Ok(script.to_string())]).boxed())
             }
             (ExportForm::Replay, None) => Err(Refused::NotFound("there is no room of which a script could be made".into())),

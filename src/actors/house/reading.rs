@@ -1,13 +1,14 @@
 //! History and decisions, read from the record a page at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::ActorHouse;
 use super::desk::unread;
-use crate::domain::event::{Decided, Event, Recorded};
+use crate::domain::decision::Decision;
+use crate::domain::event::{Decided, Event, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Message, Role};
 use crate::journal::place::Place;
@@ -51,11 +52,18 @@ impl ActorHouse {
         for (room, place) in places {
             let wanted = Wanted { after: query.after, before: None, limit: query.limit, most };
             let found = found(&self.reader(), &place, wanted, |recorded| decisions_in(recorded, query.companion.as_ref())).await;
+            let found = found.map_err(unread)?;
+            let ballots = found.iter().filter_map(|(recorded, _)| ballot_in(recorded));
+            let elections = Elections::read(&self.reader(), &place, ballots).await.map_err(unread)?;
             let mut texts = Texts::default();
-            for (recorded, companion) in found.map_err(unread)? {
+            for (recorded, companion) in found {
                 let Event::Decided(decided) = &recorded.event else { continue };
                 let settled = texts.of(&self.reader(), &place, &decided.messages).await.map_err(unread)?;
-                decisions.push(record(&recorded, decided, &companion, &room, settled));
+                let mut decision = record(&recorded, decided, &companion, &room, settled);
+                if let Some(floor) = ballot_in(&recorded).and_then(|seq| elections.floor(seq, &companion)) {
+                    decision.more.insert("floor".into(), floor.into());
+                }
+                decisions.push(decision);
             }
         }
         decisions.sort_by(|one, other| (one.at, &one.room, one.seq).cmp(&(other.at, &other.room, other.seq)));
@@ -166,6 +174,9 @@ pub(super) fn record(
     more.insert("check_count".into(), decided.check_count.into());
     more.insert("threshold".into(), json!(decided.threshold));
     more.insert("messages".into(), json!(messages));
+    if let Some(vote) = &decided.vote {
+        more.insert("vote".into(), json!(vote));
+    }
     if let Some(why) = &decided.why {
         more.insert("why".into(), json!(why));
     }
@@ -194,6 +205,51 @@ pub(super) fn record(
         decision: decided.decision.as_str().into(),
         reason: decided.reason.as_str().into(),
         more,
+    }
+}
+
+/// The number of a decision that is a wish to speak in a round.
+pub(super) fn ballot_in(recorded: &Recorded) -> Option<Seq> {
+    let Event::Decided(decided) = &recorded.event else { return None };
+    (decided.decision == Decision::Yes && decided.vote.is_some()).then_some(recorded.seq)
+}
+
+/// How rounds ended: by the number of the event that ended each, and whom it selected. One that was cleared has no outcome.
+#[derive(Default)]
+pub(super) struct Elections(BTreeMap<Seq, Option<RoundClosed>>);
+
+impl Elections {
+    /// How the rounds ended that these decisions were made in, as far as they have.
+    pub(super) async fn read(reader: &Reader<'_>, place: &Place, ballots: impl Iterator<Item = Seq>) -> Result<Self, ReadError> {
+        let ballots: BTreeSet<_> = ballots.collect();
+        let mut elections = Self::default();
+        let mut range = Range { after: Seq::NONE, before: None, limit: PAGE, newest_first: false };
+        for ballot in ballots {
+            // The one before it may have been in the same round.
+            while elections.0.range(ballot..).next().is_none() {
+                range.after = range.after.max(ballot);
+                let page = reader.events(place, range).await?;
+                for recorded in &page {
+                    range.after = recorded.seq;
+                    match &recorded.event {
+                        Event::RoundClosed(closed) => drop(elections.0.insert(recorded.seq, Some(closed.clone()))),
+                        Event::Cleared => drop(elections.0.insert(recorded.seq, None)),
+                        _ => {}
+                    }
+                }
+                if page.len() < PAGE {
+                    return Ok(elections);
+                }
+            }
+        }
+        Ok(elections)
+    }
+
+    /// Whether a companion got the floor with the wish that has this number: `won` or `lost`, once it is known.
+    pub(super) fn floor(&self, ballot: Seq, companion: &CompanionId) -> Option<&'static str> {
+        let (_, closed) = self.0.range(ballot..).next()?;
+        let is_selected = closed.as_ref()?.selected.as_ref() == Some(companion);
+        Some(if is_selected { "won" } else { "lost" })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::actors::hub::Live;
 use crate::actors::inbound::Inbound;
 use crate::actors::kit::Kit;
 use crate::actors::places::{GuildPlace, ScribePlace};
-use crate::actors::residents::Cast;
+use crate::actors::residents::{Cast, Miscast};
 use crate::actors::scribe::{self, Administer, Contested, Lost, Reply, ScribeMessage};
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
@@ -21,10 +21,11 @@ use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::{RoomRecord, decode, encode};
-use crate::journal::residence::{self, Residence};
+use crate::journal::residence::{self, External, Residence};
 use crate::ports::house::Refused;
 use crate::ports::house::room::{
-    CompanionPatch, CompanionView, Companions, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
+    CompanionPatch, CompanionView, Companions, Invited, MOST_IN_A_ROOM, Override, Room, RoomCompanion, RoomId, RoomPatch,
+    RoomPlan, Rooms,
 };
 use crate::ports::house::stamp::rfc3339;
 use crate::ports::store::Write;
@@ -74,8 +75,17 @@ pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInErr
     for RoomRecord { room, guild, .. } in reader.rooms().await? {
         let place = Place::new(&guild, &room);
         let Some(residence) = stored(kit, &place).await? else { continue };
-        for companion in residence.companions.iter().filter(|id| !kit.residents.cast().contains_key(*id)) {
-            tracing::warn!(%room, %companion, "a companion of this room is not configured any more; the room goes on without it");
+        let cast = kit.residents.cast();
+        for companion in &residence.companions {
+            match (residence.is_external(companion), cast.contains_key(companion)) {
+                (false, false) => {
+                    tracing::warn!(%room, %companion, "a companion of this room is not configured any more; the room goes on without it");
+                }
+                (true, true) => {
+                    tracing::warn!(%room, %companion, "a companion of this id is configured now, and stays external in this room");
+                }
+                _ => {}
+            }
         }
         if let Err(shared) = kit.residents.put(&room, residence) {
             tracing::error!(%room, %guild, %shared, "this room cannot be opened; give one of the two another name");
@@ -89,6 +99,7 @@ pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInErr
         let residence = Residence {
             guild: room.guild.clone(),
             companions: room.companions.iter().cloned().collect(),
+            externals: Default::default(),
             overrides: Default::default(),
             paused: false,
             created_at: kit.clock.now(),
@@ -113,8 +124,8 @@ pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInErr
 /// error.
 ///
 /// # Errors
-/// Two that live in one guild would share a name.
-pub fn recast(kit: &Kit, cast: Cast) -> Result<(), SharedName> {
+/// Two that live in one guild would share a name, or a program outside plays one of them.
+pub fn recast(kit: &Kit, cast: Cast) -> Result<(), Miscast> {
     kit.residents.recast(cast)?;
     let guilds: BTreeSet<_> = kit.residents.all().into_iter().map(|(_, residence)| residence.guild).collect();
     for guild in guilds {
@@ -128,13 +139,18 @@ pub fn recast(kit: &Kit, cast: Cast) -> Result<(), SharedName> {
 
 /// What happened when one residence followed another. Whoever leaves makes room first.
 fn news(before: Option<&Residence>, after: &Residence) -> Vec<Event> {
-    let lived = |companion: &CompanionId| before.is_some_and(|before| before.companions.contains(companion));
+    // Whoever was external and is not any more is somebody else, and the other way round.
+    let stays = |of: &Residence, in_other: &Residence, companion: &CompanionId| {
+        in_other.companions.contains(companion) && of.is_external(companion) == in_other.is_external(companion)
+    };
+    let lived = |companion: &CompanionId| before.is_some_and(|before| stays(after, before, companion));
     let mut news = Vec::new();
-    for companion in before.iter().flat_map(|before| before.companions.difference(&after.companions)) {
-        news.push(Event::Left { companion: companion.clone() });
+    if let Some(before) = before {
+        let gone = before.companions.iter().filter(|companion| !stays(before, after, companion));
+        news.extend(gone.map(|companion| Event::Left { companion: companion.clone() }));
     }
     for companion in after.companions.iter().filter(|companion| !lived(companion)) {
-        news.push(Event::Joined { companion: companion.clone(), external: false });
+        news.push(Event::Joined { companion: companion.clone(), external: after.is_external(companion) });
     }
     let is_room_changed = before.is_some_and(|before| before.paused) != after.paused;
     if is_room_changed {
@@ -201,11 +217,13 @@ impl ActorHouse {
         let mut residence = known.unwrap_or_else(|| Residence {
             guild: plan.guild.clone(),
             companions: Default::default(),
+            externals: Default::default(),
             overrides: Default::default(),
             paused: false,
             created_at: self.kit.clock.now(),
         });
-        residence.companions = plan.companions.into_iter().map(|invited| invited.id).collect();
+        residence.companions = plan.companions.iter().map(|invited| invited.id.clone()).collect();
+        residence.externals = plan.companions.into_iter().filter_map(as_external).collect();
         residence.overrides.retain(|companion, _| residence.companions.contains(companion));
         self.settle_residence(&channel, residence.clone()).await?;
         Ok((self.viewed(room.clone(), &residence).await?, is_new))
@@ -285,21 +303,44 @@ impl ActorHouse {
         let cast = self.kit.residents.cast();
         for (place, invited) in plan.companions.iter().enumerate() {
             let field = format!("companions[{place}]");
-            if invited.external {
-                return Err(invalid(
-                    field,
-                    "companions that a program outside plays are not in this version; leave external out",
-                ));
-            }
-            if !cast.contains_key(&invited.id) {
-                let known = cast.keys().map(CompanionId::as_str).collect::<Vec<_>>().join(", ");
-                return Err(invalid(field, format!("there is no companion {}, there are {known}", invited.id)));
+            match (invited.external, cast.contains_key(&invited.id)) {
+                (false, true) => {}
+                // What is stored wins over what was configured since.
+                (true, true) if known.is_some_and(|known| known.is_external(&invited.id)) => {}
+                (true, true) => {
+                    return Err(Refused::Conflict(format!(
+                        "{field}: {id} is one of the companions of this server, and cannot be external; leave external out, or take another id",
+                        id = invited.id
+                    )));
+                }
+                (true, false) => self.check_external(&field, invited)?,
+                (false, false) => {
+                    let known = cast.keys().map(CompanionId::as_str).collect::<Vec<_>>().join(", ");
+                    let id = &invited.id;
+                    let detail = format!(
+                        "there is no companion {id}, there are {known}; one that a program outside plays is {{\"id\": \"{id}\", \"external\": true}}"
+                    );
+                    return Err(invalid(field, detail));
+                }
             }
         }
-        if plan.companions.len() > 1 {
-            return Err(invalid("companions", "this version holds one companion per room; name one, or none"));
+        if plan.companions.len() > MOST_IN_A_ROOM {
+            let count = plan.companions.len();
+            return Err(invalid("companions", format!("names {count} companions, at most {MOST_IN_A_ROOM} can be in a room")));
         }
         Ok(())
+    }
+
+    fn check_external(&self, field: &str, invited: &Invited) -> Result<(), Refused> {
+        let Some((id, external)) = as_external(invited.clone()) else { return Ok(()) };
+        let problems = external.settings(&id, &self.kit.settings.companion_defaults).err().unwrap_or_default();
+        match problems.into_iter().next() {
+            None => Ok(()),
+            Some(problem) => {
+                let message = problem.message.strip_prefix("= ").unwrap_or(&problem.message).to_owned();
+                Err(invalid(format!("{field}.{}", problem.key), message))
+            }
+        }
     }
 
     /// Stores a residence, lives by it from now on, and lets the channel know.
@@ -353,6 +394,8 @@ impl ActorHouse {
             Some(RoomCompanion {
                 id: companion.clone(),
                 name: settings.name.clone(),
+                aliases: settings.aliases.clone(),
+                external: residence.is_external(companion),
                 interjection: settings.interjection.as_str().into(),
                 paused: residence.is_paused(companion),
             })
@@ -366,6 +409,10 @@ impl ActorHouse {
             id,
         })
     }
+}
+
+fn as_external(invited: Invited) -> Option<(CompanionId, External)> {
+    invited.external.then_some((invited.id, External { name: invited.name, aliases: invited.aliases }))
 }
 
 fn conflict(shared: &SharedName) -> Refused {

@@ -9,14 +9,15 @@ use crate::actors::channel::Look;
 use crate::actors::places::SwitchboardPlace;
 use crate::actors::switchboard::SwitchboardMessage;
 use crate::domain::budget::Ledger;
-use crate::domain::conversation::{self, Conversation, Rules, World};
+use crate::domain::conversation::{Conversation, Rules, Turn, World};
 use crate::domain::id::CompanionId;
+use crate::domain::round::Round;
 use crate::journal::place::Place;
 use crate::journal::reader::ReadError;
 use crate::journal::residence::Residence;
 use crate::ports::house::Refused;
 use crate::ports::house::room::RoomId;
-use crate::ports::house::state::{CompanionState, Doing, Episode, Floor, RoomState};
+use crate::ports::house::state::{CompanionState, Doing, Episode, Floor, RepetitionState, RoomState, RoundState, TurnState};
 use crate::settings::companion::Companion;
 
 impl ActorHouse {
@@ -30,13 +31,30 @@ impl ActorHouse {
             .filter_map(|id| Some((id, self.kit.residents.companion(&place.channel, id)?)))
             .map(|(id, settings)| self.companion_state(id, &settings, &residence, &look))
             .collect();
-        let floor = conversation.floor().map(|floor| Floor { companion: floor.companion.clone(), ticket: floor.ticket });
+        let floor = conversation.floor().map(|floor| Floor {
+            companion: floor.companion.clone(),
+            ticket: floor.ticket,
+            due_at: floor.due_at.map(Into::into),
+        });
         let now = self.kit.clock.now();
         let idle = self.kit.settings.closing.episode_idle();
+        let rules = Rules::from(&*self.kit.settings);
+        let tally = conversation.tally();
         let episode = conversation.episode().filter(|episode| now.since(episode.last_at) < idle);
         Ok(RoomState {
             companions,
             floor,
+            round: conversation.round().map(round_state),
+            turn: conversation.turn().map(turn_state),
+            streak: tally.streak,
+            max_companion_streak: rules.turn_taking.max_companion_streak,
+            turns: tally.turns,
+            max_turns: rules.turn_taking.max_turns,
+            repetition: RepetitionState {
+                score: f64::from(tally.repetition) / 1000.0,
+                detections: tally.detections,
+                judging: conversation.open_judgement().is_some(),
+            },
             episode: episode.map(|episode| Episode { began_at: episode.began_at.into() }),
             at: now.into(),
         })
@@ -88,17 +106,21 @@ impl ActorHouse {
         let gate = view.as_ref().map(|view| view.gate);
         let paused = residence.is_paused(id) || gate.is_some_and(|gate| gate.paused);
         let doing = match view.as_ref().map(|view| view.doing) {
-            Some(conversation::Doing::Speaking) => Doing::Speaking,
+            Some(doing @ (Doing::Speaking | Doing::WaitingItsTurn)) => doing,
             _ if paused => Doing::Paused,
-            Some(conversation::Doing::Asked) => Doing::Asked,
-            Some(conversation::Doing::BackOff) => Doing::BackOff,
-            _ => Doing::Listening,
+            doing => doing.unwrap_or(Doing::Listening),
         };
         let question = gate.and_then(|gate| gate.evaluation).filter(|_| doing == Doing::Asked);
         let floor = conversation.floor().filter(|_| doing == Doing::Speaking);
         let ticket = question.map(|question| question.ticket).or(floor.map(|floor| floor.ticket));
-        let waiting = gate.and_then(|gate| gate.waiting).filter(|_| doing == Doing::BackOff);
-        let trigger = question.map(|question| question.trigger).or(floor.map(|floor| floor.trigger));
+        let trigger = match doing {
+            Doing::Asked => question.map(|question| question.trigger),
+            Doing::Speaking => floor.map(|floor| floor.trigger),
+            Doing::WaitingItsTurn => conversation.turn().map(|turn| turn.candidate.trigger),
+            Doing::WantsToSpeak => gate.and_then(|gate| gate.wish.as_ref()).map(|wish| wish.trigger),
+            Doing::BackOff => gate.and_then(|gate| gate.waiting).map(|waiting| waiting.trigger),
+            Doing::Listening | Doing::Closing | Doing::Closed | Doing::Paused => None,
+        };
         let since = ticket.map(|ticket| look.since.get(&ticket).copied().unwrap_or_else(|| self.kit.clock.now()));
         let text_of = |entry: &crate::domain::window::Entry| entry.message.text.clone();
         CompanionState {
@@ -114,13 +136,31 @@ impl ActorHouse {
             lull_at: gate.and_then(|gate| gate.lull_at).map(Into::into),
             lull_secs: secs(settings.text_lull()),
             doing,
-            trigger: trigger.or(waiting.map(|waiting| waiting.trigger)),
+            trigger,
             since: since.map(Into::into),
             retry_at: gate.and_then(|gate| gate.retry_at()).filter(|_| doing == Doing::BackOff).map(Into::into),
             paused,
-            closing: "none".into(),
+            closing: gate.map(|gate| gate.stage).unwrap_or_default(),
+            heard_closed: gate.map_or(0, |gate| gate.heard_closed),
+            reopen_after: self.kit.settings.closing.reopen_after,
+            external: residence.is_external(id),
         }
     }
+}
+
+fn round_state(round: &Round) -> RoundState {
+    RoundState {
+        message_id: round.message,
+        opened_at: round.opened_at.into(),
+        deadline: round.deadline.into(),
+        asked: round.missing().cloned().collect(),
+        states: round.states().cloned().collect(),
+    }
+}
+
+fn turn_state(turn: &Turn) -> TurnState {
+    let candidate = &turn.candidate;
+    TurnState { companion: candidate.companion.clone(), trigger: candidate.trigger, speak_at: turn.speak_at.map(Into::into) }
 }
 
 fn secs(span: Duration) -> f64 {

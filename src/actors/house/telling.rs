@@ -154,9 +154,14 @@ impl Teller {
                 let retry_at = rfc3339(recorded.at + *back_off);
                 vec![("error", json!({ "companion": companion, "trigger": trigger, "error": error, "retry_at": retry_at }))]
             }
-            Event::ReplyOwed { companion, ticket, trigger, messages, .. } => {
+            Event::ReplyOwed { companion, ticket, trigger, messages, due_at, .. } => {
                 let messages = self.texts(reader, messages).await?;
-                vec![("respond", json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "messages": messages }))]
+                let mut told = json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "messages": messages });
+                // An external companion has until then to say its words.
+                if let Some(due_at) = due_at {
+                    told["due_at"] = rfc3339(*due_at).into();
+                }
+                vec![("respond", told)]
             }
             Event::ReplyFailed { companion, ticket, trigger, error } => {
                 vec![("failed", json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "error": error }))]

@@ -1,17 +1,17 @@
 //! The story of a decision, in plain words, as the record tells it; and what a companion waits for now.
 
+mod round;
+mod words;
+
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::ActorHouse;
 use super::desk::{invalid, unread};
 use super::reading::{Wanted, found, record, told_message};
 use crate::domain::decision::{Decision, Reason};
-use crate::domain::event::{Call, Decided, Evaluated, Event, Recorded};
+use crate::domain::event::{Decided, Evaluated, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::Role;
 use crate::domain::moment::Moment;
-use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::residence::Residence;
@@ -21,6 +21,10 @@ use crate::ports::house::messages::HistoryMessage;
 use crate::ports::house::room::RoomId;
 use crate::ports::language_model::ModelRole;
 use crate::settings::companion::Companion;
+use round::Ballot;
+use words::{
+    asked_because, cut, decided_because, failure, line, messages_in_words, quoted, repeated, secs, settled, stage_changed,
+};
 
 /// Events that are read before a decision to find what led to it, and after it to find what became of it.
 const BEFORE: usize = 2_048;
@@ -91,14 +95,33 @@ impl ActorHouse {
             story.insert(0, StoryLine { at: heard[0].at, seq: None, event: "message".into(), text });
         }
         let from = heard.first().map_or(recorded.seq, |message| message.seq);
-        story.extend(before.iter().filter(|earlier| earlier.seq >= from).filter_map(|earlier| failure(earlier, companion, name)));
+        let since = before.iter().filter(|earlier| earlier.seq >= from);
+        let told = |earlier: &Recorded| {
+            failure(earlier, companion, name).or_else(|| stage_changed(earlier, companion, name)).or_else(|| repeated(earlier))
+        };
+        story.extend(since.filter_map(told));
+        if decided.reason == Reason::Closed && decided.ticket.is_none() {
+            // What closed it may lie further back.
+            let closed = before
+                .iter()
+                .rev()
+                .filter(|earlier| earlier.seq < from)
+                .find_map(|earlier| stage_changed(earlier, companion, name));
+            story.extend(closed);
+            story.sort_by_key(|line| line.seq);
+        }
+        let ballot = decided.vote.as_ref().map(|vote| Ballot::new(vote, &before, |id| self.name_in(place, id)));
+        story.extend(ballot.as_ref().and_then(Ballot::opened));
         if let Some((asked, evaluated)) = question {
             story.push(line(asked, "evaluate", asked_because(name, evaluated)));
         }
         story.push(line(recorded, "decision", decided_because(name, decided)));
-        match decided.decision {
-            Decision::No => story.push(line(recorded, "silence", settled(name, decided.messages.len()))),
-            Decision::Yes => story.extend(became(&reader, place, recorded.seq, companion, name).await?),
+        if decided.decision == Decision::No {
+            story.push(line(recorded, "silence", settled(name, decided.messages.len())));
+        }
+        if ballot.is_some() || decided.decision == Decision::Yes {
+            let is_yes = decided.decision == Decision::Yes;
+            story.extend(became(&reader, place, recorded.seq, companion, name, ballot, is_yes).await?);
         }
         let texts = heard.iter().map(|message| message.text.clone()).collect();
         let decision = Some(record(recorded, decided, companion, room, texts));
@@ -124,8 +147,25 @@ impl ActorHouse {
         if conversation.floor().is_some_and(|floor| floor.companion == *companion) {
             return Ok(nothing("its own words: it is speaking"));
         }
+        if conversation.turn().is_some_and(|turn| turn.candidate.companion == *companion) {
+            return Ok(nothing("a moment before it speaks: it was selected"));
+        }
         if gate.evaluation.is_some() {
-            return Ok(nothing("the model's answer: it is being asked"));
+            let whom =
+                if gate.external { "the vote of the program that plays it" } else { "the model's answer: it is being asked" };
+            return Ok(nothing(whom));
+        }
+        if gate.wish.is_some() {
+            let missing = conversation.round().into_iter().flat_map(|round| round.missing());
+            let missing: Vec<_> = missing.map(|id| self.name_in(place, id)).collect();
+            let whom = if missing.is_empty() { "the floor".to_owned() } else { format!("the votes of {}", missing.join(", ")) };
+            return Ok(nothing(&format!("{whom}: it wants to speak")));
+        }
+        if gate.is_closed() {
+            let missing = u64::from(self.kit.settings.closing.reopen_after.saturating_sub(gate.heard_closed));
+            let more = if missing == 1 { "one more human message".to_owned() } else { format!("{missing} more human messages") };
+            let text = format!("{more}, its name, or a new conversation: it has ended this one");
+            return Ok(Some(WaitingFor { text, messages: Some(missing), lull_at: None, retry_at: None }));
         }
         if let Some(retry_at) = gate.retry_at() {
             let troubles = self.kit.pool.report().await.map(|pool| pool.troubles).unwrap_or_default();
@@ -143,6 +183,13 @@ impl ActorHouse {
             None => format!("{more}, or its name"),
         };
         Ok(Some(WaitingFor { text, messages: Some(missing), lull_at: gate.lull_at.map(Into::into), retry_at: None }))
+    }
+}
+
+impl ActorHouse {
+    /// What a companion is called in a channel.
+    fn name_in(&self, place: &Place, id: &CompanionId) -> String {
+        self.kit.residents.companion(&place.channel, id).map_or_else(|| id.to_string(), |settings| settings.name.to_string())
     }
 }
 
@@ -178,19 +225,32 @@ fn question<'a>(before: &'a [Recorded], decided: &Decided) -> Option<(&'a Record
     })
 }
 
-/// What became of a YES.
+/// What became of a wish, or of a vote in a round.
 async fn became(
     reader: &Reader<'_>,
     place: &Place,
     seq: Seq,
     companion: &CompanionId,
     name: &str,
+    ballot: Option<Ballot<'_>>,
+    is_yes: bool,
 ) -> Result<Vec<StoryLine>, ReadError> {
     let range = Range { after: seq, before: None, limit: AFTER, newest_first: false };
     let mut story = Vec::new();
     let mut owed = None;
+    let mut is_over = ballot.is_none();
     for recorded in reader.events(place, range).await? {
+        story.extend(stage_changed(&recorded, companion, name));
         match &recorded.event {
+            Event::RoundClosed(closed) if !is_over => {
+                is_over = true;
+                story.extend(ballot.as_ref().map(|ballot| line(&recorded, "round", ballot.closed(closed))));
+                if !is_yes {
+                    break;
+                }
+            }
+            // The next round: its own wish is told of there.
+            Event::RoundOpened(_) if owed.is_none() => break,
             Event::ReplyOwed { companion: by, ticket, messages, .. } if by == companion && owed.is_none() => {
                 owed = Some(*ticket);
                 let text = format!("{name} got the floor, and answers {}.", messages_in_words(messages.len()));
@@ -213,115 +273,4 @@ async fn became(
         }
     }
     Ok(story)
-}
-
-fn line(recorded: &Recorded, event: &str, text: String) -> StoryLine {
-    StoryLine { at: recorded.at.into(), seq: Some(recorded.seq), event: event.into(), text }
-}
-
-fn quoted(message: &HistoryMessage) -> StoryLine {
-    let verb = if message.role == Role::Person { "said" } else { "said (not a person)" };
-    let text = format!("{} {verb}: “{}”", message.from, cut(&message.text));
-    StoryLine { at: message.at, seq: Some(message.seq), event: "message".into(), text }
-}
-
-fn failure(recorded: &Recorded, whose: &CompanionId, name: &str) -> Option<StoryLine> {
-    let Event::Unanswered { companion, trigger, error, back_off, .. } = &recorded.event else { return None };
-    (companion == whose).then(|| {
-        let because = trigger_in_words(*trigger);
-        let text =
-            format!("{name} was asked ({because}), and no answer came ({error}); it waited {} to ask again.", secs(*back_off));
-        line(recorded, "error", text)
-    })
-}
-
-fn asked_because(name: &str, evaluated: &Evaluated) -> String {
-    let Evaluated { message_count, threshold, check_count, .. } = evaluated;
-    let why = match evaluated.trigger {
-        Trigger::DirectAddress => format!("{name} was addressed directly, so it was asked at once"),
-        Trigger::Interjection => format!(
-            "{} had been said without {name}, and it looks after {}{}, so it was asked",
-            messages_in_words(*message_count as usize),
-            threshold.unwrap_or(*message_count),
-            if *check_count > 0 { format!(" (it had declined {check_count} times)") } else { String::new() }
-        ),
-        Trigger::Lull => format!("It had become quiet, so {name} was asked"),
-        Trigger::Turn => format!("A companion had just spoken, so {name} was asked"),
-    };
-    format!("{why}, about {}.", messages_in_words(evaluated.messages.len()))
-}
-
-fn decided_because(name: &str, decided: &Decided) -> String {
-    let answer = decided.decision;
-    match (&decided.call, decided.reason) {
-        (Some(call), Reason::Unreadable) => format!("{} gave no readable YES or NO, which counts as NO.", model(call)),
-        (Some(call), _) => match &decided.why {
-            Some(why) => format!("{} answered {answer}: “{}”", model(call), cut(why)),
-            None => format!("{} answered {answer}, without a reason.", model(call)),
-        },
-        (None, reason) => {
-            let because = match reason {
-                Reason::OtherAddressed => "everything was addressed to somebody else",
-                Reason::Budget => "a budget is used up",
-                Reason::LoopGuard => "companions have spoken often enough without a human",
-                Reason::Closed => "it has ended the conversation",
-                Reason::Paused => "an operator paused it",
-                Reason::Overflow => "more messages waited than it can hold",
-                Reason::Stale => "the messages were too old to be answered",
-                Reason::External => "it voted itself",
-                Reason::ModelYes | Reason::ModelNo | Reason::Unreadable => "the model said so",
-            };
-            let is_bookkeeping = matches!(reason, Reason::Closed | Reason::Paused | Reason::Overflow | Reason::Stale);
-            // Nothing triggered these: the trigger on record is a formality.
-            let trigger = if is_bookkeeping { String::new() } else { format!(" ({})", trigger_in_words(decided.trigger)) };
-            format!("{name} was not asked: {because}. That is a {answer}{trigger}.")
-        }
-    }
-}
-
-fn model(call: &Call) -> String {
-    let by = if call.provider == call.model { call.model.to_string() } else { format!("{} of {}", call.model, call.provider) };
-    let took = secs(Duration::from_millis(call.model_ms));
-    let waited = if call.wait_ms > 0 {
-        format!(", after waiting {} for a place", secs(Duration::from_millis(call.wait_ms)))
-    } else {
-        String::new()
-    };
-    format!("{by} (in {took}{waited}; {} tokens read, {} written)", call.input_tokens, call.output_tokens)
-}
-
-fn settled(name: &str, messages: usize) -> String {
-    match messages {
-        0 => format!("{name} stays silent."),
-        count => format!(
-            "{name} stays silent; {} settled.",
-            if count == 1 { "one message is".into() } else { format!("{count} messages are") }
-        ),
-    }
-}
-
-fn trigger_in_words(trigger: Trigger) -> &'static str {
-    match trigger {
-        Trigger::DirectAddress => "it was addressed",
-        Trigger::Turn => "a companion had spoken",
-        Trigger::Interjection => "enough was said without it",
-        Trigger::Lull => "it was quiet",
-    }
-}
-
-fn messages_in_words(count: usize) -> String {
-    if count == 1 { "one message".into() } else { format!("{count} messages") }
-}
-
-/// Seconds, to a tenth where that says something.
-fn secs(span: Duration) -> String {
-    let secs = span.as_secs_f64();
-    if secs < 10.0 && span.subsec_millis() > 0 { format!("{secs:.1} s") } else { format!("{secs:.0} s") }
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(QUOTED_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }

@@ -18,7 +18,7 @@ const MAX_ID_CHARS: usize = 128;
 /// The number of a message that was accepted.
 #[derive(Serialize)]
 pub(super) struct Accepted {
-    seq: Seq,
+    pub(super) seq: Seq,
 }
 
 type Reply = Result<(StatusCode, Answer<Accepted>), Problem>;

@@ -10,11 +10,8 @@ use super::Shared;
 use super::body::{InRoom, Json};
 use super::problem::Problem;
 use super::words;
-use crate::ports::house::room::{Companions, Room, RoomPatch, RoomPlan, Rooms};
+use crate::ports::house::room::{Companions, Invited, MOST_IN_A_ROOM, Room, RoomPatch, RoomPlan, Rooms};
 use crate::ports::house::state::RoomState;
-
-/// How many companions can be named at once.
-const MAX_COMPANIONS: usize = 64;
 
 /// `GET /api/rooms`
 pub(super) async fn list(State(console): State<Shared>) -> Result<Answer<Rooms>, Problem> {
@@ -30,9 +27,9 @@ pub(super) async fn get(State(console): State<Shared>, InRoom(room): InRoom) -> 
 pub(super) async fn put(
     State(console): State<Shared>,
     InRoom(room): InRoom,
-    Json(plan): Json<RoomPlan>,
+    Json(mut plan): Json<RoomPlan>,
 ) -> Result<(StatusCode, Answer<Room>), Problem> {
-    check_plan(&plan)?;
+    check_plan(&mut plan)?;
     let (room, is_new) = console.house.put_room(&room, plan).await?;
     Ok((if is_new { StatusCode::CREATED } else { StatusCode::OK }, Answer(room)))
 }
@@ -70,23 +67,39 @@ pub(super) async fn companions(State(console): State<Shared>) -> Result<Answer<C
     Ok(Answer(console.house.companions().await?))
 }
 
-fn check_plan(plan: &RoomPlan) -> Result<(), Problem> {
+fn check_plan(plan: &mut RoomPlan) -> Result<(), Problem> {
     words::opaque_id("guild", plan.guild.as_str(), 64)?;
     check_count("companions", plan.companions.len())?;
     let mut seen = BTreeSet::new();
-    for (place, invited) in plan.companions.iter().enumerate() {
+    for (place, invited) in plan.companions.iter_mut().enumerate() {
         let field = format!("companions[{place}]");
         words::companion(&field, invited.id.as_str())?;
-        if !seen.insert(&invited.id) {
+        check_names(&field, invited)?;
+        if !seen.insert(invited.id.clone()) {
             return Err(Problem::invalid(field, format!("{} is named twice, name it once", invited.id)));
         }
     }
     Ok(())
 }
 
+/// An external companion brings its names along; those of others are in their files.
+fn check_names(field: &str, invited: &mut Invited) -> Result<(), Problem> {
+    if !invited.external && (invited.name.is_some() || !invited.aliases.is_empty()) {
+        let detail = "only an external companion is given names here; add \"external\": true, or leave name and aliases out";
+        return Err(Problem::invalid(field, detail));
+    }
+    if let Some(name) = &mut invited.name {
+        *name = words::name(&format!("{field}.name"), name)?;
+    }
+    for (place, alias) in invited.aliases.iter_mut().enumerate() {
+        *alias = words::name(&format!("{field}.aliases[{place}]"), alias)?;
+    }
+    Ok(())
+}
+
 fn check_count(field: &str, count: usize) -> Result<(), Problem> {
-    if count <= MAX_COMPANIONS {
+    if count <= MOST_IN_A_ROOM {
         return Ok(());
     }
-    Err(Problem::invalid(field, format!("names {count} companions, at most {MAX_COMPANIONS} can be named at once")))
+    Err(Problem::invalid(field, format!("names {count} companions, at most {MOST_IN_A_ROOM} can be in a room")))
 }

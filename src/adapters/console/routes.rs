@@ -6,7 +6,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, patch, post};
 
 use super::problem::Problem;
-use super::{Shared, guard, health, keeping, live, messages, metrics, page, records, rooms, signin};
+use super::{Shared, external, guard, health, keeping, live, messages, metrics, page, records, rooms, signin};
 
 pub(super) fn routes(console: Shared) -> Router {
     Router::new()
@@ -14,6 +14,8 @@ pub(super) fn routes(console: Shared) -> Router {
         .route("/api/rooms/{room}", get(rooms::get).put(rooms::put).patch(rooms::patch).delete(rooms::delete))
         .route("/api/rooms/{room}/messages", post(messages::say))
         .route("/api/rooms/{room}/messages/{seq}", patch(messages::edit).delete(messages::unsay))
+        .route("/api/rooms/{room}/states", post(external::vote))
+        .route("/api/rooms/{room}/statements", post(external::speak))
         .route("/api/rooms/{room}/clear", post(rooms::clear))
         .route("/api/rooms/{room}/history", get(messages::history))
         .route("/api/rooms/{room}/state", get(rooms::state))

@@ -2,6 +2,7 @@
 
 mod api;
 mod auth;
+mod external;
 mod foreign;
 mod limits;
 mod live;

@@ -1,4 +1,4 @@
-//! A small house that works in memory: rooms hold at most Aria or Ben, everything said is kept, nothing is ever decided.
+//! A small house that works in memory: rooms hold Aria, Ben and external companions, everything said is kept, nothing is ever decided.
 //!
 //! Four rooms behave by their names: `boom` panics, `full` is unavailable, `slow` waits until it is told to go on, `torn` cannot be read
 //! to its end.
@@ -17,17 +17,24 @@ use super::keeping::{
     BackedUp, ExportForm, ExportQuery, Forget, Forgotten, Lines, Quarantine, QuarantinedGuild, Readiness, ReadyPart, SetAside,
 };
 use super::live::{Lagged, Live, LiveStream};
-use super::messages::{Edit, History, HistoryMessage, HistoryQuery, NewMessage};
-use super::room::{CompanionPatch, CompanionView, Companions, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms};
-use super::state::{CompanionState, Doing, RoomState};
+use super::messages::{Edit, History, HistoryMessage, HistoryQuery, NewMessage, Words};
+use super::room::{
+    CompanionPatch, CompanionView, Companions, Invited, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
+};
+use super::state::{CompanionState, Doing, RepetitionState, RoomState};
 use super::{House, Refused};
+use crate::domain::closing::Stage;
 use crate::domain::id::{CompanionId, GuildId, Seq};
 use crate::domain::message::{Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
+use crate::domain::vote::State;
 
 /// Noon of 1 May 2026: the only moment that this house knows.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
+
+/// What the round is about that every room with an external companion holds for ever.
+const ROUND: &str = "7";
 
 /// How many events a watcher may be behind.
 pub(crate) const LIVE_BUFFER: usize = 16;
@@ -47,6 +54,7 @@ pub(crate) struct FakeHouse {
 struct FakeRoom {
     guild: GuildId,
     companions: BTreeMap<CompanionId, (Option<Arc<str>>, bool)>,
+    externals: BTreeMap<CompanionId, Invited>,
     paused: bool,
     messages: Vec<HistoryMessage>,
     live: broadcast::Sender<Live>,
@@ -56,7 +64,9 @@ impl FakeRoom {
     fn view(&self, id: &RoomId) -> Room {
         let companion = |(id, (interjection, paused)): (&CompanionId, &(Option<Arc<str>>, bool))| RoomCompanion {
             id: id.clone(),
-            name: named(id),
+            name: self.name(id),
+            aliases: self.externals.get(id).map(|invited| invited.aliases.clone()).unwrap_or_default(),
+            external: self.externals.contains_key(id),
             interjection: interjection.clone().unwrap_or("average".into()),
             paused: *paused,
         };
@@ -66,6 +76,20 @@ impl FakeRoom {
             companions: self.companions.iter().map(companion).collect(),
             paused: self.paused,
             last_at: self.messages.last().map(|message| message.at),
+        }
+    }
+
+    fn name(&self, id: &CompanionId) -> Arc<str> {
+        let given = self.externals.get(id).and_then(|invited| invited.name.clone());
+        given.unwrap_or_else(|| named(id))
+    }
+
+    /// The external companion that asks; only they vote and speak through the API.
+    fn external(&self, id: &CompanionId, message_id: &str) -> Result<(), Refused> {
+        match self.externals.contains_key(id) {
+            false => Err(Refused::Conflict(format!("{id} is not an external companion of this room"))),
+            true if message_id != ROUND => Err(Refused::Conflict(format!("the round is about message {ROUND}"))),
+            true => Ok(()),
         }
     }
 
@@ -124,6 +148,7 @@ fn new_room(guild: &str, companions: Vec<CompanionId>) -> FakeRoom {
     FakeRoom {
         guild: guild.into(),
         companions: companions.into_iter().map(|id| (id, (None, false))).collect(),
+        externals: BTreeMap::new(),
         paused: false,
         messages: Vec::new(),
         live: broadcast::Sender::new(LIVE_BUFFER),
@@ -162,20 +187,15 @@ impl House for FakeHouse {
     }
 
     async fn put_room(&self, id: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
-        let invalid = |detail: &str| Err(Refused::Invalid { field: "companions".into(), detail: detail.into() });
-        if plan.companions.iter().any(|invited| invited.external) {
-            return invalid("external companions are not in this version, leave them out");
-        }
-        if plan.companions.len() > 1 {
-            return invalid("a room holds one companion in this version, name one");
-        }
         let mut rooms = self.lock();
         let is_new = !rooms.contains_key(id);
         let room = rooms.entry(id.clone()).or_insert_with(|| new_room(plan.guild.as_str(), Vec::new()));
         if room.guild != plan.guild {
             return Err(Refused::Conflict(format!("room {id} belongs to guild {}", room.guild)));
         }
-        room.companions = plan.companions.into_iter().map(|invited| (invited.id, (None, false))).collect();
+        room.companions = plan.companions.iter().map(|invited| (invited.id.clone(), (None, false))).collect();
+        room.externals =
+            plan.companions.into_iter().filter(|invited| invited.external).map(|invited| (invited.id.clone(), invited)).collect();
         Ok((room.view(id), is_new))
     }
 
@@ -239,6 +259,29 @@ impl House for FakeHouse {
         self.within(id, |_| Ok(()))
     }
 
+    async fn vote(&self, id: &RoomId, state: State) -> Result<(), Refused> {
+        self.within(id, |room| room.external(&state.from, &state.message_id))
+    }
+
+    async fn speak(&self, id: &RoomId, words: Words) -> Result<Seq, Refused> {
+        self.within(id, |room| {
+            room.external(&words.from, &words.message_id)?;
+            let said = HistoryMessage {
+                seq: Seq(room.messages.len() as u64 + 1),
+                id: None,
+                from: words.from.as_str().into(),
+                role: Role::Companion,
+                text: words.text,
+                at: NOON.into(),
+                modality: Modality::Text,
+                reply_to: None,
+            };
+            let _ = room.live.send(rendered(&said));
+            room.messages.push(said);
+            Ok(Seq(room.messages.len() as u64))
+        })
+    }
+
     async fn history(&self, id: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
         self.within(id, |room| {
             let is_asked =
@@ -257,7 +300,7 @@ impl House for FakeHouse {
         self.within(id, |room| {
             let companion = |id: &CompanionId| CompanionState {
                 id: id.clone(),
-                name: named(id),
+                name: room.name(id),
                 interjection: "average".into(),
                 buffer: room.messages.iter().map(|message| message.text.clone()).collect(),
                 message_count: room.messages.len() as u64,
@@ -270,10 +313,25 @@ impl House for FakeHouse {
                 since: None,
                 retry_at: None,
                 paused: false,
-                closing: "none".into(),
+                closing: Stage::None,
+                heard_closed: 0,
+                reopen_after: 9,
+                external: room.externals.contains_key(id),
             };
             let companions = room.companions.keys().map(companion).collect();
-            Ok(RoomState { companions, floor: None, episode: None, at: NOON.into() })
+            Ok(RoomState {
+                companions,
+                floor: None,
+                round: None,
+                turn: None,
+                streak: 0,
+                max_companion_streak: 4,
+                turns: 0,
+                max_turns: None,
+                repetition: RepetitionState::default(),
+                episode: None,
+                at: NOON.into(),
+            })
         })
     }
 

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::stamp::Stamp;
-use crate::domain::id::Seq;
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Modality, Role};
 
 /// Something a person says in a room.
@@ -25,6 +27,19 @@ pub struct NewMessage {
     /// Names or ids of companions or people that it addresses: at most 64, each 1 to 64 characters.
     #[serde(default)]
     pub mentions: Vec<Arc<str>>,
+}
+
+/// What an external companion says when it was selected.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Words {
+    /// Who says it: the id of a companion of the room.
+    pub from: CompanionId,
+    /// What the round that selected it was about: the number of an event, written as such or as a text, as States have it.
+    #[serde(deserialize_with = "message_id")]
+    pub message_id: Arc<str>,
+    /// The words, within the limits of [`NewMessage::text`].
+    pub text: Arc<str>,
 }
 
 /// What a message is to say instead.
@@ -73,4 +88,12 @@ pub struct HistoryMessage {
     /// The number of the message that it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Seq>,
+}
+
+fn message_id<'de, D: Deserializer<'de>>(given: D) -> Result<Arc<str>, D::Error> {
+    match Value::deserialize(given)? {
+        Value::Number(number) if number.is_u64() => Ok(number.to_string().into()),
+        Value::String(text) if text.parse::<u64>().is_ok() => Ok(text.into()),
+        _ => Err(D::Error::custom("must be the number of the message that the round was about")),
+    }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::stamp::Stamp;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
+pub use crate::settings::console::MOST_IN_A_ROOM;
 
 /// A console room as its users name it: 1 to 64 of `A-Z a-z 0-9 _ -`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -81,6 +82,10 @@ pub struct RoomCompanion {
     pub id: CompanionId,
     /// What people call it.
     pub name: Arc<str>,
+    /// What else people call it.
+    pub aliases: Vec<Arc<str>>,
+    /// A program outside plays it.
+    pub external: bool,
     /// Its tier: `very_quiet`, `quiet`, `average`, `eager`, `very_eager`.
     pub interjection: Arc<str>,
     /// Whether an operator paused it here.
@@ -93,7 +98,7 @@ pub struct RoomCompanion {
 pub struct RoomPlan {
     /// The guild that it belongs to: 1 to 64 characters.
     pub guild: GuildId,
-    /// Who is to be in it: at most 64, none twice.
+    /// Who is to be in it: at most [`MOST_IN_A_ROOM`], none twice.
     pub companions: Vec<Invited>,
 }
 
@@ -104,6 +109,10 @@ pub struct Invited {
     pub id: CompanionId,
     /// A program outside plays it.
     pub external: bool,
+    /// What people call it, if it is external; absent: its id with a capital.
+    pub name: Option<Arc<str>>,
+    /// What else people call it, if it is external.
+    pub aliases: Vec<Arc<str>>,
 }
 
 impl<'de> Deserialize<'de> for Invited {
@@ -123,7 +132,7 @@ impl<'de> Visitor<'de> for InvitedVisitor {
     }
 
     fn visit_str<E: de::Error>(self, id: &str) -> Result<Invited, E> {
-        Ok(Invited { id: id.into(), external: false })
+        Ok(Invited { id: id.into(), external: false, name: None, aliases: Vec::new() })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Invited, A::Error> {
@@ -133,10 +142,14 @@ impl<'de> Visitor<'de> for InvitedVisitor {
             id: CompanionId,
             #[serde(default)]
             external: bool,
+            #[serde(default)]
+            name: Option<Arc<str>>,
+            #[serde(default)]
+            aliases: Vec<Arc<str>>,
         }
 
-        let written = Written::deserialize(de::value::MapAccessDeserializer::new(map))?;
-        Ok(Invited { id: written.id, external: written.external })
+        let Written { id, external, name, aliases } = Written::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        Ok(Invited { id, external, name, aliases })
     }
 }
 

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::stamp::Stamp;
-use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::closing::Stage;
+pub use crate::domain::conversation::Doing;
+use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::trigger::Trigger;
+use crate::domain::vote::State;
 
 /// A room at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -15,6 +18,20 @@ pub struct RoomState {
     pub companions: Vec<CompanionState>,
     /// Who has the right to speak, if anybody.
     pub floor: Option<Floor>,
+    /// The round that is open, if one is.
+    pub round: Option<RoundState>,
+    /// Whoever was selected and has not begun to speak.
+    pub turn: Option<TurnState>,
+    /// Statements by companions that were selected after the newest human message.
+    pub streak: u32,
+    /// How many there may be (`turn_taking.max_companion_streak`).
+    pub max_companion_streak: u32,
+    /// Statements by companions since the conversation was opened.
+    pub turns: u32,
+    /// How many there may be (`turn_taking.max_turns`); absent: any number.
+    pub max_turns: Option<u32>,
+    /// How much the last messages repeat each other.
+    pub repetition: RepetitionState,
     /// The conversation that goes on, if one does.
     pub episode: Option<Episode>,
     /// The moment that this describes.
@@ -53,23 +70,50 @@ pub struct CompanionState {
     /// Whether an operator paused it here.
     pub paused: bool,
     /// The stage of closing: `none`, `pre-closing`, `closing` or `terminal` (seed 002).
-    pub closing: Arc<str>,
+    pub closing: Stage,
+    /// Human messages that it heard since it closed.
+    pub heard_closed: u32,
+    /// How many open it again (`closing.reopen_after`).
+    pub reopen_after: u32,
+    /// A program outside plays it.
+    pub external: bool,
 }
 
-/// What a companion is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Doing {
-    /// Waiting for a reason to consider speaking.
-    Listening,
-    /// Its model is being asked.
-    Asked,
-    /// It has the floor.
-    Speaking,
-    /// An operator paused it, or the room.
-    Paused,
-    /// No answer arrived; it is asked again later.
-    BackOff,
+/// A round that is open.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RoundState {
+    /// What it is about: States name this number, as a text.
+    pub message_id: Seq,
+    /// When it was opened.
+    pub opened_at: Stamp,
+    /// When missing States are waited for no longer.
+    pub deadline: Stamp,
+    /// Whose States are waited for, by id.
+    pub asked: Vec<CompanionId>,
+    /// The States that are there, by id of their senders.
+    pub states: Vec<State>,
+}
+
+/// A companion that was selected and has not begun to speak.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TurnState {
+    /// Whose turn it is.
+    pub companion: CompanionId,
+    /// Why it was asked.
+    pub trigger: Trigger,
+    /// When it speaks; absent: at once.
+    pub speak_at: Option<Stamp>,
+}
+
+/// How much the last messages repeat each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RepetitionState {
+    /// The last judgement, from 0 (all different) to 1 (the same again and again).
+    pub score: f64,
+    /// How many judgements in a row found repetition.
+    pub detections: u32,
+    /// Whether the side model is being asked to judge.
+    pub judging: bool,
 }
 
 /// The right to speak.
@@ -79,6 +123,8 @@ pub struct Floor {
     pub companion: CompanionId,
     /// The reply that it is for.
     pub ticket: Ticket,
+    /// Of an external companion: when its words are waited for no longer.
+    pub due_at: Option<Stamp>,
 }
 
 /// One conversation in a room.

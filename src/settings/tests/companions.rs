@@ -60,17 +60,46 @@ fn what_a_companion_leaves_out_comes_from_the_defaults() {
 }
 
 #[test]
-fn a_room_of_more_than_one_companion_is_refused() {
-    let folder = Folder::with(&[(
-        "default.toml",
-        "[[console.rooms]]\nid = \"den\"\nguild = \"home\"\ncompanions = [\"aria\", \"bruno\"]\n",
-    )]);
+fn the_lobby_holds_the_companions_that_ship() {
+    let loaded = Folder::empty().load().expect("nothing is wrong");
 
+    let lobby: Vec<_> = loaded.settings.console.rooms[0].companions.iter().map(|id| id.as_str()).collect();
+    assert_eq!(lobby, ["aria", "bruno", "cleo"]);
+    assert_eq!(loaded.notes, [""; 0]);
+}
+
+#[test]
+fn rooms_that_nobody_set_hold_the_first_three_that_can_live_together() {
+    let folder = Folder::with(&[
+        ("companions/ana.toml", "aliases = [\"sunny\"]"),
+        ("companions/ben.toml", "aliases = [\"Sunny\"]"),
+        ("companions/cora.toml", ""),
+        ("companions/dan.toml", ""),
+        ("companions/eva.toml", ""),
+    ]);
+
+    let loaded = folder.load().expect("nothing is wrong");
+
+    let lobby: Vec<_> = loaded.settings.console.rooms[0].companions.iter().map(|id| id.as_str()).collect();
+    assert_eq!(lobby, ["ana", "cora", "dan"]);
+    assert_eq!(loaded.notes, ["room lobby: ana, cora and dan are in it; set console.rooms to choose"]);
+}
+
+#[test]
+fn a_room_holds_several_companions_and_not_any_number() {
+    let room = |companions: usize| {
+        let ids: Vec<_> = (0..companions).map(|number| format!("\"c{number}\"")).collect();
+        let room = format!("[[console.rooms]]\nid = \"den\"\nguild = \"home\"\ncompanions = [{}]\n", ids.join(", "));
+        let files: Vec<_> = (0..companions).map(|number| (format!("companions/c{number}.toml"), String::new())).collect();
+        let mut files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        files.push(("default.toml", &room));
+        Folder::with(&files)
+    };
+
+    assert!(room(32).load().is_ok());
     assert_eq!(
-        folder.problems(),
-        [
-            "default.toml:4: console.rooms[0].companions names more than one; this version holds one companion per room, name one, or none"
-        ]
+        room(33).problems(),
+        ["default.toml:4: console.rooms[0].companions names 33 companions, at most 32 can be in a room"]
     );
 }
 

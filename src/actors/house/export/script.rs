@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::{Value, json};
 
 use crate::actors::residents::Residents;
+use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::gate::Temper;
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -14,6 +15,7 @@ use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
 use crate::journal::redaction::is_wordless;
+use crate::settings::Settings;
 
 /// Stands in for somebody else whom a message turned to, and whose name is not on record.
 const SOMEBODY_ELSE: &str = "somebody else";
@@ -22,7 +24,7 @@ const SOMEBODY_ELSE: &str = "somebody else";
 const NEVER_SECS: f64 = 1e6;
 
 /// The script of these events, all that a journal holds.
-pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents) -> Value {
+pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents, settings: &Settings) -> Value {
     let began = events.first().map_or(Moment::ZERO, |first| first.at);
     let mut script = Script {
         began,
@@ -36,15 +38,18 @@ pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents) -> V
         answers: HashMap::new(),
         statements: HashMap::new(),
         jitter: Vec::new(),
+        turn: None,
         judging: None,
         judgements: Vec::new(),
     };
-    for id in residents.cast().keys() {
+    let cast = residents.cast();
+    for id in cast.keys().chain(residents.present(&place.channel).keys()) {
         if let Some(companion) = residents.companion(&place.channel, id) {
             script.tempers.insert(id.clone(), companion.temper());
         }
     }
     events.iter().for_each(|recorded| script.take(recorded));
+    script.give_up_judgement();
 
     let companions: Vec<Value> = script.present.iter().map(|id| companion(id, place, residents)).collect();
     let side = script.asked.iter().map(|(companion, ticket, _)| answer(companion, script.answers.get(ticket), "NO"));
@@ -54,6 +59,7 @@ pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents) -> V
     let until = events.iter().map(|recorded| recorded.at).max().unwrap_or(began);
     json!({
         "companions": companions,
+        "settings": unusual(settings),
         "jitter": script.jitter,
         "models": { "side": side, "main": main },
         "events": script.events,
@@ -73,6 +79,8 @@ struct Script<'a> {
     answers: HashMap<Ticket, Answer>,
     statements: HashMap<Ticket, Answer>,
     jitter: Vec<i8>,
+    /// Who was selected, and speaks when.
+    turn: Option<(CompanionId, Moment)>,
     judging: Option<(Ticket, Moment)>,
     /// What the side model judged about repetition, in order.
     judgements: Vec<Value>,
@@ -124,7 +132,11 @@ impl Script<'_> {
                     }
                 }
             }
-            Event::RepetitionAsked { ticket, .. } => self.judging = Some((*ticket, recorded.at)),
+            Event::RepetitionAsked { ticket, .. } => {
+                self.give_up_judgement();
+                self.judging = Some((*ticket, recorded.at));
+            }
+            Event::RoundClosed(closed) => self.turn = closed.selected.clone().zip(closed.speak_at),
             Event::RepetitionJudged { score, .. } => {
                 if let Some((_, asked)) = self.judging.take() {
                     let delay = recorded.at.since(asked).as_secs_f64();
@@ -134,7 +146,9 @@ impl Script<'_> {
             Event::Unanswered { ticket, error, .. } => self.answered(*ticket, recorded.at, Err(error.to_string())),
             Event::ReplyOwed { companion, ticket, next_interjection_at, .. } => {
                 self.drew(companion, 0, *next_interjection_at);
-                self.owed.push((companion.clone(), *ticket, recorded.at));
+                // A clock may ring late; the script's does not.
+                let due = self.turn.take_if(|(selected, _)| selected == companion).map(|(_, speak_at)| speak_at);
+                self.owed.push((companion.clone(), *ticket, due.map_or(recorded.at, |due| due.min(recorded.at))));
             }
             Event::ReplyFailed { ticket, error, .. } => self.stated(*ticket, recorded.at, Err(error.to_string())),
             Event::Edited { .. }
@@ -142,7 +156,6 @@ impl Script<'_> {
             | Event::Paused { .. }
             | Event::AddressRefused { .. }
             | Event::RoundOpened(_)
-            | Event::RoundClosed(_)
             | Event::StageChanged { .. }
             | Event::Summarised { .. } => {}
         }
@@ -185,6 +198,13 @@ impl Script<'_> {
         self.statements.insert(ticket, Answer { outcome, delay: at.since(owed).as_secs_f64() });
     }
 
+    /// The side model never said how much the last messages repeat each other.
+    fn give_up_judgement(&mut self) {
+        if self.judging.take().is_some() {
+            self.judgements.push(json!({ "text": "0", "delay": NEVER_SECS }));
+        }
+    }
+
     /// The jitter that gives this interval; none where the companion was more or less patient then.
     fn drew(&mut self, companion: &CompanionId, check_count: u64, interval: u64) {
         let temper = self.tempers.get(companion);
@@ -196,17 +216,42 @@ impl Script<'_> {
 /// An answer that is read as what was decided.
 fn as_answered(decided: &Decided) -> String {
     let why = decided.why.as_deref().unwrap_or_default();
+    let decision = if decided.reason == Reason::Unreadable { "unreadable" } else { decided.decision.as_str() };
     match &decided.vote {
-        None => format!("{why}\n{}", decided.decision),
+        None => format!("{why}\n{decision}"),
         Some(vote) => json!({
             "reason": why,
-            "decision": decided.decision,
+            "decision": decision,
             "importance": vote.importance,
             "selected": vote.selected,
             "closing": vote.closing,
         })
         .to_string(),
     }
+}
+
+/// The settings that a conversation goes by, where they are not the built-in ones.
+fn unusual(settings: &Settings) -> Value {
+    let tree = |settings: &Settings| {
+        json!({
+            "gate": settings.gate,
+            "turn_taking": settings.turn_taking,
+            "closing": settings.closing,
+            "repetition": settings.repetition,
+        })
+    };
+    // The built-in settings are good in a binary that passed its tests.
+    let Ok(usual) = Settings::overlay(json!({})) else { return json!({}) };
+    let (mut unusual, usual) = (tree(settings), tree(&usual));
+    if let Value::Object(sections) = &mut unusual {
+        for (section, values) in sections.iter_mut() {
+            if let Value::Object(values) = values {
+                values.retain(|key, value| usual[section.as_str()][key.as_str()] != *value);
+            }
+        }
+        sections.retain(|_, values| values.as_object().is_some_and(|values| !values.is_empty()));
+    }
+    unusual
 }
 
 fn answer(companion: &CompanionId, answer: Option<&Answer>, otherwise: &str) -> Value {

@@ -15,7 +15,8 @@ async fn a_room_is_made_changed_listed_and_deleted() {
     let gone = world.get("/api/rooms/study").await;
 
     let study = |id: &str, name: &str| {
-        let companion = json!({ "id": id, "name": name, "interjection": "average", "paused": false });
+        let companion =
+            json!({ "id": id, "name": name, "aliases": [], "external": false, "interjection": "average", "paused": false });
         json!({ "id": "study", "guild": "home", "companions": [companion], "paused": false, "last_at": null })
     };
     assert_eq!(made, (201, study("ben", "Ben")));
@@ -29,20 +30,28 @@ async fn a_room_is_made_changed_listed_and_deleted() {
 #[tokio::test]
 async fn a_room_of_another_guild_and_too_many_companions_are_refused() {
     let world = World::new().await;
+    let put = async |guild: &str, companions: Value| {
+        let plan = json!({ "guild": guild, "companions": companions });
+        let (status, problem) = world.send(Method::PUT, "/api/rooms/lobby", plan).await;
+        (
+            status,
+            problem["field"].as_str().unwrap_or_default().to_owned(),
+            problem["detail"].as_str().unwrap_or_default().to_owned(),
+        )
+    };
+    let ids = |count: usize| (0..count).map(|number| format!("c{number}")).collect::<Vec<_>>();
 
-    let foreign = world.send(Method::PUT, "/api/rooms/lobby", json!({ "guild": "away", "companions": [] })).await;
-    let many = world.send(Method::PUT, "/api/rooms/lobby", json!({ "guild": "home", "companions": ["aria", "ben"] })).await;
-    let twice = world.send(Method::PUT, "/api/rooms/lobby", json!({ "guild": "home", "companions": ["aria", "aria"] })).await;
-    let external = world
-        .send(Method::PUT, "/api/rooms/lobby", json!({ "guild": "home", "companions": [{ "id": "zed", "external": true }] }))
-        .await;
-    let guild = world.send(Method::PUT, "/api/rooms/lobby", json!({ "guild": "", "companions": [] })).await;
+    let foreign = put("away", json!([])).await;
+    let most = put("home", json!(ids(32))).await;
+    let many = put("home", json!(ids(33))).await;
+    let twice = put("home", json!(["aria", "aria"])).await;
+    let guild = put("", json!([])).await;
 
     assert_eq!(foreign.0, 409);
-    assert_eq!((many.0, &many.1["field"]), (422, &json!("companions")));
-    assert_eq!((twice.0, &twice.1["field"]), (422, &json!("companions[1]")));
-    assert_eq!(external.0, 422);
-    assert_eq!((guild.0, &guild.1["field"]), (422, &json!("guild")));
+    assert_eq!(most.0, 200);
+    assert_eq!((many.0, &*many.1, &*many.2), (422, "companions", "names 33 companions, at most 32 can be in a room"));
+    assert_eq!((twice.0, &*twice.1), (422, "companions[1]"));
+    assert_eq!((guild.0, &*guild.1), (422, "guild"));
 }
 
 #[tokio::test]
@@ -113,9 +122,14 @@ async fn the_state_has_every_field_even_when_it_is_null() {
     let companion = json!({
         "id": "aria", "name": "Aria", "interjection": "average", "buffer": [], "message_count": 0, "check_count": 0,
         "next_interjection_at": 9, "lull_at": null, "lull_secs": 10.0, "doing": "listening", "trigger": null, "since": null,
-        "retry_at": null, "paused": false, "closing": "none",
+        "retry_at": null, "paused": false, "closing": "none", "heard_closed": 0, "reopen_after": 9, "external": false,
     });
-    assert_eq!(state, json!({ "companions": [companion], "floor": null, "episode": null, "at": "2026-05-01T12:00:00.000Z" }));
+    let expected = json!({
+        "companions": [companion], "floor": null, "round": null, "turn": null, "streak": 0, "max_companion_streak": 4, "turns": 0,
+        "max_turns": null, "repetition": { "score": 0.0, "detections": 0, "judging": false }, "episode": null,
+        "at": "2026-05-01T12:00:00.000Z",
+    });
+    assert_eq!(state, expected);
 }
 
 #[tokio::test]

@@ -1,0 +1,92 @@
+//! Has the side model judge whether companions go in circles (DESIGN.md 4).
+
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use super::duties::GRACE;
+use super::{ChannelMessage, State};
+use crate::actors::side_models::{Outcome, Priority, Question};
+use crate::domain::conversation::{Input, JUDGED_MESSAGES};
+use crate::domain::id::Ticket;
+use crate::domain::message::{Message, Modality};
+use crate::domain::prompt;
+use crate::domain::repetition;
+use crate::domain::trigger::Trigger;
+use crate::ports::language_model::{Line, ModelRole, NoAnswer, Purpose, Request};
+
+impl State {
+    /// Asks how much the last messages repeat each other, if that is still to be known.
+    pub(super) fn ask_for_judgement(&mut self, ticket: Ticket) {
+        if !self.is_to_be_judged(ticket) {
+            return;
+        }
+        let entries = self.conversation.window().entries().rev().take(JUDGED_MESSAGES);
+        let mut messages: Vec<&Message> = entries.map(|entry| &entry.message).collect();
+        messages.reverse();
+        let words = &self.kit.settings.prompt;
+        let prompt = prompt::judgement(&messages, words);
+        let modality = messages.last().map_or(Modality::Text, |message| message.modality);
+        let request = Arc::new(Request {
+            role: ModelRole::Side,
+            purpose: Purpose::Judgement,
+            companion: None,
+            guild: self.place.guild.clone(),
+            system: prompt.system,
+            user: prompt.user,
+            sizes: prompt.sizes,
+            newest: Line::newest_of(messages.into_iter()),
+            max_tokens: words.max_side_answer_tokens,
+        });
+        let (channel, asked) = (self.myself.clone(), request.clone());
+        let call = self.kit.pool.ask(Question {
+            request,
+            // The next round waits for it.
+            priority: Priority::of(Trigger::Turn, modality),
+            deadline: self.kit.pool.deadline(ModelRole::Side),
+            drafts: None,
+            reply_to: Box::new(move |outcome| {
+                // A channel that is gone asks again when it is back.
+                let _ = channel.cast(ChannelMessage::Judged { ticket, asked, outcome: Box::new(outcome) });
+            }),
+        });
+        self.calls.insert(ticket, call);
+        if let Entry::Vacant(first) = self.tries.entry(ticket) {
+            first.insert(0);
+            let patience = self.kit.settings.models.side.timeout() + GRACE;
+            self.myself.send_after(patience, move || ChannelMessage::QuestionOverdue { ticket });
+        }
+    }
+
+    /// The side model has judged, or has not: then nothing is held against anybody.
+    pub(super) fn judged(&mut self, ticket: Ticket, asked: &Request, outcome: Outcome) {
+        // Only we cancel, and then know it.
+        if matches!(outcome.result, Err(NoAnswer::Cancelled)) {
+            return;
+        }
+        self.calls.remove(&ticket);
+        if outcome.is_lost() && self.is_to_be_judged(ticket) {
+            self.question_lost(ticket);
+            return;
+        }
+        self.tries.remove(&ticket);
+        if !self.is_to_be_judged(ticket) {
+            return;
+        }
+        self.traces.called(ticket, asked, &outcome, &self.place, &self.kit);
+        let (score, call) = match &outcome.result {
+            Ok(given) => {
+                let call = self.traces.call(ticket, asked, &given.text, &outcome.facts);
+                (repetition::read_score(&given.text), Some(Box::new(call)))
+            }
+            Err(error) => {
+                tracing::warn!(channel = %self.place.channel, error = error.code(), "repetition could not be judged");
+                (0.0, None)
+            }
+        };
+        self.step(Input::Judged { ticket, score, call });
+    }
+
+    pub(super) fn is_to_be_judged(&self, ticket: Ticket) -> bool {
+        self.conversation.open_judgement().is_some_and(|(open, _)| open == ticket)
+    }
+}

@@ -1,0 +1,204 @@
+//! Rounds as the channel holds them: the turn-taking manager's life, and what external companions say.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{ActorId, ActorRef, ActorRuntime, RpcReplyPort};
+
+use super::State;
+use super::duties::Duty;
+use crate::actors::directory::Sort;
+use crate::actors::turn_taking_manager::{Arguments, ManagerMessage, NotTaken, TurnTakingManager};
+use crate::domain::conversation::{Input, Output};
+use crate::domain::event::{Event, RoundClosed};
+use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::round::message_id;
+use crate::domain::vote::State as Ballot;
+use crate::telemetry::operations::{self, ActorFacts};
+
+/// A round's manager that dies is replaced so many times. Then the channel holds the rest of the round alone.
+const MANAGERS_AT_MOST: u32 = 4;
+
+/// The turn-taking manager of a round.
+pub(super) struct Managed {
+    actor: ActorRef<ManagerMessage>,
+    round: Seq,
+    /// Which one of this round it is.
+    number: u32,
+}
+
+/// An external companion that was given the floor.
+pub(super) struct Selected {
+    companion: CompanionId,
+    ticket: Ticket,
+    opened: Seq,
+    has_spoken: bool,
+}
+
+/// Somebody who waits for the number of an external companion's statement.
+pub(super) struct Words {
+    ticket: Ticket,
+    pub(super) reply: RpcReplyPort<Result<Seq, NotTaken>>,
+}
+
+impl State {
+    /// A round is on record: it gets its manager.
+    pub(super) fn hold_round(&mut self, round: Seq) {
+        if self.manager.as_ref().is_none_or(|manager| manager.round != round) {
+            self.appoint_manager(round, 1);
+        }
+    }
+
+    fn appoint_manager(&mut self, message: Seq, number: u32) {
+        let Some(round) = self.conversation.round().filter(|round| round.message == message).cloned() else { return };
+        let external = self.conversation.companions().filter(|view| view.gate.external);
+        let arguments = Arguments {
+            place: self.place.clone(),
+            external: external.map(|view| view.companion.clone()).collect(),
+            patience: round.deadline.since(self.pace.now(self.kit.clock.now())),
+            round,
+            channel: self.myself.clone(),
+            kit: self.kit.clone(),
+        };
+        self.dismiss_manager();
+        match ActorRuntime::spawn_linked_instant(None, TurnTakingManager, arguments, self.myself.get_cell()) {
+            Ok((actor, _)) => self.manager = Some(Managed { actor, round: message, number }),
+            // Answers come straight to the channel then.
+            Err(error) => {
+                tracing::error!(channel = %self.place.channel, %error, "a turn-taking manager could not be started");
+            }
+        }
+    }
+
+    /// A State is on record: it is published.
+    pub(super) fn tell_manager(&self, ballot: Ballot) {
+        if let Some(manager) = &self.manager {
+            // One that is gone is replaced by one that knows it.
+            let _ = manager.actor.cast(ManagerMessage::Known(Box::new(ballot)));
+        }
+    }
+
+    /// The round's end is on record: its manager publishes what is left, and goes.
+    pub(super) fn end_round(&mut self, closed: RoundClosed) {
+        if let Some(manager) = self.manager.take_if(|manager| manager.round == closed.message) {
+            let _ = manager.actor.cast(ManagerMessage::Over(closed.states));
+        }
+    }
+
+    pub(super) fn dismiss_manager(&mut self) {
+        if let Some(manager) = self.manager.take() {
+            manager.actor.stop(None);
+        }
+    }
+
+    /// A manager is gone before its round was over: another goes on, and questions whose answers may have gone with it are asked anew.
+    pub(super) fn manager_is_gone(&mut self, gone: ActorId) {
+        let Some(manager) = self.manager.take_if(|manager| manager.actor.get_id() == gone) else { return };
+        let facts = ActorFacts {
+            sort: Sort::TurnTakingManager.as_str(),
+            address: self.place.channel.as_str(),
+            ending: "it died in an open round",
+            at: self.kit.clock.now(),
+        };
+        operations::restarted(&self.kit.recorder, &facts, Duration::ZERO);
+        if manager.number < MANAGERS_AT_MOST {
+            self.appoint_manager(manager.round, manager.number + 1);
+        }
+        let Some(round) = self.conversation.round() else { return };
+        let questions = self.conversation.open_questions().filter(|(companion, _)| round.awaits(companion));
+        for ticket in questions.map(|(_, evaluation)| evaluation.ticket).collect::<Vec<_>>() {
+            self.ask_anew(ticket);
+        }
+    }
+
+    /// An external companion votes. Told that it counts once that is on record.
+    pub(super) fn voted(&mut self, ballot: Ballot, reply: RpcReplyPort<Result<(), NotTaken>>) {
+        let is_external = self.is_external(&ballot.from);
+        let objection = match self.conversation.round() {
+            Some(round) => NotTaken::of_vote(&ballot, round, is_external),
+            None => Some(NotTaken::NoRound),
+        };
+        if let Some(objection) = objection {
+            // Whoever asked may have stopped waiting; as below.
+            let _ = reply.send(Err(objection));
+            return;
+        }
+        let from = ballot.from.clone();
+        let outputs = self.with_world(|conversation, now, world| conversation.step(now, Input::Voted(ballot), world));
+        let counts = outputs.iter().any(|output| is_vote_of(output, &from));
+        self.carry_out(outputs);
+        match self.owed.back_mut().filter(|_| counts) {
+            Some((_, duties)) => duties.push(Duty::Confirm(reply)),
+            // The deadline came first.
+            None => drop(reply.send(Err(NotTaken::NoRound))),
+        }
+    }
+
+    /// An external companion says its words, if it has the floor for what they are for.
+    pub(super) fn worded(
+        &mut self,
+        from: &CompanionId,
+        given: String,
+        text: Arc<str>,
+        reply: RpcReplyPort<Result<Seq, NotTaken>>,
+    ) {
+        match self.ticket_for(from, given) {
+            Ok(ticket) => {
+                self.words = Some(Words { ticket, reply });
+                self.step(Input::Written { ticket, text });
+                // The deadline came first.
+                if let Some(words) = self.words.take() {
+                    let _ = words.reply.send(Err(NotTaken::TooLate { from: from.clone() }));
+                }
+            }
+            Err(objection) => drop(reply.send(Err(objection))),
+        }
+    }
+
+    /// The reply that words for this message fulfil.
+    fn ticket_for(&self, from: &CompanionId, given: String) -> Result<Ticket, NotTaken> {
+        let from = from.clone();
+        if !self.is_external(&from) {
+            return Err(NotTaken::NotExternal { from });
+        }
+        let is_for = |seq: Seq| message_id(seq) == given;
+        if let Some(floor) = self.conversation.floor().filter(|floor| floor.companion == from) {
+            return match floor {
+                _ if !is_for(floor.selection.opened) && !is_for(floor.upto) && !is_for(self.conversation.handled()) => {
+                    Err(NotTaken::NotSelected { from, message_id: given })
+                }
+                floor if floor.is_posting => Err(NotTaken::Twice { from }),
+                floor => Ok(floor.ticket),
+            };
+        }
+        match &self.selected {
+            Some(last) if last.companion == from && is_for(last.opened) && last.has_spoken => Err(NotTaken::Twice { from }),
+            Some(last) if last.companion == from && is_for(last.opened) => Err(NotTaken::TooLate { from }),
+            _ => Err(NotTaken::NotSelected { from, message_id: given }),
+        }
+    }
+
+    /// Whoever waits for the number of this statement.
+    pub(super) fn awaited_words(&mut self, ticket: Ticket) -> Option<Words> {
+        if let Some(selected) = self.selected.as_mut().filter(|selected| selected.ticket == ticket) {
+            selected.has_spoken = true;
+        }
+        self.words.take_if(|words| words.ticket == ticket)
+    }
+
+    /// An external companion has the floor: its words come from outside.
+    pub(super) fn await_words(&mut self, ticket: Ticket) {
+        let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else { return };
+        let (companion, opened) = (floor.companion.clone(), floor.selection.opened);
+        self.selected = Some(Selected { companion, ticket, opened, has_spoken: floor.is_posting });
+    }
+
+    pub(super) fn is_external(&self, companion: &CompanionId) -> bool {
+        self.conversation.gate(companion).is_some_and(|gate| gate.external)
+    }
+}
+
+fn is_vote_of(output: &Output, from: &CompanionId) -> bool {
+    let Output::Made { event: Event::Decided(decided), .. } = output else { return false };
+    decided.vote.as_ref().is_some_and(|vote| vote.from == *from)
+}

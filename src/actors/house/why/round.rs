@@ -1,0 +1,99 @@
+//! A round in words: who was asked, who voted what, who was selected and why.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::{StoryLine, line};
+use crate::domain::closing::Stage;
+use crate::domain::event::{Event, Recorded, RoundClosed, RoundOpened};
+use crate::domain::id::{CompanionId, Seq};
+use crate::domain::vote::{Stance, State};
+
+/// The round that a vote was given in.
+pub(super) struct Ballot<'a> {
+    opened: Option<(&'a Recorded, &'a RoundOpened)>,
+    /// The newest statement of each companion before it.
+    spoke: BTreeMap<CompanionId, Seq>,
+    name: Box<dyn Fn(&CompanionId) -> String + Send + Sync + 'a>,
+}
+
+impl<'a> Ballot<'a> {
+    /// The round of this vote; `before` is what happened before the vote, oldest first.
+    pub(super) fn new(vote: &State, before: &'a [Recorded], name: impl Fn(&CompanionId) -> String + Send + Sync + 'a) -> Self {
+        let opened = before.iter().rev().find_map(|recorded| match &recorded.event {
+            Event::RoundOpened(opened) if opened.message.to_string() == vote.message_id => Some((recorded, opened)),
+            _ => None,
+        });
+        let statements = before.iter().filter_map(|recorded| match &recorded.event {
+            Event::Said { message, reply: Some(_), .. } => Some((CompanionId::from(&*message.from.id), recorded.seq)),
+            _ => None,
+        });
+        Self { opened, spoke: statements.collect(), name: Box::new(name) }
+    }
+
+    /// That the round was opened.
+    pub(super) fn opened(&self) -> Option<StoryLine> {
+        let (recorded, opened) = self.opened?;
+        let asked = self.listed(opened.asked.iter());
+        let listening = self.listed(opened.listening.iter().map(|state| &state.from));
+        let rest =
+            if listening.is_empty() { String::new() } else { format!("; {listening} had no reason to speak, and listened") };
+        Some(line(recorded, "round_opened", format!("A round was held: {asked} voted{rest}.")))
+    }
+
+    /// What everybody voted, and who got the floor why.
+    pub(super) fn closed(&self, closed: &RoundClosed) -> String {
+        let votes: Vec<_> = closed.states.iter().map(|state| self.vote(state)).collect();
+        let votes = votes.join(", ");
+        match &closed.selected {
+            None => format!("{votes}: nobody speaks."),
+            Some(selected) => {
+                format!("{votes}. {} was selected: {}.", (self.name)(selected), self.because(selected, &closed.states))
+            }
+        }
+    }
+
+    fn listed<'b>(&self, companions: impl Iterator<Item = &'b CompanionId>) -> String {
+        let names: Vec<_> = companions.map(|companion| (self.name)(companion)).collect();
+        match &names[..] {
+            [] => String::new(),
+            [only] => only.clone(),
+            [most @ .., last] => format!("{} and {last}", most.join(", ")),
+        }
+    }
+
+    fn vote(&self, state: &State) -> String {
+        let name = (self.name)(&state.from);
+        let closing = if state.closing == Stage::None { String::new() } else { format!(", {}", state.closing) };
+        match (state.state, state.selected) {
+            (Stance::Listen, _) => format!("{name} listens{closing}"),
+            (Stance::Speak, false) => format!("{name} would speak ({}{closing})", state.importance),
+            (Stance::Speak, true) => format!("{name} would speak ({}, was named{closing})", state.importance),
+        }
+    }
+
+    /// Which of the rules of selection decided (DESIGN.md 3).
+    fn because(&self, selected: &CompanionId, states: &[State]) -> &'static str {
+        let Some(winner) = states.iter().find(|state| state.from == *selected) else { return "nobody else could" };
+        let by_importance = |one: &State, other: &State| one.importance.partial_cmp(&other.importance).unwrap_or(Ordering::Equal);
+        let spoke = |state: &State| self.spoke.get(&state.from).copied();
+        let rivals = states
+            .iter()
+            .filter(|state| state.from != *selected && state.state == Stance::Speak && state.closing != Stage::Terminal);
+        let second = rivals.max_by(|one, other| {
+            let called = one.selected.cmp(&other.selected);
+            called.then(by_importance(one, other)).then(spoke(other).cmp(&spoke(one))).then(other.from.cmp(&one.from))
+        });
+        // What parts the winner from the next one decided.
+        let Some(second) = second else { return "nobody else wanted to speak" };
+        if second.selected != winner.selected {
+            "was named"
+        } else if by_importance(second, winner) != Ordering::Equal {
+            "most important"
+        } else if spoke(second) != spoke(winner) {
+            "spoke least recently"
+        } else {
+            "smaller id"
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Several companions in one room, and those that programs outside play.
+
+use futures_util::TryStreamExt;
+use serde_json::{Value, json};
+
+use super::world::{World, room, said};
+use crate::domain::id::Seq;
+use crate::ports::house::decisions::{Why, WhyAt, WhyQuery};
+use crate::ports::house::keeping::{ExportForm, ExportQuery};
+use crate::ports::house::room::RoomPlan;
+use crate::ports::house::{House, Refused};
+use crate::replay::{Script, What, run};
+
+async fn put(world: &World, companions: Value) {
+    let plan: RoomPlan = serde_json::from_value(json!({ "guild": "home", "companions": companions })).unwrap();
+    world.house.put_room(&room("lobby"), plan).await.unwrap();
+    world.rest().await;
+}
+
+async fn present(world: &World) -> Vec<String> {
+    world.house.room(&room("lobby")).await.unwrap().companions.iter().map(|companion| companion.id.to_string()).collect()
+}
+
+async fn vote(world: &World, state: Value) -> Result<(), Refused> {
+    world.house.vote(&room("lobby"), serde_json::from_value(state).unwrap()).await
+}
+
+async fn speak(world: &World, words: Value) -> Result<Seq, Refused> {
+    world.house.speak(&room("lobby"), serde_json::from_value(words).unwrap()).await
+}
+
+fn conflict<T: std::fmt::Debug>(outcome: Result<T, Refused>) -> String {
+    match outcome {
+        Err(Refused::Conflict(detail)) => detail,
+        other => panic!("{other:?} is no conflict"),
+    }
+}
+
+/// The newest event of this name that was seen.
+fn newest<'a>(seen: &'a [Value], name: &str) -> &'a Value {
+    seen.iter().rev().find(|event| event["event"] == name).unwrap_or_else(|| panic!("no {name} in {seen:#?}"))
+}
+
+async fn why(world: &World, companion: &str, at: Option<u64>) -> Why {
+    let at = at.map(|seq| WhyAt::Event(Seq(seq)));
+    world.house.why(WhyQuery { room: room("lobby"), companion: Some(companion.into()), at }).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn companions_come_and_go_while_a_room_is_in_use_and_survive_a_crash() {
+    let world = World::with_lobby().await;
+    let mut watching = world.watch("lobby", None).await;
+    world.say("lobby", "before").await;
+
+    put(&world, json!(["aria", "bruno"])).await;
+    world.say("lobby", "between").await;
+    let state = world.house.state(&room("lobby")).await.unwrap();
+    put(&world, json!(["bruno"])).await;
+    let world = world.crash().await;
+
+    let buffers: Vec<Vec<_>> =
+        state.companions.iter().map(|companion| companion.buffer.iter().map(|text| &**text).collect()).collect();
+    assert_eq!(buffers, [vec!["before", "between"], vec!["between"]]);
+    assert_eq!(present(&world).await, ["bruno"]);
+    assert_eq!(watching.names().await, ["hello", "message", "joined", "message", "left"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_round_is_told_in_the_state_of_the_room() {
+    let world = World::new().await;
+    world.open("lobby", &["aria", "bruno"]).await;
+    world.side.answers([Ok("{\"reason\": \"me\", \"decision\": \"YES\", \"importance\": 7}")]);
+
+    let asked = world.say("lobby", "Ari?").await;
+    world.rest().await;
+    let open = world.house.state(&room("lobby")).await.unwrap();
+    world.pass(1.5).await;
+    let selected = serde_json::to_value(world.house.state(&room("lobby")).await.unwrap()).unwrap();
+
+    let round = open.round.unwrap();
+    assert_eq!((round.message_id, round.asked), (asked, vec!["aria".into()]));
+    assert_eq!(round.states.iter().map(|state| state.from.as_str()).collect::<Vec<_>>(), ["bruno"]);
+    assert_eq!(selected["round"], Value::Null);
+    assert_eq!(selected["turn"]["companion"], "aria");
+    assert_eq!(selected["turn"]["trigger"], "direct_address");
+    assert_eq!(selected["companions"][0]["doing"], "waiting_its_turn");
+    assert_eq!((&selected["streak"], &selected["max_companion_streak"]), (&json!(0), &json!(4)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_in_a_round_tells_the_vote_and_who_got_the_floor_why() {
+    let world = World::new().await;
+    world.open("lobby", &["aria", "bruno"]).await;
+    let yes = "{\"reason\": \"I know\", \"decision\": \"YES\", \"importance\": 7}";
+    let no = "{\"reason\": \"enough\", \"decision\": \"NO\"}";
+    world.side.answers([Ok(yes), Ok(yes), Ok(no)]);
+
+    world.say("lobby", "Ari? Bruno?").await;
+    world.pass(30.0).await;
+
+    let decisions = world.decisions("lobby").await;
+    assert_eq!((&decisions[0]["companion"], &decisions[0]["floor"]), (&json!("aria"), &json!("won")));
+    assert_eq!((&decisions[1]["companion"], &decisions[1]["floor"]), (&json!("bruno"), &json!("lost")));
+    assert_eq!(decisions[0]["vote"]["importance"], 7.0);
+    let story = why(&world, "bruno", decisions[1]["seq"].as_u64()).await.story;
+    let story: Vec<_> = story.into_iter().map(|line| (line.event, line.text)).collect();
+    let round = story.iter().find(|(event, _)| &**event == "round").unwrap_or_else(|| panic!("{story:#?}"));
+    assert_eq!(round.1, "Aria would speak (7, was named), Bruno would speak (7, was named). Aria was selected: smaller id.");
+    assert!(story.iter().any(|(event, text)| &**event == "round_opened" && text == "A round was held: Aria and Bruno voted."));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_companion_that_ended_the_conversation_says_what_opens_it_again() {
+    let world = World::new().await;
+    world.open("lobby", &["aria", "bruno"]).await;
+    world.side.answers([Ok("{\"reason\": \"bye\", \"decision\": \"NO\", \"closing\": \"terminal\"}")]);
+    world.say("lobby", "Ari, good night").await;
+    world.pass(5.0).await;
+    world.say("lobby", "and you").await;
+    world.pass(5.0).await;
+
+    let state = serde_json::to_value(world.house.state(&room("lobby")).await.unwrap()).unwrap();
+    let why = why(&world, "aria", None).await;
+
+    let aria = &state["companions"][0];
+    assert_eq!((&aria["closing"], &aria["doing"]), (&json!("terminal"), &json!("closed")));
+    assert_eq!((&aria["heard_closed"], &aria["reopen_after"]), (&json!(1), &json!(9)));
+    let waiting = why.waiting_for.unwrap();
+    assert_eq!(
+        (waiting.messages, &*waiting.text),
+        (Some(8), "8 more human messages, its name, or a new conversation: it has ended this one")
+    );
+    assert_eq!(why.decision.unwrap().reason, "closed".into());
+    assert!(
+        why.story.iter().any(|line| line.text == "Aria went from none to terminal, because its own vote said so."),
+        "{:#?}",
+        why.story
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_external_companion_votes_and_speaks() {
+    let world = World::with_lobby().await;
+    put(&world, json!(["aria", { "id": "zed", "external": true, "aliases": ["zeddy"] }])).await;
+    let mut watching = world.watch("lobby", None).await;
+
+    let asked = world.say("lobby", "Zeddy, are you there?").await;
+    world.rest().await;
+    let seen = watching.seen().await;
+    let ballot = json!({ "from": "zed", "messageId": asked.to_string(), "state": "speak", "importance": 6, "selected": false });
+    let listed = newest(&seen, "round_opened")["asked"].clone();
+    let early = speak(&world, json!({ "from": "zed", "message_id": asked, "text": "I am" })).await;
+    let other =
+        vote(&world, json!({ "from": "zed", "messageId": "1", "state": "listen", "importance": 0, "selected": false })).await;
+    let played =
+        vote(&world, json!({ "from": "aria", "messageId": "1", "state": "listen", "importance": 0, "selected": false })).await;
+    vote(&world, ballot.clone()).await.unwrap();
+    let twice = vote(&world, ballot).await;
+    world.pass(3.0).await;
+    let respond = newest(&watching.seen().await, "respond").clone();
+    let seq = speak(&world, json!({ "from": "zed", "message_id": asked, "text": "I am" })).await.unwrap();
+    let again = speak(&world, json!({ "from": "zed", "message_id": asked, "text": "I am still" })).await;
+    world.rest().await;
+
+    assert_eq!(listed, json!(["zed"]));
+    assert!(conflict(early).contains("not selected"));
+    assert!(conflict(other).contains("not that of the open round"));
+    assert!(conflict(played).contains("not external"));
+    conflict(twice);
+    assert_eq!(respond["companion"], "zed");
+    assert!(respond["due_at"].is_string());
+    assert!(conflict(again).contains("already"));
+    let history = world.history("lobby").await;
+    assert_eq!(history[..2], said(&[("Ana", "Zeddy, are you there?"), ("zed", "I am")])[..]);
+    let decision = world.decisions("lobby").await.remove(0);
+    assert_eq!(
+        (&decision["reason"], &decision["floor"], &decision["vote"]["importance"]),
+        (&json!("external"), &json!("won"), &json!(6.0))
+    );
+    let story = why(&world, "zed", Some(decision["seq"].as_u64().unwrap())).await.story;
+    assert!(
+        story.iter().any(|line| line.text == "The program that plays Zed voted YES (importance 6, called upon)."),
+        "{story:#?}"
+    );
+    assert!(seq > asked);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_external_companion_is_kept_over_a_crash_and_goes_when_it_is_left_out() {
+    let world = World::with_lobby().await;
+    put(&world, json!(["aria", { "id": "zed", "external": true, "name": "Zed the Bot" }])).await;
+
+    let world = world.crash().await;
+    let lobby = world.house.room(&room("lobby")).await.unwrap();
+    world.say("lobby", "hello, Zed the Bot").await;
+    world.rest().await;
+    let asked = world.house.state(&room("lobby")).await.unwrap().round.unwrap().asked;
+    put(&world, json!(["aria"])).await;
+
+    assert_eq!((lobby.companions[1].external, &*lobby.companions[1].name), (true, "Zed the Bot"));
+    assert_eq!(asked, ["zed".into()]);
+    assert_eq!(present(&world).await, ["aria"]);
+    let late =
+        vote(&world, json!({ "from": "zed", "messageId": "1", "state": "listen", "importance": 0, "selected": false })).await;
+    assert!(conflict(late).contains("zed is not in room lobby"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_votes_where_no_round_is_open_and_nowhere_at_all() {
+    let world = World::with_lobby().await;
+    put(&world, json!(["aria", { "id": "zed", "external": true }])).await;
+    let state = json!({ "from": "zed", "messageId": "1", "state": "listen", "importance": 0, "selected": false });
+
+    let no_round = vote(&world, state.clone()).await;
+    let nowhere = world.house.vote(&room("nowhere"), serde_json::from_value(state).unwrap()).await;
+
+    assert!(conflict(no_round).contains("no round is open"));
+    assert!(matches!(nowhere, Err(Refused::NotFound(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_talk_of_three_that_is_exported_decides_the_same_when_it_is_replayed() {
+    let world = World::new().await;
+    world.open("lobby", &["aria", "bruno", "cleo"]).await;
+    let vote = |decision: &str, importance: f64, closing: &str| {
+        json!({ "reason": "so it is", "decision": decision, "importance": importance, "closing": closing }).to_string()
+    };
+    let answers = [
+        vote("YES", 4.0, "none"),
+        vote("YES", 8.5, "none"),
+        vote("NO", 1.0, "none"),
+        vote("NO", 0.0, "pre-closing"),
+        "I have no idea".to_owned(),
+        vote("YES", 5.0, "none"),
+        vote("YES", 5.0, "closing"),
+        vote("NO", 0.0, "terminal"),
+        vote("NO", 0.0, "none"),
+    ];
+    world.side.answers(answers.map(|answer| Ok(&*answer.leak())));
+    world.main.answers(["First.", "Second.", "Third.", "Fourth."].map(Ok));
+    world.say("lobby", "Aria, Bruno, Cleo: what now?").await;
+    world.pass(40.0).await;
+    world.say("lobby", "and what do you think of the harbour?").await;
+    world.pass(9.0).await;
+    world.say("lobby", "it is old").await;
+    world.pass(60.0).await;
+    world.say("lobby", "Bruno?").await;
+    world.pass(60.0).await;
+
+    let query = ExportQuery { room: Some(room("lobby")), form: ExportForm::Replay };
+    let script: Vec<String> = world.house.export(query).await.unwrap().try_collect().await.unwrap();
+    let happened = run(&Script::from_json(&script[0]).unwrap()).unwrap();
+
+    let replayed: Vec<_> = happened
+        .iter()
+        .filter_map(|happening| match &happening.what {
+            What::Decision { companion, trigger, decision, reason } => {
+                Some([companion.to_string(), trigger.to_string(), decision.to_string(), reason.to_string()])
+            }
+            _ => None,
+        })
+        .collect();
+    let decided = world.decisions("lobby").await;
+    let text = |decision: &Value, field: &str| decision[field].as_str().unwrap().to_owned();
+    let decided: Vec<_> = decided
+        .iter()
+        .map(|decision| ["companion", "trigger", "decision", "reason"].map(|field| text(decision, field)))
+        .collect();
+    assert_eq!(replayed, decided);
+    assert!(decided.len() > 8, "{decided:#?}");
+    let statements = happened.iter().filter_map(|happening| match &happening.what {
+        What::Statement { companion, text } => Some((companion.to_string(), text.clone())),
+        _ => None,
+    });
+    let history: Vec<_> = world.history("lobby").await.into_iter().filter(|(from, _)| from != "Ana").collect();
+    assert_eq!(statements.collect::<Vec<_>>(), history);
+}

@@ -1,0 +1,118 @@
+//! Who speaks next, and when a conversation is over: sections `turn_taking`, `closing` and `repetition`.
+
+use serde_json::{Value, json};
+
+use super::Folder;
+use crate::settings::Settings;
+use crate::settings::repetition::Judge;
+
+#[test]
+fn the_defaults_are_those_of_the_design() {
+    let settings = Settings::overlay(json!({})).expect("nothing is wrong");
+
+    let turn_taking = &settings.turn_taking;
+    assert_eq!((turn_taking.turn_delay_secs, turn_taking.state_timeout_secs), (2.0, 20.0));
+    assert_eq!((turn_taking.max_companion_streak, turn_taking.max_turns), (4, None));
+    assert_eq!(turn_taking.external_statement_timeout_secs, 60.0);
+    assert_eq!((settings.closing.reopen_after, settings.closing.episode_idle_secs), (9, 1800.0));
+    assert_eq!((settings.repetition.enabled, settings.repetition.judge), (true, Judge::Lexical));
+}
+
+#[test]
+fn what_is_out_of_range_is_told_with_the_range() {
+    let refused = [
+        (
+            json!({ "turn_taking": { "turn_delay_secs": 601 } }),
+            "settings.turn_taking.turn_delay_secs is 601, must be from 0 to 600",
+        ),
+        (
+            json!({ "turn_taking": { "turn_delay_secs": -1 } }),
+            "settings.turn_taking.turn_delay_secs is -1, must be from 0 to 600",
+        ),
+        (
+            json!({ "turn_taking": { "state_timeout_secs": 0 } }),
+            "settings.turn_taking.state_timeout_secs is 0, must be from 0.001 to 3600",
+        ),
+        (
+            json!({ "turn_taking": { "max_companion_streak": 1001 } }),
+            "settings.turn_taking.max_companion_streak is 1001, must be from 0 to 1000",
+        ),
+        (json!({ "turn_taking": { "max_turns": 0 } }), "settings.turn_taking.max_turns is 0, must be from 1 to 1000000"),
+        (
+            json!({ "turn_taking": { "external_statement_timeout_secs": 0 } }),
+            "settings.turn_taking.external_statement_timeout_secs is 0, must be from 0.1 to 3600",
+        ),
+        (json!({ "closing": { "reopen_after": 0 } }), "settings.closing.reopen_after is 0, must be from 1 to 10000"),
+        (
+            json!({ "closing": { "episode_idle_secs": 0.5 } }),
+            "settings.closing.episode_idle_secs is 0.5, must be from 1 to 604800",
+        ),
+        (
+            json!({ "repetition": { "judge": "words" } }),
+            "settings.repetition.judge = \"words\" is not one of lexical, model, both",
+        ),
+    ];
+
+    for (script, told) in refused {
+        assert_eq!(problems_of(script), [told]);
+    }
+}
+
+#[test]
+fn a_key_that_is_not_known_is_answered_with_the_one_that_was_meant() {
+    let refused = [
+        (json!({ "turn_taking": { "turn_delay": 1 } }), "settings.turn_taking.turn_delay", "turn_delay_secs"),
+        (json!({ "turn_taking": { "max_turn": 1 } }), "settings.turn_taking.max_turn", "max_turns"),
+        (json!({ "closing": { "reopen_afer": 1 } }), "settings.closing.reopen_afer", "reopen_after"),
+        (json!({ "repetition": { "enable": true } }), "settings.repetition.enable", "enabled"),
+        (json!({ "closin": {} }), "settings.closin", "closing"),
+    ];
+
+    for (script, key, meant) in refused {
+        assert_eq!(problems_of(script), [format!("{key} is not a known key; did you mean {meant}?")]);
+    }
+}
+
+#[test]
+fn no_limit_of_turns_can_be_written_as_null() {
+    let settings = Settings::overlay(json!({ "turn_taking": { "max_turns": null } })).expect("nothing is wrong");
+
+    assert_eq!(settings.turn_taking.max_turns, None);
+}
+
+#[test]
+fn a_round_must_last_longer_than_a_question_and_the_key_that_was_set_is_named() {
+    let short_round = Folder::with(&[("default.toml", "[turn_taking]\nstate_timeout_secs = 15\n")]);
+    let long_question = Folder::with(&[("default.toml", "[models.side]\ntimeout_secs = 20\n")]);
+    let both = Folder::with(&[("default.toml", "[models.side]\ntimeout_secs = 60\n")])
+        .variable("TERTULIA__TURN_TAKING__STATE_TIMEOUT_SECS", "30");
+    let agreed = Folder::with(&[("default.toml", "[models.side]\ntimeout_secs = 60\n[turn_taking]\nstate_timeout_secs = 61\n")]);
+
+    assert_eq!(
+        short_round.problems(),
+        [
+            "default.toml:2: turn_taking.state_timeout_secs is 15, must be more than models.side.timeout_secs, which is 15; raise this one, \
+          or lower that one: a round must not end before its answers can arrive"
+        ]
+    );
+    assert_eq!(
+        long_question.problems(),
+        [
+            "default.toml:2: models.side.timeout_secs is 20, must be less than turn_taking.state_timeout_secs, which is 20; lower this one, \
+          or raise that one: a round must not end before its answers can arrive"
+        ]
+    );
+    assert!(both.problems()[0].starts_with("TERTULIA__TURN_TAKING__STATE_TIMEOUT_SECS: turn_taking.state_timeout_secs is 30"));
+    assert!(agreed.load().is_ok());
+}
+
+#[test]
+fn a_script_may_have_rounds_as_short_as_it_likes() {
+    let settings = Settings::overlay(json!({ "turn_taking": { "state_timeout_secs": 0.5 } })).expect("nothing is wrong");
+
+    assert_eq!(settings.turn_taking.state_timeout_secs, 0.5);
+}
+
+fn problems_of(script: Value) -> Vec<String> {
+    Settings::overlay(script).expect_err("something is wrong").0.iter().map(ToString::to_string).collect()
+}

@@ -1,0 +1,151 @@
+//! Records what belongs to rounds: who was selected, how stages of closing changed, and how repetitive the talk was found.
+
+use opentelemetry::KeyValue;
+use opentelemetry::trace::SpanKind;
+
+use super::attributes as name;
+use super::plain::Plain;
+use super::recorder::{FinishedSpan, Place, Recorder};
+use super::trace::{SpanRef, TurnTrace};
+use crate::domain::closing::{Cause, Stage};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq};
+use crate::domain::moment::Moment;
+
+/// A round from its opening to the selection.
+#[derive(Clone, Debug)]
+pub struct SelectionFacts<'a> {
+    /// The trace of its turn; the span lies under the root.
+    pub trace: TurnTrace,
+    /// The turn, through restarts.
+    pub turn_id: &'a str,
+    /// Where.
+    pub guild: &'a GuildId,
+    /// Where.
+    pub channel: &'a ChannelId,
+    /// What the round was about.
+    pub message: Seq,
+    /// How many took part.
+    pub states: usize,
+    /// How many of them could be selected.
+    pub candidates: usize,
+    /// How many were asked and gave no answer.
+    pub missing: usize,
+    /// Who was selected, if somebody was.
+    pub selected: Option<&'a CompanionId>,
+    /// When it was opened.
+    pub started: Moment,
+    /// When it was closed.
+    pub ended: Moment,
+}
+
+/// A change of one companion's stage.
+#[derive(Clone, Debug)]
+pub struct ClosingFacts<'a> {
+    /// The turn that led to it, if one did.
+    pub under: Option<SpanRef>,
+    /// Where.
+    pub guild: &'a GuildId,
+    /// Where.
+    pub channel: &'a ChannelId,
+    /// Whose.
+    pub companion: &'a CompanionId,
+    /// Where it was.
+    pub from: Stage,
+    /// Where it is.
+    pub to: Stage,
+    /// Why.
+    pub cause: Cause,
+    /// When.
+    pub at: Moment,
+}
+
+/// A judgement of how much the last messages repeat each other.
+#[derive(Clone, Debug)]
+pub struct RepetitionFacts<'a> {
+    /// The turn of the statement that was judged, if it is known.
+    pub under: Option<SpanRef>,
+    /// Where.
+    pub guild: &'a GuildId,
+    /// Where.
+    pub channel: &'a ChannelId,
+    /// From 0 to 1.
+    pub score: f64,
+    /// Detections in a row, this one included.
+    pub detections: u32,
+    /// `lexical` or `model`.
+    pub judge: &'a str,
+    /// When.
+    pub at: Moment,
+}
+
+/// Records a selection: `decision.select_speaker`, and a log line.
+pub fn record_selection(recorder: &Recorder, facts: &SelectionFacts<'_>) -> Option<SpanRef> {
+    let selected = facts.selected.map_or("-", CompanionId::as_str);
+    let (channel, selected) = (Plain(facts.channel.as_str()), Plain(selected));
+    tracing::info!(%channel, states = facts.states, candidates = facts.candidates, missing = facts.missing, %selected, "round");
+    if !recorder.is_on() {
+        return None;
+    }
+    let mut attributes = vec![
+        KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
+        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
+        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
+        KeyValue::new(name::ROUND_MESSAGE_ID, facts.message.to_string()),
+        KeyValue::new(name::ROUND_STATES, count(facts.states)),
+        KeyValue::new(name::ROUND_CANDIDATES, count(facts.candidates)),
+        KeyValue::new(name::ROUND_MISSING, count(facts.missing)),
+    ];
+    attributes.extend(facts.selected.map(|selected| KeyValue::new(name::ROUND_SELECTED, selected.as_str().to_owned())));
+    write(recorder, name::SPAN_SELECT_SPEAKER, Some(facts.trace.root()), (facts.started, facts.ended), attributes)
+}
+
+/// Records a change of stage: `decision.closing`, and a log line.
+pub fn record_closing(recorder: &Recorder, facts: &ClosingFacts<'_>) -> Option<SpanRef> {
+    let (channel, companion) = (Plain(facts.channel.as_str()), Plain(facts.companion.as_str()));
+    tracing::info!(%channel, %companion, from = %facts.from, to = %facts.to, cause = %facts.cause, "closing");
+    if !recorder.is_on() {
+        return None;
+    }
+    let attributes = vec![
+        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
+        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
+        KeyValue::new(name::COMPANION_ID, facts.companion.as_str().to_owned()),
+        KeyValue::new(name::CLOSING_FROM, facts.from.as_str()),
+        KeyValue::new(name::CLOSING_TO, facts.to.as_str()),
+        KeyValue::new(name::CLOSING_CAUSE, facts.cause.as_str()),
+    ];
+    write(recorder, name::SPAN_CLOSING, facts.under, (facts.at, facts.at), attributes)
+}
+
+/// Records a judgement: `decision.repetition`, and a log line.
+pub fn record_repetition(recorder: &Recorder, facts: &RepetitionFacts<'_>) -> Option<SpanRef> {
+    let channel = Plain(facts.channel.as_str());
+    tracing::info!(%channel, score = facts.score, detections = facts.detections, judge = facts.judge, "repetition");
+    if !recorder.is_on() {
+        return None;
+    }
+    let attributes = vec![
+        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
+        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
+        KeyValue::new(name::REPETITION_SCORE, facts.score),
+        KeyValue::new(name::REPETITION_DETECTIONS, i64::from(facts.detections)),
+        KeyValue::new(name::REPETITION_JUDGE, facts.judge.to_owned()),
+    ];
+    write(recorder, name::SPAN_REPETITION, facts.under, (facts.at, facts.at), attributes)
+}
+
+fn write(
+    recorder: &Recorder,
+    span: &'static str,
+    under: Option<SpanRef>,
+    (started, ended): (Moment, Moment),
+    attributes: Vec<KeyValue>,
+) -> Option<SpanRef> {
+    let place = under.map_or(Place::Alone, Place::Under);
+    let kind = SpanKind::Internal;
+    recorder.write(FinishedSpan { name: span.into(), kind, place, started, ended, attributes, error: None, links: Vec::new() })
+}
+
+fn count(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
