@@ -87,7 +87,7 @@ export function showKeys() {
       el('li', null, el('strong', null, 'bar'), ' runs down while it is quiet; when it is empty, the companion considers speaking'),
       el('li', null, glyph('round'), ' a round: how much each of several wants to speak, 0 to 10; ★ was chosen, – listens'),
       el('li', null, el('strong', null, 'in a row, alike'), ' warm up as companions talk on without a person, or repeat one another; when full, they are stopped'),
-      el('li', null, el('strong', null, '●○○'), ' preparing to end, saying goodbye, closed; who is closed opens again when called'),
+      el('li', null, el('strong', null, '●○○'), ' preparing to end, closing, closed; who is closed opens again when called'),
       el('li', null, glyph('yes'), ' it decided to speak'),
       el('li', null, glyph('no'), ' it decided to stay silent, and what it had heard is settled'),
       el('li', null, glyph('error'), ' no answer came, or the reply failed; nothing is lost, it is asked again'),

@@ -11,9 +11,9 @@ const FOLLOWS_WITHIN_MS = 5 * 60_000;
 
 // Whether nothing was said or decided yet.
 // What was settled without asking anybody is one line for all of whom it is true, and of what goes on settling only the first.
-const ALIKE = new Set(['decision', 'stage']);
+const ALIKE = new Set(['decision', 'stage', 'note']);
 const GOES_ON = new Set(['closed', 'paused']);
-const alike = entry => (entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : `${entry.reason}|${words.occasion(entry.record)}`);
+const alike = entry => (entry.kind === 'note' ? (entry.companion && entry.what !== 'tempered' ? entry.what : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : `${entry.reason}|${words.occasion(entry.record)}`);
 
 export const isEmpty = room => room.entries.every(entry => entry.kind === 'note') && !room.asked.size && !room.drafts.size && !room.pending.length;
 
@@ -213,7 +213,7 @@ function decision(view, item, isAlone = false) {
     DOT,
     occasion ? [occasion, DOT] : null,
     // A vote that is shown without its round.
-    Number.isFinite(entry.record?.vote?.importance) && entry.yes ? [words.importance(entry.record.vote.importance), ' of 10', DOT] : null,
+    Number.isFinite(entry.record?.vote?.importance) && entry.yes ? [words.importance(entry.record.vote.importance), ' of 10', { won: ' ★', lost: '' }[entry.record.floor] ?? '', DOT] : null,
     last,
   ]);
 }
@@ -231,6 +231,8 @@ function failedReply(view, { entry }) {
   return shown;
 }
 
+const aside = (...content) => el('p', { class: 'remark' }, glyph('note'), el('span', null, content));
+
 const NOTES = {
   joined: 'joined',
   left: 'left',
@@ -239,13 +241,12 @@ const NOTES = {
   cleared: 'what was going on was dropped',
 };
 
-function note(view, { entry }) {
+function note(view, { entry, all = [entry] }) {
+  if (all.length > 1) return aside(names(view, all), ' ', (NOTES[entry.what] ?? '').replace(/^was\b/u, 'were').replace(/^goes\b/u, 'go'));
   const who = entry.companion ? name(entry.name ?? nameOf(view.room, entry.companion), { class: 'who' }) : entry.what === 'cleared' ? null : 'the room';
   const what = entry.what === 'tempered' ? (entry.interjection ? `is ${words.temper(entry.interjection)} now` : 'has its own temper again') : NOTES[entry.what];
   return el('p', { class: 'remark', 'data-tone': entry.companion ? view.tone(entry.companion) : null }, glyph('note'), el('span', null, who, who ? ' ' : '', what));
 }
-
-const aside = (...content) => el('p', { class: 'remark' }, glyph('note'), el('span', null, content));
 
 function stage(view, { entry, all = [entry] }) {
   const after = entry.to === 'terminal' ? ` · opens again when called, or after ${words.count(view.room.guard.reopenAfter, 'more message', 'more messages')}` : '';

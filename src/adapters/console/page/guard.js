@@ -19,8 +19,9 @@ export const newGuard = () => ({
 });
 
 export function guardFrom(known, state) {
-  const { repetition } = state ?? {};
-  const score = typeof repetition === 'object' ? number(repetition?.score) : number(repetition);
+  const { repetition, companions } = state ?? {};
+  // A score of 0 stands for none as well.
+  const score = number(repetition?.score) || null;
   return {
     ...known,
     streak: number(state?.streak) ?? known.streak,
@@ -29,7 +30,7 @@ export function guardFrom(known, state) {
     mostTurns: number(state?.max_turns),
     score: repetition === undefined ? known.score : score,
     detections: number(repetition?.detections) ?? (repetition === undefined ? known.detections : 0),
-    reopenAfter: number(state?.reopen_after) ?? known.reopenAfter,
+    reopenAfter: number(companions?.[0]?.reopen_after) ?? known.reopenAfter,
   };
 }
 

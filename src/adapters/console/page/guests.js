@@ -4,6 +4,9 @@ import { el, name } from './dom.js';
 
 const IDS = /^[A-Za-z0-9_-]{1,64}$/u;
 
+// A companion that a program plays keeps the names that it was given.
+const invited = ({ id, name: called, aliases }) => ({ id, external: true, ...(called ? { name: called } : {}), ...(aliases?.length ? { aliases } : {}) });
+
 // `all` are the companions there are, `present` those in the room. `chosen()` is what the server is told, or throws in words.
 export function guests(all, present, legend) {
   const boxes = el('div', { class: 'boxes' });
@@ -23,7 +26,7 @@ export function guests(all, present, legend) {
     node: el('fieldset', { class: 'guests' }, el('legend', null, legend), boxes, more),
     focus: () => (boxes.querySelector('input:checked') ?? boxes.querySelector('input'))?.focus(),
     chosen() {
-      const wanted = [...boxes.querySelectorAll('input:checked')].map(input => (input.dataset.external === undefined ? input.value : { id: input.value, external: true }));
+      const wanted = [...boxes.querySelectorAll('input:checked')].map(input => (input.dataset.external === undefined ? input.value : invited(here.get(input.value) ?? { id: input.value })));
       const id = outside.value.trim();
       if (id && !IDS.test(id)) throw new Error('The id of a companion has letters, digits, dashes and underscores, up to 64.');
       if (id) wanted.push({ id, external: true });

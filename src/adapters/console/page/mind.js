@@ -27,7 +27,8 @@ export function mindFrom(c) {
     speakAt: c.speak_at ?? null,
     paused: Boolean(c.paused),
     closing: stage && closing === 'none' ? stage : closing,
-    opensIn: number(c.opens_after), // messages by people until it is open again, if it is closed
+    // Messages by people until it is open again, if it is closed.
+    opensIn: Number.isFinite(c.reopen_after) ? Math.max(0, c.reopen_after - (c.heard_closed ?? 0)) : null,
   };
 }
 

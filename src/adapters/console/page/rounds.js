@@ -56,7 +56,7 @@ function wish(view, round, id, extra) {
   const value = el('span', { class: 'wish-value', 'aria-hidden': 'true' });
   const unseen = el('span', { class: 'unseen' });
   const said = el('span', { class: 'wish-words', dir: 'auto' });
-  const elapsed = el('span', { class: 'elapsed', 'data-since': round.at });
+  const elapsed = el('span', { class: 'elapsed', 'data-since': round.at }, words.seconds(0));
   const node = el('li', { class: 'wish', 'data-tone': view.tone(id) }, star, name(nameOf(view.room, id), { class: 'who' }), bar, value, el('span', { class: 'wish-said' }, unseen, said), extra);
   let kind = null;
   return {

@@ -75,6 +75,7 @@ export function setState(room, state) {
     if (!c || typeof c.id !== 'string') continue;
     const m = mindFrom(c);
     m.opensIn ??= known.get(c.id)?.opensIn ?? null;
+    if (state.turn?.companion === c.id) m.speakAt = state.turn.speak_at ?? null;
     room.minds.set(c.id, m);
   }
   room.floor = state?.floor ?? null;

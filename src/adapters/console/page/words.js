@@ -41,13 +41,13 @@ const SELECTIONS = {
 const STAGES = {
   none: '',
   'pre-closing': 'preparing to end',
-  closing: 'saying goodbye',
+  closing: 'closing',
   terminal: 'closed',
 };
 const STEPS = {
   none: 'goes on after all',
   'pre-closing': 'prepares to end',
-  closing: 'says goodbye',
+  closing: 'is ready to say goodbye',
   terminal: 'has closed',
 };
 const CAUSES = {
@@ -82,10 +82,11 @@ export const occasion = decision => (WHENEVER.includes(decision.reason) ? '' : t
 export const error = code => ERRORS[code] ?? (code ? plain(code) : 'no answer');
 export const selection = code => SELECTIONS[code] ?? plain(code);
 export const stage = code => STAGES[code] ?? plain(code);
+const MANY = { has: 'have', is: 'are', goes: 'go', prepares: 'prepare' };
 // A step from one stage of closing to another, and why; what its own vote said needs no other reason.
 export function step(to, cause, many) {
   const what = to === 'none' && cause !== 'state' ? 'is open again' : (STEPS[to] ?? plain(to));
-  const said = many ? what.replace(/^(has|is)\b/u, verb => ({ has: 'have', is: 'are' })[verb]).replace(/^(goes|says|prepares)\b/u, verb => ({ goes: 'go', says: 'say', prepares: 'prepare' })[verb]) : what;
+  const said = many ? what.replace(/^\S+/u, verb => MANY[verb] ?? verb) : what;
   return CAUSES[cause] ? `${said}: ${CAUSES[cause]}` : said;
 }
 // As people write small numbers in a sentence.
