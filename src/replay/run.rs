@@ -345,6 +345,8 @@ impl<'a> Run<'a> {
                 let answer = next_answer(&self.script.side, &mut self.side, None);
                 self.expect(channel, None, Arrival::Judge { ticket, answer });
             }
+            // A round that everybody has left is over without a word.
+            Event::RoundClosed(closed) if closed.states.is_empty() => {}
             Event::RoundClosed(closed) => {
                 self.tell(channel, What::Round { message_id: closed.message, states: closed.states, selected: closed.selected })
             }

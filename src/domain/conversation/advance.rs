@@ -79,10 +79,16 @@ impl Conversation {
         }
         let speaker = self.spoken.as_ref().filter(|_| occasion.after_statement).map(|spoken| &spoken.companion);
         let left_out = speaker.filter(|speaker| self.gates.get(speaker).is_none_or(|gate| gate.waiting.is_none())).cloned();
+        let companions = self.gates.keys().cloned().collect::<Vec<_>>();
+        for companion in &companions {
+            self.draw_first_interval(companion, world, out);
+        }
+        let over: Vec<_> = companions.iter().filter(|companion| self.is_back_off_over(companion, occasion)).cloned().collect();
         let mut asked = Vec::new();
-        for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
-            self.draw_first_interval(&companion, world, out);
-            self.end_back_off(&companion, occasion, world, out);
+        for companion in companions {
+            if over.contains(&companion) {
+                self.end_back_off(&companion, world, out);
+            }
             asked.extend(self.proceed(&companion, occasion, world, out).map(|waiting| (companion, waiting)));
         }
         self.ask(asked, left_out.as_ref(), occasion, world, out);
@@ -250,14 +256,15 @@ impl Conversation {
         }
     }
 
-    /// A back-off is over when its deadline was handled, or a human's address cuts it short: what has become stale settles first.
-    fn end_back_off(&mut self, companion: &CompanionId, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+    /// A back-off is over when its deadline was handled, or a human's address cuts it short.
+    fn is_back_off_over(&self, companion: &CompanionId, occasion: Occasion) -> bool {
         let gate = &self.gates[companion];
-        let Some(until) = gate.retry_at() else { return };
         let is_cut_short = gate.waiting.is_some_and(|waiting| waiting.urgent);
-        if !is_cut_short && !self.is_due(until, occasion) {
-            return;
-        }
+        gate.retry_at().is_some_and(|until| is_cut_short || self.is_due(until, occasion))
+    }
+
+    /// What has become stale settles first.
+    fn end_back_off(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
         self.settle_stale(companion, None, world, out);
         if let Some(gate) = self.gates.get_mut(companion) {
             gate.end_back_off();

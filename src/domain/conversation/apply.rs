@@ -53,7 +53,7 @@ impl Conversation {
             }
             Event::RoundOpened(opened) => self.apply_round_opened(opened, self.clock),
             Event::RoundClosed(closed) => self.apply_round_closed(closed),
-            Event::StageChanged { companion, to, .. } => self.apply_stage(companion, *to),
+            Event::StageChanged { companion, to, .. } => self.apply_stage(companion, *to, notes),
             Event::RepetitionAsked { ticket, .. } => {
                 self.tickets = self.tickets.max(*ticket);
                 if let Some(spoken) = &mut self.spoken {
@@ -163,7 +163,7 @@ impl Conversation {
         let opened_again: Vec<_> = companions.iter().filter(|companion| opens(companion)).collect();
         let begins_episode = self.begins_episode(now, world.rules);
         for companion in opened_again {
-            self.apply_stage(companion, Stage::None);
+            self.apply_stage(companion, Stage::None, notes);
         }
         if begins_episode {
             self.tally.turns = 0;
@@ -312,6 +312,12 @@ impl Conversation {
         if let (Some(round), Some(state)) = (&mut self.round, &decided.vote) {
             round.submit(state.clone());
         }
+        // With a back-off that has come to its end, all have that were to end by then.
+        let is_over = |gate: &Gate| gate.retry_at().is_some_and(|until| until <= self.clock);
+        if decided.reason == Reason::Stale && decided.companions.iter().filter_map(|id| self.gates.get(id)).any(is_over) {
+            let now = self.clock;
+            self.gates.values_mut().filter(|gate| gate.retry_at().is_some_and(|until| until <= now)).for_each(Gate::end_back_off);
+        }
         for companion in &decided.companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
             let mut answered = None;
@@ -332,9 +338,6 @@ impl Conversation {
                 continue;
             }
             gate.settle(decided.upto);
-            if decided.reason == Reason::Closed && decided.ticket.is_none() {
-                cancel_lull(companion, gate, notes);
-            }
             let cursor = gate.cursor;
             if decided.reason == Reason::Stale && gate.evaluation.take_if(|evaluation| evaluation.upto <= cursor).is_some() {
                 self.submit_listening(companion);
@@ -406,7 +409,7 @@ fn arm_lull(companion: &CompanionId, gate: &mut Gate, lull_at: Moment, notes: &m
     notes.push(Output::LullArmed { companion: companion.clone(), lull_at });
 }
 
-fn cancel_lull(companion: &CompanionId, gate: &mut Gate, notes: &mut Vec<Output>) {
+pub(super) fn cancel_lull(companion: &CompanionId, gate: &mut Gate, notes: &mut Vec<Output>) {
     if gate.lull_at.take().is_some() {
         notes.push(Output::LullCancelled { companion: companion.clone() });
     }

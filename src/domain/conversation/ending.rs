@@ -2,6 +2,7 @@
 
 use super::super::message::{Message, Role};
 use super::super::repetition;
+use super::apply::cancel_lull;
 use super::*;
 use crate::settings::repetition::Judge;
 
@@ -128,13 +129,16 @@ impl Conversation {
         self.episode.is_none_or(|episode| now.since(episode.last_at) >= rules.closing.episode_idle())
     }
 
-    pub(super) fn apply_stage(&mut self, companion: &CompanionId, to: Stage) {
+    pub(super) fn apply_stage(&mut self, companion: &CompanionId, to: Stage, notes: &mut Vec<Output>) {
         let Some(gate) = self.gates.get_mut(companion) else { return };
         if gate.is_closed() && to != Stage::Terminal {
             self.tally.turns = 0;
         }
         gate.stage = to;
         gate.heard_closed = 0;
+        if to == Stage::Terminal {
+            cancel_lull(companion, gate, notes);
+        }
     }
 
     pub(super) fn apply_judged(&mut self, score: f64, detections: u32) {

@@ -178,7 +178,8 @@ impl Conversation {
         let Some(floor) = self.floor.take_if(|floor| floor.ticket == ticket) else { return };
         let is_able = |candidate: &Candidate| {
             let gate = self.gates.get(&candidate.companion);
-            gate.is_some_and(|gate| !gate.is_silent() && self.window.buffer(&candidate.companion, gate.cursor).next().is_some())
+            // One whose trigger has settled meanwhile has nothing left to say.
+            gate.is_some_and(|gate| !gate.is_silent() && gate.waiting.is_some())
         };
         let Selection { opened, asked_for_turn, others, .. } = floor.selection;
         self.turn = others.into_iter().find(is_able).map(|candidate| Turn {

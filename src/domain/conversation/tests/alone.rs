@@ -1,0 +1,81 @@
+//! What must hold for a companion that is alone in its channel.
+
+use proptest::prelude::*;
+
+use super::super::*;
+use super::scene::{Act, Scene, Setup, acts, plain, without_what_is_not_on_record};
+
+const ALONE: Setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true };
+
+proptest! {
+    #[test]
+    fn a_gate_is_never_asked_twice_at_once_and_every_message_settles_once_in_order(acts in acts()) {
+        let mut scene = Scene::new(&ALONE);
+
+        for act in &acts {
+            scene.act(act);
+        }
+
+        scene.check_every_message_settles_once();
+    }
+
+    #[test]
+    fn the_journal_gives_the_conversation_again(acts in acts()) {
+        let mut scene = Scene::new(&ALONE);
+
+        for act in &acts {
+            scene.act(act);
+            prop_assert_eq!(scene.folded(), without_what_is_not_on_record(&scene.conversation), "after {:?}", act);
+        }
+    }
+
+    #[test]
+    fn a_snapshot_loses_nothing(acts in acts()) {
+        let mut scene = Scene::new(&ALONE);
+
+        for act in &acts {
+            scene.act(act);
+        }
+        let written = serde_json::to_string(&scene.conversation).unwrap();
+        let read: Conversation = serde_json::from_str(&written).unwrap();
+
+        prop_assert_eq!(read, without_what_is_not_on_record(&scene.conversation));
+    }
+
+    #[test]
+    fn whatever_happened_an_unsettled_message_is_considered_in_the_end(acts in acts()) {
+        let mut scene = Scene::new(&ALONE);
+        for act in &acts {
+            scene.act(act);
+        }
+        scene.act(&Act::Join(0));
+        scene.act(&Act::Pause { whom: None, paused: false });
+
+        for _ in 0..40 {
+            scene.answer(0, plain(Verdict::No));
+            scene.act(&Act::FailReply);
+            scene.wait(700_000_000);
+        }
+
+        prop_assert_eq!(scene.conversation.buffer(&scene.cast[0]).count(), 0);
+        prop_assert!(scene.conversation.is_at_rest());
+    }
+
+    #[test]
+    fn after_a_crash_what_was_going_on_goes_on(acts in acts(), away in 0_u64..20_000_000_000) {
+        let mut scene = Scene::new(&ALONE);
+        for act in &acts {
+            scene.act(act);
+        }
+
+        let mut resumed = scene.folded();
+        let now = scene.now + Duration::from_micros(away);
+        let outputs = scene.with_world(|world| resumed.resume(now, world));
+
+        let asked = outputs.iter().filter(|output| matches!(output, Output::Made { event: Event::Evaluated(_), .. })).count();
+        prop_assert!(asked <= 1);
+        prop_assert_eq!(resumed.floor().map(|floor| floor.ticket), scene.conversation.floor().map(|floor| floor.ticket));
+        let is_watched = resumed.floor().is_some() || resumed.open_questions().next().is_some() || resumed.wake_at().is_some();
+        prop_assert!(is_watched || resumed.is_at_rest(), "unsettled messages that nothing will ever look at");
+    }
+}

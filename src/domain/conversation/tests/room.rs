@@ -1,0 +1,146 @@
+//! What must hold for rooms of several companions, whatever the models say, and whenever they say it.
+//!
+//! That at most one companion has the floor, that a companion which ended the conversation never speaks, that companions never go on for
+//! longer than they may without a human, and that a round ends by its deadline is asserted in every step of every scene.
+
+use proptest::prelude::*;
+
+use super::super::super::message::Address;
+use super::super::*;
+use super::scene::{Act, Scene, Setup, acts, plain, without_what_is_not_on_record};
+
+fn setups() -> impl Strategy<Value = Setup> {
+    let judge = prop_oneof![Just("lexical"), Just("model"), Just("both")];
+    (2_usize..=5, judge, prop::option::weighted(0.3, 1_u32..5), 1_u32..=4, any::<bool>()).prop_map(
+        |(companions, judge, max_turns, streak, equal_timeouts)| Setup { companions, judge, max_turns, streak, equal_timeouts },
+    )
+}
+
+proptest! {
+    #[test]
+    fn nobody_is_asked_twice_at_once_and_every_message_settles_once_for_every_companion(setup in setups(), acts in acts()) {
+        let mut scene = Scene::new(&setup);
+
+        for act in &acts {
+            scene.act(act);
+        }
+
+        scene.check_every_message_settles_once();
+    }
+
+    #[test]
+    fn the_journal_gives_the_conversation_again(setup in setups(), acts in acts()) {
+        let mut scene = Scene::new(&setup);
+
+        for act in &acts {
+            scene.act(act);
+            prop_assert_eq!(scene.folded(), without_what_is_not_on_record(&scene.conversation), "after {:?}", act);
+        }
+    }
+
+    #[test]
+    fn a_snapshot_loses_nothing(setup in setups(), acts in acts()) {
+        let mut scene = Scene::new(&setup);
+
+        for act in &acts {
+            scene.act(act);
+        }
+        let written = serde_json::to_string(&scene.conversation).unwrap();
+        let read: Conversation = serde_json::from_str(&written).unwrap();
+
+        prop_assert_eq!(read, without_what_is_not_on_record(&scene.conversation));
+    }
+
+    #[test]
+    fn after_the_last_human_message_the_room_falls_silent_whatever_the_models_say(
+        setup in setups(),
+        before in acts(),
+        endless in prop::collection::vec((any::<u8>(), 0_u8..=10, any::<bool>()), 1..40),
+        failing in any::<bool>(),
+    ) {
+        let mut scene = Scene::new(&setup);
+        for act in &before {
+            scene.act(act);
+        }
+        for whom in 0..setup.companions {
+            scene.act(&Act::Join(whom as u8));
+        }
+        scene.act(&Act::Pause { whom: None, paused: false });
+        scene.say(Address { companions: scene.cast.clone(), others: false }, false, false);
+        let said = scene.statements;
+
+        // Everybody always wants to speak, and says it again and again.
+        for round in 0..400 {
+            let (whose, importance, selected) = endless[round % endless.len()];
+            let vote = Vote { importance: importance.into(), selected, ..plain(Verdict::Yes) };
+            scene.answer(whose, vote);
+            scene.act(if failing && round % 3 == 0 { &Act::FailReply } else { &Act::Write(0) });
+            scene.act(&Act::Judge(9));
+            scene.wait(25_000_000);
+        }
+
+        // One that was selected before the last human message may still speak.
+        prop_assert!(scene.statements - said <= u64::from(setup.streak) + 1, "{} statements", scene.statements - said);
+        prop_assert!(scene.conversation.is_at_rest(), "after ten thousand seconds there is still something going on");
+    }
+
+    #[test]
+    fn whatever_happened_an_unsettled_message_is_considered_in_the_end(setup in setups(), acts in acts()) {
+        let mut scene = Scene::new(&setup);
+        for act in &acts {
+            scene.act(act);
+        }
+        scene.act(&Act::Pause { whom: None, paused: false });
+
+        for _ in 0..60 {
+            for whose in 0..5 {
+                scene.answer(whose, plain(Verdict::No));
+            }
+            scene.act(&Act::FailReply);
+            scene.act(&Act::Judge(0));
+            scene.wait(700_000_000);
+        }
+
+        for view in scene.conversation.companions() {
+            prop_assert_eq!(scene.conversation.buffer(view.companion).count(), 0);
+        }
+        prop_assert!(scene.conversation.is_at_rest());
+    }
+
+    #[test]
+    fn after_a_crash_the_round_is_held_again_or_the_statement_is_made_once(
+        setup in setups(),
+        acts in acts(),
+        away in 0_u64..20_000_000_000,
+    ) {
+        let mut scene = Scene::new(&setup);
+        for act in &acts {
+            scene.act(act);
+        }
+
+        let mut resumed = scene.folded();
+        let now = scene.now + Duration::from_micros(away);
+        let outputs = scene.with_world(|world| resumed.resume(now, world));
+
+        let lived = &scene.conversation;
+        let begins_to_speak = outputs.iter().any(|output| matches!(output, Output::Made { event: Event::ReplyOwed { .. }, .. }));
+        if let Some(floor) = lived.floor() {
+            prop_assert_eq!(resumed.floor().map(|floor| floor.ticket), Some(floor.ticket));
+            prop_assert!(!begins_to_speak);
+        }
+        if let Some(turn) = lived.turn() {
+            let waits = resumed.turn().map(|turn| &turn.candidate.companion);
+            let speaks = resumed.floor().map(|floor| &floor.companion);
+            prop_assert_eq!(waits.or(speaks), Some(&turn.candidate.companion));
+        }
+        for (companion, _) in resumed.open_questions() {
+            let is_alone = resumed.round().is_none();
+            prop_assert!(is_alone || resumed.round().is_some_and(|round| round.awaits(companion)), "{companion} is asked for no round");
+        }
+        if let Some(round) = resumed.round() {
+            prop_assert!(round.deadline > resumed.clock(), "nobody has time to answer again");
+        }
+        let is_watched = resumed.floor().is_some() || resumed.open_questions().next().is_some() || resumed.wake_at().is_some();
+        prop_assert!(is_watched || resumed.open_judgement().is_some() || resumed.is_at_rest(), "messages that nothing will ever look at");
+    }
+}

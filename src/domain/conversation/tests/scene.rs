@@ -1,0 +1,465 @@
+//! A channel, its journal, and everything that is lived through there; what must hold at every moment is asserted in every step.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::super::super::event::order_of_handling;
+use super::super::super::message::{Address, Author, Message, Modality, Role};
+use super::super::*;
+
+/// Something that may happen next. A number picks whom or what it concerns.
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    Say { to: Option<u8>, elsewhere: bool, voice: bool, bot: bool },
+    Wait(u64),
+    Answer { whose: u8, verdict: Verdict, importance: u8, selected: bool, closing: Stage },
+    Error(u8),
+    Write(u8),
+    FailReply,
+    Judge(u8),
+    LateAnswer,
+    Edit(u8),
+    Delete(u8),
+    Pause { whom: Option<u8>, paused: bool },
+    Clear,
+    Leave(u8),
+    Join(u8),
+}
+
+/// Who is there, and under which rules.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub(super) companions: usize,
+    pub(super) judge: &'static str,
+    pub(super) max_turns: Option<u32>,
+    pub(super) streak: u32,
+    pub(super) equal_timeouts: bool,
+}
+
+pub(super) fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let verdict = prop_oneof![3 => Just(Verdict::Yes), 4 => Just(Verdict::No), 1 => Just(Verdict::Unreadable)];
+    let closing = prop_oneof![
+        6 => Just(Stage::None),
+        1 => Just(Stage::PreClosing),
+        1 => Just(Stage::Closing),
+        1 => Just(Stage::Terminal),
+    ];
+    let answer = (any::<u8>(), verdict, 0_u8..=10, prop::bool::weighted(0.2), closing).prop_map(
+        |(whose, verdict, importance, selected, closing)| Act::Answer { whose, verdict, importance, selected, closing },
+    );
+    let said = (
+        prop::option::weighted(0.25, any::<u8>()),
+        prop::bool::weighted(0.2),
+        prop::bool::weighted(0.1),
+        prop::bool::weighted(0.05),
+    );
+    let act = prop_oneof![
+        10 => said.prop_map(|(to, elsewhere, voice, bot)| Act::Say { to, elsewhere, voice, bot }),
+        6 => (0_u64..30_000_000).prop_map(Act::Wait),
+        1 => (0_u64..2_000_000_000).prop_map(Act::Wait),
+        10 => answer,
+        2 => any::<u8>().prop_map(Act::Error),
+        4 => (0_u8..3).prop_map(Act::Write),
+        1 => Just(Act::FailReply),
+        2 => (0_u8..=10).prop_map(Act::Judge),
+        1 => Just(Act::LateAnswer),
+        1 => any::<u8>().prop_map(Act::Edit),
+        1 => any::<u8>().prop_map(Act::Delete),
+        1 => (prop::option::of(any::<u8>()), prop::bool::weighted(0.3)).prop_map(|(whom, paused)| Act::Pause { whom, paused }),
+        1 => Just(Act::Clear),
+        1 => any::<u8>().prop_map(Act::Leave),
+        2 => any::<u8>().prop_map(Act::Join),
+    ];
+    prop::collection::vec(act, 1..120)
+}
+
+pub(super) struct Scene {
+    pub(super) conversation: Conversation,
+    pub(super) journal: Vec<Recorded>,
+    pub(super) now: Moment,
+    pub(super) settings: Settings,
+    pub(super) cast: Vec<CompanionId>,
+    pub(super) tempers: BTreeMap<CompanionId, Temper>,
+    /// Statements that were posted.
+    pub(super) statements: u64,
+    ledger: Ledger,
+    drawn: u8,
+    lives: BTreeMap<CompanionId, Life>,
+    /// Human messages so far, and how many there were when the speaker of today was selected.
+    humans: u64,
+    selected_at: Option<u64>,
+    run: u32,
+}
+
+/// What became of the messages that one companion heard.
+#[derive(Default)]
+struct Life {
+    heard: Vec<Seq>,
+    settled: Vec<Seq>,
+    gone: Vec<Seq>,
+    asked: Option<Ticket>,
+}
+
+impl Scene {
+    pub(super) fn new(setup: &Setup) -> Self {
+        let cast: Vec<CompanionId> =
+            ["aria", "ben", "cleo", "dora", "eli"].into_iter().take(setup.companions).map(CompanionId::from).collect();
+        let temper = |index: usize| Temper {
+            starting_interval: 6,
+            text_lull_timeout: Duration::from_secs(if setup.equal_timeouts { 10 } else { 8 + 3 * index as u64 }),
+            voice_lull_timeout: Duration::from_secs(5),
+        };
+        let tempers = cast.iter().enumerate().map(|(index, companion)| (companion.clone(), temper(index))).collect();
+        let mut scene = Self {
+            conversation: Conversation::default(),
+            journal: Vec::new(),
+            now: Moment::ZERO,
+            settings: settings(setup),
+            lives: cast.iter().map(|companion| (companion.clone(), Life::default())).collect(),
+            tempers,
+            statements: 0,
+            ledger: Ledger::default(),
+            drawn: 0,
+            humans: 0,
+            selected_at: None,
+            run: 0,
+            cast,
+        };
+        for companion in scene.cast.clone() {
+            scene.hear(Event::Joined { companion, external: false });
+        }
+        scene
+    }
+
+    pub(super) fn act(&mut self, act: &Act) {
+        match act {
+            Act::Say { to, elsewhere, voice, bot } => {
+                let to = to.map(|to| self.member(to)).into_iter().collect();
+                self.say(Address { companions: to, others: *elsewhere }, *voice, *bot);
+            }
+            Act::Wait(micros) => self.wait(*micros),
+            Act::Answer { whose, verdict, importance, selected, closing } => {
+                let vote = Vote { closing: *closing, selected: *selected, importance: (*importance).into(), ..plain(*verdict) };
+                self.answer(*whose, vote);
+            }
+            Act::Error(whose) => {
+                if let Some(ticket) = self.question(*whose) {
+                    self.step(Input::Unanswered { ticket, error: "timeout".into() });
+                }
+            }
+            Act::Write(what) => {
+                if let Some(ticket) = self.conversation.floor().map(|floor| floor.ticket) {
+                    let text = ["well, well, well", "well, well", "something else altogether"][usize::from(*what) % 3];
+                    self.step(Input::Written { ticket, text: text.into() });
+                }
+            }
+            Act::FailReply => {
+                if let Some(ticket) = self.conversation.floor().map(|floor| floor.ticket) {
+                    self.step(Input::ReplyFailed { ticket, error: "timeout".into() });
+                }
+            }
+            Act::Judge(tenths) => {
+                if let Some((ticket, _)) = self.conversation.open_judgement() {
+                    self.step(Input::Judged { ticket, score: f64::from(*tenths) / 10.0, call: None });
+                }
+            }
+            Act::LateAnswer => {
+                let ticket = Ticket(self.conversation.tickets.0 + 7);
+                self.step(Input::Answered { ticket, vote: plain(Verdict::Yes), call: None });
+            }
+            Act::Edit(which) => {
+                if let Some(message) = self.pick(*which) {
+                    self.hear(Event::Edited { message, text: "changed".into() });
+                }
+            }
+            Act::Delete(which) => {
+                if let Some(message) = self.pick(*which) {
+                    self.lives.values_mut().for_each(|life| life.gone.push(message));
+                    self.hear(Event::Deleted { messages: vec![message] });
+                }
+            }
+            Act::Pause { whom, paused } => {
+                let companion = whom.map(|whom| self.member(whom));
+                self.hear(Event::Paused { companion, paused: *paused });
+            }
+            Act::Clear => {
+                self.cast.clone().iter().for_each(|companion| self.forget_unsettled(companion));
+                self.run = 0;
+                self.hear(Event::Cleared);
+            }
+            Act::Leave(whom) => {
+                let companion = self.member(*whom);
+                self.forget_unsettled(&companion);
+                self.hear(Event::Left { companion });
+            }
+            Act::Join(whom) => {
+                let companion = self.member(*whom);
+                self.hear(Event::Joined { companion, external: false });
+            }
+        }
+    }
+
+    pub(super) fn say(&mut self, address: Address, voice: bool, bot: bool) {
+        let role = if bot { Role::Bot } else { Role::Person };
+        let message = Message {
+            id: None,
+            from: Author { id: "ana".into(), name: "Ana".into(), role },
+            text: "words".into(),
+            modality: if voice { Modality::Voice } else { Modality::Text },
+            lull_endpoint: voice,
+            address,
+        };
+        if !bot {
+            self.humans += 1;
+            self.run = 0;
+        }
+        self.hear(Event::Said { message, reply_to: None, reply: None });
+    }
+
+    /// Time passes; whatever is due on the way is woken at its moment.
+    pub(super) fn wait(&mut self, micros: u64) {
+        let until = self.now + Duration::from_micros(micros);
+        let mut at_once = 0;
+        while let Some(due) = self.conversation.wake_at().filter(|due| *due <= until) {
+            at_once = if due > self.now { 0 } else { at_once + 1 };
+            assert!(at_once < 20, "woken for the same moment again and again");
+            self.now = self.now.max(due);
+            self.step(Input::Woken);
+            let deadline = self.conversation.round().map(|round| round.deadline);
+            assert!(deadline.is_none_or(|deadline| deadline > self.now), "a round went on past its deadline");
+        }
+        self.now = until;
+    }
+
+    pub(super) fn answer(&mut self, whose: u8, vote: Vote) {
+        if let Some(ticket) = self.question(whose) {
+            self.step(Input::Answered { ticket, vote, call: None });
+        }
+    }
+
+    /// Every message that a companion heard settled once and in order, or is still to be read, or was taken away.
+    pub(super) fn check_every_message_settles_once(&self) {
+        for (companion, life) in &self.lives {
+            assert!(
+                life.settled.is_sorted_by(|one, next| one < next),
+                "{companion} settled twice or out of order: {:?}",
+                life.settled
+            );
+            if self.conversation.gate(companion).is_none() {
+                continue;
+            }
+            let unsettled: Vec<_> = self.conversation.buffer(companion).map(|entry| entry.seq).collect();
+            assert!(unsettled.len() <= self.settings.gate.max_buffer);
+            for seq in &life.heard {
+                let is_settled = life.settled.contains(seq);
+                let is_kept = unsettled.contains(seq);
+                assert!(is_settled || is_kept || life.gone.contains(seq), "{seq} was lost for {companion}");
+                assert!(!(is_settled && is_kept), "{seq} is settled and still to be read by {companion}");
+            }
+        }
+    }
+
+    /// The conversation as the journal gives it again, brought to the same moment.
+    pub(super) fn folded(&self) -> Conversation {
+        let mut journal = self.journal.clone();
+        order_of_handling(&mut journal);
+        let mut folded = Conversation::default();
+        let mut ledger = Ledger::default();
+        with_world(&self.settings, &self.tempers, &mut ledger, &mut 0, |world| {
+            for recorded in &journal {
+                folded.fold(recorded, world);
+            }
+            folded.clock = self.conversation.clock();
+            let now = folded.clock;
+            folded.fire_due(|due| due < now || !self.is_armed_at(due));
+            for (companion, gate) in &mut folded.gates {
+                // The end of a pause is not on record, nor is what cut it short once that is gone: the longer pause does no harm.
+                if self.conversation.gate(companion).is_some_and(|lived| lived.retry_at().is_none()) {
+                    gate.end_back_off();
+                }
+            }
+            folded.tidy(world, &mut Vec::new());
+        });
+        folded
+    }
+
+    pub(super) fn with_world<T>(&self, run: impl FnOnce(&mut World<'_>) -> T) -> T {
+        with_world(&self.settings, &self.tempers, &mut Ledger::default(), &mut 0, run)
+    }
+
+    fn is_armed_at(&self, due: Moment) -> bool {
+        self.conversation.companions().any(|view| view.gate.lull_at == Some(due))
+    }
+
+    fn member(&self, which: u8) -> CompanionId {
+        self.cast[usize::from(which) % self.cast.len()].clone()
+    }
+
+    fn question(&self, whose: u8) -> Option<Ticket> {
+        let open: Vec<_> = self.conversation.open_questions().map(|(_, evaluation)| evaluation.ticket).collect();
+        open.get(usize::from(whose) % open.len().max(1)).copied()
+    }
+
+    fn pick(&self, which: u8) -> Option<Seq> {
+        let entries: Vec<_> = self.conversation.window().entries().map(|entry| entry.seq).collect();
+        entries.get(usize::from(which) % entries.len().max(1)).copied()
+    }
+
+    fn forget_unsettled(&mut self, companion: &CompanionId) {
+        if self.conversation.gate(companion).is_some() {
+            let unsettled: Vec<_> = self.conversation.buffer(companion).map(|entry| entry.seq).collect();
+            self.life(companion).gone.extend(unsettled);
+        }
+    }
+
+    fn life(&mut self, companion: &CompanionId) -> &mut Life {
+        self.lives.get_mut(companion).expect("one of the cast")
+    }
+
+    fn hear(&mut self, event: Event) {
+        let seq = Seq(self.journal.len() as u64 + 1);
+        if let Event::Said { message, .. } = &event {
+            for (companion, life) in &mut self.lives {
+                if self.conversation.gate(companion).is_some() && !message.is_by(companion) {
+                    life.heard.push(seq);
+                }
+            }
+        }
+        let recorded = Recorded { seq, at: self.now, handled: seq, event };
+        self.journal.push(recorded.clone());
+        self.step(Input::Heard(recorded));
+    }
+
+    fn step(&mut self, input: Input) {
+        let outputs = with_world(&self.settings, &self.tempers, &mut self.ledger, &mut self.drawn, |world| {
+            self.conversation.step(self.now, input, world)
+        });
+        let at = self.conversation.clock();
+        let mut posts = Vec::new();
+        for output in outputs {
+            match output {
+                Output::Made { handled, event } => {
+                    self.notice(&event);
+                    let seq = Seq(self.journal.len() as u64 + 1);
+                    self.journal.push(Recorded { seq, at, handled, event });
+                }
+                Output::Post { companion, ticket, text } => posts.push((companion, ticket, text)),
+                Output::Cancel { ticket } => {
+                    for life in self.lives.values_mut() {
+                        life.asked.take_if(|asked| *asked == ticket);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let conversation = &self.conversation;
+        let holders = [conversation.round.is_some(), conversation.turn.is_some(), conversation.floor.is_some()];
+        assert!(holders.iter().filter(|is_held| **is_held).count() <= 1, "a round is open while somebody has the floor");
+        for (companion, ticket, text) in posts {
+            self.post(companion, ticket, text);
+        }
+    }
+
+    fn post(&mut self, companion: CompanionId, ticket: Ticket, text: Arc<str>) {
+        let from = Author { id: companion.as_str().into(), name: companion.as_str().into(), role: Role::Companion };
+        let message =
+            Message { id: None, from, text, modality: Modality::Text, lull_endpoint: false, address: Address::default() };
+        self.statements += 1;
+        if self.selected_at.take() == Some(self.humans) {
+            self.run += 1;
+        }
+        assert!(self.run <= self.settings.turn_taking.max_companion_streak, "companions went on without a human");
+        self.hear(Event::Said { message, reply_to: None, reply: Some(ticket) });
+    }
+
+    fn notice(&mut self, event: &Event) {
+        match event {
+            Event::Evaluated(evaluated) => {
+                let life = self.lives.get_mut(&evaluated.companion).expect("one of the cast");
+                assert_eq!(life.asked, None, "{} was asked twice at once", evaluated.companion);
+                life.asked = Some(evaluated.ticket);
+            }
+            Event::Decided(decided) => {
+                for companion in &decided.companions {
+                    let is_asked = self.conversation.gate(companion).is_some_and(|gate| gate.evaluation.is_some());
+                    let life = self.lives.get_mut(companion).expect("one of the cast");
+                    life.asked.take_if(|asked| Some(*asked) == decided.ticket);
+                    if decided.decision == Decision::No {
+                        life.settled.extend(&decided.messages);
+                    }
+                    if decided.reason == Reason::Stale && !is_asked {
+                        life.asked = None;
+                    }
+                }
+            }
+            Event::Unanswered { companion, ticket, .. } => {
+                self.life(companion).asked.take_if(|asked| asked == ticket);
+            }
+            Event::RoundClosed(closed) => self.selected_at = closed.selected.as_ref().map(|_| self.humans),
+            Event::ReplyOwed { companion, messages, .. } => {
+                let is_closed = self.conversation.gate(companion).is_some_and(Gate::is_closed);
+                assert!(!is_closed, "{companion} speaks though it has ended the conversation");
+                self.selected_at.get_or_insert(self.humans);
+                self.life(companion).settled.extend(messages);
+            }
+            Event::ReplyFailed { .. } => self.selected_at = None,
+            _ => {}
+        }
+    }
+}
+
+/// Small limits, so that they are met.
+fn settings(setup: &Setup) -> Settings {
+    let mut overlay = serde_json::json!({
+        "gate": {
+            "foreign_bots": "all",
+            "max_buffer": 12,
+            "evaluations_per_hour": 40,
+            "guild_evaluations_per_hour": 100,
+            "addresses_per_minute": 3,
+            "guild_statements_per_day": 100,
+        },
+        "turn_taking": { "max_companion_streak": setup.streak },
+        "closing": { "reopen_after": 3 },
+        "repetition": { "judge": setup.judge },
+    });
+    if let Some(most) = setup.max_turns {
+        overlay["turn_taking"]["max_turns"] = most.into();
+    }
+    Settings::overlay(overlay).unwrap()
+}
+
+pub(super) fn plain(verdict: Verdict) -> Vote {
+    Vote { verdict, why: Some("because".into()), importance: 5.0, selected: false, closing: Stage::None }
+}
+
+fn with_world<T>(
+    settings: &Settings,
+    tempers: &BTreeMap<CompanionId, Temper>,
+    ledger: &mut Ledger,
+    drawn: &mut u8,
+    run: impl FnOnce(&mut World<'_>) -> T,
+) -> T {
+    let mut jitter = || {
+        *drawn = drawn.wrapping_add(3);
+        (*drawn % 5) as i8 - 2
+    };
+    run(&mut World {
+        channel: &"test".into(),
+        rules: Rules::from(settings),
+        tempers,
+        jitter: &mut jitter,
+        ledger,
+        summary_after: None,
+        tokens_per_day: None,
+    })
+}
+
+pub(super) fn without_what_is_not_on_record(conversation: &Conversation) -> Conversation {
+    let mut conversation = conversation.clone();
+    if let Some(floor) = &mut conversation.floor {
+        floor.is_posting = false;
+    }
+    conversation
+}
