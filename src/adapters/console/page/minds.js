@@ -118,12 +118,12 @@ function card(id, act) {
 const more = n => `${n} more ${n === 1 ? 'message' : 'messages'}`;
 
 // What it waits for, in words: the same that the ring and the bar show.
-function untilWords(mind, lullLeft) {
+function untilWords(mind, lullLeft, isVoting) {
   if (mind.paused) return 'Lets everything pass until it goes on.';
   if (isClosed(mind) && mind.doing === 'listening') return mind.opensIn ? `Opens again after ${more(mind.opensIn)}, or when called by name.` : 'Opens again when called by name.';
   if (mind.doing === 'back_off') return 'Nothing is lost: what was heard stays to be answered.';
   if (mind.doing === 'waiting_its_turn') return 'Was chosen; what is said meanwhile is answered along.';
-  if (mind.doing === 'wants_to_speak') return 'Asked again when somebody has spoken.';
+  if (mind.doing === 'wants_to_speak') return isVoting ? 'Waits for what the others say.' : 'Asked again when somebody has spoken.';
   if (mind.doing !== 'listening') return mind.trigger ? `Because ${mind.trigger === 'direct_address' ? 'it ' : ''}${words.trigger(mind.trigger)}.` : '';
   const missing = mind.threshold === null ? null : mind.threshold - mind.messageCount;
   const parts = [];
@@ -182,7 +182,7 @@ export function minds(root, { tone, act }) {
     for (const node of parts.last.querySelectorAll('.ago')) say(node, words.ago(node.dataset.at, now));
   }
 
-  function tickOne(mind, parts, now) {
+  function tickOne(mind, parts, now, isVoting) {
     say(parts.doing, doingWords(mind, now));
     const end = Date.parse(mind.lullAt);
     const lullLeft = Number.isFinite(end) && mind.doing === 'listening' && !isClosed(mind) ? Math.max(0, end - now) : null;
@@ -191,7 +191,7 @@ export function minds(root, { tone, act }) {
     const fraction = lullLeft === null ? 0 : Math.min(1, lullLeft / whole);
     parts.bar.style.setProperty('--left', fraction.toFixed(4));
     say(parts.left, lullLeft === null ? '' : words.seconds(lullLeft));
-    say(parts.until, untilWords(mind, lullLeft));
+    say(parts.until, untilWords(mind, lullLeft, isVoting));
     return lullLeft > 0 || mind.doing === 'asked' || mind.doing === 'speaking' || mind.doing === 'waiting_its_turn' || mind.doing === 'back_off';
   }
 
@@ -226,7 +226,7 @@ export function minds(root, { tone, act }) {
         say(parts.pause, mind.paused ? 'let it go on' : 'pause');
         parts.mayBeStale(`${mind.doing} ${mind.messageCount} ${mind.threshold} ${mind.lullAt} ${mind.closing}`);
         decisions(parts, room, mind, now);
-        tickOne(mind, parts, now);
+        tickOne(mind, parts, now, room.round?.phase === 'open');
       }
     },
     // Gives whether anything is running that must be seen running.
@@ -235,7 +235,7 @@ export function minds(root, { tone, act }) {
       for (const mind of room.minds.values()) {
         const parts = cards.get(mind.id);
         if (!parts) continue;
-        running = tickOne(mind, parts, now) || running;
+        running = tickOne(mind, parts, now, room.round?.phase === 'open') || running;
         for (const node of parts.last.querySelectorAll('.ago')) say(node, words.ago(node.dataset.at, now));
       }
       return running;

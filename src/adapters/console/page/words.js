@@ -15,7 +15,7 @@ const REASONS = {
   other_addressed: 'meant for somebody else',
   budget: 'over budget',
   loop_guard: 'companions had talked long enough',
-  closed: 'had said goodbye',
+  closed: 'had closed',
   paused: 'paused',
   overflow: 'too much to read',
   stale: 'too long ago',
