@@ -123,9 +123,9 @@ export function beginToSpeak(round, companion) {
   return changed(round);
 }
 
-export function endRound(round, outcome) {
+export function endRound(round, outcome, at) {
   if (round.phase === 'over') return false;
-  Object.assign(round, { phase: 'over', outcome });
+  Object.assign(round, { phase: 'over', outcome, closedAt: round.closedAt ?? at });
   return changed(round);
 }
 

@@ -171,7 +171,7 @@ export const drawRound = (view, item) => (item.isLive ? live(view, item) : over(
 
 // What a screen reader is told when a round ends.
 export function spoken(room, round) {
-  if (!round.selected) return 'Everybody listens.';
+  if (!round.selected) return round.outcome === 'dropped' ? 'It was dropped.' : 'Everybody listens.';
   const others = candidates(round).filter(({ id }) => id !== round.selected).map(({ id }) => nameOf(room, id));
   return `${nameOf(room, round.selected)} speaks next: ${words.selection(round.reason)}.${others.length ? ` ${others.join(' and ')} wanted to, too.` : ''}`;
 }

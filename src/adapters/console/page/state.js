@@ -101,10 +101,10 @@ function answerRound(room, entry) {
   if (room.round) takeAnswer(room.round, kept);
 }
 
-function endOfRound(room, outcome) {
+function endOfRound(room, outcome, at) {
   // A statement or a failure ends what was decided, never what is being decided.
   const { round } = room;
-  return round && (outcome === 'dropped' || round.phase !== 'open') ? endRound(round, outcome) : false;
+  return round && (outcome === 'dropped' || round.phase !== 'open') ? endRound(round, outcome, at) : false;
 }
 
 // The newest statement of a companion before an event, as far as it is loaded.
@@ -172,7 +172,7 @@ const RULES = {
   },
   cleared(room, e, now) {
     insert(room, noteEntry(e, 'cleared'));
-    endOfRound(room, 'dropped');
+    endOfRound(room, 'dropped', e.at);
     if (!now) return BOTH;
     room.asked.clear();
     room.guard = { ...newGuard(), mostInARow: room.guard.mostInARow, mostTurns: room.guard.mostTurns, reopenAfter: room.guard.reopenAfter };
@@ -205,7 +205,7 @@ const RULES = {
   round_opened(room, e, now) {
     const round = openRound(e);
     if (!insert(room, round)) return NOTHING;
-    endOfRound(room, 'dropped');
+    endOfRound(room, 'dropped', e.at);
     room.round = round;
     if (now) for (const m of room.minds.values()) if (m.doing === 'wants_to_speak') doing(m, 'listening');
     return BOTH;
@@ -275,7 +275,7 @@ const RULES = {
   },
   statement(room, e, now) {
     endReply(room, e.companion, e.at, false);
-    endOfRound(room, 'said');
+    endOfRound(room, 'said', e.at);
     if (now) {
       if (!room.seen.has(`m${e.seq}`)) said(room.guard);
       doing(mind(room, e.companion), 'listening');
@@ -284,7 +284,7 @@ const RULES = {
   },
   failed(room, e, now) {
     const draft = endReply(room, e.companion, e.at, true);
-    endOfRound(room, 'failed');
+    endOfRound(room, 'failed', e.at);
     insert(room, failedEntry(e, draft?.text));
     if (now) doing(mind(room, e.companion), 'listening');
     return BOTH;
