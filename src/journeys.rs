@@ -4,5 +4,6 @@ mod company;
 mod dying;
 mod keeping;
 mod rooms;
+mod rounds;
 mod talking;
 mod world;

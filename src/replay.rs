@@ -4,9 +4,11 @@
 //! (DESIGN.md 13).
 
 mod happening;
+mod players;
 mod run;
 mod script;
 
 pub use happening::{Happening, What};
-pub use run::{Impossible, run};
-pub use script::{Script, ScriptError};
+pub use players::{Players, Question};
+pub use run::{Impossible, run, run_with};
+pub use script::{Answer, Answers, Deed, Saying, Script, ScriptError, Scripted};

@@ -8,6 +8,7 @@ mod duties;
 mod judging;
 mod notes;
 mod pace;
+mod questions;
 mod restore;
 mod rounds;
 mod traces;

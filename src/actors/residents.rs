@@ -297,7 +297,7 @@ mod tests {
         assert!(residents.lives_in(&"home".into(), "zed"));
         assert_eq!(residents.names(&"home".into()).unwrap().find("ari and zeddy"), ["aria".into(), "zed".into()]);
         assert_eq!(residents.tempers(&"one".into()).len(), 2);
-        assert_eq!(residents.present(&"one".into())[&CompanionId::from("zed")], true);
+        assert!(residents.present(&"one".into())[&CompanionId::from("zed")]);
         assert_eq!(&*residents.companion(&"one".into(), &"zed".into()).unwrap().name, "Zed");
         assert_eq!(residents.companion(&"two".into(), &"zed".into()), None);
     }

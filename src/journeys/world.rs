@@ -20,7 +20,7 @@ use crate::actors::residents::Residents;
 use crate::actors::root::{Root, RootMessage};
 use crate::actors::side_models::{Models, Pool};
 use crate::adapters::store::memory::MemoryStore;
-use crate::domain::id::Seq;
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
 use crate::ports::chance::Chance;
 use crate::ports::clock::Clock;
@@ -46,7 +46,11 @@ pub(super) struct World {
     root: ActorRef<RootMessage>,
     pub(super) spans: SpanMemory,
     killed: usize,
+    overlay: Value,
 }
+
+/// Answers a question by what it says; none: as it would otherwise.
+type Script = Box<dyn Fn(&Request) -> Option<Result<String, NoAnswer>> + Send>;
 
 /// A model that answers what it is told to, one after the other; the last one repeats.
 pub(super) struct Scripted {
@@ -54,6 +58,8 @@ pub(super) struct Scripted {
     answers: Mutex<VecDeque<Result<&'static str, NoAnswer>>>,
     pub(super) asked: Mutex<Vec<Request>>,
     delay: Mutex<Duration>,
+    delays: Mutex<BTreeMap<CompanionId, Duration>>,
+    script: Mutex<Option<Script>>,
     panics: AtomicU64,
 }
 
@@ -89,6 +95,8 @@ impl Scripted {
             answers: Mutex::new(VecDeque::from([Ok(first)])),
             asked: Mutex::default(),
             delay: Mutex::new(Duration::from_secs(1)),
+            delays: Mutex::default(),
+            script: Mutex::default(),
             panics: AtomicU64::new(0),
         })
     }
@@ -103,6 +111,22 @@ impl Scripted {
         self.panics.store(calls, Ordering::Relaxed);
     }
 
+    /// Answers by what is asked, from now on.
+    pub(super) fn follows(&self, script: impl Fn(&Request) -> Option<Result<String, NoAnswer>> + Send + 'static) {
+        *self.script.lock().unwrap() = Some(Box::new(script));
+    }
+
+    /// How long it takes from now on when this companion asks.
+    pub(super) fn takes_for(&self, companion: &str, delay: Duration) {
+        self.delays.lock().unwrap().insert(companion.into(), delay);
+    }
+
+    /// How often it was asked for this companion.
+    pub(super) fn asked_for(&self, companion: &str) -> usize {
+        let is_its = |request: &&Request| asker(request) == companion;
+        self.asked.lock().unwrap().iter().filter(is_its).count()
+    }
+
     /// How long it takes from now on.
     pub(super) fn takes(&self, delay: Duration) {
         *self.delay.lock().unwrap() = delay;
@@ -112,16 +136,21 @@ impl Scripted {
 #[async_trait]
 impl LanguageModel for Scripted {
     async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
-        let delay = *self.delay.lock().unwrap();
+        let its_own = self.delays.lock().unwrap().get(&CompanionId::from(asker(request))).copied();
+        let delay = its_own.unwrap_or(*self.delay.lock().unwrap());
         self.asked.lock().unwrap().push(request.clone());
         tokio::time::sleep(delay).await;
         let is_to_panic = self.panics.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
         assert!(!is_to_panic, "as the test wants it");
-        let answer = {
+        let scripted = self.script.lock().unwrap().as_ref().and_then(|script| script(request));
+        let answer = if let Some(scripted) = scripted {
+            Some(scripted)
+        } else {
             let mut answers = self.answers.lock().unwrap();
-            if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }
+            let next = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
+            next.map(|answer| answer.map(str::to_owned))
         };
-        let text = answer.unwrap_or(Ok("NO"))?.to_owned();
+        let text = answer.unwrap_or(Ok("NO".to_owned()))?;
         drop(drafts.map(|drafts| drafts.send(Draft::More(text.clone()))));
         let usage = Usage { input_tokens: 10, output_tokens: 2 };
         Ok(Answer { text, usage, model: None, response_id: None, finish_reason: None })
@@ -145,9 +174,20 @@ impl World {
         world
     }
 
+    /// A system with other settings and the room `salon` of the guild `home`, in which Aria, Bruno and Cleo live.
+    pub(super) async fn with_salon(overlay: Value) -> Self {
+        let world = Self::set(Arc::new(MemoryStore::new()), overlay).await;
+        world.open("salon", &["aria", "bruno", "cleo"]).await;
+        world
+    }
+
     /// A system that goes on with what is stored.
     pub(super) async fn on(store: Arc<MemoryStore>) -> Self {
-        let settings = Arc::new(Settings::overlay(json!({})).unwrap());
+        Self::set(store, json!({})).await
+    }
+
+    async fn set(store: Arc<MemoryStore>, overlay: Value) -> Self {
+        let settings = Arc::new(Settings::overlay(overlay.clone()).unwrap());
         let (side, main) = (Scripted::new("No.\nNO"), Scripted::new("Hello!"));
         let directory = Directory::new();
         let found = directory.clone();
@@ -169,7 +209,7 @@ impl World {
         rooms::move_in(&kit, &[]).await.unwrap();
         root.cast(RootMessage::WakePending).unwrap();
         let house = ActorHouse::new(kit.clone(), store.clone());
-        Self { kit, house, store, side, main, root, spans, killed: 0 }
+        Self { kit, house, store, side, main, root, spans, killed: 0, overlay }
     }
 
     /// Ends this system as a crash would, and begins another with what is stored.
@@ -178,7 +218,7 @@ impl World {
         self.rest().await;
         self.store.reopen();
         self.killed = usize::MAX;
-        Self::on(self.store.clone()).await
+        Self::set(self.store.clone(), self.overlay.clone()).await
     }
 
     /// Configures these of the companions, as a reload would.
@@ -190,6 +230,11 @@ impl World {
     }
 
     pub(super) async fn open(&self, id: &str, companions: &[&str]) -> Room {
+        self.open_with(id, json!(companions)).await
+    }
+
+    /// Opens a room for companions as the API writes them.
+    pub(super) async fn open_with(&self, id: &str, companions: Value) -> Room {
         let plan: RoomPlan = serde_json::from_value(json!({ "guild": "home", "companions": companions })).unwrap();
         let (made, _) = self.house.put_room(&room(id), plan).await.unwrap();
         self.rest().await;
@@ -222,6 +267,13 @@ impl World {
         history.messages.iter().map(|message| (message.from.to_string(), message.text.to_string())).collect()
     }
 
+    /// What is on record of a room and told under this name, oldest first.
+    pub(super) async fn told(&self, id: &str, name: &str) -> Vec<Value> {
+        let mut seen = self.watch(id, Some(0)).await.seen().await;
+        seen.retain(|event| !event["seq"].is_null() && event["event"] == name);
+        seen
+    }
+
     /// The decisions of a room as JSON.
     pub(super) async fn decisions(&self, id: &str) -> Vec<Value> {
         let query =
@@ -234,13 +286,18 @@ impl World {
         Watching { stream: self.house.live(&room(id), after.map(Seq)).await.unwrap(), is_over: false }
     }
 
-    /// Kills the replies in the making: a channel's only children.
+    /// Kills the replies in the making: a channel's only children while no round is open.
     pub(super) async fn kill_replies(&self, id: &str) {
         let channel = self.kit.directory.find(&ChannelPlace(room(id).channel())).expect("somebody is there");
         let replies = channel.get_children();
         assert!(!replies.is_empty(), "a reply is in the making");
         replies.iter().for_each(ractor::ActorCell::kill);
         self.rest().await;
+    }
+
+    /// What dies from now on is not counted.
+    pub(super) fn others_may_die(&mut self) {
+        self.killed = usize::MAX;
     }
 
     /// Kills whoever is at a place. The test says so, because nobody else may die.
@@ -294,6 +351,11 @@ impl Watching {
         self.seen().await;
         self.is_over
     }
+}
+
+/// Whose question it is; nobody's is empty.
+pub(super) fn asker(request: &Request) -> &str {
+    request.companion.as_ref().map_or("", |companion| companion.id.as_str())
 }
 
 pub(super) fn room(id: &str) -> RoomId {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::happening::{Happening, What};
-use super::script::{Answer, Answers, Deed, Saying, Script};
+use super::players::{Lists, Players, Question, Turns};
+use super::script::{Answer, Deed, Saying, Script};
 use crate::domain::address::{self, Heard};
 use crate::domain::answer;
 use crate::domain::budget::Ledger;
@@ -41,7 +42,15 @@ const MOST_DEADLINES_AT_ONCE: usize = 1_000;
 /// # Errors
 /// When the script asks for what the conversation cannot do.
 pub fn run(script: &Script) -> Result<Vec<Happening>, Impossible> {
-    let mut run = Run::new(script)?;
+    run_with(script, &mut Lists::of(script))
+}
+
+/// Runs a script to its end, its models played by somebody else than its lists, and gives what happened, in order.
+///
+/// # Errors
+/// When the script asks for what the conversation cannot do.
+pub fn run_with(script: &Script, players: &mut dyn Players) -> Result<Vec<Happening>, Impossible> {
+    let mut run = Run::new(script, players)?;
     while let Some(next) = run.next() {
         run.take(next)?;
     }
@@ -100,8 +109,7 @@ struct Run<'a> {
     events: BTreeMap<Place, usize>,
     ledger: Ledger,
     jitter: Turns,
-    side: BTreeMap<Option<CompanionId>, Turns>,
-    main: BTreeMap<Option<CompanionId>, Turns>,
+    players: &'a mut dyn Players,
     asked: u64,
     now: Moment,
     deadlines_in_row: usize,
@@ -114,20 +122,8 @@ struct Channel {
     texts: Vec<Arc<str>>,
 }
 
-/// Takes from a list, one after the other; the last one repeats.
-#[derive(Clone, Copy, Default)]
-struct Turns(usize);
-
-impl Turns {
-    fn take<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
-        let taken = list.get(self.0).or(list.last());
-        self.0 += 1;
-        taken
-    }
-}
-
 impl<'a> Run<'a> {
-    fn new(script: &'a Script) -> Result<Self, Impossible> {
+    fn new(script: &'a Script, players: &'a mut dyn Players) -> Result<Self, Impossible> {
         let names = Names::new(script.companions.values().map(|companion| (companion.id.clone(), companion.names())))
             .map_err(|shared| Impossible::SharedName(shared.to_string()))?;
         let tempers = script.companions.values().map(|companion| (companion.id.clone(), companion.temper())).collect();
@@ -145,8 +141,7 @@ impl<'a> Run<'a> {
             events: events.collect(),
             ledger: Ledger::default(),
             jitter: Turns::default(),
-            side: BTreeMap::new(),
-            main: BTreeMap::new(),
+            players,
             asked: 0,
             now: Moment::ZERO,
             deadlines_in_row: 0,
@@ -278,7 +273,7 @@ impl<'a> Run<'a> {
         let mut jitter = || self.jitter.take(&self.script.jitter).copied().unwrap_or(0);
         let mut world = World {
             channel: &ChannelId::from(channel),
-            rules: Rules::from(&self.script.settings),
+            rules: Rules { asks_everyone: self.players.asks_everyone(), ..Rules::from(&self.script.settings) },
             tempers: &self.tempers,
             jitter: &mut jitter,
             ledger: &mut self.ledger,
@@ -314,8 +309,8 @@ impl<'a> Run<'a> {
     fn made(&mut self, channel: &str, event: Event) {
         match event {
             Event::Evaluated(evaluated) => {
-                let answer = next_answer(&self.script.side, &mut self.side, Some(&evaluated.companion));
                 let is_vote = self.channels[channel].conversation.round().is_some();
+                let answer = self.ask(channel, Question::Decision { evaluated: &evaluated, is_vote });
                 let arrival = Arrival::Side { ticket: evaluated.ticket, answer, is_vote };
                 self.expect(channel, Some(&evaluated.companion), arrival);
                 let buffer = self.texts(channel, &evaluated.messages);
@@ -342,7 +337,7 @@ impl<'a> Run<'a> {
                 }
             }
             Event::RepetitionAsked { ticket, .. } => {
-                let answer = next_answer(&self.script.side, &mut self.side, None);
+                let answer = self.ask(channel, Question::Judgement);
                 self.expect(channel, None, Arrival::Judge { ticket, answer });
             }
             // A round that everybody has left is over without a word.
@@ -355,7 +350,7 @@ impl<'a> Run<'a> {
             }
             Event::Unanswered { companion, trigger, .. } => self.tell(channel, What::Error { companion, trigger }),
             Event::ReplyOwed { companion, ticket, trigger, messages, .. } => {
-                let answer = next_answer(&self.script.main, &mut self.main, Some(&companion));
+                let answer = self.ask(channel, Question::Statement { companion: &companion, trigger, messages: &messages });
                 self.expect(channel, Some(&companion), Arrival::Main { ticket, answer });
                 let messages = self.texts(channel, &messages);
                 self.tell(channel, What::Respond { companion, trigger, messages });
@@ -374,6 +369,10 @@ impl<'a> Run<'a> {
         let address = address::resolve(&self.names, is_companion, &heard);
         let message = Message { id: None, from, text, modality: Default::default(), lull_endpoint: false, address };
         self.hear_message(channel, message, Some(ticket));
+    }
+
+    fn ask(&mut self, channel: &str, question: Question<'_>) -> Answer {
+        self.players.answer(question, &self.channels[channel].conversation)
     }
 
     fn expect(&mut self, channel: &str, companion: Option<&CompanionId>, arrival: Arrival) {
@@ -421,13 +420,6 @@ fn is_heard(output: &Output) -> bool {
         },
         _ => false,
     }
-}
-
-fn next_answer(answers: &Answers, turns: &mut BTreeMap<Option<CompanionId>, Turns>, companion: Option<&CompanionId>) -> Answer {
-    let owner = companion.filter(|companion| answers.own.contains_key(companion)).cloned();
-    let list = owner.as_ref().map_or(&*answers.shared, |owner| answers.of(owner));
-    let taken = turns.entry(owner.clone()).or_default().take(list).cloned();
-    taken.unwrap_or_else(|| Answer { outcome: Err("no answer".into()), delay: std::time::Duration::ZERO })
 }
 
 fn arrived(arrival: Arrival) -> Input {

@@ -96,13 +96,14 @@ impl State {
         // What it said itself after its cursor is nothing to be decided about, and belongs to what is read.
         let is_shown = |entry: &&window::Entry| entry.seq <= evaluation.upto || entry.message.is_by(companion);
         let buffer: Vec<Message> = window.after(gate.cursor).filter(is_shown).map(|entry| entry.message.clone()).collect();
+        let triggered_by = window.get(evaluation.message).map(|entry| &entry.message);
         let evaluate = Evaluate {
             asking: Asking::new(self.place.clone(), ticket, self.kit.clone()),
             trigger: evaluation.trigger,
             is_vote: self.conversation.round().is_some_and(|round| round.awaits(companion)),
-            modality: buffer.last().map(|message| message.modality).unwrap_or_default(),
+            modality: triggered_by.map(|message| message.modality).unwrap_or_default(),
             message_count: evaluation.message_count,
-            speaker: window.get(evaluation.message).map(|entry| entry.message.from.name.clone()),
+            speaker: triggered_by.map(|message| message.from.name.clone()),
             is_repetitive: self.is_repetitive(),
             summary: self.conversation.summary().text.clone(),
             recent: window.recent(gate.cursor).map(|entry| entry.message.clone()).collect(),
@@ -138,16 +139,16 @@ impl State {
         // As for a question: what it said itself in between is read with what it answers.
         let is_shown = |entry: &&window::Entry| floor.messages.contains(&entry.seq) || entry.message.is_by(&floor.companion);
         let snapshot: Vec<Message> = window.after(before).filter(is_shown).map(|entry| entry.message.clone()).collect();
-        let newest = floor.messages.iter().rev().find_map(|seq| window.get(*seq)).map(|entry| entry.message.from.name.clone());
+        let newest = floor.messages.iter().rev().find_map(|seq| window.get(*seq)).map(|entry| &entry.message);
         let arguments = reply::Arguments {
             place: self.place.clone(),
             ticket,
             trigger: floor.trigger,
             closing: self.conversation.gate(&floor.companion).map(|gate| gate.stage).unwrap_or_default(),
-            modality: snapshot.last().map(|message| message.modality).unwrap_or_default(),
+            modality: newest.map(|message| message.modality).unwrap_or_default(),
             why: floor.why.clone(),
             message_count: floor.messages.len() as u64,
-            speaker: newest,
+            speaker: newest.map(|message| message.from.name.clone()),
             is_repetitive: self.is_repetitive(),
             summary: self.conversation.summary().text.clone(),
             recent: window.recent(before).map(|entry| entry.message.clone()).collect(),

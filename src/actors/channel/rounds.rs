@@ -115,6 +115,7 @@ impl State {
     pub(super) fn voted(&mut self, ballot: Ballot, reply: RpcReplyPort<Result<(), NotTaken>>) {
         let is_external = self.is_external(&ballot.from);
         let objection = match self.conversation.round() {
+            _ if self.heard_meanwhile.is_some() => Some(NotTaken::Gone),
             Some(round) => NotTaken::of_vote(&ballot, round, is_external),
             None => Some(NotTaken::NoRound),
         };
@@ -158,6 +159,9 @@ impl State {
     /// The reply that words for this message fulfil.
     fn ticket_for(&self, from: &CompanionId, given: String) -> Result<Ticket, NotTaken> {
         let from = from.clone();
+        if self.heard_meanwhile.is_some() {
+            return Err(NotTaken::Gone);
+        }
         if !self.is_external(&from) {
             return Err(NotTaken::NotExternal { from });
         }

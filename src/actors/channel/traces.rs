@@ -121,6 +121,7 @@ impl Traces {
             }
             Event::RepetitionJudged { score, detections, call, .. } => {
                 let under = self.posted.as_ref().map(|turn| turn.trace);
+                self.flights.retain(|_, flight| Some(flight.turn.trace) != under);
                 let model = call.as_ref().map(|call| call.model.clone());
                 vec![Tale::Repetition { score: *score, detections: *detections, model, at: now, under }]
             }

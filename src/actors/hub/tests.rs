@@ -58,3 +58,16 @@ fn place(channel: &str) -> Place {
 fn note(text: &str) -> Live {
     Live::Note(text.into())
 }
+
+#[tokio::test]
+async fn states_of_a_channel_come_to_whoever_watches_them_and_to_nobody_else() {
+    let hub = Hub::new();
+    let mut states = hub.watch_states(&place("lobby"));
+    let state = State::listening("aria".into(), "7".into(), false, crate::domain::closing::Stage::None);
+
+    hub.publish_state(&place("attic"), State { message_id: "6".into(), ..state.clone() });
+    hub.publish_state(&place("lobby"), state.clone());
+
+    assert_eq!(states.next().await, Ok(state));
+    assert!(!hub.is_watched(&place("lobby")));
+}

@@ -76,3 +76,27 @@ impl NotTaken {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::closing::Stage;
+    use crate::domain::id::Seq;
+    use crate::domain::moment::Moment;
+    use crate::domain::round::listening;
+
+    #[test]
+    fn only_a_vote_that_is_waited_for_counts() {
+        let known = listening(&"cleo".into(), Seq(7), false, Stage::None);
+        let round = Round::new(Seq(7), Moment::ZERO, Moment::ZERO, &[known], &["aria".into(), "zed".into()]);
+        let objection = |from: &str, message: u64, is_external| {
+            NotTaken::of_vote(&listening(&from.into(), Seq(message), false, Stage::None), &round, is_external)
+        };
+
+        assert_eq!(objection("zed", 7, true), None);
+        assert_eq!(objection("zed", 6, true), Some(NotTaken::OtherRound { given: "6".into(), open: "7".into() }));
+        assert_eq!(objection("aria", 7, false), Some(NotTaken::NotExternal { from: "aria".into() }));
+        assert_eq!(objection("cleo", 7, true), Some(NotTaken::Twice { from: "cleo".into() }));
+        assert_eq!(objection("vera", 7, true), Some(NotTaken::NotAsked { from: "vera".into() }));
+    }
+}

@@ -1,8 +1,7 @@
 //! What a conversation decides to put on record next.
 
 use super::super::budget::Use;
-use super::super::event::{Decided, Evaluated};
-use super::super::gate::{Check, Waiting};
+use super::super::event::Decided;
 use super::super::id::PersonId;
 use super::super::message::{Message, Role};
 use super::*;
@@ -90,6 +89,9 @@ impl Conversation {
                 self.end_back_off(&companion, world, out);
             }
             asked.extend(self.proceed(&companion, occasion, world, out).map(|waiting| (companion, waiting)));
+        }
+        if world.rules.asks_everyone && !asked.is_empty() {
+            self.add_listeners(&mut asked, left_out.as_ref(), occasion, world);
         }
         self.ask(asked, left_out.as_ref(), occasion, world, out);
         self.refresh_summary(world, out);
@@ -236,158 +238,6 @@ impl Conversation {
         self.make(Event::Decided(record), world, out);
     }
 
-    fn draw_first_interval(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let gate = &self.gates[companion];
-        let Some(temper) = world.tempers.get(companion).filter(|_| gate.lacks_interval()) else { return };
-        let next_interjection_at = temper.interval(0, (world.jitter)());
-        self.make(Event::JitterDrawn { companion: companion.clone(), next_interjection_at }, world, out);
-        // After a crash before this was on record, the counter may be past it already.
-        let newest = self.window.buffer(companion, self.gates[companion].cursor).next_back().map(|entry| entry.seq);
-        if let (Some(gate), Some(message)) = (self.gates.get_mut(companion), newest)
-            && gate.is_interjection_due()
-        {
-            gate.fire(Waiting {
-                trigger: Trigger::Interjection,
-                message,
-                check: Check::Counter,
-                urgent: false,
-                is_refused: false,
-            });
-        }
-    }
-
-    /// A back-off is over when its deadline was handled, or a human's address cuts it short.
-    fn is_back_off_over(&self, companion: &CompanionId, occasion: Occasion) -> bool {
-        let gate = &self.gates[companion];
-        let is_cut_short = gate.waiting.is_some_and(|waiting| waiting.urgent);
-        gate.retry_at().is_some_and(|until| is_cut_short || self.is_due(until, occasion))
-    }
-
-    /// What has become stale settles first.
-    fn end_back_off(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
-        self.settle_stale(companion, None, world, out);
-        if let Some(gate) = self.gates.get_mut(companion) {
-            gate.end_back_off();
-            self.tidy(world, out);
-        }
-    }
-
-    fn is_backing_off(&self, gate: &Gate, occasion: Occasion) -> bool {
-        let is_urgent = gate.waiting.is_some_and(|waiting| waiting.urgent);
-        let is_before = |until| until > self.clock || until == self.clock && !occasion.by_deadline;
-        !is_urgent && gate.retry_at().is_some_and(is_before)
-    }
-
-    /// Settles what is older than `gate.stale_after_secs`, up to an address that was not tried yet (and, after a restart, is not older than
-    /// `patience`).
-    fn settle_stale(
-        &mut self,
-        companion: &CompanionId,
-        patience: Option<Duration>,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
-        let gate = &self.gates[companion];
-        let age = |at: Moment| self.clock.since(at);
-        let stale = self
-            .window
-            .buffer(companion, gate.cursor)
-            .take_while(|entry| {
-                // A statement that names a companion makes it a turn, not an address.
-                let is_address = entry.message.from.role != Role::Companion && entry.message.address.includes(companion);
-                let is_untried = entry.seq > gate.tried && is_address;
-                let is_owed = is_untried && patience.is_none_or(|patience| age(entry.at) < patience);
-                age(entry.at) > world.rules.gate.stale_after() && !is_owed
-            })
-            .last()
-            .map(|entry| entry.seq);
-        if let Some(upto) = stale {
-            self.set_aside(companion, Reason::Stale, upto, world, out);
-        }
-    }
-
-    /// If the way is free, what waits is decided without a call; or it is given back to be asked, and counted as asked.
-    fn proceed(
-        &mut self,
-        companion: &CompanionId,
-        occasion: Occasion,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) -> Option<Waiting> {
-        loop {
-            let gate = &self.gates[companion];
-            if self.is_busy() || gate.is_silent() || !world.tempers.contains_key(companion) {
-                return None;
-            }
-            let waiting = gate.waiting.filter(|_| !self.is_backing_off(gate, occasion))?;
-            let Some(reason) = self.spares_the_call(companion, waiting, world) else {
-                if waiting.trigger != Trigger::DirectAddress {
-                    world.ledger.count(Use::Evaluation { channel: world.channel, companion }, self.clock);
-                }
-                return Some(waiting);
-            };
-            self.decline(companion, waiting.trigger, reason, self.handled, Answered::default(), world, out);
-        }
-    }
-
-    fn spares_the_call(&self, companion: &CompanionId, waiting: Waiting, world: &mut World<'_>) -> Option<Reason> {
-        if self.tally.streak >= world.rules.turn_taking.max_companion_streak {
-            return Some(Reason::LoopGuard);
-        }
-        let mut buffer = self.window.buffer(companion, self.gates[companion].cursor);
-        let is_for_others = match waiting.trigger {
-            _ if !world.rules.gate.skip_when_other_addressed => false,
-            Trigger::Lull => buffer.all(|entry| entry.message.address.is_elsewhere(companion)),
-            Trigger::Turn => buffer.all(|entry| !entry.audience().includes(companion)),
-            Trigger::DirectAddress | Trigger::Interjection => false,
-        };
-        if is_for_others {
-            return Some(Reason::OtherAddressed);
-        }
-        let ledger = &mut *world.ledger;
-        let is_within = ledger.allows(Use::Statement, self.clock, world.rules.gate)
-            && world.tokens_per_day.is_none_or(|most| ledger.tokens_used(self.clock) < most)
-            && match waiting.trigger {
-                Trigger::DirectAddress => !waiting.is_refused,
-                _ => ledger.allows(Use::Evaluation { channel: world.channel, companion }, self.clock, world.rules.gate),
-            };
-        (!is_within).then_some(Reason::Budget)
-    }
-
-    /// Asks those whose triggers fired together: in a round, or one that is alone without.
-    fn ask(
-        &mut self,
-        asked: Vec<(CompanionId, Waiting)>,
-        left_out: Option<&CompanionId>,
-        occasion: Occasion,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
-        if asked.is_empty() {
-            return;
-        }
-        if self.gates.len() > 1 || self.gates.values().any(|gate| gate.external) {
-            self.open_round(asked.iter().map(|(companion, _)| companion.clone()).collect(), left_out, occasion, world, out);
-        }
-        for (companion, waiting) in asked {
-            let gate = &self.gates[&companion];
-            let messages: Vec<_> = self.window.buffer(&companion, gate.cursor).map(|entry| entry.seq).collect();
-            let evaluated = Evaluated {
-                ticket: Ticket(self.tickets.0 + 1),
-                trigger: waiting.trigger,
-                message: waiting.message,
-                upto: messages.last().copied().unwrap_or(gate.cursor),
-                messages,
-                message_count: gate.message_counter,
-                check_count: gate.check_count,
-                threshold: gate.next_interjection_at,
-                by_deadline: occasion.by_deadline,
-                companion,
-            };
-            self.make(Event::Evaluated(evaluated), world, out);
-        }
-    }
-
     /// Whoever has the floor owes a statement that answers all that is unsettled.
     pub(super) fn take_floor(&mut self, candidate: &Candidate, world: &mut World<'_>, out: &mut Vec<Output>) {
         let companion = &candidate.companion;
@@ -445,7 +295,14 @@ impl Conversation {
     }
 
     /// A NO that leaves the counters alone.
-    fn set_aside(&mut self, companion: &CompanionId, reason: Reason, upto: Seq, world: &World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn set_aside(
+        &mut self,
+        companion: &CompanionId,
+        reason: Reason,
+        upto: Seq,
+        world: &World<'_>,
+        out: &mut Vec<Output>,
+    ) {
         let trigger = self.trigger_of_rest(companion, upto);
         let record = self.decided(companion, trigger, Decision::No, reason, upto, Answered::default());
         self.make(Event::Decided(record), world, out);

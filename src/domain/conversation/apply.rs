@@ -1,10 +1,8 @@
 //! How a conversation changes by what is on record: the same for living through it and for folding the journal.
 
-use super::super::audience::Audience;
 use super::super::event::{Decided, Evaluated};
 use super::super::gate::{Check, Evaluation, Waiting, Wish};
-use super::super::message::{Message, Modality, Role};
-use super::super::window::Entry;
+use super::super::message::Role;
 use super::*;
 
 impl Conversation {
@@ -155,64 +153,6 @@ impl Conversation {
         }
     }
 
-    fn apply_said(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
-        let now = self.clock;
-        let is_statement = message.from.role == Role::Companion;
-        let companions = self.gates.keys().cloned().collect::<Vec<_>>();
-        let opens = |companion: &CompanionId| self.opens_again(companion, message, now, world.rules).is_some();
-        let opened_again: Vec<_> = companions.iter().filter(|companion| opens(companion)).collect();
-        let begins_episode = self.begins_episode(now, world.rules);
-        for companion in opened_again {
-            self.apply_stage(companion, Stage::None, notes);
-        }
-        if begins_episode {
-            self.tally.turns = 0;
-            self.tally.detections = 0;
-        }
-        let began_at = self.episode.filter(|_| !begins_episode).map_or(now, |episode| episode.began_at);
-        self.episode = Some(Episode { began_at, last_at: now });
-        if message.from.role == Role::Person {
-            self.tally.streak = 0;
-            self.tally.detections = 0;
-            self.tally.newest_human = seq;
-            for gate in self.gates.values_mut().filter(|gate| gate.is_closed()) {
-                gate.heard_closed += 1;
-            }
-        }
-        let answers = is_statement.then(|| self.apply_statement(seq, message, reply));
-        self.window.push(Entry { seq, at: now, message: message.clone(), answers });
-        for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
-            if gate.is_silent() {
-                continue;
-            }
-            cancel_lull(companion, gate, notes);
-            let Some(temper) = world.tempers.get(companion) else { continue };
-            if is_statement {
-                let check = Check::Unsettled;
-                gate.fire(Waiting { trigger: Trigger::Turn, message: seq, check, urgent: false, is_refused: false });
-            } else {
-                pass_rows(companion, gate, seq, message, now, temper, notes);
-            }
-        }
-    }
-
-    /// A statement was posted: gives whom it concerns by what it answers.
-    fn apply_statement(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>) -> Audience {
-        let companion = CompanionId::from(&*message.from.id);
-        let floor = self.floor.take_if(|floor| Some(floor.ticket) == reply);
-        let snapshot = floor.iter().flat_map(|floor| &floor.messages).filter_map(|seq| self.window.get(*seq));
-        let answers = Audience::of_answer(snapshot);
-        let selection = floor.map(|floor| floor.selection).unwrap_or_default();
-        if selection.selected_at >= self.tally.newest_human {
-            self.tally.streak += 1;
-        }
-        self.tally.turns += 1;
-        self.spoke.insert(companion.clone(), seq);
-        let judgement = if selection.asked_for_turn { Judgement::Due } else { Judgement::NotNeeded };
-        self.spoken = Some(Spoken { companion, message: seq, opened: selection.opened, judgement });
-        answers
-    }
-
     fn apply_unanswered(&mut self, companion: &CompanionId, ticket: Ticket, back_off: Duration) {
         let now = self.clock;
         let Some(gate) = self.gates.get_mut(companion) else { return };
@@ -222,71 +162,10 @@ impl Conversation {
     }
 
     /// Whoever was asked in a round and will not answer listens.
-    fn submit_listening(&mut self, companion: &CompanionId) {
+    pub(super) fn submit_listening(&mut self, companion: &CompanionId) {
         let state = self.listens(companion);
         if let (Some(round), Some(state)) = (&mut self.round, state) {
             round.submit(state);
-        }
-    }
-
-    fn apply_deleted(&mut self, gone: &[Seq]) {
-        self.window.delete(gone);
-        // A summary that may hold what was taken back goes with it.
-        if gone.iter().any(|seq| *seq <= self.summary.upto) {
-            self.summary.text = None;
-        }
-        self.summary.is_spoilt |= self.summary.is_being_written;
-        for gate in self.gates.values_mut() {
-            gate.waiting = gate.waiting.filter(|waiting| !gone.contains(&waiting.message));
-        }
-    }
-
-    fn apply_paused(&mut self, whom: Option<&CompanionId>, paused: bool, notes: &mut Vec<Output>) {
-        for (companion, gate) in &mut self.gates {
-            if whom.is_some_and(|whom| whom != companion) {
-                continue;
-            }
-            gate.paused = paused;
-            if paused {
-                cancel_lull(companion, gate, notes);
-                if let Some(evaluation) = gate.evaluation.take() {
-                    notes.push(Output::Cancel { ticket: evaluation.ticket });
-                }
-                gate.wish = None;
-                gate.waiting = None;
-                gate.back_off = None;
-            }
-        }
-        // Whoever was silenced neither votes nor takes its turn.
-        let silenced: Vec<_> = self.gates.iter().filter(|(_, gate)| gate.paused).map(|(id, _)| id.clone()).collect();
-        for companion in silenced {
-            let state = self.listens(&companion);
-            if let (Some(round), Some(state)) = (&mut self.round, state) {
-                round.overrule(state);
-            }
-            self.turn.take_if(|turn| turn.candidate.companion == companion);
-        }
-    }
-
-    /// Clear and leave: timers, questions and replies of one companion, or of all, are dropped.
-    fn drop_what_goes_on(&mut self, whom: Option<&CompanionId>, notes: &mut Vec<Output>) {
-        let concerns = |companion: &CompanionId| whom.is_none_or(|whom| whom == companion);
-        for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| concerns(companion)) {
-            cancel_lull(companion, gate, notes);
-            if let Some(evaluation) = gate.evaluation.take() {
-                notes.push(Output::Cancel { ticket: evaluation.ticket });
-            }
-        }
-        if let Some(floor) = self.floor.take_if(|floor| concerns(&floor.companion)) {
-            notes.push(Output::Cancel { ticket: floor.ticket });
-        }
-        self.turn.take_if(|turn| concerns(&turn.candidate.companion));
-        if whom.is_none() {
-            if let Some(Spoken { judgement: Judgement::Asked(ticket), .. }) = self.spoken.take() {
-                notes.push(Output::Cancel { ticket });
-            }
-            self.round = None;
-            self.tally = Tally { newest_human: self.tally.newest_human, ..Tally::default() };
         }
     }
 
@@ -379,32 +258,7 @@ fn is_backing_off(gate: &Gate, now: Moment) -> bool {
     gate.retry_at().is_some_and(|until| until >= now)
 }
 
-/// A message by a person passes the rows of the table in DESIGN.md 2; the first that applies counts.
-fn pass_rows(
-    companion: &CompanionId,
-    gate: &mut Gate,
-    seq: Seq,
-    message: &Message,
-    now: Moment,
-    temper: &Temper,
-    notes: &mut Vec<Output>,
-) {
-    gate.message_counter += 1;
-    let is_voice = message.modality == Modality::Voice;
-    let fired = |trigger, check, urgent| Waiting { trigger, message: seq, check, urgent, is_refused: false };
-    if message.address.includes(companion) {
-        gate.fire(fired(Trigger::DirectAddress, Check::Unsettled, message.from.role == Role::Person));
-    } else if gate.is_interjection_due() {
-        gate.fire(fired(Trigger::Interjection, Check::Counter, false));
-    } else if is_voice && message.lull_endpoint {
-        gate.fire(fired(Trigger::Lull, Check::Unsettled, false));
-    } else {
-        let timeout = if is_voice { temper.voice_lull_timeout } else { temper.text_lull_timeout };
-        arm_lull(companion, gate, now + timeout, notes);
-    }
-}
-
-fn arm_lull(companion: &CompanionId, gate: &mut Gate, lull_at: Moment, notes: &mut Vec<Output>) {
+pub(super) fn arm_lull(companion: &CompanionId, gate: &mut Gate, lull_at: Moment, notes: &mut Vec<Output>) {
     gate.lull_at = Some(lull_at);
     notes.push(Output::LullArmed { companion: companion.clone(), lull_at });
 }

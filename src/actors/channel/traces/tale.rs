@@ -91,14 +91,14 @@ impl Tale {
                 rounds::record_repetition(&kit.recorder, &facts);
             }
             Self::StatementFailed { companion, error, flight } => {
-                let cast = kit.residents.cast();
+                let known = kit.residents.companion(&place.channel, &companion);
                 let facts = StatementFacts {
                     trace: flight.turn.trace,
                     turn_id: &flight.turn.id(place),
                     guild: &place.guild,
                     channel: &place.channel,
                     companion: &companion,
-                    companion_name: cast.get(&companion).map_or(companion.as_str(), |known| &known.name),
+                    companion_name: known.as_ref().map_or(companion.as_str(), |known| &known.name),
                     trigger: flight.trigger,
                     error_type: Some(&error),
                     started: flight.since,

@@ -1,0 +1,221 @@
+//! The companions of the measurement, and the built-in model that plays them and is counted.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use futures_util::FutureExt as _;
+use tertulia::adapters::llm::rehearsal::Rehearsal;
+use tertulia::domain::closing::Stage;
+use tertulia::domain::conversation::{Conversation, JUDGED_MESSAGES};
+use tertulia::domain::event::Evaluated;
+use tertulia::domain::id::{CompanionId, Seq};
+use tertulia::domain::message::Message;
+use tertulia::domain::model_role::ModelRole;
+use tertulia::domain::prompt::{self, Character, DecisionParts, Prompt, StatementParts};
+use tertulia::domain::statement::clean_statement;
+use tertulia::domain::trigger::Trigger;
+use tertulia::ports::language_model::{LanguageModel as _, Line, Persona, Purpose, Request, Usage};
+use tertulia::replay::{Answer, Players, Question};
+use tertulia::settings::Settings;
+use tertulia::settings::companion::{Companion, CompanionFile};
+
+/// The three that come along, as they are, and five that have nothing but a name.
+const CAST: [(&str, &str); 8] = [
+    ("aria", include_str!("../../config/companions/aria.toml")),
+    ("bruno", include_str!("../../config/companions/bruno.toml")),
+    ("cleo", include_str!("../../config/companions/cleo.toml")),
+    ("dora", ""),
+    ("elio", ""),
+    ("fina", ""),
+    ("gaspar", ""),
+    ("hana", ""),
+];
+
+/// How long a quick side model takes.
+const DECISION: Duration = Duration::from_millis(650);
+/// How long a quick main model takes.
+const STATEMENT: Duration = Duration::from_millis(2_250);
+
+/// The first so many companions.
+pub fn cast(size: usize, settings: &Settings) -> anyhow::Result<BTreeMap<CompanionId, Companion>> {
+    let mut cast = BTreeMap::new();
+    for (stem, text) in &CAST[..size] {
+        let file: CompanionFile = toml::from_str(text).with_context(|| format!("the companion {stem} cannot be read"))?;
+        let companion = Companion::from_file(file, Some(stem), &settings.companion_defaults);
+        let companion = companion.map_err(|problems| anyhow::anyhow!("the companion {stem}: {} problems", problems.len()))?;
+        cast.insert(companion.id.clone(), companion);
+    }
+    Ok(cast)
+}
+
+/// Calls of one role, and what they used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// How many.
+    pub count: u64,
+    /// Tokens, as the built-in model estimates them: four characters each.
+    pub usage: Usage,
+}
+
+impl AddAssign for Calls {
+    fn add_assign(&mut self, more: Self) {
+        self.count += more.count;
+        self.usage += more.usage;
+    }
+}
+
+/// The built-in model in the place of all models: the same words for the same question.
+pub struct Rehearsed<'a> {
+    model: Rehearsal,
+    cast: &'a BTreeMap<CompanionId, Companion>,
+    settings: &'a Settings,
+    asks_everyone: bool,
+    /// Decisions, votes and judgements.
+    pub side: Calls,
+    /// Statements.
+    pub main: Calls,
+}
+
+impl<'a> Rehearsed<'a> {
+    /// Plays this cast.
+    pub fn new(cast: &'a BTreeMap<CompanionId, Companion>, settings: &'a Settings, asks_everyone: bool) -> Self {
+        let at_once = tertulia::settings::models::Rehearsal { pace: 0.0, ..settings.models.rehearsal.clone() };
+        let model = Rehearsal::new(&at_once);
+        Self { model, cast, settings, asks_everyone, side: Calls::default(), main: Calls::default() }
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<String, String> {
+        // At pace 0 it waits for nothing.
+        let answer = self.model.ask(request, None).now_or_never().ok_or("the built-in model did not answer at once")?;
+        let answer = answer.map_err(|error| error.to_string())?;
+        let calls = if request.role == ModelRole::Main { &mut self.main } else { &mut self.side };
+        *calls += Calls { count: 1, usage: answer.usage };
+        Ok(answer.text)
+    }
+
+    fn decision(&self, evaluated: &Evaluated, is_vote: bool, conversation: &Conversation) -> Option<Request> {
+        let companion = self.cast.get(&evaluated.companion)?;
+        let recent = said_until(conversation, conversation.gate(&companion.id)?.cursor);
+        let buffer = said(conversation, &evaluated.messages);
+        let parts = DecisionParts {
+            character: character(companion),
+            trigger: evaluated.trigger,
+            message_count: evaluated.message_count,
+            speaker: buffer.last().map(|message| &*message.from.name),
+            summary: None,
+            recent: &recent,
+            buffer: &buffer,
+            notes: &[],
+        };
+        let (worded, purpose) = if is_vote {
+            (prompt::vote(&parts, &self.settings.prompt), Purpose::Vote { trigger: evaluated.trigger })
+        } else {
+            (prompt::decision(&parts, &self.settings.prompt), Purpose::Decision { trigger: evaluated.trigger })
+        };
+        Some(request(ModelRole::Side, purpose, Some(companion), worded, recent.iter().chain(&buffer).copied()))
+    }
+
+    fn statement(
+        &self,
+        companion: &CompanionId,
+        trigger: Trigger,
+        messages: &[Seq],
+        conversation: &Conversation,
+    ) -> Option<Request> {
+        let companion = self.cast.get(companion)?;
+        let snapshot = said(conversation, messages);
+        let before = messages.first().map_or(Seq::NONE, |first| Seq(first.0.saturating_sub(1)));
+        let recent = said_until(conversation, before);
+        let closing = conversation.gate(&companion.id).map_or(Stage::None, |gate| gate.stage);
+        let notes: Vec<_> = prompt::closing_note(closing, &self.settings.prompt).into_iter().collect();
+        let parts = StatementParts {
+            character: character(companion),
+            trigger,
+            message_count: snapshot.len() as u64,
+            speaker: snapshot.last().map(|message| &*message.from.name),
+            reason: conversation.floor().and_then(|floor| floor.why.as_deref()),
+            summary: None,
+            recent: &recent,
+            snapshot: &snapshot,
+            notes: &notes,
+        };
+        let worded = prompt::statement(&parts, &self.settings.prompt);
+        let purpose = Purpose::Statement { trigger, closing };
+        Some(request(ModelRole::Main, purpose, Some(companion), worded, recent.iter().chain(&snapshot).copied()))
+    }
+
+    fn judgement(&self, conversation: &Conversation) -> Request {
+        let mut newest: Vec<_> =
+            conversation.window().entries().rev().take(JUDGED_MESSAGES).map(|entry| &entry.message).collect();
+        newest.reverse();
+        let worded = prompt::judgement(&newest, &self.settings.prompt);
+        request(ModelRole::Side, Purpose::Judgement, None, worded, newest.iter().copied())
+    }
+}
+
+impl Players for Rehearsed<'_> {
+    fn answer(&mut self, question: Question<'_>, conversation: &Conversation) -> Answer {
+        let asked = match question {
+            Question::Decision { evaluated, is_vote } => self.decision(evaluated, is_vote, conversation),
+            Question::Statement { companion, trigger, messages } => self.statement(companion, trigger, messages, conversation),
+            Question::Judgement => Some(self.judgement(conversation)),
+        };
+        let text = asked.ok_or_else(|| "nobody of the cast is asked".to_owned()).and_then(|request| self.ask(&request));
+        match (question, text) {
+            (Question::Statement { companion, .. }, text) => {
+                let name = self.cast.get(companion).map_or("", |companion| &*companion.name);
+                let words = text.map(|text| clean_statement(&text, name).unwrap_or_default());
+                Answer { outcome: words, delay: STATEMENT }
+            }
+            (_, outcome) => Answer { outcome, delay: DECISION },
+        }
+    }
+
+    fn asks_everyone(&self) -> bool {
+        self.asks_everyone
+    }
+}
+
+fn said<'a>(conversation: &'a Conversation, messages: &[Seq]) -> Vec<&'a Message> {
+    messages.iter().filter_map(|seq| conversation.window().get(*seq)).map(|entry| &entry.message).collect()
+}
+
+fn said_until(conversation: &Conversation, cursor: Seq) -> Vec<&Message> {
+    conversation.window().recent(cursor).map(|entry| &entry.message).collect()
+}
+
+fn character(companion: &Companion) -> Character<'_> {
+    Character {
+        id: &companion.id,
+        name: &companion.name,
+        persona: &companion.persona,
+        chattiness: &companion.chattiness,
+        tier: companion.interjection.as_str(),
+    }
+}
+
+fn request<'a>(
+    role: ModelRole,
+    purpose: Purpose,
+    companion: Option<&Companion>,
+    worded: Prompt,
+    newest: impl DoubleEndedIterator<Item = &'a Message>,
+) -> Request {
+    Request {
+        role,
+        purpose,
+        companion: companion.map(|companion| Persona {
+            id: companion.id.clone(),
+            name: companion.name.clone(),
+            chattiness: companion.chattiness.clone(),
+        }),
+        guild: "home".into(),
+        system: worded.system,
+        user: worded.user,
+        newest: Line::newest_of(newest),
+        sizes: worded.sizes,
+        max_tokens: u32::MAX,
+    }
+}

@@ -1,0 +1,123 @@
+//! What becomes of questions: with the pool, lost and handed over again, overdue, answered, or wanted no more.
+
+use super::duties::Duty;
+use super::{ASK_AGAIN_AFTER, ASK_AGAIN_AT_MOST, ChannelMessage, State};
+use crate::actors::side_models::{CallId, Outcome};
+use crate::domain::answer;
+use crate::domain::conversation::Input;
+use crate::domain::id::Ticket;
+use crate::domain::vote::{self, Vote};
+use crate::ports::language_model::{NoAnswer, Purpose, Request};
+
+impl State {
+    pub(super) fn asked(&mut self, ticket: Ticket, call: CallId) {
+        if self.is_open(ticket) {
+            self.calls.insert(ticket, call);
+        } else {
+            self.kit.pool.cancel(call);
+        }
+    }
+
+    /// The companion died with the question in its hands, or is not there yet.
+    pub(super) fn question_lost(&mut self, ticket: Ticket) {
+        let tries = self.tries.entry(ticket).or_default();
+        *tries += 1;
+        if *tries < ASK_AGAIN_AT_MOST {
+            self.myself.send_after(ASK_AGAIN_AFTER, move || ChannelMessage::AskAgain { ticket });
+        } else {
+            self.give_up(ticket, "unreachable");
+        }
+    }
+
+    pub(super) fn ask_again(&mut self, ticket: Ticket) {
+        self.discharge(Duty::Ask { ticket });
+        self.discharge(Duty::Judge { ticket });
+    }
+
+    /// The answer may be lost, or may still come: only one is waited for.
+    pub(super) fn ask_anew(&mut self, ticket: Ticket) {
+        // A question that is still with its companion comes to its answer by itself.
+        let Some(call) = self.calls.remove(&ticket) else { return };
+        self.kit.pool.cancel(call);
+        *self.tries.entry(ticket).or_default() += 1;
+        self.discharge(Duty::Ask { ticket });
+    }
+
+    pub(super) fn question_overdue(&mut self, ticket: Ticket) {
+        if self.is_open(ticket) || self.is_to_be_judged(ticket) {
+            self.give_up(ticket, "timeout");
+        }
+    }
+
+    fn give_up(&mut self, ticket: Ticket, error: &str) {
+        self.tries.remove(&ticket);
+        if let Some(call) = self.calls.remove(&ticket) {
+            self.kit.pool.cancel(call);
+        }
+        if self.is_to_be_judged(ticket) {
+            tracing::warn!(channel = %self.place.channel, error, "repetition could not be judged");
+            self.step(Input::Judged { ticket, score: 0.0, call: None });
+        } else {
+            self.step(Input::Unanswered { ticket, error: error.into() });
+        }
+    }
+
+    /// `vote` is what the answer says, where it was read already.
+    pub(super) fn answered(&mut self, ticket: Ticket, asked: &Request, outcome: Outcome, vote: Option<Box<Vote>>) {
+        // Only we cancel, and then know it. It may have been asked again since.
+        if matches!(outcome.result, Err(NoAnswer::Cancelled)) {
+            return;
+        }
+        let call = self.calls.remove(&ticket);
+        if outcome.is_lost() && self.is_open(ticket) {
+            // The pool went away with it, which is no failure of the model to back off from.
+            self.question_lost(ticket);
+            return;
+        }
+        let was_asked_again = self.tries.remove(&ticket).is_some_and(|tries| tries > 0);
+        if let Some(call) = call.filter(|_| was_asked_again) {
+            // The first answer counts.
+            self.kit.pool.cancel(call);
+        }
+        if !self.is_open(ticket) {
+            return;
+        }
+        self.traces.called(ticket, asked, &outcome, &self.place, &self.kit);
+        match &outcome.result {
+            Ok(given) => {
+                let call = self.traces.call(ticket, asked, &given.text, &outcome.facts);
+                let vote = vote.map_or_else(|| read(asked, &given.text), |vote| *vote);
+                self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
+            }
+            Err(error) => self.step(Input::Unanswered { ticket, error: error.code().into() }),
+        }
+    }
+
+    /// Whether somebody still waits for the answer to this question.
+    pub(super) fn is_open(&self, ticket: Ticket) -> bool {
+        self.conversation.open_questions().any(|(_, evaluation)| evaluation.ticket == ticket)
+    }
+
+    pub(super) fn cancel(&mut self, ticket: Ticket) {
+        self.tries.remove(&ticket);
+        if let Some(call) = self.calls.remove(&ticket) {
+            self.kit.pool.cancel(call);
+        }
+        self.replies.retain(|_, (reply, actor)| {
+            let is_cancelled = *reply == ticket;
+            if is_cancelled {
+                actor.kill();
+            }
+            !is_cancelled
+        });
+        self.traces.cancelled(ticket, &self.place, &self.kit);
+    }
+}
+
+/// What an answer says, in the form that was asked for.
+fn read(asked: &Request, answer: &str) -> Vote {
+    match asked.purpose {
+        Purpose::Vote { .. } => vote::read(answer),
+        _ => answer::read(answer).into(),
+    }
+}

@@ -1,0 +1,183 @@
+//! Who is asked: what waits is decided without a call, or becomes a question, once the way is free (DESIGN.md 2).
+
+use super::super::budget::Use;
+use super::super::event::Evaluated;
+use super::super::gate::{Check, Waiting};
+use super::super::message::Role;
+use super::advance::Answered;
+use super::*;
+
+impl Conversation {
+    pub(super) fn draw_first_interval(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let gate = &self.gates[companion];
+        let Some(temper) = world.tempers.get(companion).filter(|_| gate.lacks_interval()) else { return };
+        let next_interjection_at = temper.interval(0, (world.jitter)());
+        self.make(Event::JitterDrawn { companion: companion.clone(), next_interjection_at }, world, out);
+        // After a crash before this was on record, the counter may be past it already.
+        let newest = self.window.buffer(companion, self.gates[companion].cursor).next_back().map(|entry| entry.seq);
+        if let (Some(gate), Some(message)) = (self.gates.get_mut(companion), newest)
+            && gate.is_interjection_due()
+        {
+            gate.fire(Waiting {
+                trigger: Trigger::Interjection,
+                message,
+                check: Check::Counter,
+                urgent: false,
+                is_refused: false,
+            });
+        }
+    }
+
+    /// A back-off is over when its deadline was handled, or a human's address cuts it short.
+    pub(super) fn is_back_off_over(&self, companion: &CompanionId, occasion: Occasion) -> bool {
+        let gate = &self.gates[companion];
+        let is_cut_short = gate.waiting.is_some_and(|waiting| waiting.urgent);
+        gate.retry_at().is_some_and(|until| is_cut_short || self.is_due(until, occasion))
+    }
+
+    /// What has become stale settles first.
+    pub(super) fn end_back_off(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
+        self.settle_stale(companion, None, world, out);
+        if let Some(gate) = self.gates.get_mut(companion) {
+            gate.end_back_off();
+            self.tidy(world, out);
+        }
+    }
+
+    fn is_backing_off(&self, gate: &Gate, occasion: Occasion) -> bool {
+        let is_urgent = gate.waiting.is_some_and(|waiting| waiting.urgent);
+        let is_before = |until| until > self.clock || until == self.clock && !occasion.by_deadline;
+        !is_urgent && gate.retry_at().is_some_and(is_before)
+    }
+
+    /// Settles what is older than `gate.stale_after_secs`, up to an address that was not tried yet (and, after a restart, is not older than
+    /// `patience`).
+    pub(super) fn settle_stale(
+        &mut self,
+        companion: &CompanionId,
+        patience: Option<Duration>,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        let gate = &self.gates[companion];
+        let age = |at: Moment| self.clock.since(at);
+        let stale = self
+            .window
+            .buffer(companion, gate.cursor)
+            .take_while(|entry| {
+                // A statement that names a companion makes it a turn, not an address.
+                let is_address = entry.message.from.role != Role::Companion && entry.message.address.includes(companion);
+                let is_untried = entry.seq > gate.tried && is_address;
+                let is_owed = is_untried && patience.is_none_or(|patience| age(entry.at) < patience);
+                age(entry.at) > world.rules.gate.stale_after() && !is_owed
+            })
+            .last()
+            .map(|entry| entry.seq);
+        if let Some(upto) = stale {
+            self.set_aside(companion, Reason::Stale, upto, world, out);
+        }
+    }
+
+    /// If the way is free, what waits is decided without a call; or it is given back to be asked, and counted as asked.
+    pub(super) fn proceed(
+        &mut self,
+        companion: &CompanionId,
+        occasion: Occasion,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) -> Option<Waiting> {
+        loop {
+            let gate = &self.gates[companion];
+            if self.is_busy() || gate.is_silent() || !world.tempers.contains_key(companion) {
+                return None;
+            }
+            let waiting = gate.waiting.filter(|_| !self.is_backing_off(gate, occasion))?;
+            let Some(reason) = self.spares_the_call(companion, waiting, world) else {
+                if waiting.trigger != Trigger::DirectAddress {
+                    world.ledger.count(Use::Evaluation { channel: world.channel, companion }, self.clock);
+                }
+                return Some(waiting);
+            };
+            self.decline(companion, waiting.trigger, reason, self.handled, Answered::default(), world, out);
+        }
+    }
+
+    fn spares_the_call(&self, companion: &CompanionId, waiting: Waiting, world: &mut World<'_>) -> Option<Reason> {
+        if self.tally.streak >= world.rules.turn_taking.max_companion_streak {
+            return Some(Reason::LoopGuard);
+        }
+        let mut buffer = self.window.buffer(companion, self.gates[companion].cursor);
+        let is_for_others = match waiting.trigger {
+            _ if !world.rules.gate.skip_when_other_addressed => false,
+            Trigger::Lull => buffer.all(|entry| entry.message.address.is_elsewhere(companion)),
+            Trigger::Turn => buffer.all(|entry| !entry.audience().includes(companion)),
+            Trigger::DirectAddress | Trigger::Interjection => false,
+        };
+        if is_for_others {
+            return Some(Reason::OtherAddressed);
+        }
+        let ledger = &mut *world.ledger;
+        let is_within = ledger.allows(Use::Statement, self.clock, world.rules.gate)
+            && world.tokens_per_day.is_none_or(|most| ledger.tokens_used(self.clock) < most)
+            && match waiting.trigger {
+                Trigger::DirectAddress => !waiting.is_refused,
+                _ => ledger.allows(Use::Evaluation { channel: world.channel, companion }, self.clock, world.rules.gate),
+            };
+        (!is_within).then_some(Reason::Budget)
+    }
+
+    /// Everyone else who takes part in the round and has something unsettled is asked too, as if after a lull.
+    pub(super) fn add_listeners(
+        &self,
+        asked: &mut Vec<(CompanionId, Waiting)>,
+        left_out: Option<&CompanionId>,
+        occasion: Occasion,
+        world: &World<'_>,
+    ) {
+        for (companion, gate) in &self.gates {
+            let takes_part = left_out != Some(companion) && asked.iter().all(|(other, _)| other != companion);
+            let is_able = !gate.is_silent() && !self.is_backing_off(gate, occasion) && world.tempers.contains_key(companion);
+            let newest = self.window.buffer(companion, gate.cursor).next_back().map(|entry| entry.seq);
+            if let Some(message) = newest.filter(|_| takes_part && is_able) {
+                let waiting =
+                    Waiting { trigger: Trigger::Lull, message, check: Check::Unsettled, urgent: false, is_refused: false };
+                asked.push((companion.clone(), waiting));
+            }
+        }
+        asked.sort_by(|(one, _), (other, _)| one.cmp(other));
+    }
+
+    /// Asks those whose triggers fired together: in a round, or one that is alone without.
+    pub(super) fn ask(
+        &mut self,
+        asked: Vec<(CompanionId, Waiting)>,
+        left_out: Option<&CompanionId>,
+        occasion: Occasion,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        if asked.is_empty() {
+            return;
+        }
+        if self.gates.len() > 1 || self.gates.values().any(|gate| gate.external) {
+            self.open_round(asked.iter().map(|(companion, _)| companion.clone()).collect(), left_out, occasion, world, out);
+        }
+        for (companion, waiting) in asked {
+            let gate = &self.gates[&companion];
+            let messages: Vec<_> = self.window.buffer(&companion, gate.cursor).map(|entry| entry.seq).collect();
+            let evaluated = Evaluated {
+                ticket: Ticket(self.tickets.0 + 1),
+                trigger: waiting.trigger,
+                message: waiting.message,
+                upto: messages.last().copied().unwrap_or(gate.cursor),
+                messages,
+                message_count: gate.message_counter,
+                check_count: gate.check_count,
+                threshold: gate.next_interjection_at,
+                by_deadline: occasion.by_deadline,
+                companion,
+            };
+            self.make(Event::Evaluated(evaluated), world, out);
+        }
+    }
+}

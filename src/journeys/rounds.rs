@@ -1,0 +1,244 @@
+//! Several companions in a room: they vote, one speaks, the others hear it, and it comes to an end.
+
+mod dying;
+mod external;
+mod repeating;
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::world::{World, asker, room, said};
+use crate::actors::places::TurnTakingManagerPlace;
+use crate::domain::vote::Stance;
+use crate::journal::place::Place;
+use crate::ports::language_model::{NoAnswer, Purpose, Request};
+use crate::telemetry::memory::attribute;
+
+const QUESTION: &str = "Ari and Bruno, what of it?";
+const TO_CLEO: &str = "Cleo, and you?";
+const GOOD_NIGHT: &str = "Good night, all.";
+
+/// The answers of three companions: Bruno has more to say than Aria and calls upon Cleo, who says goodbye.
+fn vote(request: &Request) -> String {
+    let has_been_said = |text: &str| request.user.contains(text);
+    match asker(request) {
+        _ if has_been_said(GOOD_NIGHT) => ballot("NO", 0, "none"),
+        "cleo" if has_been_said(TO_CLEO) => ballot("YES", 3, "closing"),
+        _ if has_been_said(TO_CLEO) => ballot("NO", 1, "terminal"),
+        "bruno" => ballot("YES", 8, "none"),
+        _ => ballot("YES", 4, "none"),
+    }
+}
+
+fn ballot(decision: &str, importance: u8, closing: &str) -> String {
+    json!({ "reason": "So.", "decision": decision, "importance": importance, "selected": false, "closing": closing }).to_string()
+}
+
+fn words(request: &Request) -> String {
+    match asker(request) {
+        "bruno" => TO_CLEO.to_owned(),
+        "cleo" => GOOD_NIGHT.to_owned(),
+        _ => "As I said.".to_owned(),
+    }
+}
+
+fn follow_the_script(world: &World) {
+    world.side.follows(|request| Some(Ok(vote(request))));
+    world.main.follows(|request| Some(Ok(words(request))));
+}
+
+/// Aria, Bruno and Cleo, who talk as scripted.
+async fn salon() -> World {
+    let world = World::with_salon(json!({})).await;
+    follow_the_script(&world);
+    world
+}
+
+fn place() -> Place {
+    Place::new(&"home".into(), &room("salon").channel())
+}
+
+/// What is said when nothing goes wrong.
+fn the_whole_talk() -> Vec<(String, String)> {
+    said(&[("Ana", QUESTION), ("bruno", TO_CLEO), ("cleo", GOOD_NIGHT)])
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_finds_it_most_important_speaks_and_calls_upon_the_next_until_all_is_said() {
+    let world = salon().await;
+
+    world.say("salon", QUESTION).await;
+    world.pass(2.9).await;
+    assert_eq!(world.history("salon").await.len(), 1, "the turn delay is kept");
+    world.pass(60.0).await;
+
+    assert_eq!(world.history("salon").await, the_whole_talk());
+    let rounds = world.told("salon", "round").await;
+    assert_eq!(rounds.iter().map(|round| round["selected"].as_str()).collect::<Vec<_>>(), [Some("bruno"), Some("cleo"), None]);
+    let first = rounds[0]["states"].as_array().unwrap();
+    assert_eq!(first.iter().map(|state| &state["importance"]).collect::<Vec<_>>(), [&json!(4.0), &json!(8.0), &json!(0.0)]);
+    let opened = world.told("salon", "round_opened").await;
+    assert_eq!(opened[0]["asked"], json!(["aria", "bruno"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_round_decision_and_vote_are_asked_for_in_one() {
+    let world = salon().await;
+
+    world.say("salon", QUESTION).await;
+    world.pass(60.0).await;
+
+    let asked = world.side.asked.lock().unwrap();
+    assert!(asked.iter().all(|request| matches!(request.purpose, Purpose::Vote { .. })));
+    assert!(asked[0].user.contains("Answer with one JSON object"));
+    let stages = world.main.asked.lock().unwrap();
+    let closing =
+        |request: &Request| matches!(request.purpose, Purpose::Statement { closing, .. } if closing.as_str() == "closing");
+    assert_eq!(stages.iter().map(closing).collect::<Vec<_>>(), [false, true]);
+    assert!(stages[1].user.contains(&world.kit.settings.prompt.closing));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_terminal_is_silent_until_it_is_addressed() {
+    let world = salon().await;
+    world.say("salon", QUESTION).await;
+    world.pass(60.0).await;
+    let asked = world.side.asked_for("aria");
+
+    world.say("salon", "By the way, the tide is in.").await;
+    world.pass(60.0).await;
+
+    let changes = world.told("salon", "closing").await;
+    assert!(
+        changes.iter().any(|change| change["companion"] == "aria" && change["to"] == "terminal" && change["cause"] == "state")
+    );
+    assert_eq!(world.side.asked_for("aria"), asked, "she is not asked any more");
+    world.say("salon", "Aria?").await;
+    world.pass(5.0).await;
+    assert_eq!(world.side.asked_for("aria"), asked + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn states_are_published_as_they_become_known() {
+    let world = salon().await;
+    world.side.takes_for("bruno", Duration::from_secs(2));
+    let mut states = world.kit.hub.watch_states(&place());
+    let mut watching = world.watch("salon", None).await;
+
+    world.say("salon", QUESTION).await;
+    let began = tokio::time::Instant::now();
+    let mut published = Vec::new();
+    for _ in 0..3 {
+        let state = states.next().await.unwrap();
+        published.push((state.from.to_string(), state.state, began.elapsed().as_secs()));
+    }
+
+    let (listen, speak) = (Stance::Listen, Stance::Speak);
+    assert_eq!(published, [("cleo".into(), listen, 0), ("aria".into(), speak, 1), ("bruno".into(), speak, 2)]);
+    let notes: Vec<_> = watching.seen().await.into_iter().filter(|event| event["event"] == "state").collect();
+    assert_eq!(notes.iter().map(|note| note["from"].as_str().unwrap()).collect::<Vec<_>>(), ["cleo", "aria", "bruno"]);
+    assert_eq!(notes[2]["messageId"], world.told("salon", "round_opened").await[0]["message_id"].to_string());
+    assert!(notes[2]["seq"].is_null());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_whose_model_hangs_is_waited_for_no_longer_than_the_round_lasts() {
+    let world = World::with_salon(json!({ "turn_taking": { "state_timeout_secs": 16.0 } })).await;
+    follow_the_script(&world);
+    world.side.takes_for("aria", Duration::from_secs(1_000));
+    let overdue = world.kit.settings.models.side.timeout().min(Duration::from_secs(16)).as_secs_f64();
+
+    world.say("salon", QUESTION).await;
+    world.pass(overdue - 0.1).await;
+    assert_eq!(world.told("salon", "round").await.len(), 0);
+    world.pass(0.2).await;
+
+    assert_eq!(world.told("salon", "round").await[0]["selected"], "bruno");
+    world.pass(5.0).await;
+    assert_eq!(world.history("salon").await[1], said(&[("bruno", TO_CLEO)])[0]);
+    let errors = world.told("salon", "error").await;
+    assert_eq!((&errors[0]["companion"], &errors[0]["error"]), (&json!("aria"), &json!("timeout")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_whose_endpoint_is_dead_listens_and_the_others_go_on() {
+    let world = salon().await;
+    world.side.follows(|request| match asker(request) {
+        "bruno" => Some(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })),
+        _ => Some(Ok(vote(request))),
+    });
+
+    world.say("salon", QUESTION).await;
+    world.pass(5.0).await;
+
+    assert_eq!(world.history("salon").await, said(&[("Ana", QUESTION), ("aria", "As I said.")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_companion_said_itself_is_in_its_next_prompt() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES"), Ok("Me again.\nYES"), Ok("Not me.\nNO")]);
+    world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+
+    world.say("lobby", "I see.").await;
+    world.pass(60.0).await;
+
+    let (side, main) = (world.side.asked.lock().unwrap(), world.main.asked.lock().unwrap());
+    for second in [&side[1], &main[1]] {
+        assert!(second.user.contains("Hello!"), "{}", second.user);
+        assert_eq!(second.newest.iter().map(|line| &*line.text).collect::<Vec<_>>(), ["Ari?", "Hello!", "I see."]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_is_one_trace_and_the_round_that_its_statement_opens_follows_it() {
+    let world = salon().await;
+
+    world.say("salon", QUESTION).await;
+    world.pass(60.0).await;
+
+    let turns = world.spans.named("conversation.turn");
+    let outcomes: Vec<_> = turns.iter().map(|turn| attribute(turn, "turn.outcome").unwrap()).collect();
+    assert_eq!(outcomes, ["posted", "posted", "silence"]);
+    let first = turns[0].span_context.trace_id();
+    let in_first =
+        |name: &str| world.spans.named(name).into_iter().filter(|span| span.span_context.trace_id() == first).collect::<Vec<_>>();
+    let gates = in_first("decision.gate");
+    let floors: Vec<_> =
+        gates.iter().map(|gate| (attribute(gate, "companion.id").unwrap(), attribute(gate, "decision.floor").unwrap())).collect();
+    assert_eq!(floors, [("aria".into(), "lost".into()), ("bruno".into(), "won".into())]);
+    let [selection] = &in_first("decision.select_speaker")[..] else { panic!("one selection") };
+    assert_eq!(attribute(selection, "round.selected").as_deref(), Some("bruno"));
+    assert_eq!(attribute(selection, "round.states").as_deref(), Some("3"));
+    assert_eq!(attribute(selection, "round.missing").as_deref(), Some("0"));
+    assert_eq!(in_first("chat scripted").len(), 3, "two votes and a statement");
+    for (turn, before) in turns[1..].iter().zip(&turns) {
+        let links: Vec<_> = turn.links.links.iter().map(|link| link.span_context.trace_id()).collect();
+        assert_eq!(links, [before.span_context.trace_id()]);
+    }
+    let closing = world.spans.named("decision.closing");
+    assert_eq!(attribute(&closing[0], "closing.cause").as_deref(), Some("state"));
+    assert_eq!(closing[0].span_context.trace_id(), turns[1].span_context.trace_id());
+    let errors = world.spans.named("decision.gate").iter().filter(|gate| attribute(gate, "decision").is_none()).count();
+    assert_eq!(errors, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn clearing_ends_the_round_its_manager_and_its_trace() {
+    let world = salon().await;
+    world.say("salon", QUESTION).await;
+    world.pass(0.5).await;
+    assert!(world.kit.directory.find(&TurnTakingManagerPlace(room("salon").channel())).is_some());
+
+    world.house.clear(&room("salon")).await.unwrap();
+    world.pass(60.0).await;
+
+    assert!(world.kit.directory.find(&TurnTakingManagerPlace(room("salon").channel())).is_none());
+    assert_eq!(world.history("salon").await.len(), 1);
+    let turns = world.spans.named("conversation.turn");
+    assert_eq!(turns.iter().map(|turn| attribute(turn, "turn.outcome").unwrap()).collect::<Vec<_>>(), ["cancelled"]);
+}
+
+use crate::ports::house::House;

@@ -1,0 +1,202 @@
+//! Actors that die around a round: it is held all the same, and whoever was selected speaks once.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::actors::directory::Place as Address;
+use crate::actors::places::{
+    ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, TurnTakingManagerPlace,
+};
+
+/// In the open round; as its answers come; in the turn delay; while the statement is written; in the round that it opens.
+const MOMENTS: [f64; 8] = [0.0, 0.5, 0.999, 1.0, 1.5, 2.9, 3.5, 4.5];
+
+/// Nobody was asked twice about the same, and all that was to be said was said once.
+async fn assert_all_went_well(world: &World, when: f64) {
+    assert_eq!(world.history("salon").await, the_whole_talk(), "{when} s");
+    let asked = world.told("salon", "evaluate").await;
+    let questions: BTreeSet<_> = asked.iter().map(|asked| format!("{} {}", asked["companion"], asked["buffer"])).collect();
+    assert_eq!(questions.len(), asked.len(), "{when} s: {questions:?}");
+    assert_eq!(world.told("salon", "error").await.len(), 0, "{when} s");
+}
+
+macro_rules! survives {
+    ($($name:ident: $place:expr;)+) => {
+        $(
+            #[tokio::test(start_paused = true)]
+            async fn $name() {
+                for moment in MOMENTS {
+                    let mut world = salon().await;
+
+                    world.say("salon", QUESTION).await;
+                    world.pass(moment).await;
+                    world.kill(&$place).await;
+                    world.pass(700.0).await;
+
+                    assert_all_went_well(&world, moment).await;
+                }
+            }
+        )+
+    };
+}
+
+survives! {
+    a_channel_that_dies_holds_its_round: ChannelPlace(room("salon").channel());
+    a_companion_that_dies_votes: CompanionPlace("home".into(), "bruno".into());
+    a_guild_that_dies_holds_its_round: GuildPlace("home".into());
+    the_guilds_that_die_hold_their_rounds: GuildsPlace();
+    a_pool_that_dies_asks_again: PoolPlace();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scribe_that_dies_loses_no_vote() {
+    for moment in MOMENTS {
+        let mut world = salon().await;
+
+        world.say("salon", QUESTION).await;
+        world.pass(moment).await;
+        world.kill(&ScribePlace()).await;
+        // A channel that had something on its way to be written begins anew.
+        world.others_may_die();
+        world.pass(700.0).await;
+
+        assert_all_went_well(&world, moment).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manager_that_dies_is_replaced_and_nothing_is_lost() {
+    for moment in [0.0, 0.3, 0.5, 0.998] {
+        let mut world = salon().await;
+        let manager = TurnTakingManagerPlace(room("salon").channel());
+
+        world.say("salon", QUESTION).await;
+        world.pass(moment).await;
+        world.kill(&manager).await;
+        assert!(world.kit.directory.find(&manager).is_some(), "{moment} s");
+        world.pass(700.0).await;
+
+        assert_all_went_well(&world, moment).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_dies_with_the_manager_is_asked_for_again() {
+    let mut world = salon().await;
+    let manager = TurnTakingManagerPlace(room("salon").channel());
+    world.side.takes_for("bruno", Duration::from_secs(2));
+    world.say("salon", QUESTION).await;
+    world.pass(1.5).await;
+
+    world.kill(&manager).await;
+    world.pass(2.1).await;
+
+    assert_eq!((world.side.asked_for("aria"), world.side.asked_for("bruno")), (1, 2), "only who is missing is asked again");
+    assert_eq!(world.told("salon", "round").await[0]["selected"], "bruno");
+    world.pass(700.0).await;
+    assert_all_went_well(&world, 1.5).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_whose_managers_die_again_and_again_is_held_without() {
+    let mut world = salon().await;
+    let manager = TurnTakingManagerPlace(room("salon").channel());
+    world.say("salon", QUESTION).await;
+    world.pass(0.1).await;
+
+    for _ in 0..4 {
+        world.kill(&manager).await;
+    }
+    assert!(world.kit.directory.find(&manager).is_none());
+    world.pass(700.0).await;
+
+    assert_all_went_well(&world, 0.1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_between_any_two_steps_of_a_round_loses_nothing_and_doubles_nothing() {
+    for moment in MOMENTS {
+        let world = salon().await;
+        world.say("salon", QUESTION).await;
+        world.pass(moment).await;
+
+        let world = world.crash().await;
+        follow_the_script(&world);
+        world.pass(700.0).await;
+
+        assert_all_went_well(&world, moment).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_dies_in_a_round_is_begun_again() {
+    let world = salon().await;
+    world.say("salon", QUESTION).await;
+    world.pass(3.5).await;
+
+    world.kill_replies("salon").await;
+    world.pass(700.0).await;
+
+    assert_all_went_well(&world, 3.5).await;
+}
+
+/// Kills whoever is there so many steps of the scheduler after the first vote was answered: whatever is in its mailbox then is lost.
+fn saboteur<P: Address + Send + 'static>(world: &World, place: P, steps: u32) -> tokio::task::JoinHandle<()> {
+    let (answered, directory) = (std::sync::Arc::new(tokio::sync::Notify::new()), world.kit.directory.clone());
+    let first = answered.clone();
+    world.side.follows(move |request| {
+        first.notify_one();
+        Some(Ok(vote(request)))
+    });
+    tokio::spawn(async move {
+        answered.notified().await;
+        for _ in 0..steps {
+            step().await;
+        }
+        if let Some(actor) = directory.find(&place) {
+            actor.kill();
+        }
+    })
+}
+
+/// Lets everybody else who can run do so once; `yield_now` would let them run until nobody can.
+async fn step() {
+    let mut has_waited = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut has_waited, true) {
+            return std::task::Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}
+
+macro_rules! survives_at_every_step {
+    ($($name:ident: $place:expr;)+) => {
+        $(
+            #[tokio::test(start_paused = true)]
+            async fn $name() {
+                for steps in 0..24 {
+                    let mut world = salon().await;
+                    let saboteur = saboteur(&world, $place, steps);
+
+                    world.say("salon", QUESTION).await;
+                    world.pass(700.0).await;
+
+                    saboteur.await.unwrap();
+                    // A manager whose round is over is not replaced.
+                    world.others_may_die();
+                    assert_all_went_well(&world, f64::from(steps)).await;
+                }
+            }
+        )+
+    };
+}
+
+survives_at_every_step! {
+    a_manager_may_die_at_every_step: TurnTakingManagerPlace(room("salon").channel());
+    a_channel_may_die_at_every_step: ChannelPlace(room("salon").channel());
+    a_companion_may_die_at_every_step: CompanionPlace("home".into(), "bruno".into());
+    a_pool_may_die_at_every_step: PoolPlace();
+}

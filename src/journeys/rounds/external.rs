@@ -1,0 +1,157 @@
+//! Companions that programs outside play: they are told of a round, vote, and say their words when they were selected.
+
+use ractor::RpcReplyPort;
+
+use super::*;
+use crate::actors::channel::ChannelMessage;
+use crate::actors::places::{ChannelPlace, TurnTakingManagerPlace};
+use crate::actors::turn_taking_manager::{ManagerMessage, NotTaken};
+use crate::domain::closing::Stage;
+use crate::domain::id::Seq;
+use crate::domain::vote::State;
+
+const CALL: &str = "Zed and Bruno, what of it?";
+
+/// Bruno, and Zed, whom a program outside plays.
+async fn inn() -> World {
+    let world = World::with_salon(json!({})).await;
+    world.open_with("inn", json!(["bruno", { "id": "zed", "external": true }])).await;
+    world.side.follows(|request| {
+        let is_first = !request.user.contains("I am Zed.") && !request.user.contains("As I said.");
+        Some(Ok(ballot(if is_first { "YES" } else { "NO" }, 5, "none")))
+    });
+    world.main.follows(|_| Some(Ok("As I said.".to_owned())));
+    world
+}
+
+async fn submit(world: &World, state: State) -> Result<(), NotTaken> {
+    let manager = world.kit.directory.find(&TurnTakingManagerPlace(room("inn").channel())).ok_or(NotTaken::NoRound)?;
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    manager.cast(ManagerMessage::Submit { state, reply: RpcReplyPort::from(sender) }).unwrap();
+    receiver.await.unwrap_or(Err(NotTaken::Gone))
+}
+
+async fn speak(world: &World, from: &str, message_id: &str, text: &str) -> Result<Seq, NotTaken> {
+    let channel = world.kit.directory.find(&ChannelPlace(room("inn").channel())).expect("it is awake");
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let reply = RpcReplyPort::from(sender);
+    let (from, message_id) = (from.into(), message_id.to_owned());
+    channel.cast(ChannelMessage::Words { from, message_id, text: text.into(), reply }).unwrap();
+    receiver.await.unwrap_or(Err(NotTaken::Gone))
+}
+
+fn state(from: &str, message_id: &str, importance: f64) -> State {
+    let message_id = message_id.to_owned();
+    State { from: from.into(), message_id, state: Stance::Speak, importance, selected: false, closing: Stage::None }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_votes_and_is_selected_says_its_words() {
+    let world = inn().await;
+    let seq = world.say("inn", CALL).await.to_string();
+    world.pass(0.5).await;
+    let opened = world.told("inn", "round_opened").await;
+
+    submit(&world, state("zed", &seq, 9.0)).await.unwrap();
+    world.pass(5.0).await;
+    let posted = speak(&world, "zed", &seq, "I am Zed.").await.unwrap();
+    world.pass(60.0).await;
+
+    assert_eq!(opened[0]["asked"], json!(["bruno", "zed"]));
+    let history = world.history("inn").await;
+    assert_eq!(history, said(&[("Ana", CALL), ("zed", "I am Zed.")]));
+    assert!(posted > Seq(seq.parse().unwrap()));
+    assert_eq!(world.side.asked_for("zed"), 0);
+    let decision = world.decisions("inn").await.into_iter().find(|decision| decision["companion"] == "zed").unwrap();
+    assert_eq!((&decision["reason"], &decision["decision"]), (&json!("external"), &json!("YES")));
+    assert_eq!(speak(&world, "zed", &seq, "I am Zed.").await, Err(NotTaken::Twice { from: "zed".into() }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_wrong_with_a_vote_is_told() {
+    let world = inn().await;
+    assert_eq!(submit(&world, state("zed", "1", 9.0)).await, Err(NotTaken::NoRound));
+    let seq = world.say("inn", CALL).await.to_string();
+    world.pass(0.5).await;
+
+    let other_round = submit(&world, state("zed", "1", 9.0)).await;
+    let not_external = submit(&world, state("bruno", &seq, 9.0)).await;
+    let stranger = submit(&world, state("vera", &seq, 9.0)).await;
+    let first = submit(&world, state("zed", &seq, 1.0)).await;
+    let second = submit(&world, state("zed", &seq, 9.0)).await;
+
+    assert_eq!(other_round, Err(NotTaken::OtherRound { given: "1".into(), open: seq.clone() }));
+    assert_eq!(not_external, Err(NotTaken::NotExternal { from: "bruno".into() }));
+    assert!(matches!(stranger, Err(NotTaken::NotExternal { .. } | NotTaken::NotAsked { .. })));
+    assert_eq!((first, second), (Ok(()), Err(NotTaken::Twice { from: "zed".into() })));
+    world.pass(60.0).await;
+    assert_eq!(world.history("inn").await, said(&[("Ana", CALL), ("bruno", "As I said.")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_does_not_vote_listens_when_the_time_is_up() {
+    let world = inn().await;
+
+    world.say("inn", CALL).await;
+    world.pass(19.9).await;
+    assert_eq!(world.told("inn", "round").await.len(), 0);
+    world.pass(5.0).await;
+
+    let rounds = world.told("inn", "round").await;
+    assert_eq!(rounds[0]["selected"], "bruno");
+    assert_eq!(rounds[0]["states"][1]["state"], "listen");
+    assert_eq!(world.history("inn").await, said(&[("Ana", CALL), ("bruno", "As I said.")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_its_words_are_missing_the_next_candidate_speaks() {
+    let world = inn().await;
+    let seq = world.say("inn", CALL).await.to_string();
+    world.pass(0.5).await;
+    submit(&world, state("zed", &seq, 9.0)).await.unwrap();
+
+    world.pass(62.0).await;
+    assert_eq!(world.history("inn").await.len(), 1);
+    world.pass(4.0).await;
+
+    assert_eq!(world.history("inn").await, said(&[("Ana", CALL), ("bruno", "As I said.")]));
+    assert_eq!(world.told("inn", "failed").await[0]["error"], "timeout");
+    assert_eq!(speak(&world, "zed", &seq, "I am Zed.").await, Err(NotTaken::TooLate { from: "zed".into() }));
+    let failed = world.spans.named("invoke_agent Zed");
+    assert_eq!(failed.len(), 1);
+    assert_eq!(attribute(&failed[0], "error.type").as_deref(), Some("timeout"));
+    let outcomes: Vec<_> =
+        world.spans.named("conversation.turn").iter().map(|turn| attribute(turn, "turn.outcome").unwrap()).collect();
+    assert_eq!(outcomes[0], "posted", "the turn went on with Bruno");
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_of_one_that_was_not_selected_are_not_taken() {
+    let world = inn().await;
+    let seq = world.say("inn", CALL).await.to_string();
+    world.pass(0.5).await;
+    submit(&world, state("zed", &seq, 1.0)).await.unwrap();
+    world.pass(2.0).await;
+
+    let refused = speak(&world, "zed", &seq, "I am Zed.").await;
+    let played_here = speak(&world, "bruno", &seq, "I am Bruno.").await;
+
+    assert_eq!(refused, Err(NotTaken::NotSelected { from: "zed".into(), message_id: seq }));
+    assert_eq!(played_here, Err(NotTaken::NotExternal { from: "bruno".into() }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_while_its_words_are_awaited_gives_it_its_time_again() {
+    let world = inn().await;
+    let seq = world.say("inn", CALL).await.to_string();
+    world.pass(0.5).await;
+    submit(&world, state("zed", &seq, 9.0)).await.unwrap();
+    world.pass(30.0).await;
+
+    let world = world.crash().await;
+    world.pass(50.0).await;
+    speak(&world, "zed", &seq, "I am Zed.").await.unwrap();
+    world.rest().await;
+
+    assert_eq!(world.history("inn").await, said(&[("Ana", CALL), ("zed", "I am Zed.")]));
+}

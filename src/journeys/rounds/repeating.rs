@@ -1,0 +1,105 @@
+//! Companions that go in circles, and the side model that judges so.
+
+use super::*;
+use crate::actors::places::{ChannelPlace, PoolPlace};
+
+/// Three who agree for ever, and a side model that judges what they say.
+async fn echo_chamber(score: &'static str) -> World {
+    let world = World::with_salon(json!({
+        "repetition": { "judge": "model" },
+        "gate": { "skip_when_other_addressed": false },
+        "turn_taking": { "max_companion_streak": 20 },
+    }))
+    .await;
+    agree(&world, score);
+    world
+}
+
+fn agree(world: &World, score: &'static str) {
+    world.side.follows(move |request| match request.purpose {
+        Purpose::Judgement => Some(Ok(format!("They circle.\n{score}"))),
+        _ => Some(Ok(ballot("YES", 5, "none"))),
+    });
+    world.main.follows(|request| Some(Ok(format!("So true, says {}.", asker(request)))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn repetition_closes_the_conversation_step_by_step() {
+    let world = echo_chamber("0.9").await;
+
+    world.say("salon", "Bruno, what of it?").await;
+    world.pass(300.0).await;
+
+    let judged = world.told("salon", "repetition").await;
+    assert_eq!(judged.iter().map(|judged| &judged["detections"]).collect::<Vec<_>>(), [1, 2, 3]);
+    let stages = world.told("salon", "closing").await;
+    let forced = stages.iter().filter(|stage| stage["cause"] == "repetition" && stage["to"] == "terminal").count();
+    assert_eq!(forced, 3, "all present");
+    let statements = world.main.asked.lock().unwrap().len();
+    assert_eq!(statements, 6, "five messages make the first judgement, the third ends it");
+    let warning = &world.kit.settings.prompt.repetition;
+    assert!(world.main.asked.lock().unwrap().last().unwrap().user.contains(warning));
+    let spans = world.spans.named("decision.repetition");
+    assert_eq!(spans.len(), 3);
+    assert_eq!(attribute(&spans[0], "repetition.judge").as_deref(), Some("model"));
+    let usage = world.house.state(&room("salon")).await.unwrap();
+    assert!(usage.companions.iter().all(|companion| companion.closing.as_str() == "terminal"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_judgement_that_is_no_number_or_fails_holds_nothing_up() {
+    for answer in ["what?", "error"] {
+        let world = echo_chamber("0").await;
+        world.side.follows(move |request| match request.purpose {
+            Purpose::Judgement if answer == "error" => {
+                Some(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() }))
+            }
+            Purpose::Judgement => Some(Ok(answer.to_owned())),
+            _ => Some(Ok(ballot("YES", 5, "none"))),
+        });
+
+        world.say("salon", "Bruno, what of it?").await;
+        world.pass(40.0).await;
+
+        let judged = world.told("salon", "repetition").await;
+        assert!(judged.len() > 1, "{answer}");
+        assert!(judged.iter().all(|judged| judged["score"] == 0.0), "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_judgement_is_asked_for_again_whoever_dies() {
+    for is_pool in [true, false] {
+        let mut world = echo_chamber("0.9").await;
+        world.say("salon", "Bruno, what of it?").await;
+        while world.told("salon", "repetition_asked").await.is_empty() {
+            world.pass(0.2).await;
+        }
+
+        if is_pool {
+            world.kill(&PoolPlace()).await;
+        } else {
+            world.kill(&ChannelPlace(room("salon").channel())).await;
+        }
+        world.pass(300.0).await;
+
+        assert_eq!(world.told("salon", "repetition_asked").await.len(), 3);
+        assert_eq!(world.told("salon", "repetition").await.len(), 3);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_judgement_is_asked_for_again_after_a_crash() {
+    let world = echo_chamber("0.9").await;
+    world.say("salon", "Bruno, what of it?").await;
+    while world.told("salon", "repetition_asked").await.is_empty() {
+        world.pass(0.2).await;
+    }
+
+    let world = world.crash().await;
+    agree(&world, "0.9");
+    world.pass(300.0).await;
+
+    assert_eq!(world.told("salon", "repetition_asked").await.len(), 3);
+    assert_eq!(world.told("salon", "repetition").await.len(), 3);
+}
