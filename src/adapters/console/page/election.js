@@ -133,3 +133,31 @@ export function withdraw(round, companion) {
   if (round.phase !== 'open' || !round.ballots.delete(companion)) return false;
   return changed(round);
 }
+
+// Rounds of pages that tell their votes alone: who listened unasked, and who never answered, is not known there.
+export function roundsFromVotes(entries, spokeBefore) {
+  const rounds = [];
+  let round = null;
+  for (const entry of entries) {
+    const vote = entry.kind === 'decision' && !entry.round ? stateFrom(entry.record.vote) : null;
+    if (!vote) continue;
+    const message = Number(entry.record.vote.messageId);
+    if (round?.message !== message || round.ballots.has(vote.from)) {
+      round = Object.assign(openRound({ seq: entry.seq, at: entry.at, message_id: message }), { phase: 'over', outcome: 'said' });
+      rounds.push(round);
+    }
+    round.ballots.set(vote.from, { asked: true, state: vote, entry });
+    entry.round = round;
+    round.closedAt = entry.at;
+  }
+  for (const one of rounds) {
+    const all = [...one.ballots];
+    const won = all.find(([, { entry }]) => entry.record.floor === 'won')?.[0];
+    const isTold = all.some(([, { entry }]) => typeof entry.record.floor === 'string');
+    one.selected = won ?? (isTold ? null : (candidates(one)[0]?.id ?? null));
+    one.speaker = one.selected;
+    one.reason = one.selected ? reasonFor(one, spokeBefore(one.seq)) : null;
+    if (!one.selected) one.outcome = null;
+  }
+  return rounds;
+}

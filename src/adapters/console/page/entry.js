@@ -167,7 +167,8 @@ function line(view, entry, sign, sentence) {
 const DOT = ' · ';
 
 const list = nodes => nodes.flatMap((node, i) => [i ? (i === nodes.length - 1 ? ' and ' : ', ') : null, node]);
-const names = (view, all) => list(all.map(entry => name(entry.name ?? nameOf(view.room, entry.companion), { class: 'who', 'data-tone': view.tone(entry.companion) })));
+const once = all => all.filter((entry, i) => all.findIndex(other => other.companion === entry.companion) === i);
+const names = (view, all) => list(once(all).map(entry => name(entry.name ?? nameOf(view.room, entry.companion), { class: 'who', 'data-tone': view.tone(entry.companion) })));
 
 // Companions that have talked long enough wait for a person: that is said in plain words.
 function guarded(view) {

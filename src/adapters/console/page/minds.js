@@ -122,7 +122,7 @@ function untilWords(mind, lullLeft, isVoting) {
   if (mind.paused) return 'Lets everything pass until it goes on.';
   if (isClosed(mind) && mind.doing === 'listening') return mind.opensIn ? `Opens again after ${more(mind.opensIn)}, or when called by name.` : 'Opens again when called by name.';
   if (mind.doing === 'back_off') return 'Nothing is lost: what was heard stays to be answered.';
-  if (mind.doing === 'waiting_its_turn') return 'Was chosen; what is said meanwhile is answered along.';
+  if (mind.doing === 'waiting_its_turn') return 'Was chosen, and speaks in a moment.';
   if (mind.doing === 'wants_to_speak') return isVoting ? 'Waits for what the others say.' : 'Asked again when somebody has spoken.';
   if (mind.doing !== 'listening') return mind.trigger ? `Because ${mind.trigger === 'direct_address' ? 'it ' : ''}${words.trigger(mind.trigger)}.` : '';
   const missing = mind.threshold === null ? null : mind.threshold - mind.messageCount;

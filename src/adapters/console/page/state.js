@@ -1,7 +1,7 @@
 // The model of one room: what was said and decided, in order, and what each companion is doing.
 // Pure: events go in, and what changed comes out; no clock, no network, no document.
 
-import { beginToSpeak, closeRound, endRound, openRound, roundFromResult, takeAnswer, takeState, withdraw } from './election.js';
+import { beginToSpeak, closeRound, endRound, openRound, roundFromResult, roundsFromVotes, takeAnswer, takeState, withdraw } from './election.js';
 import { guardFrom, heard, judged, MOST_ALIKE, newGuard, said } from './guard.js';
 import { doing, isClosed, mindFrom } from './mind.js';
 import { circlesEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, stageEntry } from './record.js';
@@ -60,10 +60,12 @@ function insert(room, entry) {
   return true;
 }
 
-// A page of history and the decisions that belong to it.
-export function addPage(room, messages, decisions, complete) {
+// A page of history and the decisions that belong to it; of the newest page, the live view tells the rounds.
+export function addPage(room, messages, decisions, { complete, isNewest }) {
   for (const message of list(messages)) insert(room, messageEntry(message));
   for (const decision of list(decisions)) if (typeof decision.companion === 'string') insert(room, decisionEntry(decision));
+  const oldest = room.entries.find(entry => entry.kind === 'round')?.seq ?? Infinity;
+  if (!isNewest) for (const round of roundsFromVotes(room.entries.filter(entry => entry.seq < oldest), seq => spokeBefore(room, seq))) insert(room, round);
   room.last = Math.max(room.last, room.entries.at(-1)?.seq ?? 0);
   if (complete) room.complete = true;
 }
