@@ -121,7 +121,12 @@ function summary(view, round) {
   const ranked = candidates(round).map(({ id }) => id);
   const others = order(round).filter(id => !ranked.includes(id));
   const first = round.speaker && ranked.includes(round.speaker) ? [round.speaker, ...ranked.filter(id => id !== round.speaker)] : ranked;
-  if (!ranked.length && !others.some(id => isMissing(round.ballots.get(id)))) return [el('strong', null, round.outcome === 'dropped' ? 'dropped' : 'everybody listens')];
+  if (!ranked.length && !others.some(id => isMissing(round.ballots.get(id)))) {
+    const asked = [...round.ballots].filter(([, ballot]) => ballot.asked);
+    // Where one alone was asked, what it said is the whole story.
+    const [id, only] = asked.length === 1 ? asked[0] : [];
+    return [el('strong', null, round.outcome === 'dropped' ? 'dropped' : 'everybody listens'), only && isQuote(only) ? [DOT, who(view, id), ': ', el('q', { dir: 'auto' }, only.entry.why)] : null];
+  }
   const each = [...first, ...others].map(id => {
     const ballot = round.ballots.get(id);
     if (isMissing(ballot)) return [who(view, id), ' ', el('span', { class: 'lost' }, 'no vote')];
