@@ -93,8 +93,9 @@ export function talk(log, toEnd, { view, now, older, empty }) {
           const isFocused = node === focused;
           if (next === node) next = fresh;
           node.replaceWith(fresh);
+          // What the keyboard was at may be shut away with the rest.
           if (isFocused) fresh.focus({ preventScroll: true });
-          else if (focus) fresh.querySelector(`[data-focus="${focus}"]`)?.focus({ preventScroll: true });
+          else if (focus) (fresh.querySelector(`[data-focus="${focus}"]`) ?? fresh.querySelector('[data-focus]') ?? fresh).focus({ preventScroll: true });
         }
         nodes.set(item.key, fresh);
         node = fresh;
