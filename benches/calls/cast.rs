@@ -107,7 +107,7 @@ impl<'a> Rehearsed<'a> {
             summary: None,
             recent: &recent,
             buffer: &buffer,
-            notes: &[],
+            notes: &self.warning(conversation),
         };
         let (worded, purpose) = if is_vote {
             (prompt::vote(&parts, &self.settings.prompt), Purpose::Vote { trigger: evaluated.trigger })
@@ -129,7 +129,8 @@ impl<'a> Rehearsed<'a> {
         let before = messages.first().map_or(Seq::NONE, |first| Seq(first.0.saturating_sub(1)));
         let recent = said_until(conversation, before);
         let closing = conversation.gate(&companion.id).map_or(Stage::None, |gate| gate.stage);
-        let notes: Vec<_> = prompt::closing_note(closing, &self.settings.prompt).into_iter().collect();
+        let mut notes = self.warning(conversation);
+        notes.extend(prompt::closing_note(closing, &self.settings.prompt));
         let parts = StatementParts {
             character: character(companion),
             trigger,
@@ -144,6 +145,12 @@ impl<'a> Rehearsed<'a> {
         let worded = prompt::statement(&parts, &self.settings.prompt);
         let purpose = Purpose::Statement { trigger, closing };
         Some(request(ModelRole::Main, purpose, Some(companion), worded, recent.iter().chain(&snapshot).copied()))
+    }
+
+    /// What they are told when they go round in circles.
+    fn warning(&self, conversation: &Conversation) -> Vec<&str> {
+        let warning = Some(self.settings.prompt.repetition.as_str());
+        warning.filter(|warning| conversation.tally().detections > 0 && !warning.is_empty()).into_iter().collect()
     }
 
     fn judgement(&self, conversation: &Conversation) -> Request {

@@ -36,9 +36,9 @@ impl Way {
 
     const fn name(self) -> &'static str {
         match self {
-            Self::Seeds => "everyone in every round (seed 001)",
-            Self::WithoutSkipping => "who has a trigger, no skipping",
-            Self::Ours => "who has a trigger, skipping (default)",
+            Self::Seeds => "everyone present, in every round",
+            Self::WithoutSkipping => "who has a reason of its own",
+            Self::Ours => "the same, but not about talk for others (default)",
         }
     }
 }
@@ -59,6 +59,8 @@ type Spot = (usize, usize, CompanionId, usize);
 #[derive(Clone)]
 struct Said {
     after: String,
+    /// That was a message for one person, by a mention or as a reply.
+    is_for_a_person: bool,
     text: String,
 }
 
@@ -112,20 +114,23 @@ fn bill(chats: &[Script], size: usize, way: Way) -> anyhow::Result<Bill> {
 }
 
 fn note_statements(chat: usize, script: &Script, happenings: &[Happening], said: &mut BTreeMap<Spot, Said>) {
-    let mut human = script.events.iter().filter_map(saying_of);
-    let (mut people, mut after, mut is_statement) = (0, String::new(), false);
+    let mut events: Vec<_> = script.events.iter().collect();
+    events.sort_by_key(|event| (event.at, &event.channel));
+    let mut human = events.into_iter().filter_map(saying_of);
+    let (mut people, mut after, mut is_for_a_person, mut is_statement) = (0, String::new(), false, false);
     for happening in happenings {
         match &happening.what {
             What::Statement { companion, text } => {
                 is_statement = true;
                 let earlier = said.keys().filter(|(c, p, who, _)| (*c, *p, who) == (chat, people, companion)).count();
-                let words = Said { after: after.clone(), text: text.clone() };
+                let words = Said { after: after.clone(), is_for_a_person, text: text.clone() };
                 said.insert((chat, people, companion.clone(), earlier), words);
             }
             What::Message { .. } if is_statement => is_statement = false,
             What::Message { from, text, .. } => {
                 people += 1;
                 let to = human.next().and_then(|(_, saying)| saying.mentions.first().or(saying.reply_to.as_ref()));
+                is_for_a_person = to.is_some();
                 after = format!("{from}{}: {text}", to.map(|person| format!(" to {person}")).unwrap_or_default());
             }
             _ => {}
@@ -136,7 +141,7 @@ fn note_statements(chat: usize, script: &Script, happenings: &[Happening], said:
 fn print_head(people: u64) {
     println!("Per 100 messages by people ({people} were played):\n");
     println!(
-        "| companions | who is asked | side-model calls | main-model calls | tokens to decide | tokens to speak | all tokens (seed 001 = 100 %) |"
+        "| companions | who is asked | side-model calls | main-model calls | tokens to decide | tokens to speak | all tokens (first way: 100 %) |"
     );
     println!("| ---: | --- | ---: | ---: | ---: | ---: | ---: |");
 }
@@ -166,13 +171,17 @@ fn compare(size: usize, (one_way, one): (Way, &Bill), (other_way, other): (Way, 
     };
     let before = only_in(one, other, "only before");
     let after = only_in(other, one, "only after");
+    let for_a_person = |some: &[(Spot, Said, &str)]| some.iter().filter(|(_, said, _)| said.is_for_a_person).count();
     let mut told = format!(
-        "* {size} present, from \"{}\" to \"{}\": {} statements by the same companion after the same message, {} only before, {} only after.\n",
+        "* {size} present, from \"{}\" to \"{}\": {} statements by the same companion after the same message; {} only before, {} of them \
+         after a message for one person; {} only after, {} of them after such a message.\n",
         one_way.name(),
         other_way.name(),
         one.said.len() - before.len(),
         before.len(),
-        after.len()
+        for_a_person(&before),
+        after.len(),
+        for_a_person(&after),
     );
     let mut first = BTreeMap::new();
     let mut differing: Vec<_> = before.into_iter().chain(after).collect();

@@ -8,7 +8,8 @@ use crate::domain::gate::Temper;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 use crate::domain::names::{Names, SharedName};
 use crate::journal::residence::{External, Residence};
-use crate::settings::companion::{Companion, CompanionDefaults};
+use crate::settings::Problem;
+use crate::settings::companion::{Companion, CompanionDefaults, CompanionFile};
 
 /// The companions that are configured, by id.
 pub type Cast = BTreeMap<CompanionId, Companion>;
@@ -159,9 +160,9 @@ impl Residents {
     pub fn companion(&self, channel: &ChannelId, id: &CompanionId) -> Option<Companion> {
         let register = self.read();
         let residence = register.channels.get(channel);
-        let played = residence.and_then(|residence| residence.externals.get(id));
-        let companion = match played {
-            Some(external) => external.settings(id, &register.defaults).ok()?,
+        let external = residence.and_then(|residence| residence.externals.get(id));
+        let companion = match external {
+            Some(external) => played(id, external, &register.defaults).ok()?,
             None => register.cast.get(id)?.clone(),
         };
         let overrides = residence.and_then(|residence| residence.overrides.get(id));
@@ -227,6 +228,16 @@ impl Register {
     }
 }
 
+/// The companion that a program outside plays.
+///
+/// # Errors
+/// Everything that a companion may not have, each with its key.
+pub fn played(id: &CompanionId, external: &External, defaults: &CompanionDefaults) -> Result<Companion, Vec<Problem>> {
+    let (name, aliases) = (external.name.clone(), Some(external.aliases.clone()));
+    let file = CompanionFile { id: Some(id.clone()), name, aliases, ..CompanionFile::default() };
+    Companion::from_file(file, None, defaults)
+}
+
 fn names_of(household: &Household, cast: &Cast) -> Result<Names, SharedName> {
     let configured = household.channels.keys().filter_map(|id| cast.get(id));
     let configured = configured.map(|companion| (companion.id.clone(), companion.names().collect::<Vec<_>>()));
@@ -242,7 +253,6 @@ mod tests {
     use super::*;
     use crate::domain::moment::Moment;
     use crate::settings::Settings;
-    use crate::settings::companion::CompanionFile;
 
     #[test]
     fn a_companion_lives_in_a_guild_as_long_as_it_lives_in_one_of_its_channels() {

@@ -9,8 +9,7 @@ use super::place::Place;
 use crate::domain::id::{CompanionId, GuildId};
 use crate::domain::moment::Moment;
 use crate::ports::store::key::{Key, Kind};
-use crate::settings::Problem;
-use crate::settings::companion::{Companion, CompanionDefaults, CompanionFile, Overrides};
+use crate::settings::companion::Overrides;
 
 /// Who lives in a channel. What is stored of it wins over `console.rooms`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,18 +40,6 @@ pub struct External {
     /// What else people call it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<Arc<str>>,
-}
-
-impl External {
-    /// The companion that it is, with this id.
-    ///
-    /// # Errors
-    /// Everything that a companion may not have, each with its key.
-    pub fn settings(&self, id: &CompanionId, defaults: &CompanionDefaults) -> Result<Companion, Vec<Problem>> {
-        let (name, aliases) = (self.name.clone(), Some(self.aliases.clone()));
-        let file = CompanionFile { id: Some(id.clone()), name, aliases, ..CompanionFile::default() };
-        Companion::from_file(file, None, defaults)
-    }
 }
 
 impl Residence {

@@ -242,3 +242,76 @@ async fn clearing_ends_the_round_its_manager_and_its_trace() {
 }
 
 use crate::ports::house::House;
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_paused_or_leaves_while_others_vote_is_not_waited_for() {
+    for leaves in [true, false] {
+        let world = salon().await;
+        world.side.takes_for("bruno", Duration::from_secs(10));
+        world.say("salon", QUESTION).await;
+        world.pass(2.0).await;
+
+        if leaves {
+            world.open("salon", &["aria", "cleo"]).await;
+        } else {
+            let patch = serde_json::from_value(json!({ "companions": { "bruno": { "paused": true } } })).unwrap();
+            world.house.patch_room(&room("salon"), patch).await.unwrap();
+        }
+        world.pass(4.0).await;
+
+        assert_eq!(world.history("salon").await[1], said(&[("aria", "As I said.")])[0], "leaves: {leaves}");
+        let outcomes: Vec<_> =
+            world.spans.named("conversation.turn").iter().map(|turn| attribute(turn, "turn.outcome").unwrap()).collect();
+        assert_eq!(outcomes[0], "posted", "leaves: {leaves}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_was_selected_and_is_paused_before_it_speaks_stays_silent() {
+    let world = salon().await;
+    world.say("salon", QUESTION).await;
+    world.pass(1.5).await;
+
+    let patch = serde_json::from_value(json!({ "paused": true })).unwrap();
+    world.house.patch_room(&room("salon"), patch).await.unwrap();
+    world.pass(60.0).await;
+
+    assert_eq!(world.history("salon").await.len(), 1);
+    let turns = world.spans.named("conversation.turn");
+    assert_eq!(attribute(&turns[0], "turn.outcome").as_deref(), Some("cancelled"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_salon_falls_asleep_when_all_is_said() {
+    let world = salon().await;
+    world.say("salon", QUESTION).await;
+
+    world.pass(1_000.0).await;
+
+    assert!(world.kit.directory.find(&crate::actors::places::ChannelPlace(room("salon").channel())).is_none());
+    assert!(world.kit.directory.find(&TurnTakingManagerPlace(room("salon").channel())).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_crash_the_round_is_told_in_a_trace_that_follows_the_one_before() {
+    let world = salon().await;
+    world.side.takes_for("bruno", Duration::from_secs(2));
+    world.say("salon", QUESTION).await;
+    world.pass(1.5).await;
+
+    let world = world.crash().await;
+    follow_the_script(&world);
+    world.pass(10.0).await;
+
+    let turns = world.spans.named("conversation.turn");
+    assert_eq!(turns[0].links.links.len(), 1);
+    let gates = world.spans.named("decision.gate");
+    let floors: Vec<_> =
+        gates.iter().map(|gate| (attribute(gate, "companion.id"), attribute(gate, "decision.floor"))).take(2).collect();
+    let told = |companion: &str, floor: &str| (Some(companion.to_owned()), Some(floor.to_owned()));
+    assert_eq!(floors, [told("aria", "lost"), told("bruno", "won")]);
+    assert_eq!(
+        world.side.asked_for("aria"),
+        world.told("salon", "evaluate").await.iter().filter(|asked| asked["companion"] == "aria").count() - 1
+    );
+}

@@ -251,6 +251,11 @@ impl World {
         self.house.say(&room(id), message).await.unwrap()
     }
 
+    /// Above everybody.
+    pub(super) fn root(&self) -> ractor::ActorCell {
+        self.root.get_cell()
+    }
+
     /// Lets everybody finish what takes no time.
     pub(super) async fn rest(&self) {
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -105,7 +105,8 @@ fn log(facts: &DecisionFacts<'_>) {
         // Seed 004: this line is what a decision looks like from outside.
         Answer::Decided { decision, reason } => {
             let (decision, reason) = (Plain(decision), Plain(reason));
-            tracing::info!(%channel, %trigger, %decision, %companion, msgs, %reason, "interjection");
+            let floor = facts.vote.and_then(|vote| vote.floor).map(tracing::field::display);
+            tracing::info!(%channel, %trigger, %decision, %companion, msgs, %reason, floor, "interjection");
         }
         Answer::Missing { error_type } => {
             let error = Plain(error_type);

@@ -149,3 +149,76 @@ fn write(
 fn count(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::{SpanMemory, attribute};
+    use super::*;
+
+    #[test]
+    fn a_round_without_a_speaker_names_nobody_and_counts_who_was_missing() {
+        let memory = SpanMemory::new();
+        let (guild, channel) = (GuildId::from("home"), ChannelId::from("console:lobby"));
+        let facts = SelectionFacts {
+            trace: TurnTrace::new(42),
+            turn_id: "console:lobby#7",
+            guild: &guild,
+            channel: &channel,
+            message: Seq(7),
+            states: 3,
+            candidates: 0,
+            missing: 2,
+            selected: None,
+            started: Moment::from_micros(1),
+            ended: Moment::from_micros(2),
+        };
+
+        record_selection(&memory.recorder(false), &facts);
+
+        let span = &memory.named("decision.select_speaker")[0];
+        assert_eq!(u64::from_be_bytes(span.parent_span_id.to_bytes()), TurnTrace::new(42).root().span_id());
+        for (name, value) in [("round.message_id", "7"), ("round.states", "3"), ("round.candidates", "0"), ("round.missing", "2")]
+        {
+            assert_eq!(attribute(span, name).as_deref(), Some(value), "{name}");
+        }
+        assert_eq!(attribute(span, "round.selected"), None);
+    }
+
+    #[test]
+    fn a_stage_that_changed_says_from_where_to_where_and_why() {
+        let memory = SpanMemory::new();
+        let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from("console:lobby"), CompanionId::from("aria"));
+        let facts = ClosingFacts {
+            under: None,
+            guild: &guild,
+            channel: &channel,
+            companion: &companion,
+            from: Stage::None,
+            to: Stage::PreClosing,
+            cause: Cause::Repetition,
+            at: Moment::from_micros(1),
+        };
+
+        record_closing(&memory.recorder(false), &facts);
+
+        let span = &memory.named("decision.closing")[0];
+        for (name, value) in [("closing.from", "none"), ("closing.to", "pre-closing"), ("closing.cause", "repetition")] {
+            assert_eq!(attribute(span, name).as_deref(), Some(value), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_judgement_says_who_judged() {
+        let memory = SpanMemory::new();
+        let (guild, channel) = (GuildId::from("home"), ChannelId::from("console:lobby"));
+        let at = Moment::from_micros(1);
+        let facts =
+            RepetitionFacts { under: None, guild: &guild, channel: &channel, score: 0.75, detections: 1, judge: "lexical", at };
+
+        record_repetition(&memory.recorder(false), &facts);
+
+        let span = &memory.named("decision.repetition")[0];
+        assert_eq!(attribute(span, "repetition.score").as_deref(), Some("0.75"));
+        assert_eq!(attribute(span, "repetition.judge").as_deref(), Some("lexical"));
+    }
+}

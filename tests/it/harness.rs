@@ -28,8 +28,13 @@ pub struct Premises {
 }
 
 impl Premises {
-    /// A server with the built-in companions on a free port, whose rehearsal answers at once.
+    /// A server with Aria alone in its lobby on a free port, whose rehearsal answers at once.
     pub fn new() -> Self {
+        Self::shipped().with("console.rooms", r#"[{ id = "lobby", guild = "home", companions = ["aria"] }]"#)
+    }
+
+    /// A server as it ships, with three companions in its lobby, on a free port, whose rehearsal answers at once.
+    pub fn shipped() -> Self {
         let folder = tempfile::Builder::new().prefix("tertulia-").tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("config")).expect("a folder for settings");
         let premises = Self { folder, environment: Vec::new() };
@@ -293,20 +298,19 @@ pub struct Watch {
 impl Watch {
     /// The next event; none when the connection is over.
     pub async fn next(&mut self) -> Option<Value> {
-        loop {
-            match timeout(PATIENCE, self.socket.next())
-                .await
-                .unwrap_or_else(|_| panic!("nothing happens any more: {:#?}", self.seen))
-            {
-                Some(Ok(Message::Text(text))) => {
-                    let event: Value = serde_json::from_str(&text).expect("JSON");
-                    self.seen.push(event.clone());
-                    return Some(event);
+        // Pings are no events: they end no wait.
+        let next = async {
+            loop {
+                match self.socket.next().await {
+                    Some(Ok(Message::Text(text))) => return Some(serde_json::from_str::<Value>(&text).expect("JSON")),
+                    Some(Ok(_)) => {}
+                    Some(Err(_)) | None => return None,
                 }
-                Some(Ok(_)) => {}
-                Some(Err(_)) | None => return None,
             }
-        }
+        };
+        let event = timeout(PATIENCE, next).await.unwrap_or_else(|_| panic!("nothing happens any more: {:#?}", self.seen));
+        self.seen.extend(event.clone());
+        event
     }
 
     /// Waits for an event of this name.

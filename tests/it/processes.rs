@@ -1,6 +1,7 @@
 //! The real program: started, killed, starved, and what it says then.
 
 mod commands;
+mod company;
 mod crashes;
 mod first_contact;
 mod rounds;

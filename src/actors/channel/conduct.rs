@@ -192,12 +192,12 @@ impl State {
 
     /// What the conversation wants done: what goes on record is handed to the scribe, the rest is done now.
     pub(super) fn carry_out(&mut self, outputs: Vec<Output>) {
-        let mut made = Vec::new();
+        let (mut made, mut cancelled) = (Vec::new(), Vec::new());
         for output in outputs {
             self.show_note(&output);
             match output {
                 Output::Made { handled, event } => made.push((handled, event)),
-                Output::Cancel { ticket } => self.cancel(ticket),
+                Output::Cancel { ticket } => cancelled.push(ticket),
                 Output::Post { companion, ticket, text } => self.post(&companion, ticket, text),
                 Output::Summarise { after, upto } => self.summarise(after, upto),
                 Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
@@ -206,6 +206,10 @@ impl State {
         let is_quiet = self.is_pending && self.conversation.is_at_rest();
         if !made.is_empty() || is_quiet {
             self.record(made, is_quiet, false);
+        }
+        // What is on record of them has been told by now.
+        for ticket in cancelled {
+            self.cancel(ticket);
         }
         self.traces.abandon(&self.conversation, &self.place, &self.kit);
         self.show_counters();

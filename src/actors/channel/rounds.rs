@@ -94,6 +94,9 @@ impl State {
     /// A manager is gone before its round was over: another goes on, and questions whose answers may have gone with it are asked anew.
     pub(super) fn manager_is_gone(&mut self, gone: ActorId) {
         let Some(manager) = self.manager.take_if(|manager| manager.actor.get_id() == gone) else { return };
+        if self.conversation.round().is_none_or(|round| round.message != manager.round) {
+            return;
+        }
         let facts = ActorFacts {
             sort: Sort::TurnTakingManager.as_str(),
             address: self.place.channel.as_str(),

@@ -23,11 +23,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 impl ActorHouse {
     pub(super) async fn take_vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {
         let place = self.stage_of(room, &state.from)?;
-        let Some(manager) = self.kit.directory.find(&TurnTakingManagerPlace(place.channel)) else {
+        if let Some(manager) = self.kit.directory.find(&TurnTakingManagerPlace(place.channel.clone())) {
+            // A manager that has just gone held a round that is over.
+            return asked(|reply| manager.cast(ManagerMessage::Submit { state, reply }), NotTaken::NoRound).await;
+        }
+        // Whoever watches may know of a round before its manager is there; the channel does, too.
+        let Some(channel) = self.kit.directory.find(&ChannelPlace(place.channel)) else {
             return Err(refused(&NotTaken::NoRound));
         };
-        // A manager that has just gone held a round that is over.
-        asked(|reply| manager.cast(ManagerMessage::Submit { state, reply }), NotTaken::NoRound).await
+        asked(|reply| channel.cast(ChannelMessage::Voted { state: Box::new(state), reply }), NotTaken::NoRound).await
     }
 
     pub(super) async fn take_words(&self, room: &RoomId, words: Words) -> Result<Seq, Refused> {

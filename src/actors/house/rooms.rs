@@ -12,7 +12,7 @@ use crate::actors::hub::Live;
 use crate::actors::inbound::Inbound;
 use crate::actors::kit::Kit;
 use crate::actors::places::{GuildPlace, ScribePlace};
-use crate::actors::residents::{Cast, Miscast};
+use crate::actors::residents::{Cast, Miscast, played};
 use crate::actors::scribe::{self, Administer, Contested, Lost, Reply, ScribeMessage};
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
@@ -333,7 +333,7 @@ impl ActorHouse {
 
     fn check_external(&self, field: &str, invited: &Invited) -> Result<(), Refused> {
         let Some((id, external)) = as_external(invited.clone()) else { return Ok(()) };
-        let problems = external.settings(&id, &self.kit.settings.companion_defaults).err().unwrap_or_default();
+        let problems = played(&id, &external, &self.kit.settings.companion_defaults).err().unwrap_or_default();
         match problems.into_iter().next() {
             None => Ok(()),
             Some(problem) => {

@@ -4,6 +4,7 @@ use super::super::budget::Use;
 use super::super::event::Decided;
 use super::super::id::PersonId;
 use super::super::message::{Message, Role};
+use super::asking::Attendance;
 use super::*;
 
 impl Conversation {
@@ -83,17 +84,19 @@ impl Conversation {
             self.draw_first_interval(companion, world, out);
         }
         let over: Vec<_> = companions.iter().filter(|companion| self.is_back_off_over(companion, occasion)).cloned().collect();
+        for companion in &over {
+            self.end_back_off(companion, world, out);
+        }
+        // What is decided without a call settles at once, but whoever was called upon still was.
+        let called = companions.iter().filter(|companion| self.is_called(companion)).cloned().collect();
         let mut asked = Vec::new();
         for companion in companions {
-            if over.contains(&companion) {
-                self.end_back_off(&companion, world, out);
-            }
             asked.extend(self.proceed(&companion, occasion, world, out).map(|waiting| (companion, waiting)));
         }
         if world.rules.asks_everyone && !asked.is_empty() {
             self.add_listeners(&mut asked, left_out.as_ref(), occasion, world);
         }
-        self.ask(asked, left_out.as_ref(), occasion, world, out);
+        self.ask(asked, &Attendance { left_out, called }, occasion, world, out);
         self.refresh_summary(world, out);
     }
 

@@ -7,6 +7,14 @@ use super::super::message::Role;
 use super::advance::Answered;
 use super::*;
 
+/// Who takes part in a round, besides those who are asked.
+pub(super) struct Attendance {
+    /// The last speaker, where its statement opens the round and no trigger of its own waits.
+    pub(super) left_out: Option<CompanionId>,
+    /// Those whom something unsettled addresses.
+    pub(super) called: BTreeSet<CompanionId>,
+}
+
 impl Conversation {
     pub(super) fn draw_first_interval(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
         let gate = &self.gates[companion];
@@ -151,7 +159,7 @@ impl Conversation {
     pub(super) fn ask(
         &mut self,
         asked: Vec<(CompanionId, Waiting)>,
-        left_out: Option<&CompanionId>,
+        attendance: &Attendance,
         occasion: Occasion,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
@@ -160,7 +168,7 @@ impl Conversation {
             return;
         }
         if self.gates.len() > 1 || self.gates.values().any(|gate| gate.external) {
-            self.open_round(asked.iter().map(|(companion, _)| companion.clone()).collect(), left_out, occasion, world, out);
+            self.open_round(asked.iter().map(|(companion, _)| companion.clone()).collect(), attendance, occasion, world, out);
         }
         for (companion, waiting) in asked {
             let gate = &self.gates[&companion];

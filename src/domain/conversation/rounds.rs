@@ -4,6 +4,7 @@ use super::super::event::{Outvoted, RoundClosed, RoundOpened};
 use super::super::round::listening;
 use super::super::vote::Stance;
 use super::advance::Answered;
+use super::asking::Attendance;
 use super::*;
 
 impl Conversation {
@@ -11,15 +12,15 @@ impl Conversation {
     pub(super) fn open_round(
         &mut self,
         asked: Vec<CompanionId>,
-        left_out: Option<&CompanionId>,
+        attendance: &Attendance,
         occasion: Occasion,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
-        let listens = |companion: &CompanionId| left_out != Some(companion) && !asked.contains(companion);
+        let listens = |companion: &CompanionId| attendance.left_out.as_ref() != Some(companion) && !asked.contains(companion);
         let listeners = self.gates.iter().filter(|(companion, _)| listens(companion));
         let listening = listeners
-            .map(|(companion, gate)| listening(companion, self.handled, self.is_called(companion), gate.stage))
+            .map(|(companion, gate)| listening(companion, self.handled, attendance.called.contains(companion), gate.stage))
             .collect();
         let opened = RoundOpened {
             message: self.handled,
@@ -141,7 +142,8 @@ impl Conversation {
         deadline < self.clock || deadline == self.clock && occasion.by_deadline
     }
 
-    fn is_called(&self, companion: &CompanionId) -> bool {
+    /// Whether something unsettled addresses this companion.
+    pub(super) fn is_called(&self, companion: &CompanionId) -> bool {
         self.buffer(companion).any(|entry| entry.message.address.includes(companion))
     }
 

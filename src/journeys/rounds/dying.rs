@@ -140,9 +140,9 @@ async fn a_reply_that_dies_in_a_round_is_begun_again() {
     assert_all_went_well(&world, 3.5).await;
 }
 
-/// Kills whoever is there so many steps of the scheduler after the first vote was answered: whatever is in its mailbox then is lost.
-fn saboteur<P: Address + Send + 'static>(world: &World, place: P, steps: u32) -> tokio::task::JoinHandle<()> {
-    let (answered, directory) = (std::sync::Arc::new(tokio::sync::Notify::new()), world.kit.directory.clone());
+/// Kills so many steps of the scheduler after the first vote was answered: whatever is in its mailbox then is lost.
+fn saboteur(world: &World, steps: u32, kill: impl FnOnce() + Send + 'static) -> tokio::task::JoinHandle<()> {
+    let answered = std::sync::Arc::new(tokio::sync::Notify::new());
     let first = answered.clone();
     world.side.follows(move |request| {
         first.notify_one();
@@ -153,10 +153,17 @@ fn saboteur<P: Address + Send + 'static>(world: &World, place: P, steps: u32) ->
         for _ in 0..steps {
             step().await;
         }
+        kill();
+    })
+}
+
+fn kill<P: Address + Send + 'static>(world: &World, place: P) -> impl FnOnce() + Send + 'static {
+    let directory = world.kit.directory.clone();
+    move || {
         if let Some(actor) = directory.find(&place) {
             actor.kill();
         }
-    })
+    }
 }
 
 /// Lets everybody else who can run do so once; `yield_now` would let them run until nobody can.
@@ -179,7 +186,7 @@ macro_rules! survives_at_every_step {
             async fn $name() {
                 for steps in 0..24 {
                     let mut world = salon().await;
-                    let saboteur = saboteur(&world, $place, steps);
+                    let saboteur = saboteur(&world, steps, kill(&world, $place));
 
                     world.say("salon", QUESTION).await;
                     world.pass(700.0).await;
@@ -199,4 +206,21 @@ survives_at_every_step! {
     a_channel_may_die_at_every_step: ChannelPlace(room("salon").channel());
     a_companion_may_die_at_every_step: CompanionPlace("home".into(), "bruno".into());
     a_pool_may_die_at_every_step: PoolPlace();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_at_every_step_loses_nothing_and_doubles_nothing() {
+    for steps in 0..24 {
+        let world = salon().await;
+        let root = world.root();
+        let saboteur = saboteur(&world, steps, move || root.kill());
+        world.say("salon", QUESTION).await;
+        saboteur.await.unwrap();
+
+        let world = world.crash().await;
+        follow_the_script(&world);
+        world.pass(700.0).await;
+
+        assert_all_went_well(&world, f64::from(steps)).await;
+    }
 }

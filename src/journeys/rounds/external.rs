@@ -101,6 +101,13 @@ async fn one_that_does_not_vote_listens_when_the_time_is_up() {
     assert_eq!(rounds[0]["selected"], "bruno");
     assert_eq!(rounds[0]["states"][1]["state"], "listen");
     assert_eq!(world.history("inn").await, said(&[("Ana", CALL), ("bruno", "As I said.")]));
+    let gates = world.spans.named("decision.gate");
+    let error = gates.iter().find(|gate| attribute(gate, "error.type").is_some()).expect("there is one without an answer");
+    assert_eq!(attribute(error, "companion.id").as_deref(), Some("zed"));
+    let turn = &world.spans.named("conversation.turn")[0];
+    assert_eq!(error.span_context.trace_id(), turn.span_context.trace_id());
+    let selection = &world.spans.named("decision.select_speaker")[0];
+    assert_eq!(attribute(selection, "round.missing").as_deref(), Some("1"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,15 +4,18 @@ use crate::harness::{Premises, QUICK};
 
 #[tokio::test]
 async fn a_newcomer_is_answered_without_any_settings() {
-    let premises = Premises::new();
+    let premises = Premises::shipped();
     let server = premises.start().await;
     let mut lobby = server.watch("lobby", Some(0)).await;
 
     let seq = server.say("lobby", "Ana", "hey aria, how was your day?").await;
 
     let decision = lobby.event("decision").await;
-    assert_eq!(decision["decision"], "YES");
+    assert_eq!((&decision["companion"], &decision["decision"]), (&"aria".into(), &"YES".into()));
     assert_eq!(decision["trigger"], "direct_address");
+    let round = lobby.event("round").await;
+    assert_eq!(round["states"].as_array().map(Vec::len), Some(3));
+    assert_eq!(round["selected"], "aria");
     let statement = lobby.event("statement").await;
     assert_eq!(statement["companion"], "aria");
     let history = server.history("lobby").await;

@@ -274,3 +274,30 @@ fn companion(id: &CompanionId, place: &Place, residents: &Residents) -> Value {
         "voice_lull_timeout": companion.voice_lull_timeout,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_are_not_the_built_in_ones_go_along() {
+        let changed = json!({
+            "gate": { "max_buffer": 7, "foreign_bots": "all" },
+            "turn_taking": { "max_turns": 30, "turn_delay_secs": 2.0 },
+            "closing": { "reopen_after": 3 },
+            "repetition": { "judge": "both" },
+        });
+
+        let exported = unusual(&Settings::overlay(changed).unwrap());
+
+        let expected = json!({
+            "gate": { "max_buffer": 7, "foreign_bots": "all" },
+            "turn_taking": { "max_turns": 30 },
+            "closing": { "reopen_after": 3 },
+            "repetition": { "judge": "both" },
+        });
+        assert_eq!(exported, expected);
+        assert!(Settings::overlay(exported).is_ok());
+        assert_eq!(unusual(&Settings::overlay(json!({})).unwrap()), json!({}));
+    }
+}

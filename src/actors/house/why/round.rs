@@ -97,3 +97,65 @@ impl<'a> Ballot<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::moment::Moment;
+
+    #[test]
+    fn the_rule_that_parted_the_selected_from_the_next_one_is_named() {
+        let because = |states: &[State], spoke: &[(&str, u64)]| {
+            let spoke = spoke.iter().map(|(id, seq)| (CompanionId::from(*id), Seq(*seq))).collect();
+            let ballot = Ballot { opened: None, spoke, name: Box::new(ToString::to_string) };
+            ballot.because(&"aria".into(), states)
+        };
+        let (aria, named) = (wish("aria", 5.0, false), wish("aria", 1.0, true));
+
+        assert_eq!(because(&[aria.clone()], &[]), "nobody else wanted to speak");
+        assert_eq!(because(&[named, wish("ben", 9.0, false)], &[]), "was named");
+        assert_eq!(because(&[aria.clone(), wish("ben", 4.0, false), wish("cleo", 1.0, false)], &[]), "most important");
+        assert_eq!(because(&[aria.clone(), wish("ben", 5.0, false)], &[("aria", 3), ("ben", 7)]), "spoke least recently");
+        assert_eq!(because(&[aria.clone(), wish("ben", 5.0, false)], &[]), "smaller id");
+        let withdrawn = State { closing: Stage::Terminal, ..wish("ben", 9.0, true) };
+        assert_eq!(because(&[aria, withdrawn], &[]), "nobody else wanted to speak");
+    }
+
+    #[test]
+    fn a_round_is_told_with_every_vote() {
+        let opened = RoundOpened {
+            message: Seq(7),
+            deadline: Moment::ZERO,
+            asked: vec!["aria".into(), "ben".into()],
+            listening: vec![State::listening("cleo".into(), "7".into(), false, Stage::None)],
+            by_deadline: false,
+        };
+        let recorded = Recorded { seq: Seq(8), at: Moment::ZERO, handled: Seq(7), event: Event::RoundOpened(opened) };
+        let states = vec![
+            wish("aria", 5.0, false),
+            State { closing: Stage::PreClosing, ..wish("ben", 5.0, true) },
+            State::listening("cleo".into(), "7".into(), false, Stage::None),
+        ];
+        let before = [recorded];
+        let ballot = Ballot::new(&states[0], &before, |id| id.as_str().to_uppercase());
+        let closed = |selected: Option<&str>| RoundClosed {
+            message: Seq(7),
+            states: states.clone(),
+            selected: selected.map(Into::into),
+            speak_at: None,
+            others: Vec::new(),
+        };
+
+        assert_eq!(
+            ballot.opened().unwrap().text,
+            "A round was held: ARIA and BEN voted; CLEO had no reason to speak, and listened."
+        );
+        let votes = "ARIA would speak (5), BEN would speak (5, was named, pre-closing), CLEO listens";
+        assert_eq!(ballot.closed(&closed(Some("ben"))), format!("{votes}. BEN was selected: was named."));
+        assert_eq!(ballot.closed(&closed(None)), format!("{votes}: nobody speaks."));
+    }
+
+    fn wish(from: &str, importance: f64, selected: bool) -> State {
+        State { from: from.into(), message_id: "7".into(), state: Stance::Speak, importance, selected, closing: Stage::None }
+    }
+}
