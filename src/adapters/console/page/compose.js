@@ -3,9 +3,10 @@
 import * as api from './api.js';
 import { byId, el, name } from './dom.js';
 import { keep, recall } from './keep.js';
+import { mention } from './mention.js';
 
-// `me()` is who speaks; `room()` and `outbox()` belong to the room shown; `tell(problem)` shows a refusal; `sent()` follows a message.
-export function compose({ me, room, outbox, tell, sent }) {
+// `me()` is who speaks; `tone(id)` the accent of a companion; `room()` and `outbox()` belong to the room shown; `tell(problem)` shows a refusal; `sent()` follows a message.
+export function compose({ me, room, outbox, tell, sent, tone }) {
   const form = byId('compose');
   const field = byId('message');
   const about = byId('compose-about');
@@ -113,6 +114,15 @@ export function compose({ me, room, outbox, tell, sent }) {
     }
   });
   addEventListener('resize', size);
+  mention(field, {
+    room,
+    me,
+    tone,
+    changed() {
+      size();
+      save();
+    },
+  });
 
   return {
     draw,
@@ -131,6 +141,15 @@ export function compose({ me, room, outbox, tell, sent }) {
       replying = null;
       set(recall(key(), ''));
       draw();
+    },
+    // Begins with a name, and keeps what was typed.
+    address(who) {
+      if (editing) leave();
+      const begun = field.value.startsWith(`${who}, `) ? field.value : `${who}, ${field.value}`;
+      set(begun);
+      save();
+      field.focus();
+      field.setSelectionRange(begun.length, begun.length);
     },
     write(text) {
       set(text);

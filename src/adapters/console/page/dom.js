@@ -38,6 +38,7 @@ export function glyph(kind) {
     yes: () => svg('circle', { cx: 5, cy: 5, r: 4, class: 'full' }),
     no: () => svg('circle', { cx: 5, cy: 5, r: 3.4, class: 'stroke' }),
     error: () => svg('path', { d: 'M2 2 8 8M8 2 2 8', class: 'stroke' }),
+    round: () => svg('path', { d: 'M2 9V5M5 9V1M8 9V6.5', class: 'stroke' }),
     note: () => svg('path', { d: 'M2 5H8', class: 'stroke' }),
   }[kind];
   return svg('svg', { class: `glyph ${kind}`, viewBox: '0 0 10 10', 'aria-hidden': 'true' }, shape());

@@ -1,6 +1,7 @@
 // Draws one item of the talk: a day, a message, a quiet line for what was decided, a draft.
 
 import { el, glyph, name } from './dom.js';
+import { drawRound, isLive } from './rounds.js';
 import { nameOf } from './state.js';
 import { tell } from './story.js';
 import { initial } from './tones.js';
@@ -9,6 +10,11 @@ import * as words from './words.js';
 const FOLLOWS_WITHIN_MS = 5 * 60_000;
 
 // Whether nothing was said or decided yet.
+// What was settled without asking anybody is one line for all of whom it is true, and of what goes on settling only the first.
+const ALIKE = new Set(['decision', 'stage', 'note']);
+const GOES_ON = new Set(['closed', 'paused']);
+const alike = entry => (entry.kind === 'note' ? (entry.companion && entry.what !== 'tempered' ? entry.what : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : `${entry.reason}|${words.occasion(entry.record)}`);
+
 export const isEmpty = room => room.entries.every(entry => entry.kind === 'note') && !room.asked.size && !room.drafts.size && !room.pending.length;
 
 // The items to show, in order: entries with the days between them, then what is under way, then what was not accepted yet.
@@ -16,7 +22,29 @@ export function itemsOf(room, now) {
   const items = [];
   let day = null;
   let previous = null;
+  const settling = new Map();
+  // Gives whether an entry was told by now.
+  const isTold = entry => {
+    if (entry.kind !== 'decision') return false;
+    const before = settling.get(entry.companion);
+    const again = GOES_ON.has(entry.reason) && before?.reason === entry.reason;
+    entry.toldBy = again ? before : null;
+    if (!again) settling.set(entry.companion, entry);
+    return again;
+  };
+  const join = entry => {
+    const sign = ALIKE.has(entry.kind) ? alike(entry) : null;
+    const last = items.at(-1);
+    if (sign === null || last?.sign !== sign || last.what !== entry.kind) return sign;
+    const all = [...(last.all ?? [last.entry]), entry];
+    const key = `g${all[0].key}`;
+    for (const one of all) one.shownIn = key;
+    items[items.length - 1] = { ...last, key, all, mark: `${all.length}` };
+    return true;
+  };
   const add = (entry, what = entry.kind) => {
+    // What answered a round is shown with it.
+    if (entry.round || isTold(entry)) return;
     // Kept with the entry: ten thousand of them are walked through for each change.
     entry.day ??= words.dayOf(entry.at);
     const ofDay = entry.day || day;
@@ -26,16 +54,29 @@ export function itemsOf(room, now) {
       items.push({ key: `day${day}`, what: 'day', at: entry.at, entry: null, mark: words.day(entry.at, now) });
     }
     entry.time ??= Date.parse(entry.at);
+    const sign = join(entry);
+    if (sign === true) return;
+    if (what === 'round') {
+      const live = isLive(room, entry, now);
+      if (!entry.item || entry.item.isLive !== live || entry.item.version !== entry.version) entry.item = { key: entry.key, what, entry, isLive: live, version: entry.version, mark: live ? 'live' : `${entry.version}` };
+      items.push(entry.item);
+      previous = null;
+      return;
+    }
     const follows = previous !== null && what === 'message' && previous.from === entry.from && previous.role === entry.role && !entry.replyTo && entry.time - previous.time < FOLLOWS_WITHIN_MS;
     // An item is made again only when it changed.
     if (!entry.item || entry.item.follows !== follows || entry.item.version !== entry.version) {
-      entry.item = { key: entry.key, what, entry, follows, version: entry.version, mark: `${entry.version}${follows}` };
+      // Told as a line of many, even when it is one.
+      entry.shownIn = entry.reason === 'loop_guard' ? `g${entry.key}` : null;
+      entry.item = { key: entry.shownIn ?? entry.key, what, entry, follows, sign, version: entry.version, mark: `${entry.version}${follows}` };
     }
     items.push(entry.item);
     previous = what === 'message' ? entry : null;
   };
   for (const entry of room.entries) add(entry);
   for (const [companion, question] of room.asked) {
+    // Whom an open round asks is shown there.
+    if (room.round?.phase === 'open' && room.round.ballots.get(companion)?.asked) continue;
     items.push({ key: `asked:${companion}`, what: 'asked', companion, entry: question, mark: question.trigger });
   }
   for (const [companion, draft] of room.drafts) {
@@ -108,7 +149,7 @@ function message(view, { entry, follows }) {
 // A quiet line that opens into its story.
 function line(view, entry, sign, sentence) {
   const story = view.stories.get(entry.key);
-  const body = `story-${entry.seq}-${entry.kind}`;
+  const body = `story-${entry.seq}-${entry.kind}-${entry.companion}`;
   return el(
     'div',
     { class: `line ${sign}`, 'data-tone': view.tone(entry.companion) },
@@ -125,7 +166,43 @@ function line(view, entry, sign, sentence) {
 
 const DOT = ' · ';
 
-function decision(view, { entry }) {
+const list = nodes => nodes.flatMap((node, i) => [i ? (i === nodes.length - 1 ? ' and ' : ', ') : null, node]);
+const once = all => all.filter((entry, i) => all.findIndex(other => other.companion === entry.companion) === i);
+const names = (view, all) => list(once(all).map(entry => name(entry.name ?? nameOf(view.room, entry.companion), { class: 'who', 'data-tone': view.tone(entry.companion) })));
+
+// Companions that have talked long enough wait for a person: that is said in plain words.
+function guarded(view) {
+  const { guard } = view.room;
+  const times = Math.max(guard.streak, guard.mostInARow);
+  return el('strong', null, `The companions have spoken ${words.times(times)} in a row; they wait for a person`);
+}
+
+// Several that were not asked, for the same reason.
+function unasked(view, item) {
+  const { entry, all = [entry] } = item;
+  if (entry.reason !== 'loop_guard' && all.length === 1) return null;
+  const story = view.stories.get(item.key);
+  const body = `several-${entry.seq}`;
+  const occasion = words.occasion(entry);
+  const sentence = entry.reason === 'loop_guard' ? guarded(view) : [names(view, all), ' not asked: ', el('strong', null, 'no'), DOT, occasion ? [occasion, DOT] : null, words.reason(entry.reason)];
+  return el(
+    'div',
+    { class: `line several ${entry.reason}` },
+    el(
+      'button',
+      { class: 'line-head', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'data-focus': 'line', onclick: () => view.act.unfold(item) },
+      glyph(entry.reason === 'loop_guard' ? 'note' : 'no'),
+      el('span', { class: 'line-words' }, sentence),
+      el('span', { class: 'line-why', 'aria-hidden': 'true' }, story ? 'close' : 'why?'),
+    ),
+    story ? el('div', { id: body, class: 'each' }, all.map(one => decision(view, { entry: one }, true))) : null,
+  );
+}
+
+function decision(view, item, isAlone = false) {
+  const { entry } = item;
+  const several = isAlone || words.wasAsked(entry) ? null : unasked(view, item);
+  if (several) return several;
   const who = name(nameOf(view.room, entry.companion), { class: 'who' });
   const occasion = words.occasion(entry);
   const quote = entry.why ? el('q', { dir: 'auto' }, entry.why) : null;
@@ -136,6 +213,8 @@ function decision(view, { entry }) {
     el('strong', null, entry.yes ? 'yes' : 'no'),
     DOT,
     occasion ? [occasion, DOT] : null,
+    // A vote that is shown without its round.
+    Number.isFinite(entry.record?.vote?.importance) && entry.yes ? [words.importance(entry.record.vote.importance), ' of 10', { won: ' ★', lost: '' }[entry.record.floor] ?? '', DOT] : null,
     last,
   ]);
 }
@@ -153,6 +232,8 @@ function failedReply(view, { entry }) {
   return shown;
 }
 
+const aside = (...content) => el('p', { class: 'remark' }, glyph('note'), el('span', null, content));
+
 const NOTES = {
   joined: 'joined',
   left: 'left',
@@ -161,10 +242,20 @@ const NOTES = {
   cleared: 'what was going on was dropped',
 };
 
-function note(view, { entry }) {
+function note(view, { entry, all = [entry] }) {
+  if (all.length > 1) return aside(names(view, all), ' ', (NOTES[entry.what] ?? '').replace(/^was\b/u, 'were').replace(/^goes\b/u, 'go'));
   const who = entry.companion ? name(entry.name ?? nameOf(view.room, entry.companion), { class: 'who' }) : entry.what === 'cleared' ? null : 'the room';
   const what = entry.what === 'tempered' ? (entry.interjection ? `is ${words.temper(entry.interjection)} now` : 'has its own temper again') : NOTES[entry.what];
   return el('p', { class: 'remark', 'data-tone': entry.companion ? view.tone(entry.companion) : null }, glyph('note'), el('span', null, who, who ? ' ' : '', what));
+}
+
+function stage(view, { entry, all = [entry] }) {
+  const after = entry.to === 'terminal' ? ` · opens again when called, or after ${words.count(view.room.guard.reopenAfter, 'more message', 'more messages')}` : '';
+  return aside(names(view, all), ' ', words.step(entry.to, entry.cause, all.length > 1), after);
+}
+
+function circles(view, { entry }) {
+  return aside(el('strong', null, 'The last messages say much the same'), ` (${entry.score.toFixed(2)} of 1): ${entry.detections > 2 ? 'the companions are told to stop' : 'the companions are told to change the topic or to end'}`);
 }
 
 function asked(view, { companion, entry }) {
@@ -212,7 +303,7 @@ function day(view, item) {
   return el('h3', { class: 'day' }, item.mark);
 }
 
-const DRAW = { day, message, decision, error: failure, failed: failedReply, note, asked, draft, pending };
+const DRAW = { day, message, decision, round: drawRound, stage, circles, error: failure, failed: failedReply, note, asked, draft, pending };
 
 export function draw(view, item) {
   const node = DRAW[item.what](view, item);
@@ -227,5 +318,6 @@ export function guess(item) {
   if (item.what === 'message' || item.what === 'pending' || item.what === 'draft') {
     return (item.follows ? 30 : 62) + 24 * Math.floor((item.entry.text?.length ?? 0) / 70);
   }
+  if (item.isLive) return 64 + 24 * item.entry.ballots.size;
   return item.what === 'day' ? 56 : 30;
 }

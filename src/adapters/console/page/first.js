@@ -10,14 +10,25 @@ const ELSEWHERE = [
   ['Ben', 'At least the coffee on board has become better.'],
 ];
 
+const thing = (label, act) => el('li', null, el('button', { class: 'try', onclick: event => act(event.currentTarget) }, label));
+
 const welcome = (title, ...content) => el('section', { class: 'first', 'aria-label': 'Welcome' }, el('h2', null, title), content);
 
-export const noRoom = () => welcome('There is no room yet.', el('p', null, 'A room is where people and a companion talk. Make one on the left: it needs a name and a companion.'));
+export const noRoom = () => welcome('There is no room yet.', el('p', null, 'A room is where people and companions talk. Make one on the left: it needs a name, and somebody to listen.'));
+
+// Names as a sentence lists them; of many only some.
+const MOST_NAMED = 4;
+function listed(companions, drawn = c => c.name) {
+  const shown = companions.slice(0, MOST_NAMED).map(drawn);
+  if (companions.length > MOST_NAMED) shown.push('others');
+  return shown.flatMap((one, i) => [i ? (i === shown.length - 1 ? ' and ' : ', ') : null, one]).filter(Boolean);
+}
 
 // `say(from, text)` sends a message; `me()` is who speaks in this window; `tone(id)` is the accent of a companion.
 export function first(room, { say, me, tone }) {
-  const companion = [...room.minds.values()][0];
-  if (!companion) return welcome('Nobody listens here yet.', el('p', null, 'This room has no companion: choose one on the left, under “this room”.'));
+  const companions = [...room.minds.values()];
+  const companion = companions[0];
+  if (!companion) return welcome('Nobody listens here yet.', el('p', null, 'This room has no companion: choose some on the left, under “this room”.'));
   const who = companion.name;
   const whoNode = () => name(who, { class: 'who' });
 
@@ -29,7 +40,7 @@ export function first(room, { say, me, tone }) {
     }
   }
 
-  const thing = (label, act) => el('li', null, el('button', { class: 'try', onclick: event => act(event.currentTarget) }, label));
+  if (companions.length > 1) return several(companions, { say, me, tone, elsewhere });
   const node = welcome(
     'Nothing was said here yet.',
     el(
@@ -55,4 +66,39 @@ export function first(room, { say, me, tone }) {
   );
   node.dataset.tone = tone(companion.id);
   return node;
+}
+
+// Several, who talk with each other as well.
+function several(companions, { say, me, tone, elsewhere }) {
+  const named = c => name(c.name, { class: 'who', 'data-tone': tone(c.id) });
+  const everyone = listed(companions).join('');
+  return welcome(
+    'Nothing was said here yet.',
+    el(
+      'p',
+      null,
+      listed(companions, named),
+      ' listen in this room, and each decides for itself whether and when to speak: when its ring has filled, as people talk, or its bar has run down, as it is quiet, it considers, ',
+      glyph('yes'),
+      ' yes or ',
+      glyph('no'),
+      ' no.',
+    ),
+    el(
+      'p',
+      null,
+      'When several might speak, a round shows how much each of them wants to, ',
+      el('span', { class: 'sample', 'aria-hidden': 'true' }, companions.slice(0, 3).map((c, i) => el('span', { class: `sample-bar sample-${i}`, 'data-tone': tone(c.id) }))),
+      ' from 0 to 10, and one ★ is chosen.',
+    ),
+    el('p', null, 'What it says may move the others to answer, until they have nothing to add or have talked long enough without a person.'),
+    el('h3', null, 'Three things to try'),
+    el(
+      'ul',
+      { class: 'tries' },
+      thing(['Say hello to ', name(companions[0].name)], () => say(me(), `Hello ${companions[0].name}!`)),
+      thing('Talk about something else and watch them decide', elsewhere),
+      thing('Ask them all, and let them talk', () => say(me(), `${everyone}: what do you think of each other?`)),
+    ),
+  );
 }

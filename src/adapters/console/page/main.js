@@ -8,17 +8,20 @@ import { byId, name, say } from './dom.js';
 import { find } from './find.js';
 import { first, noRoom } from './first.js';
 import { keepAll, recallAll } from './keep.js';
+import { meters } from './meters.js';
 import { minds } from './minds.js';
 import { notices } from './notices.js';
 import { outbox } from './outbox.js';
 import { people } from './people.js';
 import { rooms } from './rooms.js';
+import { LINGER_MS, tickRounds } from './rounds.js';
 import { nameOf, newRoom } from './state.js';
 import { stories } from './story.js';
 import { talk } from './talk.js';
 import { timeline } from './timeline.js';
 import { tonesOf } from './tones.js';
 import { visit } from './visit.js';
+import { sentence } from './voice.js';
 import * as words from './words.js';
 
 const TICK_MS = 100;
@@ -46,7 +49,9 @@ function change(parts) {
   });
 }
 
-const story = stories(key => said.reveal(key));
+// Where an entry is shown: with its round, with others like it, or alone.
+const homeOf = entry => entry?.round?.key ?? entry?.shownIn ?? entry?.key;
+const story = stories(key => said.reveal(homeOf(view.room.seen.get(key)) ?? key));
 
 // What the items of the talk are drawn with.
 const view = {
@@ -59,6 +64,7 @@ const view = {
   tone: id => tone(id),
   act: {
     open: entry => story.toggle(here.room, entry),
+    unfold: item => story.unfold(item.key),
     reply: entry => writing.reply(entry, entry.role === 'companion' ? nameOf(view.room, entry.from) : entry.from),
     edit: entry => writing.edit(entry),
     remove(entry, button) {
@@ -81,7 +87,7 @@ const view = {
 let tone = tonesOf(view.room);
 
 const speaker = people(() => writing.draw());
-const writing = compose({ me: speaker.me, room: () => here?.room ?? null, outbox: () => mail, tell, sent: () => said.end() });
+const writing = compose({ me: speaker.me, room: () => here?.room ?? null, outbox: () => mail, tell, sent: () => said.end(), tone: id => tone(id) });
 const said = talk(byId('log'), byId('to-end'), {
   view,
   now: serverNow,
@@ -95,8 +101,11 @@ const said = talk(byId('log'), byId('to-end'), {
 
 function goTo(entry) {
   byId('minds').querySelector('[data-open]') && thoughts.shut();
-  story.show(here.room, entry);
-  requestAnimationFrame(() => said.go(entry.key));
+  const told = entry.toldBy ?? entry;
+  const home = homeOf(told);
+  if (home !== told.key && !story.has(home)) story.unfold(home, false);
+  story.show(here.room, told);
+  requestAnimationFrame(() => said.go(home));
 }
 const thoughts = minds(byId('minds'), {
   tone: id => tone(id),
@@ -105,9 +114,11 @@ const thoughts = minds(byId('minds'), {
     pause: (id, paused) => api.patchRoom(here.room.id, { companions: { [id]: { paused } } }).then(() => here.refresh()).catch(tell),
     why: id => api.why(here.room.id, id),
     open: goTo,
+    call: id => writing.address(nameOf(view.room, id)),
   },
 });
-const line = timeline(byId('timeline'), { tone: id => tone(id), go: key => said.go(key) });
+const drawMeters = meters(byId('meters'));
+const line = timeline(byId('timeline'), { tone: id => tone(id), go: key => said.go(homeOf(view.room.seen.get(key)) ?? key) });
 const search = find({
   room: () => view.room,
   older: () => here.older(),
@@ -135,18 +146,10 @@ function draw() {
       parts.add('talk');
     }
     thoughts.draw(view.room, serverNow());
+    drawMeters(view.room);
   }
   if (parts.has('talk') || parts.has('loaded')) said.redraw();
   line.draw(view.room, serverNow());
-}
-
-// What a screen reader is told: what is said and what was decided, not each number.
-function announce(e) {
-  const room = view.room;
-  if (e.event === 'message' && !(e.role === 'user' && e.from === speaker.me())) notice.announce(`${e.role === 'companion' ? nameOf(room, e.from) : e.from}: ${e.text}`);
-  if (e.event === 'decision' && e.decision === 'NO') notice.announce(`${nameOf(room, e.companion)} stays silent: ${e.why || words.reason(e.reason)}`);
-  if (e.event === 'error') notice.announce(`${nameOf(room, e.companion)}: ${words.error(e.error)}`);
-  if (e.event === 'failed') notice.announce(`The reply of ${nameOf(room, e.companion)} failed.`);
 }
 
 function showConnection(state, at) {
@@ -193,7 +196,8 @@ function open(id, anew = false) {
       // Fewer events than are known here: the room was deleted and made anew.
       if (e.event === 'hello' && e.last < mine.room.last) return open(id, true);
       if (e.event === 'notice' && typeof e.text === 'string') notice.show(e.text);
-      if (isNew) announce(e);
+      if (isNew) notice.announce(sentence(mine.room, e, speaker.me()));
+      if (isNew && e.event === 'round' && !e.selected) setTimeout(() => mine === here && change(['talk']), LINGER_MS);
       if (isNew && e.event === 'paused') readRooms().catch(() => {});
       // Who is present, paused or tempered is more than the event tells.
       if (isNew && ['joined', 'paused', 'tempered'].includes(e.event)) mine.refresh().catch(() => {});
@@ -324,6 +328,7 @@ function tick() {
   const now = serverNow();
   const running = thoughts.tick(view.room, now);
   said.tick(now, words.seconds);
+  tickRounds(byId('log'), now);
   sayConnection();
   if (document.visibilityState === 'visible' && now - lastLine > 1000) {
     lastLine = now;

@@ -1,6 +1,7 @@
 // One card for each companion present: what it is doing, how near it is to speaking, what it decided last, and its controls.
 
 import { el, glyph, name, say, svg } from './dom.js';
+import { isClosed, STAGES } from './mind.js';
 import { lastDecisions } from './state.js';
 import { sentences } from './story.js';
 import * as words from './words.js';
@@ -38,11 +39,29 @@ function ring() {
   };
 }
 
+// How far it is on its way out: one dot for each stage.
+function stageMark() {
+  const dots = STAGES.slice(1).map((_, i) => svg('circle', { cx: 4 + i * 8, cy: 4, r: 2.6 }));
+  const said = el('span', null);
+  const node = el('span', { class: 'stage', hidden: true }, svg('svg', { viewBox: '0 0 24 8', 'aria-hidden': 'true' }, dots), said);
+  return {
+    node,
+    set(stage) {
+      const at = STAGES.indexOf(stage);
+      node.hidden = at <= 0;
+      dots.forEach((dot, i) => dot.classList.toggle('reached', i < at));
+      say(said, words.stage(stage));
+    },
+  };
+}
+
 function card(id, act) {
   const circle = ring();
   const title = name('', { class: 'who' });
   const head = el('button', { class: 'mind-head', 'aria-expanded': 'false', onclick: () => node.toggleAttribute('data-open', head.getAttribute('aria-expanded') === 'false') || head.setAttribute('aria-expanded', String(node.hasAttribute('data-open'))) }, circle.node, title);
+  const outside = el('span', { class: 'outside', hidden: true, title: 'A program outside plays it' }, 'external');
   const doing = el('span', { class: 'doing' });
+  const stage = stageMark();
   const bar = el('span', { class: 'lull-bar', 'aria-hidden': 'true' }, el('span', { class: 'lull-left' }));
   const left = el('span', { class: 'lull-words' });
   const until = el('p', { class: 'until' });
@@ -54,6 +73,7 @@ function card(id, act) {
     words.TEMPERS.map(code => el('option', { value: code }, words.temper(code))),
   );
   const pause = el('button', { class: 'quiet-button', onclick: () => act.pause(id, pause.getAttribute('aria-pressed') !== 'true') });
+  const call = el('button', { class: 'quiet-button call', hidden: true, onclick: () => act.call(id) }, 'call it by name');
   const notYet = el('button', { class: 'quiet-button', 'aria-expanded': 'false' }, 'why not yet?');
   async function tellNotYet() {
     const told = await act.why(id).catch(problem => ({ problem: problem.message }));
@@ -89,18 +109,21 @@ function card(id, act) {
     'article',
     { class: 'mind' },
     head,
-    el('div', { class: 'mind-now' }, doing, el('div', { class: 'lull' }, bar, left)),
-    el('div', { class: 'mind-more' }, until, last, el('div', { class: 'controls' }, el('label', null, el('span', { class: 'unseen' }, 'Temper'), temper), pause, notYet), story),
+    el('div', { class: 'mind-now' }, el('div', { class: 'doings' }, doing, stage.node, outside), el('div', { class: 'lull' }, bar, left)),
+    el('div', { class: 'mind-more' }, until, last, el('div', { class: 'controls' }, el('label', null, el('span', { class: 'unseen' }, 'Temper'), temper), call, pause, notYet), story),
   );
-  return { node, head, circle, title, doing, bar, left, until, last, temper, pause, mayBeStale, shown: '' };
+  return { node, head, circle, title, doing, bar, left, until, last, temper, pause, stage, call, outside, mayBeStale, shown: '' };
 }
 
 const more = n => `${n} more ${n === 1 ? 'message' : 'messages'}`;
 
 // What it waits for, in words: the same that the ring and the bar show.
-function untilWords(mind, lullLeft) {
+function untilWords(mind, lullLeft, isVoting) {
   if (mind.paused) return 'Lets everything pass until it goes on.';
+  if (isClosed(mind) && mind.doing === 'listening') return mind.opensIn ? `Opens again after ${more(mind.opensIn)}, or when called by name.` : 'Opens again when called by name.';
   if (mind.doing === 'back_off') return 'Nothing is lost: what was heard stays to be answered.';
+  if (mind.doing === 'waiting_its_turn') return 'Was chosen, and speaks in a moment.';
+  if (mind.doing === 'wants_to_speak') return isVoting ? 'Waits for what the others say.' : 'Asked again when somebody has spoken.';
   if (mind.doing !== 'listening') return mind.trigger ? `Because ${mind.trigger === 'direct_address' ? 'it ' : ''}${words.trigger(mind.trigger)}.` : '';
   const missing = mind.threshold === null ? null : mind.threshold - mind.messageCount;
   const parts = [];
@@ -122,6 +145,12 @@ function doingWords(mind, now) {
       const left = Date.parse(mind.retryAt) - now;
       return left > 0 ? `no answer · asks again in ${words.seconds(left)}` : 'no answer · asks again';
     }
+    case 'waiting_its_turn': {
+      const left = Date.parse(mind.speakAt) - now;
+      return left > 0 ? `waiting its turn · ${words.seconds(left)}` : 'waiting its turn';
+    }
+    case 'listening':
+      return isClosed(mind) ? '' : 'listening';
     default:
       return words.temper(mind.doing);
   }
@@ -153,17 +182,17 @@ export function minds(root, { tone, act }) {
     for (const node of parts.last.querySelectorAll('.ago')) say(node, words.ago(node.dataset.at, now));
   }
 
-  function tickOne(mind, parts, now) {
+  function tickOne(mind, parts, now, isVoting) {
     say(parts.doing, doingWords(mind, now));
     const end = Date.parse(mind.lullAt);
-    const lullLeft = Number.isFinite(end) && mind.doing === 'listening' ? Math.max(0, end - now) : null;
+    const lullLeft = Number.isFinite(end) && mind.doing === 'listening' && !isClosed(mind) ? Math.max(0, end - now) : null;
     const begun = Date.parse(mind.lullFrom);
     const whole = Number.isFinite(begun) && end > begun ? end - begun : (mind.lullSecs ?? 10) * 1000;
     const fraction = lullLeft === null ? 0 : Math.min(1, lullLeft / whole);
     parts.bar.style.setProperty('--left', fraction.toFixed(4));
     say(parts.left, lullLeft === null ? '' : words.seconds(lullLeft));
-    say(parts.until, untilWords(mind, lullLeft));
-    return lullLeft > 0 || mind.doing === 'asked' || mind.doing === 'speaking' || mind.doing === 'back_off';
+    say(parts.until, untilWords(mind, lullLeft, isVoting));
+    return lullLeft > 0 || mind.doing === 'asked' || mind.doing === 'speaking' || mind.doing === 'waiting_its_turn' || mind.doing === 'back_off';
   }
 
   return {
@@ -174,6 +203,7 @@ export function minds(root, { tone, act }) {
           cards.delete(id);
         }
       }
+      root.toggleAttribute('data-many', room.minds.size > 2);
       for (const mind of room.minds.values()) {
         if (!cards.has(mind.id)) {
           const made = card(mind.id, act);
@@ -183,16 +213,20 @@ export function minds(root, { tone, act }) {
         const parts = cards.get(mind.id);
         parts.node.dataset.tone = tone(mind.id);
         parts.node.dataset.doing = mind.doing;
+        parts.node.dataset.closing = mind.closing;
+        parts.stage.set(mind.closing);
+        parts.call.hidden = !isClosed(mind);
+        parts.outside.hidden = !mind.isExternal;
         say(parts.title, mind.name);
         parts.circle.set(mind.messageCount, mind.threshold);
-        parts.head.setAttribute('aria-label', `${mind.name}: ${mind.messageCount} of ${mind.threshold ?? 'some'} messages, ${words.temper(mind.doing)}`);
+        parts.head.setAttribute('aria-label', `${mind.name}: ${mind.messageCount} of ${mind.threshold ?? 'some'} messages, ${[isClosed(mind) ? '' : words.temper(mind.doing), words.stage(mind.closing), mind.isExternal ? 'played by a program outside' : ''].filter(Boolean).join(', ')}`);
         parts.temper.setAttribute('aria-label', `Temper of ${mind.name}`);
         if (document.activeElement !== parts.temper) parts.temper.value = mind.interjection;
         parts.pause.setAttribute('aria-pressed', String(mind.paused));
         say(parts.pause, mind.paused ? 'let it go on' : 'pause');
-        parts.mayBeStale(`${mind.doing} ${mind.messageCount} ${mind.threshold} ${mind.lullAt}`);
+        parts.mayBeStale(`${mind.doing} ${mind.messageCount} ${mind.threshold} ${mind.lullAt} ${mind.closing}`);
         decisions(parts, room, mind, now);
-        tickOne(mind, parts, now);
+        tickOne(mind, parts, now, room.round?.phase === 'open');
       }
     },
     // Gives whether anything is running that must be seen running.
@@ -201,7 +235,7 @@ export function minds(root, { tone, act }) {
       for (const mind of room.minds.values()) {
         const parts = cards.get(mind.id);
         if (!parts) continue;
-        running = tickOne(mind, parts, now) || running;
+        running = tickOne(mind, parts, now, room.round?.phase === 'open') || running;
         for (const node of parts.last.querySelectorAll('.ago')) say(node, words.ago(node.dataset.at, now));
       }
       return running;

@@ -31,6 +31,7 @@ export function notices() {
       setTimeout(() => node.remove(), LONGEST_MS);
     },
     announce(text) {
+      if (!text) return;
       waiting.push(text);
       timer ??= setTimeout(flush, 50);
     },

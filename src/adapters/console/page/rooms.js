@@ -3,6 +3,7 @@
 import * as api from './api.js';
 import { serverNow } from './clock.js';
 import { byId, el, name } from './dom.js';
+import { guests } from './guests.js';
 import * as words from './words.js';
 
 const IDS = /^[\p{L}\p{N}][\p{L}\p{N}_.-]{0,63}$/u;
@@ -61,14 +62,14 @@ export function rooms({ open, tell, changed }) {
   function newForm(companions) {
     const problem = el('p', { class: 'form-problem', role: 'alert' });
     const id = el('input', { id: 'new-room-id', required: true, maxlength: '64', autocomplete: 'off', spellcheck: 'false', placeholder: 'study' });
-    const who = el('select', { id: 'new-room-companion' }, companions.map(c => el('option', { value: c.id }, c.name ?? c.id)));
+    // All of them, to begin with: most of what there is to see happens between several.
+    const who = guests(companions, companions, 'Who is present');
     const form = el(
       'form',
       { class: 'small-form' },
       el('label', { for: 'new-room-id' }, 'Name of the room'),
       id,
-      el('label', { for: 'new-room-companion' }, 'Companion'),
-      who,
+      who.node,
       problem,
       el('div', { class: 'row' }, el('button', { class: 'solid' }, 'make it'), el('button', { type: 'button', class: 'quiet-button', onclick: drawNew }, 'leave it')),
     );
@@ -81,7 +82,7 @@ export function rooms({ open, tell, changed }) {
       }
       try {
         const guild = all.find(room => room.id === current)?.guild ?? 'home';
-        await api.putRoom(wanted, { guild, companions: who.value ? [who.value] : [] });
+        await api.putRoom(wanted, { guild, companions: who.chosen() });
         drawNew();
         await changed();
         open(wanted);
@@ -114,29 +115,24 @@ export function rooms({ open, tell, changed }) {
 
   function companionsForm(room) {
     const problem = el('p', { class: 'form-problem', role: 'alert' });
-    const boxes = el('div', { class: 'boxes' });
-    const form = el('form', { class: 'small-form' }, el('fieldset', null, el('legend', null, 'Who is present'), boxes), problem, el('div', { class: 'row' }, el('button', { class: 'solid' }, 'so be it'), el('button', { type: 'button', class: 'quiet-button', onclick: drawCare }, 'leave it')));
+    const place = el('div');
+    let who = null;
+    const form = el('form', { class: 'small-form' }, place, problem, el('div', { class: 'row' }, el('button', { class: 'solid' }, 'so be it'), el('button', { type: 'button', class: 'quiet-button', onclick: drawCare }, 'leave it')));
     api
       .companions()
       .then(({ companions = [] }) => {
-        const present = new Set((room.companions ?? []).map(c => c.id));
-        boxes.replaceChildren(
-          // A room holds one companion, or nobody.
-          ...[...companions, { id: '', name: 'nobody' }].map(c => {
-            const box = el('input', { type: 'radio', name: 'companion', value: c.id });
-            box.checked = c.id ? present.has(c.id) : !present.size;
-            return el('label', { class: 'box' }, box, ' ', name(c.name ?? c.id));
-          }),
-        );
-        boxes.querySelector('input:checked')?.focus();
+        who = guests(companions, room.companions ?? [], 'Who is present');
+        place.replaceChildren(who.node);
+        who.focus();
       })
       .catch(refusal => {
         problem.textContent = refusal.message;
       });
     form.addEventListener('submit', async event => {
       event.preventDefault();
+      if (!who) return;
       try {
-        await api.putRoom(room.id, { guild: room.guild, companions: [...boxes.querySelectorAll('input:checked')].map(box => box.value).filter(Boolean) });
+        await api.putRoom(room.id, { guild: room.guild, companions: who.chosen() });
         drawCare();
         await changed();
         open(room.id, true);

@@ -1,13 +1,18 @@
 // The model of one room: what was said and decided, in order, and what each companion is doing.
 // Pure: events go in, and what changed comes out; no clock, no network, no document.
 
-const GROUP_ORDER = { note: 0, decision: 1, error: 1, failed: 2, message: 3 };
+import { beginToSpeak, closeRound, endRound, openRound, roundFromResult, roundsFromVotes, takeAnswer, takeState, withdraw } from './election.js';
+import { guardFrom, heard, judged, MOST_ALIKE, newGuard, said } from './guard.js';
+import { doing, isClosed, mindFrom } from './mind.js';
+import { circlesEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, stageEntry } from './record.js';
+
+const GROUP_ORDER = { note: 0, stage: 0, circles: 0, round: 0, decision: 1, error: 1, failed: 2, message: 3 };
 
 export function newRoom(id) {
   return {
     id,
-    entries: [], // by seq: messages, decisions, errors, failed replies, notes
-    seen: new Set(), // the keys of entries, so that nothing is shown twice
+    entries: [], // by seq: messages, rounds, decisions, errors, failed replies, stages, notes
+    seen: new Map(), // entries by key, so that nothing is shown twice
     gone: new Set(), // messages that were deleted, so that no late page brings them back
     minds: new Map(), // by companion
     asked: new Map(), // by companion: the question under way
@@ -15,6 +20,8 @@ export function newRoom(id) {
     replies: [], // for the timeline: { companion, began, ended, failed }
     pending: [], // messages of this window that were not accepted yet
     floor: null,
+    round: null, // the newest round
+    guard: newGuard(), // how near companions are to being stopped
     paused: false,
     last: 0, // the highest number seen
     current: 0, // what the state in `hello` already contains
@@ -39,7 +46,7 @@ export function oldestMessage(room) {
 function insert(room, entry) {
   if (entry.seq === null || room.seen.has(entry.key)) return false;
   if (entry.kind === 'message' && room.gone.has(entry.seq)) return false;
-  room.seen.add(entry.key);
+  room.seen.set(entry.key, entry);
   const before = other => other.seq > entry.seq || (other.seq === entry.seq && GROUP_ORDER[other.kind] > GROUP_ORDER[entry.kind]);
   let low = 0;
   let high = room.entries.length;
@@ -53,87 +60,33 @@ function insert(room, entry) {
   return true;
 }
 
-function messageEntry(m) {
-  return {
-    key: `m${m.seq}`,
-    kind: 'message',
-    seq: number(m.seq),
-    id: m.id ?? null,
-    at: m.at,
-    from: text(m.from) || '?',
-    role: m.role ?? 'user',
-    text: text(m.text),
-    modality: m.modality ?? 'text',
-    replyTo: number(m.reply_to),
-    edited: Boolean(m.edited),
-    version: 0,
-  };
-}
-
-function decisionEntry(d) {
-  return {
-    key: `d${d.seq}:${d.companion}:${d.trigger}:${d.reason}`,
-    kind: 'decision',
-    seq: number(d.seq),
-    at: d.at,
-    companion: d.companion ?? '',
-    trigger: d.trigger ?? '',
-    yes: d.decision === 'YES',
-    reason: d.reason ?? '',
-    why: text(d.why),
-    record: d,
-    version: 0,
-  };
-}
-
-const note = (e, what) => ({ key: `n${e.seq}:${e.event}:${e.companion ?? ''}`, kind: 'note', seq: number(e.seq), at: e.at, companion: e.companion ?? null, what, version: 0 });
-
-// A page of history and the decisions that belong to it.
-export function addPage(room, messages, decisions, complete) {
+// A page of history and the decisions that belong to it; of the newest page, the live view tells the rounds.
+export function addPage(room, messages, decisions, { complete, isNewest }) {
   for (const message of list(messages)) insert(room, messageEntry(message));
   for (const decision of list(decisions)) if (typeof decision.companion === 'string') insert(room, decisionEntry(decision));
+  const oldest = room.entries.find(entry => entry.kind === 'round')?.seq ?? Infinity;
+  if (!isNewest) for (const round of roundsFromVotes(room.entries.filter(entry => entry.seq < oldest), seq => spokeBefore(room, seq))) insert(room, round);
   room.last = Math.max(room.last, room.entries.at(-1)?.seq ?? 0);
   if (complete) room.complete = true;
-}
-
-export function mindFrom(c) {
-  return {
-    id: c.id,
-    name: c.name ?? c.id,
-    interjection: c.interjection ?? 'average',
-    messageCount: number(c.message_count) ?? 0,
-    checkCount: number(c.check_count) ?? 0,
-    threshold: number(c.next_interjection_at),
-    lullAt: c.lull_at ?? null,
-    lullFrom: null,
-    lullSecs: number(c.lull_secs),
-    doing: c.doing ?? 'listening',
-    trigger: c.trigger ?? null,
-    since: c.since ?? null,
-    retryAt: c.retry_at ?? null,
-    paused: Boolean(c.paused),
-  };
 }
 
 export function setState(room, state) {
   const known = room.minds;
   room.minds = new Map();
   for (const c of list(state?.companions)) {
-    if (c && typeof c.id === 'string') room.minds.set(c.id, { ...known.get(c.id), ...mindFrom(c) });
+    if (!c || typeof c.id !== 'string') continue;
+    const m = mindFrom(c);
+    m.opensIn ??= known.get(c.id)?.opensIn ?? null;
+    if (state.turn?.companion === c.id) m.speakAt = state.turn.speak_at ?? null;
+    room.minds.set(c.id, m);
   }
   room.floor = state?.floor ?? null;
+  room.guard = guardFrom(room.guard, state);
 }
 
 function mind(room, id) {
   if (!room.minds.has(id)) room.minds.set(id, mindFrom({ id }));
   return room.minds.get(id);
-}
-
-function doing(m, what, e) {
-  m.doing = m.paused ? 'paused' : what;
-  m.trigger = e?.trigger ?? null;
-  m.since = e?.at ?? null;
-  m.retryAt = e?.retry_at ?? null;
 }
 
 function endReply(room, companion, at, failed) {
@@ -142,6 +95,26 @@ function endReply(room, companion, at, failed) {
   const draft = room.drafts.get(companion);
   room.drafts.delete(companion);
   return draft;
+}
+
+// A decision or an error that answers the round that is open is shown with it.
+function answerRound(room, entry) {
+  const kept = room.seen.get(entry.key) ?? entry;
+  if (room.round) takeAnswer(room.round, kept);
+}
+
+function endOfRound(room, outcome, at) {
+  // A statement or a failure ends what was decided, never what is being decided.
+  const { round } = room;
+  return round && (outcome === 'dropped' || round.phase !== 'open') ? endRound(round, outcome, at) : false;
+}
+
+// The newest statement of a companion before an event, as far as it is loaded.
+const spokeBefore = (room, seq) => id => room.entries.findLast(entry => entry.kind === 'message' && entry.role === 'companion' && entry.from === id && entry.seq < seq)?.seq ?? null;
+
+// People who talk on open again who has closed.
+function heardByTheClosed(room) {
+  for (const m of room.minds.values()) if (isClosed(m)) m.opensIn = Math.max(0, (m.opensIn ?? room.guard.reopenAfter) - 1);
 }
 
 const TALK = ['talk'];
@@ -163,10 +136,14 @@ const RULES = {
     }
     return BOTH;
   },
-  message(room, e) {
+  message(room, e, now) {
+    if (now && e.role === 'user' && !room.seen.has(`m${e.seq}`)) {
+      heard(room.guard);
+      heardByTheClosed(room);
+    }
     const mine = room.pending.findIndex(p => (e.id && p.id === e.id) || (p.seq && p.seq === e.seq));
     if (mine >= 0) room.pending.splice(mine, 1);
-    return insert(room, messageEntry(e)) || mine >= 0 ? TALK : NOTHING;
+    return insert(room, messageEntry(e)) || mine >= 0 ? BOTH : NOTHING;
   },
   edited(room, e) {
     const entry = room.entries.find(other => other.key === `m${e.message}`);
@@ -181,12 +158,13 @@ const RULES = {
     return TALK;
   },
   joined(room, e, now) {
-    if (now) mind(room, e.companion);
-    insert(room, note(e, 'joined'));
+    if (now) mind(room, e.companion).isExternal = Boolean(e.external);
+    insert(room, noteEntry(e, 'joined'));
     return BOTH;
   },
   left(room, e, now) {
-    insert(room, { ...note(e, 'left'), name: nameOf(room, e.companion) });
+    insert(room, { ...noteEntry(e, 'left'), name: nameOf(room, e.companion) });
+    if (room.round) withdraw(room.round, e.companion);
     if (now) {
       room.minds.delete(e.companion);
       room.asked.delete(e.companion);
@@ -195,12 +173,14 @@ const RULES = {
     return BOTH;
   },
   cleared(room, e, now) {
-    insert(room, note(e, 'cleared'));
-    if (!now) return TALK;
+    insert(room, noteEntry(e, 'cleared'));
+    endOfRound(room, 'dropped', e.at);
+    if (!now) return BOTH;
     room.asked.clear();
+    room.guard = { ...newGuard(), mostInARow: room.guard.mostInARow, mostTurns: room.guard.mostTurns, reopenAfter: room.guard.reopenAfter };
     for (const m of room.minds.values()) {
       endReply(room, m.id, e.at, true);
-      Object.assign(m, { messageCount: 0, checkCount: 0, threshold: null, lullAt: null });
+      Object.assign(m, { messageCount: 0, checkCount: 0, threshold: null, lullAt: null, closing: 'none', opensIn: null });
       doing(m, 'listening');
     }
     return BOTH;
@@ -214,18 +194,62 @@ const RULES = {
     return BOTH;
   },
   decision(room, e, now) {
-    insert(room, decisionEntry(e));
+    const entry = decisionEntry(e);
+    insert(room, entry);
+    answerRound(room, entry);
     if (now) {
       const m = mind(room, e.companion);
-      if (room.asked.delete(e.companion)) doing(m, 'listening');
+      const isHeld = room.round?.phase === 'open' && entry.yes;
+      if (room.asked.delete(e.companion)) doing(m, isHeld ? 'wants_to_speak' : 'listening', isHeld ? e : undefined);
     }
+    return BOTH;
+  },
+  round_opened(room, e, now) {
+    const round = openRound(e);
+    if (!insert(room, round)) return NOTHING;
+    endOfRound(room, 'dropped', e.at);
+    room.round = round;
+    if (now) for (const m of room.minds.values()) if (m.doing === 'wants_to_speak') doing(m, 'listening');
+    return BOTH;
+  },
+  state(room, e) {
+    return room.round && takeState(room.round, e) ? TALK : NOTHING;
+  },
+  round(room, e, now) {
+    if (room.round?.phase !== 'open') {
+      const known = roundFromResult(e);
+      // A round that is known by now ends once.
+      if (room.entries.some(entry => entry.kind === 'round' && entry.closedAt === e.at)) return NOTHING;
+      insert(room, known);
+      room.round = known;
+    }
+    closeRound(room.round, e, spokeBefore(room, e.seq));
+    if (!now) return BOTH;
+    if (room.round.selected) {
+      room.guard.counts = true;
+      doing(mind(room, room.round.selected), 'waiting_its_turn', e);
+    }
+    return BOTH;
+  },
+  closing(room, e, now) {
+    insert(room, stageEntry(e));
+    if (now) Object.assign(mind(room, e.companion), { closing: e.to ?? 'none', opensIn: e.to === 'terminal' ? room.guard.reopenAfter : null });
+    if (now && e.cause !== 'state') room.guard.turns = e.to === 'none' ? 0 : room.guard.turns;
+    return BOTH;
+  },
+  repetition(room, e, now) {
+    const score = number(e.score) ?? 0;
+    if (score > MOST_ALIKE) insert(room, circlesEntry(e, score));
+    if (now) judged(room.guard, e);
     return BOTH;
   },
   silence() {
     return NOTHING;
   },
   error(room, e, now) {
-    insert(room, { key: `e${e.seq}:${e.companion}`, kind: 'error', seq: number(e.seq), at: e.at, companion: e.companion ?? '', trigger: e.trigger ?? '', error: e.error ?? '', retryAt: e.retry_at ?? null, record: e, version: 0 });
+    const entry = errorEntry(e);
+    insert(room, entry);
+    answerRound(room, entry);
     if (now) {
       room.asked.delete(e.companion);
       doing(mind(room, e.companion), 'back_off', e);
@@ -236,6 +260,7 @@ const RULES = {
     if (!room.replies.some(r => r.companion === e.companion && r.began === e.at)) {
       room.replies.push({ companion: e.companion, began: e.at, ended: null, failed: false });
     }
+    if (room.round) beginToSpeak(room.round, e.companion);
     if (!now) return NOTHING;
     room.asked.delete(e.companion);
     room.drafts.set(e.companion, { ticket: e.ticket ?? null, text: '', at: e.at });
@@ -252,17 +277,22 @@ const RULES = {
   },
   statement(room, e, now) {
     endReply(room, e.companion, e.at, false);
-    if (now) doing(mind(room, e.companion), 'listening');
+    endOfRound(room, 'said', e.at);
+    if (now) {
+      if (!room.seen.has(`m${e.seq}`)) said(room.guard);
+      doing(mind(room, e.companion), 'listening');
+    }
     return BOTH;
   },
   failed(room, e, now) {
     const draft = endReply(room, e.companion, e.at, true);
-    insert(room, { key: `f${e.seq}:${e.companion}`, kind: 'failed', seq: number(e.seq), at: e.at, companion: e.companion ?? '', trigger: e.trigger ?? '', error: e.error ?? '', text: draft?.text ?? '', record: e, version: 0 });
+    endOfRound(room, 'failed', e.at);
+    insert(room, failedEntry(e, draft?.text));
     if (now) doing(mind(room, e.companion), 'listening');
     return BOTH;
   },
   paused(room, e, now) {
-    insert(room, note(e, e.paused ? 'paused' : 'unpaused'));
+    insert(room, noteEntry(e, e.paused ? 'paused' : 'unpaused'));
     if (!now) return TALK;
     if (!e.companion) room.paused = Boolean(e.paused);
     for (const m of e.companion ? [mind(room, e.companion)] : room.minds.values()) {
@@ -273,7 +303,7 @@ const RULES = {
     return BOTH;
   },
   tempered(room, e, now) {
-    insert(room, { ...note(e, 'tempered'), interjection: e.interjection ?? null });
+    insert(room, { ...noteEntry(e, 'tempered'), interjection: e.interjection ?? null });
     if (now && e.interjection) mind(room, e.companion).interjection = e.interjection;
     return BOTH;
   },
@@ -292,7 +322,7 @@ const RULES = {
   },
 };
 
-const NAMES_A_COMPANION = new Set(['joined', 'left', 'evaluate', 'decision', 'error', 'respond', 'draft', 'statement', 'failed', 'tempered', 'lull_armed', 'lull_cancelled', 'counters']);
+const NAMES_A_COMPANION = new Set(['joined', 'left', 'evaluate', 'decision', 'error', 'respond', 'draft', 'statement', 'failed', 'tempered', 'closing', 'lull_armed', 'lull_cancelled', 'counters']);
 
 // Folds one event into the room and tells which parts of the page changed. What is unknown or unreadable changes nothing.
 export function fold(room, e) {
@@ -305,12 +335,14 @@ export function fold(room, e) {
   return changed;
 }
 
+const TOLD = new Set(['decision', 'error', 'failed']);
+
 // The newest things that this companion decided, was asked without an answer, or failed to say.
 export function lastDecisions(room, companion, how_many) {
   const found = [];
   for (let i = room.entries.length - 1; i >= 0 && found.length < how_many; i -= 1) {
     const entry = room.entries[i];
-    if (entry.companion === companion && entry.kind !== 'note') found.push(entry);
+    if (entry.companion === companion && TOLD.has(entry.kind)) found.push(entry);
   }
   return found;
 }

@@ -17,6 +17,7 @@ export function stories(change) {
   const open = new Map();
   return {
     get: key => open.get(key),
+    has: key => open.has(key),
     mark: key => {
       const story = open.get(key);
       return story ? story.state : 'shut';
@@ -34,6 +35,11 @@ export function stories(change) {
         story.problem = problem.message;
       }
       change(entry.key);
+    },
+    // What holds other stories opens without being told of.
+    unfold(key, change_it = true) {
+      if (!open.delete(key)) open.set(key, { state: 'told', told: null });
+      if (change_it) change(key);
     },
     show(room, entry) {
       return open.has(entry.key) ? undefined : this.toggle(room, entry);

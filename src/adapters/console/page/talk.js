@@ -51,12 +51,19 @@ export function talk(log, toEnd, { view, now, older, empty }) {
 
   function hold(held) {
     const wanted = held && places.has(held.key) ? base() + offsets[places.get(held.key)] + held.inside : null;
-    if (atEnd) log.scrollTop = log.scrollHeight;
+    // An empty room is read from its beginning.
+    if (atEnd && items.length) log.scrollTop = log.scrollHeight;
     else if (wanted !== null && Math.abs(log.scrollTop - wanted) > 0.5) log.scrollTop = wanted;
   }
 
+  // Stories that are open within an item.
+  function inner(item) {
+    const entries = item.what === 'round' ? [...item.entry.ballots.values()].map(ballot => ballot.entry) : (item.all ?? (item.sign ? [item.entry] : []));
+    return entries.map(entry => (entry ? view.stories.mark(entry.key) : '')).join();
+  }
+
   function marksOf(item) {
-    return `${item.mark}|${view.stories.mark(item.key)}|${view.wanted ?? ''}|${view.found === item.key}|${view.epoch}`;
+    return `${item.mark}|${view.stories.mark(item.key)}|${view.stories.mark(item.key) === 'shut' ? '' : inner(item)}|${view.wanted ?? ''}|${view.found === item.key}|${view.epoch}`;
   }
 
   function render(first, last) {
@@ -86,13 +93,15 @@ export function talk(log, toEnd, { view, now, older, empty }) {
           const isFocused = node === focused;
           if (next === node) next = fresh;
           node.replaceWith(fresh);
+          // What the keyboard was at may be shut away with the rest.
           if (isFocused) fresh.focus({ preventScroll: true });
-          else if (focus) fresh.querySelector(`[data-focus="${focus}"]`)?.focus({ preventScroll: true });
+          else if (focus) (fresh.querySelector(`[data-focus="${focus}"]`) ?? fresh.querySelector('[data-focus]') ?? fresh).focus({ preventScroll: true });
         }
         nodes.set(item.key, fresh);
         node = fresh;
       }
       if (item.what === 'draft') growDraft(node, item.entry);
+      node.refresh?.();
       if (node === next) next = node.nextSibling;
       else log.insertBefore(node, next);
     }

@@ -1,6 +1,7 @@
-// The last minutes as ticks (messages), dots (decisions) and bars (replies). Hover or arrow keys for the words, click or Enter to go there.
+// The last minutes as ticks (messages), dots (decisions) and bars (rounds across all, replies in a companion's line). Hover or arrow keys for the words, click or Enter to go there.
 
 import { el, say, svg } from './dom.js';
+import { spoken } from './rounds.js';
 import { nameOf } from './state.js';
 import * as words from './words.js';
 
@@ -10,6 +11,7 @@ const SPANS = [
   [60, '1 h'],
 ];
 const LANE = 18;
+const SHOWN = new Set(['message', 'round', 'decision', 'error', 'failed']);
 const MOST_MARKS = 400;
 
 export function timeline(root, { tone, go }) {
@@ -51,6 +53,7 @@ export function timeline(root, { tone, go }) {
     const at = words.time(entry.at);
     if (entry.kind === 'message') return `${at} ${entry.role === 'companion' ? nameOf(room, entry.from) : entry.from}: ${short(entry.text)}`;
     const who = nameOf(room, entry.companion);
+    if (entry.kind === 'round') return `${at} round #${entry.message ?? entry.seq}: ${entry.phase === 'open' ? 'who speaks next?' : spoken(room, entry)}`;
     if (entry.kind === 'decision') return `${at} ${who}: ${[entry.yes ? 'yes' : 'no', words.occasion(entry)].filter(Boolean).join(', ')}. ${short(entry.why || words.reason(entry.reason))}`;
     return `${at} ${who}: ${entry.kind === 'failed' ? 'the reply failed' : 'no answer'}, ${words.failure(entry.error, entry.text)}`;
   }
@@ -85,10 +88,19 @@ export function timeline(root, { tone, go }) {
     marks = [];
     for (let i = room.entries.length - 1; i >= 0 && marks.length < MOST_MARKS; i -= 1) {
       const entry = room.entries[i];
-      if (entry.kind === 'note') continue;
+      if (!SHOWN.has(entry.kind)) continue;
       const place = x(entry.at);
       if (place < 0) break;
       if (!(place <= width + 4)) continue;
+      if (entry.kind === 'round') {
+        // From its opening to its end, across those who took part.
+        const end = Math.min(width, x(entry.closedAt ?? new Date(now).toISOString()));
+        const y = LANE + 1;
+        const node = svg('rect', { x: place, y, width: Math.max(3, end - place), height: height - y, rx: 2, class: 'band', 'data-tone': entry.speaker ? tone(entry.speaker) : null });
+        if (entry.key === chosen) node.classList.add('chosen');
+        marks.unshift({ key: entry.key, x: (place + Math.max(place + 3, end)) / 2, y, node, words: describe(room, entry) });
+        continue;
+      }
       const by = entry.kind === 'message' ? null : entry.companion;
       if (by && !companions.includes(by)) continue;
       const node = shape(entry, place, by ? lane(by) : LANE / 2 + 2);
@@ -97,7 +109,7 @@ export function timeline(root, { tone, go }) {
       if (entry.key === chosen) node.classList.add('chosen');
       marks.unshift({ key: entry.key, x: place, y: by ? lane(by) : LANE / 2 + 2, node, words: describe(room, entry) });
     }
-    picture.replaceChildren(...shapes, ...marks.map(mark => mark.node));
+    picture.replaceChildren(...shapes, ...marks.filter(mark => mark.node.matches('.band')).map(mark => mark.node), ...marks.filter(mark => !mark.node.matches('.band')).map(mark => mark.node));
     if (chosen && !marks.some(mark => mark.key === chosen)) choose(null);
   }
 

@@ -39,7 +39,7 @@ export function visit(id, on) {
     const start = complete ? 0 : (messages[0]?.seq ?? 1) - 1;
     // A room can be read without its decisions; a page is not lost because they are.
     const decisions = await decisionsBetween(start, before).catch(() => []);
-    if (!closed) addPage(room, messages, decisions, complete);
+    if (!closed) addPage(room, messages, decisions, { complete, isNewest: before === api.NEWEST });
   }
 
   async function begin() {

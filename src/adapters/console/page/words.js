@@ -15,7 +15,7 @@ const REASONS = {
   other_addressed: 'meant for somebody else',
   budget: 'over budget',
   loop_guard: 'companions had talked long enough',
-  closed: 'had said goodbye',
+  closed: 'had closed',
   paused: 'paused',
   overflow: 'too much to read',
   stale: 'too long ago',
@@ -24,6 +24,41 @@ const REASONS = {
 // Reasons for which nobody was asked; the last four settle what was heard, whatever the moment.
 const UNASKED = ['other_addressed', 'budget', 'loop_guard', 'closed', 'paused', 'overflow', 'stale'];
 const WHENEVER = ['closed', 'paused', 'overflow', 'stale'];
+
+// Why one of those who wanted to speak was chosen.
+const SELECTIONS = {
+  named: 'was named',
+  only: 'only one who wanted to',
+  important: 'most important',
+  patient: 'as important, spoke least recently',
+  first: 'as important, first by name',
+  named_important: 'was named, and most important',
+  named_patient: 'was named, and spoke least recently',
+  named_first: 'was named, and first by name',
+};
+
+// The stages of closing: what the companion does, and how the step to each is told.
+const STAGES = {
+  none: '',
+  'pre-closing': 'preparing to end',
+  closing: 'closing',
+  terminal: 'closed',
+};
+const STEPS = {
+  none: 'goes on after all',
+  'pre-closing': 'prepares to end',
+  closing: 'is ready to say goodbye',
+  terminal: 'has closed',
+};
+const CAUSES = {
+  max_turns: 'this talk has had its turns',
+  repetition: 'the talk goes in circles',
+  direct_address: 'called by name',
+  reopen_after: 'people went on talking',
+  new_episode: 'a new talk began',
+};
+
+const NUMBERS = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven', 'twelve'];
 
 const ERRORS = {
   timeout: 'the model did not answer in time',
@@ -39,10 +74,24 @@ export const trigger = code => TRIGGERS[code] ?? plain(code);
 export const reason = code => REASONS[code] ?? plain(code);
 // A reply that failed after its first words was broken off.
 export const failure = (code, begun) => (begun && code === 'unreachable' ? 'the model broke off' : error(code));
+// How much a companion wants to speak, 0 to 10.
+export const importance = value => (Number.isInteger(value) ? String(value) : value.toFixed(1));
 export const wasAsked = decision => !UNASKED.includes(decision.reason);
 // Why a decision was made, if the moment had a part in it.
 export const occasion = decision => (WHENEVER.includes(decision.reason) ? '' : trigger(decision.trigger));
 export const error = code => ERRORS[code] ?? (code ? plain(code) : 'no answer');
+export const selection = code => SELECTIONS[code] ?? plain(code);
+export const stage = code => STAGES[code] ?? plain(code);
+const MANY = { has: 'have', is: 'are', goes: 'go', prepares: 'prepare' };
+// A step from one stage of closing to another, and why; what its own vote said needs no other reason.
+export function step(to, cause, many) {
+  const what = to === 'none' && cause !== 'state' ? 'is open again' : (STEPS[to] ?? plain(to));
+  const said = many ? what.replace(/^\S+/u, verb => MANY[verb] ?? verb) : what;
+  return CAUSES[cause] ? `${said}: ${CAUSES[cause]}` : said;
+}
+// As people write small numbers in a sentence.
+export const inWords = n => NUMBERS[n] ?? n.toLocaleString();
+export const times = n => (n === 1 ? 'once' : n === 2 ? 'twice' : `${inWords(n)} times`);
 export const temper = code => plain(code) || 'average';
 
 const clock = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit' });

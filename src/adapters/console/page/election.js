@@ -1,0 +1,163 @@
+// A round as it is known here: who was asked, what each answered, who was chosen and why. Pure, like `state.js`.
+
+export const MOST_IMPORTANCE = 10;
+
+const number = value => (Number.isFinite(value) ? value : null);
+const list = value => (Array.isArray(value) ? value : []);
+const ids = value => list(value).filter(id => typeof id === 'string');
+
+// A State (seed 000), or null where it is none.
+function stateFrom(s) {
+  if (!s || typeof s.from !== 'string') return null;
+  return {
+    from: s.from,
+    speaks: s.state === 'speak',
+    importance: Math.min(MOST_IMPORTANCE, Math.max(0, number(s.importance) ?? 0)),
+    selected: s.selected === true,
+    closing: typeof s.closing === 'string' ? s.closing : 'none',
+  };
+}
+
+// `phase`: `open`, `waiting` (somebody was chosen and waits its turn), `speaking`, `over`.
+export function openRound(e) {
+  const round = {
+    key: `r${e.seq}`,
+    kind: 'round',
+    seq: number(e.seq),
+    at: e.at,
+    message: number(e.message_id),
+    deadline: e.deadline ?? null,
+    ballots: new Map(), // by companion: { asked, state, entry }, where the entry is a decision or an error
+    phase: 'open',
+    closedAt: null,
+    selected: null,
+    speaker: null, // who has the floor; another than the selected one, if that one failed
+    speakAt: null,
+    reason: null,
+    outcome: null, // `said`, `failed` or `dropped`
+    version: 0,
+  };
+  for (const id of ids(e.asked)) round.ballots.set(id, { asked: true, state: null, entry: null });
+  for (const state of list(e.listening).map(stateFrom)) if (state) round.ballots.set(state.from, { asked: false, state, entry: null });
+  return round;
+}
+
+// One whose opening was not seen.
+export function roundFromResult(e) {
+  const states = list(e.states).map(stateFrom).filter(Boolean);
+  const wasAsked = state => state.speaks || state.importance > 0;
+  return openRound({ ...e, asked: states.filter(wasAsked).map(state => state.from), listening: list(e.states).filter(s => !wasAsked(stateFrom(s) ?? {})) });
+}
+
+const changed = round => {
+  round.version += 1;
+  return true;
+};
+
+export function takeState(round, e) {
+  const state = stateFrom(typeof e.state === 'object' ? e.state : e);
+  const ballot = state && round.ballots.get(state.from);
+  if (!ballot || round.phase !== 'open') return false;
+  ballot.state = state;
+  return changed(round);
+}
+
+// A decision or an error belongs to the round that asked for it, and is shown there.
+export function takeAnswer(round, entry) {
+  const ballot = round.ballots.get(entry.companion);
+  if (!ballot?.asked || ballot.entry || round.phase !== 'open' || entry.seq < round.seq) return false;
+  ballot.entry = entry;
+  entry.round = round;
+  ballot.state ??= stateFrom(entry.record?.vote);
+  return changed(round);
+}
+
+export const isMissing = ballot => ballot.asked && (ballot.entry?.kind === 'error' || ballot.isLate === true);
+export const isAwaited = ballot => ballot.asked && !ballot.state && !ballot.entry;
+export const wantsToSpeak = ballot => Boolean(ballot.state?.speaks) && ballot.state.closing !== 'terminal';
+
+// Whoever may speak, as they would: whoever was called upon first, then by importance.
+export function candidates(round) {
+  const wanting = [...round.ballots].filter(([, ballot]) => wantsToSpeak(ballot)).map(([id, ballot]) => ({ id, ...ballot.state }));
+  return wanting.sort((one, other) => other.selected - one.selected || other.importance - one.importance || (one.id < other.id ? -1 : 1));
+}
+
+// Why this one of the candidates: the rule that decided. `spoke(id)` is the number of its newest statement, if one is known.
+function reasonFor(round, spoke) {
+  const all = candidates(round);
+  const chosen = all.find(candidate => candidate.id === round.selected);
+  if (!chosen) return null;
+  const named = all.filter(candidate => candidate.selected);
+  if (all.length === 1) return chosen.selected ? 'named' : 'only';
+  if (chosen.selected && named.length === 1) return 'named';
+  const among = chosen.selected ? named : all;
+  const equals = among.filter(candidate => candidate.importance === chosen.importance);
+  const rule = equals.length === 1 ? 'important' : equals.some(({ id }) => spoke(id) !== null) ? 'patient' : 'first';
+  return chosen.selected ? `named_${rule}` : rule;
+}
+
+export function closeRound(round, e, spoke) {
+  if (round.phase !== 'open') return false;
+  for (const state of list(e.states).map(stateFrom)) {
+    if (!state) continue;
+    const ballot = round.ballots.get(state.from) ?? { asked: false, state: null, entry: null };
+    // Whoever was waited for to the end has not voted, whatever stands for its vote.
+    if (isAwaited(ballot) && !state.speaks) ballot.isLate = true;
+    ballot.state = state;
+    round.ballots.set(state.from, ballot);
+  }
+  round.selected = typeof e.selected === 'string' ? e.selected : null;
+  round.closedAt = e.at;
+  round.speakAt = e.speak_at ?? null;
+  round.phase = round.selected ? 'waiting' : 'over';
+  round.speaker = round.selected;
+  round.reason = round.selected ? reasonFor(round, spoke) : null;
+  return changed(round);
+}
+
+// Somebody got the floor: whoever was chosen, or the next one after a reply that failed.
+export function beginToSpeak(round, companion) {
+  const isNext = round.phase === 'waiting' || (round.phase === 'over' && round.outcome === 'failed' && companion !== round.speaker);
+  if (!isNext) return false;
+  Object.assign(round, { phase: 'speaking', speaker: companion, outcome: null });
+  return changed(round);
+}
+
+export function endRound(round, outcome, at) {
+  if (round.phase === 'over') return false;
+  Object.assign(round, { phase: 'over', outcome, closedAt: round.closedAt ?? at });
+  return changed(round);
+}
+
+export function withdraw(round, companion) {
+  if (round.phase !== 'open' || !round.ballots.delete(companion)) return false;
+  return changed(round);
+}
+
+// Rounds of pages that tell their votes alone: who listened unasked, and who never answered, is not known there.
+export function roundsFromVotes(entries, spokeBefore) {
+  const rounds = [];
+  let round = null;
+  for (const entry of entries) {
+    const vote = entry.kind === 'decision' && !entry.round ? stateFrom(entry.record.vote) : null;
+    if (!vote) continue;
+    const message = Number(entry.record.vote.messageId);
+    if (round?.message !== message || round.ballots.has(vote.from)) {
+      round = Object.assign(openRound({ seq: entry.seq, at: entry.at, message_id: message }), { phase: 'over', outcome: 'said' });
+      rounds.push(round);
+    }
+    round.ballots.set(vote.from, { asked: true, state: vote, entry });
+    entry.round = round;
+    round.closedAt = entry.at;
+  }
+  for (const one of rounds) {
+    const all = [...one.ballots];
+    const won = all.find(([, { entry }]) => entry.record.floor === 'won')?.[0];
+    const isTold = all.some(([, { entry }]) => typeof entry.record.floor === 'string');
+    one.selected = won ?? (isTold ? null : (candidates(one)[0]?.id ?? null));
+    one.speaker = one.selected;
+    one.reason = one.selected ? reasonFor(one, spokeBefore(one.seq)) : null;
+    if (!one.selected) one.outcome = null;
+  }
+  return rounds;
+}

@@ -1,0 +1,47 @@
+// What is kept of each thing that happened: the entries of the talk. Pure, like `state.js`.
+
+const number = value => (Number.isFinite(value) ? value : null);
+const text = value => (typeof value === 'string' ? value : '');
+
+export function messageEntry(m) {
+  return {
+    key: `m${m.seq}`,
+    kind: 'message',
+    seq: number(m.seq),
+    id: m.id ?? null,
+    at: m.at,
+    from: text(m.from) || '?',
+    role: m.role ?? 'user',
+    text: text(m.text),
+    modality: m.modality ?? 'text',
+    replyTo: number(m.reply_to),
+    edited: Boolean(m.edited),
+    version: 0,
+  };
+}
+
+export function decisionEntry(d) {
+  return {
+    key: `d${d.seq}:${d.companion}:${d.trigger}:${d.reason}`,
+    kind: 'decision',
+    seq: number(d.seq),
+    at: d.at,
+    companion: d.companion ?? '',
+    trigger: d.trigger ?? '',
+    yes: d.decision === 'YES',
+    reason: d.reason ?? '',
+    why: text(d.why),
+    record: d,
+    version: 0,
+  };
+}
+
+export const noteEntry = (e, what) => ({ key: `n${e.seq}:${e.event}:${e.companion ?? ''}`, kind: 'note', seq: number(e.seq), at: e.at, companion: e.companion ?? null, what, version: 0 });
+
+export const stageEntry = e => ({ key: `s${e.seq}:${e.companion}`, kind: 'stage', seq: number(e.seq), at: e.at, companion: e.companion, from: e.from ?? 'none', to: e.to ?? 'none', cause: e.cause ?? '', version: 0 });
+
+export const circlesEntry = (e, score) => ({ key: `c${e.seq}`, kind: 'circles', seq: number(e.seq), at: e.at, companion: null, score, detections: number(e.detections) ?? 1, version: 0 });
+
+export const errorEntry = e => ({ key: `e${e.seq}:${e.companion}`, kind: 'error', seq: number(e.seq), at: e.at, companion: e.companion ?? '', trigger: e.trigger ?? '', error: e.error ?? '', retryAt: e.retry_at ?? null, record: e, version: 0 });
+
+export const failedEntry = (e, begun) => ({ key: `f${e.seq}:${e.companion}`, kind: 'failed', seq: number(e.seq), at: e.at, companion: e.companion ?? '', trigger: e.trigger ?? '', error: e.error ?? '', text: begun ?? '', record: e, version: 0 });
