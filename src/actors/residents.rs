@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::domain::gate::Temper;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
@@ -20,6 +20,8 @@ pub struct Residents(Arc<Shared>);
 
 struct Shared {
     register: RwLock<Register>,
+    /// Channels where somebody is putting on record who comes and goes, and how many do.
+    moves: Mutex<HashMap<ChannelId, usize>>,
     /// Grows with every change, so that what was made from the register is made again only then.
     edition: AtomicU64,
 }
@@ -65,7 +67,7 @@ impl Residents {
     /// These companions, living nowhere. External ones will be what the defaults say, but for their names.
     pub fn new(cast: Cast, defaults: CompanionDefaults) -> Self {
         let register = Register { cast: Arc::new(cast), defaults, channels: BTreeMap::new(), guilds: HashMap::new() };
-        Self(Arc::new(Shared { register: RwLock::new(register), edition: AtomicU64::new(0) }))
+        Self(Arc::new(Shared { register: RwLock::new(register), moves: Mutex::default(), edition: AtomicU64::new(0) }))
     }
 
     /// The companions that are configured.
@@ -145,6 +147,21 @@ impl Residents {
         register.channels.remove(channel);
     }
 
+    /// Somebody begins to put on record who comes to a channel and who goes, and does until this is dropped.
+    pub fn moving(&self, channel: &ChannelId) -> Moving {
+        *self.moves().entry(channel.clone()).or_default() += 1;
+        Moving { residents: self.clone(), channel: channel.clone() }
+    }
+
+    /// Whether somebody is putting on record who comes to a channel and who goes: what is not there yet is on its way.
+    pub fn is_moving(&self, channel: &ChannelId) -> bool {
+        self.moves().contains_key(channel)
+    }
+
+    fn moves(&self) -> MutexGuard<'_, HashMap<ChannelId, usize>> {
+        self.0.moves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Everyone's names in a guild.
     pub fn names(&self, guild: &GuildId) -> Option<Arc<Names>> {
         self.read().guilds.get(guild)?.names.clone()
@@ -193,6 +210,22 @@ impl Residents {
         let register = self.0.register.write().unwrap_or_else(PoisonError::into_inner);
         self.0.edition.fetch_add(1, Ordering::Release);
         register
+    }
+}
+
+/// Somebody is putting on record who comes to a channel and who goes.
+pub struct Moving {
+    residents: Residents,
+    channel: ChannelId,
+}
+
+impl Drop for Moving {
+    fn drop(&mut self) {
+        let mut moves = self.residents.moves();
+        if let Some(count) = moves.get_mut(&self.channel) {
+            *count -= 1;
+        }
+        moves.retain(|_, count| *count > 0);
     }
 }
 

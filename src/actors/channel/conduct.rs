@@ -103,7 +103,9 @@ impl State {
 
     /// Whoever should be here is let in, whoever should not is let out, and the same with being silenced: as events like any other.
     pub(super) fn reconcile(&mut self) {
-        let Some(residence) = self.kit.residents.get(&self.place.channel) else { return };
+        // What somebody is putting on record is not put there twice; the channel looks again when that is done.
+        let is_moving = self.kit.residents.is_moving(&self.place.channel);
+        let Some(residence) = self.kit.residents.get(&self.place.channel).filter(|_| !is_moving) else { return };
         // One that is configured no more could be asked, but would never be heard to the end.
         let present = self.kit.residents.present(&self.place.channel);
         let mut news = Vec::new();
@@ -125,7 +127,8 @@ impl State {
         if news.is_empty() {
             return;
         }
-        let (inbound, place) = (Inbound::new(self.kit.clone()), self.place.clone());
+        let (inbound, place, myself) = (Inbound::new(self.kit.clone()), self.place.clone(), self.myself.clone());
+        let moving = self.kit.residents.moving(&place.channel);
         tokio::spawn(async move {
             for event in news {
                 if let Err(error) = inbound.accept(&place, event, None).await {
@@ -133,6 +136,9 @@ impl State {
                     return;
                 }
             }
+            drop(moving);
+            // What changed meanwhile was not looked at. A channel that is gone looks when it is back.
+            let _ = myself.cast(ChannelMessage::ResidenceChanged);
         });
     }
 

@@ -108,6 +108,7 @@ pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInErr
         for (ward, writes) in writes_of(&channel, &residence) {
             store(kit, ward, writes).await.map_err(|error| MoveInError::Unstored { room: channel.clone(), error })?;
         }
+        let _moving = kit.residents.moving(&channel);
         kit.residents
             .put(&channel, residence.clone())
             .map_err(|shared| MoveInError::SharedName { room: channel.clone(), shared })?;
@@ -350,14 +351,21 @@ impl ActorHouse {
             self.administer(ward, writes).await?;
         }
         let before = self.kit.residents.get(channel);
+        let moving = self.kit.residents.moving(channel);
         self.kit.residents.put(channel, residence.clone()).map_err(|shared| conflict(&shared))?;
         // On record before anybody can say something here: who comes later has not heard what was said before. What is missed here for a
         // failure, the channel makes up for.
         let place = Place::new(&residence.guild, channel);
-        for event in news(before.as_ref(), &residence) {
-            self.accept(&place, event, None).await?;
-        }
+        let recorded = self.record_news(&place, news(before.as_ref(), &residence)).await;
+        drop(moving);
         self.tell_guild(&residence.guild, channel);
+        recorded
+    }
+
+    async fn record_news(&self, place: &Place, news: Vec<Event>) -> Result<(), Refused> {
+        for event in news {
+            self.accept(place, event, None).await?;
+        }
         Ok(())
     }
 
