@@ -3,7 +3,9 @@
 mod commands;
 mod crashes;
 mod first_contact;
+mod gatherings;
 mod rounds;
 mod signals;
 mod starved;
 mod unfit;
+mod writers;
