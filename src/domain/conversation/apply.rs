@@ -53,7 +53,10 @@ impl Conversation {
             }
             Event::RoundOpened(opened) => self.apply_round_opened(opened, self.clock),
             Event::RoundClosed(closed) => self.apply_round_closed(closed),
-            Event::StageChanged { companion, to, .. } => self.apply_stage(companion, *to, notes),
+            Event::StageChanged { companion, to, .. } => {
+                self.opened_again.remove(companion);
+                self.apply_stage(companion, *to, notes);
+            }
             Event::RepetitionAsked { ticket, .. } => {
                 self.tickets = self.tickets.max(*ticket);
                 if let Some(spoken) = &mut self.spoken {
@@ -158,12 +161,13 @@ impl Conversation {
     fn apply_said(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
         let now = self.clock;
         let is_statement = message.from.role == Role::Companion;
-        let companions = self.gates.keys().cloned().collect::<Vec<_>>();
-        let opens = |companion: &CompanionId| self.opens_again(companion, message, now, world.rules).is_some();
-        let opened_again: Vec<_> = companions.iter().filter(|companion| opens(companion)).collect();
         let begins_episode = self.begins_episode(now, world.rules);
-        for companion in opened_again {
-            self.apply_stage(companion, Stage::None, notes);
+        for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
+            if let Some(cause) = self.opens_again(&companion, message, now, world.rules) {
+                let from = self.gates[&companion].stage;
+                self.apply_stage(&companion, Stage::None, notes);
+                self.opened_again.insert(companion, (from, cause));
+            }
         }
         if begins_episode {
             self.tally.turns = 0;
