@@ -5,12 +5,13 @@ mod record;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
 use self::model::Model;
@@ -25,16 +26,19 @@ const ROOMS: [(&str, &str, &[&str]); 3] = [
     ("attic", "upstairs", &["aria", "bruno", "cleo", "dora", "emil"]),
 ];
 const WRITERS_IN_A_ROOM: usize = 2;
-/// The server lives for so many messages, until one of these events follows, and for some more events after that.
-const MESSAGES_IN_A_LIFE: std::ops::RangeInclusive<usize> = 1..=25;
-const MOMENTS: [Option<&str>; 7] =
-    [None, Some("round_opened"), Some("evaluate"), Some("decision"), Some("round"), Some("respond"), Some("statement")];
-const EVENTS_AFTER_IT: std::ops::RangeInclusive<usize> = 0..=3;
+/// What is said while the server lives: little, so that the companions get to talk among themselves, or much.
+const MESSAGES_IN_A_LIFE: std::ops::RangeInclusive<usize> = 1..=6;
+const MESSAGES_IN_A_BURST: std::ops::RangeInclusive<usize> = 20..=60;
+const BURSTS: f64 = 0.15;
+/// It is killed when one of these events and some more have happened in one of the rooms, or when its time is up.
+const MOMENTS: [&str; 7] = ["round_opened", "evaluate", "decision", "round", "respond", "statement", "closing"];
+const EVENTS_AFTER_IT: std::ops::RangeInclusive<usize> = 0..=6;
+const LONGEST_LIFE_MS: u64 = 1_500;
 const KILLED_AT_RECOVERY: f64 = 0.25;
 /// How long whoever was selected waits.
 const DELAYS: [&str; 3] = ["0.01", "0.05", "0.3"];
 /// Statements in a row that companions may make.
-const STREAK: u64 = 4;
+const STREAK: u64 = 3;
 /// A room that has not come to rest by then never will.
 const REST: Duration = Duration::from_secs(60);
 
@@ -100,9 +104,11 @@ async fn ordeal(kills: u32, seed: u64) -> Figures {
     let model = Model::start().await;
     let mut premises = premises();
     let sign = watch::Sender::new(Sign::Closed);
+    let words = Arc::new(Semaphore::new(0));
     let (tell, mut told) = mpsc::unbounded_channel();
     let writers: Vec<_> = (0..ROOMS.len() * WRITERS_IN_A_ROOM)
-        .map(|writer| tokio::spawn(write(writer, ROOMS[writer % ROOMS.len()].0, line, sign.subscribe(), tell.clone())))
+        .map(|writer| (ROOMS[writer % ROOMS.len()].0, writer))
+        .map(|(room, writer)| tokio::spawn(write(writer, room, line, words.clone(), sign.subscribe(), tell.clone())))
         .collect();
     let mut figures = Figures::default();
     let mut accepted = Vec::new();
@@ -110,15 +116,19 @@ async fn ordeal(kills: u32, seed: u64) -> Figures {
     while figures.kills + 1 < kills {
         let mut watched = server.watch(ROOMS[chance.random_range(0..ROOMS.len())].0, None).await;
         sign.send_replace(Sign::Open(server.url.clone()));
-        for _ in 0..chance.random_range(MESSAGES_IN_A_LIFE) {
-            accepted.push(timeout(REST, told.recv()).await.expect("messages are accepted").expect("writers are there"));
-        }
-        if let Some(name) = MOMENTS[chance.random_range(0..MOMENTS.len())] {
-            watched.event(name).await;
-        }
-        for _ in 0..chance.random_range(EVENTS_AFTER_IT) {
-            watched.next().await;
-        }
+        let is_burst = chance.random_bool(BURSTS);
+        words.add_permits(chance.random_range(if is_burst { MESSAGES_IN_A_BURST } else { MESSAGES_IN_A_LIFE }));
+        // Not waiting for anything by the clock: when the server is killed is all that this chooses.
+        let life = Duration::from_millis(chance.random_range(0..=LONGEST_LIFE_MS));
+        let moment = MOMENTS[chance.random_range(0..MOMENTS.len())];
+        let events = chance.random_range(EVENTS_AFTER_IT);
+        let _ = timeout(life, async {
+            watched.event(moment).await;
+            for _ in 0..events {
+                watched.next().await;
+            }
+        })
+        .await;
         server.kill().await;
         sign.send_replace(Sign::Closed);
         premises.set("turn_taking.turn_delay_secs", DELAYS[chance.random_range(0..DELAYS.len())]);
@@ -137,6 +147,7 @@ async fn ordeal(kills: u32, seed: u64) -> Figures {
         figures.kills += 1;
     }
     sign.send_replace(Sign::Over(server.url.clone()));
+    words.add_permits(writers.len());
     for writer in writers {
         timeout(REST, writer).await.expect("the writer ends").expect("the writer is well");
     }

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
 use super::writers::{Accepted, Sign, write};
@@ -75,9 +76,11 @@ async fn ordeal(kills: u32, seed: u64) -> Figures {
     let mut premises = premises();
     let mut chance = StdRng::seed_from_u64(seed);
     let sign = watch::Sender::new(Sign::Closed);
+    let words = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
     let (tell, mut told) = mpsc::unbounded_channel();
     let writers: Vec<_> = (0..ROOMS.len() * WRITERS_IN_A_ROOM)
-        .map(|writer| tokio::spawn(write(writer, ROOMS[writer % ROOMS.len()], line, sign.subscribe(), tell.clone())))
+        .map(|writer| (ROOMS[writer % ROOMS.len()], writer))
+        .map(|(room, writer)| tokio::spawn(write(writer, room, line, words.clone(), sign.subscribe(), tell.clone())))
         .collect();
     let mut figures = Figures::default();
     let mut accepted = Vec::new();

@@ -1,7 +1,9 @@
 //! People who talk on while the server is killed under them.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 /// A message that the server has accepted.
 pub struct Accepted {
@@ -19,17 +21,19 @@ pub enum Sign {
     Over(String),
 }
 
-/// Says one thing after the other in a room, in the words of `line` for the writer and the message's number. What nobody knows to be
-/// accepted is said again with the same id.
+/// Says one thing after the other in a room, in the words of `line` for the writer and the message's number, and as many as `words` allow.
+/// What nobody knows to be accepted is said again with the same id.
 pub async fn write(
     writer: usize,
     room: &'static str,
     line: fn(usize, usize) -> String,
+    words: Arc<Semaphore>,
     mut sign: watch::Receiver<Sign>,
     tell: mpsc::UnboundedSender<Accepted>,
 ) {
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");
     for number in 0.. {
+        words.acquire().await.expect("somebody allows words").forget();
         let text = line(writer, number);
         let said = json!({ "from": format!("Writer{writer}"), "text": text, "id": format!("w{writer}n{number}") });
         loop {
