@@ -31,7 +31,7 @@ async fn nothing_is_lost_doubled_or_forgotten_by_kills_under_load() {
     figures.assert_faultless();
 }
 
-/// `cargo test --release --test it -- --ignored --nocapture hundred_kills` prints what came of it, after a minute or less.
+/// `cargo test --release --test it -- --ignored --nocapture hundred_kills_lose` prints what came of it, after a minute or less.
 /// `KILLS` is another number of rounds, `SEED` another choice of moments.
 #[tokio::test]
 #[ignore = "takes up to a minute"]
