@@ -209,6 +209,9 @@ pub struct Conversation {
     #[serde(default)]
     tally: Tally,
     episode: Option<Episode>,
+    /// Whom the newest message opened again, from which stage and why, until that is on record.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    opened_again: BTreeMap<CompanionId, (Stage, Cause)>,
     summary: Summary,
     /// The newest event from outside that was handled.
     handled: Seq,
@@ -317,6 +320,7 @@ impl Conversation {
         if let Some(floor) = self.floor.as_mut().filter(|floor| floor.due_at.is_some()) {
             floor.due_at = Some(self.clock + world.rules.turn_taking.external_statement_timeout());
         }
+        self.tell_opened_again(world, &mut out);
         self.settle_stale_after_restart(world, &mut out);
         self.wake(world, &mut out);
         let after_statement = self.spoken.is_some();

@@ -143,6 +143,10 @@ impl State {
     }
 
     pub(super) fn look(&self, reply: RpcReplyPort<Box<Look>>) {
+        if self.heard_meanwhile.is_some() {
+            // It knows nothing yet; whoever gets no answer reads the record.
+            return;
+        }
         let look = Look { conversation: self.conversation.clone(), since: self.traces.since() };
         // Whoever asked may have stopped waiting.
         let _ = reply.send(Box::new(look));

@@ -20,7 +20,6 @@ impl Conversation {
             self.make_room(message, world, &mut told);
         }
         let was_owed = self.owes_statement();
-        let opened_again = self.opened_again(&recorded, world);
         self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut told);
         if was_owed && !self.owes_statement() && !matches!(recorded.event, Event::Said { .. }) {
             world.ledger.give_back_statement();
@@ -29,22 +28,18 @@ impl Conversation {
         let (cancelled, rest): (Vec<_>, Vec<_>) =
             told.into_iter().partition(|output| matches!(output, Output::LullCancelled { .. }));
         out.extend(cancelled);
-        for (companion, from, cause) in opened_again {
-            self.make(Event::StageChanged { companion, from, to: Stage::None, cause }, world, out);
-        }
+        self.tell_opened_again(world, out);
         out.extend(rest);
         if let Event::Said { message, .. } = &recorded.event {
             self.count_address(recorded.seq, message, world, out);
         }
     }
 
-    /// Whose stage a message takes back to none, from where, and why.
-    fn opened_again(&self, recorded: &Recorded, world: &World<'_>) -> Vec<(CompanionId, Stage, Cause)> {
-        let Event::Said { message, .. } = &recorded.event else { return Vec::new() };
-        let opened = |(companion, gate): (&CompanionId, &Gate)| {
-            Some((companion.clone(), gate.stage, self.opens_again(companion, message, self.clock, world.rules)?))
-        };
-        self.gates.iter().filter_map(opened).collect()
+    /// Puts on record whose stage a message took back to none.
+    pub(super) fn tell_opened_again(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        for (companion, (from, cause)) in self.opened_again.clone() {
+            self.make(Event::StageChanged { companion, from, to: Stage::None, cause }, world, out);
+        }
     }
 
     /// Whether a statement is counted that was not posted yet.

@@ -51,7 +51,10 @@ impl Conversation {
             }
             Event::RoundOpened(opened) => self.apply_round_opened(opened, self.clock),
             Event::RoundClosed(closed) => self.apply_round_closed(closed),
-            Event::StageChanged { companion, to, .. } => self.apply_stage(companion, *to, notes),
+            Event::StageChanged { companion, to, .. } => {
+                self.opened_again.remove(companion);
+                self.apply_stage(companion, *to, notes);
+            }
             Event::RepetitionAsked { ticket, .. } => {
                 self.tickets = self.tickets.max(*ticket);
                 if let Some(spoken) = &mut self.spoken {

@@ -18,12 +18,13 @@ impl Conversation {
     ) {
         let now = self.clock;
         let is_statement = message.from.role == Role::Companion;
-        let companions = self.gates.keys().cloned().collect::<Vec<_>>();
-        let opens = |companion: &CompanionId| self.opens_again(companion, message, now, world.rules).is_some();
-        let opened_again: Vec<_> = companions.iter().filter(|companion| opens(companion)).collect();
         let begins_episode = self.begins_episode(now, world.rules);
-        for companion in opened_again {
-            self.apply_stage(companion, Stage::None, notes);
+        for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
+            if let Some(cause) = self.opens_again(&companion, message, now, world.rules) {
+                let from = self.gates[&companion].stage;
+                self.apply_stage(&companion, Stage::None, notes);
+                self.opened_again.insert(companion, (from, cause));
+            }
         }
         if begins_episode {
             self.tally.turns = 0;

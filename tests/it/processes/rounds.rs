@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
+use super::writers::{Accepted, Sign, write};
 use crate::harness::{PATIENCE, Premises, QUICK, Server, Watch};
 
 /// Rooms, two of one guild and one of another; two writers in each.
@@ -29,7 +31,7 @@ async fn nothing_is_lost_doubled_or_forgotten_by_kills_under_load() {
     figures.assert_faultless();
 }
 
-/// `cargo test --release --test it -- --ignored --nocapture hundred_kills` prints what came of it, after a minute or less.
+/// `cargo test --release --test it -- --ignored --nocapture hundred_kills_lose` prints what came of it, after a minute or less.
 /// `KILLS` is another number of rounds, `SEED` another choice of moments.
 #[tokio::test]
 #[ignore = "takes up to a minute"]
@@ -69,30 +71,16 @@ impl fmt::Display for Figures {
     }
 }
 
-/// A message that the server has accepted.
-struct Accepted {
-    room: &'static str,
-    seq: u64,
-    text: String,
-}
-
-/// Where the writers find the server.
-#[derive(Clone, Debug, PartialEq)]
-enum Sign {
-    Open(String),
-    Closed,
-    /// They go home after the next word.
-    Over(String),
-}
-
 /// Kills the server so many times, at moments that the seed chooses, and looks at what is left.
 async fn ordeal(kills: u32, seed: u64) -> Figures {
     let mut premises = premises();
     let mut chance = StdRng::seed_from_u64(seed);
     let sign = watch::Sender::new(Sign::Closed);
+    let words = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
     let (tell, mut told) = mpsc::unbounded_channel();
     let writers: Vec<_> = (0..ROOMS.len() * WRITERS_IN_A_ROOM)
-        .map(|writer| tokio::spawn(write(writer, ROOMS[writer % ROOMS.len()], sign.subscribe(), tell.clone())))
+        .map(|writer| (ROOMS[writer % ROOMS.len()], writer))
+        .map(|(room, writer)| tokio::spawn(write(writer, room, line, words.clone(), sign.subscribe(), tell.clone())))
         .collect();
     let mut figures = Figures::default();
     let mut accepted = Vec::new();
@@ -152,37 +140,8 @@ fn premises() -> Premises {
     premises.with("gate.guild_statements_per_day", "1000000").with("server.requests_per_second", "1000000")
 }
 
-/// Says one thing after the other in a room. What nobody knows to be accepted is said again with the same id.
-async fn write(writer: usize, room: &'static str, mut sign: watch::Receiver<Sign>, tell: mpsc::UnboundedSender<Accepted>) {
-    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-    for number in 0.. {
-        let text =
-            if number % 3 == 0 { format!("aria, what of w{writer}n{number}?") } else { format!("there was w{writer}n{number}") };
-        let said = json!({ "from": format!("Writer{writer}"), "text": text, "id": format!("w{writer}n{number}") });
-        loop {
-            let now = sign.wait_for(|sign| *sign != Sign::Closed).await.expect("there is a sign").clone();
-            let (Sign::Open(url) | Sign::Over(url)) = &now else { unreachable!("it is not closed") };
-            match post(&http, url, room, &said).await {
-                Some(seq) => {
-                    tell.send(Accepted { room, seq, text }).expect("somebody counts");
-                    break;
-                }
-                None => drop(sign.wait_for(|sign| *sign != now).await.expect("there is a sign")),
-            }
-        }
-        if matches!(*sign.borrow(), Sign::Over(_)) {
-            return;
-        }
-    }
-}
-
-/// The message's number; none if the server is gone.
-async fn post(http: &reqwest::Client, url: &str, room: &str, said: &Value) -> Option<u64> {
-    let response = http.post(format!("{url}/api/rooms/{room}/messages")).json(said).send().await.ok()?;
-    let status = response.status();
-    let body: Value = response.json().await.ok()?;
-    assert_eq!(status, 202, "{body}");
-    body["seq"].as_u64()
+fn line(writer: usize, number: usize) -> String {
+    if number.is_multiple_of(3) { format!("aria, what of w{writer}n{number}?") } else { format!("there was w{writer}n{number}") }
 }
 
 /// Compares what was accepted in a room with its history, and waits until everything is settled and every reply is made.

@@ -144,3 +144,27 @@ proptest! {
         prop_assert!(is_watched || resumed.open_judgement().is_some() || resumed.is_at_rest(), "messages that nothing will ever look at");
     }
 }
+
+#[test]
+fn what_a_message_opened_again_is_on_record_though_the_server_died_in_between() {
+    let setup = Setup { companions: 2, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true };
+    let mut scene = Scene::new(&setup);
+    let to_aria = || Address { companions: ["aria".into()].into(), others: false };
+    let opened_again =
+        Event::StageChanged { companion: "aria".into(), from: Stage::Terminal, to: Stage::None, cause: Cause::DirectAddress };
+    scene.say(to_aria(), false, false);
+    scene.answer(0, Vote { closing: Stage::Terminal, ..plain(Verdict::No) });
+    scene.say(to_aria(), false, false);
+    let heard = scene.conversation.handled();
+    let lived = scene.journal.iter().filter(|recorded| recorded.event == opened_again).count();
+
+    scene.journal.retain(|recorded| recorded.event.is_heard() || recorded.handled < heard);
+    let mut resumed = scene.folded();
+    let outputs = scene.with_world(|world| resumed.resume(scene.now, world));
+    let again = scene.with_world(|world| resumed.resume(scene.now, world));
+
+    let told = |outputs: &[Output]| {
+        outputs.iter().filter(|output| matches!(output, Output::Made { event, .. } if *event == opened_again)).count()
+    };
+    assert_eq!((lived, told(&outputs), told(&again)), (1, 1, 0));
+}

@@ -1,0 +1,274 @@
+//! Rooms of several companions whose server is killed at any point of a round: what is on record then still is one conversation.
+
+mod model;
+mod record;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::timeout;
+
+use self::model::Model;
+use self::record::Record;
+use super::writers::{Accepted, Sign, write};
+use crate::harness::{Premises, Server};
+
+/// Two rooms of three companions, in one guild, and one of five.
+const ROOMS: [(&str, &str, &[&str]); 3] = [
+    ("plaza", "home", &["aria", "bruno", "cleo"]),
+    ("patio", "home", &["aria", "bruno", "cleo"]),
+    ("attic", "upstairs", &["aria", "bruno", "cleo", "dora", "emil"]),
+];
+const WRITERS_IN_A_ROOM: usize = 2;
+/// What is said while the server lives: little, so that the companions get to talk among themselves, or much.
+const MESSAGES_IN_A_LIFE: std::ops::RangeInclusive<usize> = 1..=6;
+const MESSAGES_IN_A_BURST: std::ops::RangeInclusive<usize> = 20..=60;
+const BURSTS: f64 = 0.15;
+/// It is killed when one of these events and some more have happened in one of the rooms, or when its time is up.
+const MOMENTS: [&str; 7] = ["round_opened", "evaluate", "decision", "round", "respond", "statement", "closing"];
+const EVENTS_AFTER_IT: std::ops::RangeInclusive<usize> = 0..=6;
+const LONGEST_LIFE_MS: u64 = 1_500;
+const KILLED_AT_RECOVERY: f64 = 0.25;
+/// How long whoever was selected waits.
+const DELAYS: [&str; 3] = ["0.01", "0.05", "0.3"];
+/// Statements in a row that companions may make.
+const STREAK: u64 = 3;
+/// A room that has not come to rest by then never will.
+const REST: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn rooms_of_several_stay_one_conversation_each_through_kills() {
+    let figures = ordeal(4, 5).await;
+
+    figures.assert_faultless();
+}
+
+/// `cargo test --release --test it -- --ignored --nocapture hundred_kills_leave` prints what came of it, after a minute or less.
+/// `KILLS` is another number of kills, `SEED` another choice of moments.
+#[tokio::test]
+#[ignore = "takes up to a minute"]
+async fn a_hundred_kills_leave_rooms_of_several_faultless() {
+    let number = |name: &str, default| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default);
+
+    let figures = ordeal(number("KILLS", 100) as u32, number("SEED", 1)).await;
+
+    println!("{figures}");
+    figures.assert_faultless();
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+struct Figures {
+    kills: u32,
+    accepted: usize,
+    rounds: usize,
+    turn_rounds: usize,
+    statements: usize,
+    failed: usize,
+    stages: usize,
+    guarded: usize,
+    unanswered: usize,
+    lost: Vec<String>,
+    doubled: Vec<String>,
+    broken: Vec<String>,
+    unrest: Vec<String>,
+}
+
+impl Figures {
+    fn assert_faultless(&self) {
+        let faults = self.lost.len() + self.doubled.len() + self.broken.len() + self.unrest.len();
+        assert_eq!(faults, 0, "{self:#?}");
+        assert!(self.accepted > 0 && self.turn_rounds > 0 && self.statements > 0, "{self}");
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kills {}: messages accepted {}, rounds {} ", self.kills, self.accepted, self.rounds)?;
+        write!(f, "(opened by a statement {}), statements {} (failed {}), ", self.turn_rounds, self.statements, self.failed)?;
+        write!(f, "questions without an answer {}, changes of a stage {}, ", self.unanswered, self.stages)?;
+        write!(f, "decided by the loop guard {}; lost {}, doubled {}, ", self.guarded, self.lost.len(), self.doubled.len())?;
+        write!(f, "broken rules {}, rooms without rest {}", self.broken.len(), self.unrest.len())
+    }
+}
+
+/// Kills the server so many times, at moments that the seed chooses, and looks at what is left.
+async fn ordeal(kills: u32, seed: u64) -> Figures {
+    let mut chance = StdRng::seed_from_u64(seed);
+    let model = Model::start().await;
+    let mut premises = premises();
+    let sign = watch::Sender::new(Sign::Closed);
+    let words = Arc::new(Semaphore::new(0));
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let writers: Vec<_> = (0..ROOMS.len() * WRITERS_IN_A_ROOM)
+        .map(|writer| (ROOMS[writer % ROOMS.len()].0, writer))
+        .map(|(room, writer)| tokio::spawn(write(writer, room, line, words.clone(), sign.subscribe(), tell.clone())))
+        .collect();
+    let mut figures = Figures::default();
+    let mut accepted = Vec::new();
+    let mut server = premises.start().await;
+    while figures.kills + 1 < kills {
+        let mut watched = server.watch(ROOMS[chance.random_range(0..ROOMS.len())].0, None).await;
+        sign.send_replace(Sign::Open(server.url.clone()));
+        let is_burst = chance.random_bool(BURSTS);
+        words.add_permits(chance.random_range(if is_burst { MESSAGES_IN_A_BURST } else { MESSAGES_IN_A_LIFE }));
+        // Not waiting for anything by the clock: when the server is killed is all that this chooses.
+        let life = Duration::from_millis(chance.random_range(0..=LONGEST_LIFE_MS));
+        let moment = MOMENTS[chance.random_range(0..MOMENTS.len())];
+        let events = chance.random_range(EVENTS_AFTER_IT);
+        let _ = timeout(life, async {
+            watched.event(moment).await;
+            for _ in 0..events {
+                watched.next().await;
+            }
+        })
+        .await;
+        server.kill().await;
+        sign.send_replace(Sign::Closed);
+        premises.set("turn_taking.turn_delay_secs", DELAYS[chance.random_range(0..DELAYS.len())]);
+        // The built-in model always answers, the other one often.
+        let (url, name) = if chance.random_bool(0.7) { (&*model.url, "any") } else { ("", "") };
+        premises.set("models.side.base_url", url);
+        premises.set("models.side.model", name);
+        premises.set("models.rehearsal.pace", if chance.random_bool(0.5) { "0" } else { "0.02" });
+        server = premises.start().await;
+        if chance.random_bool(KILLED_AT_RECOVERY) {
+            // It has just begun to make up for what the last one left.
+            server.kill().await;
+            server = premises.start().await;
+            figures.kills += 1;
+        }
+        figures.kills += 1;
+    }
+    sign.send_replace(Sign::Over(server.url.clone()));
+    words.add_permits(writers.len());
+    for writer in writers {
+        timeout(REST, writer).await.expect("the writer ends").expect("the writer is well");
+    }
+    drop(tell);
+    while let Some(last) = told.recv().await {
+        accepted.push(last);
+    }
+    figures.accepted = accepted.len();
+    // The last one finds rooms in which no person says anything any more, and a model that has recovered.
+    server.kill().await;
+    figures.kills += 1;
+    model.recover();
+    let server = premises.start().await;
+    for (room, _, companions) in ROOMS {
+        look_into(&server, room, companions, accepted.iter().filter(|message| message.room == room), &mut figures).await;
+    }
+    server.stop().await;
+    let verified = premises.run(&["history", "verify"]).await;
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    figures
+}
+
+fn premises() -> Premises {
+    let room = |(room, guild, companions): (&str, &str, &[&str])| {
+        format!("{{ id = \"{room}\", guild = \"{guild}\", companions = {companions:?} }}")
+    };
+    let rooms = ROOMS.map(room);
+    let tiers = [("aria", "average"), ("bruno", "quiet"), ("cleo", "very_eager"), ("dora", "eager"), ("emil", "very_quiet")];
+    let file = |tier: &str| format!("text_lull_timeout = 0.05\ninterjection = \"{tier}\"\n");
+    let premises = tiers.iter().fold(Premises::new(), |premises, (id, tier)| premises.with_companion(id, &file(tier)));
+    let plenty = [
+        "gate.addresses_per_minute",
+        "gate.evaluations_per_hour",
+        "gate.guild_evaluations_per_hour",
+        "gate.guild_statements_per_day",
+        "server.requests_per_second",
+    ];
+    let premises = plenty.into_iter().fold(premises, |premises, limit| premises.with(limit, "1000000"));
+    premises
+        .with("console.rooms", &format!("[{}]", rooms.join(", ")))
+        .with("turn_taking.turn_delay_secs", DELAYS[0])
+        .with("turn_taking.max_companion_streak", &STREAK.to_string())
+        .with("closing.reopen_after", "3")
+        .with("models.breaker.failures", "1000")
+        .with("models.pool.max_attempts", "1")
+        .with("models.side.guild_max_concurrent", "64")
+        .with("models.side.max_concurrent", "64")
+}
+
+/// Some words are for one companion, some for several, most for nobody.
+fn line(writer: usize, number: usize) -> String {
+    let whom = ["", "cleo, ", "", "aria and bruno, ", "", "", "bruno, ", "aria, bruno, cleo, "][(writer + number) % 8];
+    format!("{whom}what of w{writer}n{number}?")
+}
+
+/// Waits until a room is at rest, and holds what is on record of it to the rules.
+async fn look_into(
+    server: &Server,
+    room: &str,
+    companions: &[&str],
+    accepted: impl Iterator<Item = &Accepted>,
+    figures: &mut Figures,
+) {
+    let accepted: BTreeMap<u64, &str> = accepted.map(|message| (message.seq, &*message.text)).collect();
+    let Ok(state) = timeout(REST, rest(server, room)).await else {
+        let state = server.get(&format!("/api/rooms/{room}/state")).await;
+        figures.unrest.push(format!("{room}: {state}"));
+        return;
+    };
+    let export = server.get(&format!("/api/export?room={room}")).await;
+    let mut record = Record::new(companions, STREAK);
+    let events = lines(&export);
+    record.read(&events);
+    record.compare_accepted(&accepted);
+    record.compare_state(&state);
+    record.compare_decisions(&decisions(server, room).await);
+    let at = |what: &String| format!("{room}: {what}");
+    figures.lost.extend(record.lost.iter().map(at));
+    figures.doubled.extend(record.doubled.iter().map(at));
+    figures.broken.extend(record.broken.iter().map(at));
+    figures.rounds += record.rounds;
+    figures.turn_rounds += record.turn_rounds;
+    figures.statements += record.statements;
+    figures.failed += record.failed;
+    figures.stages += record.stages_changed;
+    figures.guarded += record.guarded;
+    figures.unanswered += record.unanswered;
+}
+
+/// The state of a room once nothing is open in it any more.
+async fn rest(server: &Server, room: &str) -> Value {
+    let mut watch = server.watch(room, None).await;
+    loop {
+        let state = server.get(&format!("/api/rooms/{room}/state")).await;
+        let companions = state["companions"].as_array().expect("companions");
+        let is_idle = |companion: &Value| {
+            companion["buffer"].as_array().is_some_and(Vec::is_empty)
+                && matches!(companion["doing"].as_str(), Some("listening" | "closing" | "closed"))
+        };
+        if ["round", "turn", "floor"].iter().all(|open| state[open].is_null()) && companions.iter().all(is_idle) {
+            return state;
+        }
+        watch.next().await.expect("the server is there");
+    }
+}
+
+/// The events of an export, without the line that says where it ends.
+fn lines(export: &Value) -> Vec<Value> {
+    let lines = export.as_str().expect("lines of JSON").lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    lines.filter(|event: &Value| event["event"].is_string()).collect()
+}
+
+async fn decisions(server: &Server, room: &str) -> Vec<Value> {
+    let mut told: Vec<Value> = Vec::new();
+    loop {
+        let after = told.last().map_or(0, |decision| decision["seq"].as_u64().expect("a number"));
+        let page = server.get(&format!("/api/decisions?room={room}&after={after}&limit=1000")).await;
+        let page = page["decisions"].as_array().expect("decisions").clone();
+        if page.is_empty() {
+            return told;
+        }
+        told.extend(page);
+    }
+}
