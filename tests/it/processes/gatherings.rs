@@ -113,7 +113,7 @@ async fn ordeal(kills: u32, seed: u64) -> Figures {
     let mut figures = Figures::default();
     let mut accepted = Vec::new();
     let mut server = premises.start().await;
-    while figures.kills + 1 < kills {
+    while figures.kills + 2 < kills {
         let mut watched = server.watch(ROOMS[chance.random_range(0..ROOMS.len())].0, None).await;
         sign.send_replace(Sign::Open(server.url.clone()));
         let is_burst = chance.random_bool(BURSTS);
@@ -160,6 +160,14 @@ async fn ordeal(kills: u32, seed: u64) -> Figures {
     server.kill().await;
     figures.kills += 1;
     model.recover();
+    let server = premises.start().await;
+    for (room, ..) in ROOMS {
+        // One without rest is told of below.
+        let _ = timeout(REST, rest(&server, room)).await;
+    }
+    // And one that finds them at rest, and leaves them as they are.
+    server.kill().await;
+    figures.kills += 1;
     let server = premises.start().await;
     for (room, _, companions) in ROOMS {
         look_into(&server, room, companions, accepted.iter().filter(|message| message.room == room), &mut figures).await;
