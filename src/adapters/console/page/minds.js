@@ -190,7 +190,8 @@ export function minds(root, { tone, act }) {
     const whole = Number.isFinite(begun) && end > begun ? end - begun : (mind.lullSecs ?? 10) * 1000;
     const fraction = lullLeft === null ? 0 : Math.min(1, lullLeft / whole);
     parts.bar.style.setProperty('--left', fraction.toFixed(4));
-    say(parts.left, lullLeft === null ? '' : words.seconds(lullLeft));
+    // A timer that ran out while something else went on is told of no more.
+    say(parts.left, lullLeft ? words.seconds(lullLeft) : '');
     say(parts.until, untilWords(mind, lullLeft, isVoting));
     return lullLeft > 0 || mind.doing === 'asked' || mind.doing === 'speaking' || mind.doing === 'waiting_its_turn' || mind.doing === 'back_off';
   }
