@@ -14,7 +14,7 @@ pub struct TurnTaking {
     pub turn_delay_secs: f64,
     /// Seconds that a round waits for the States of all who were asked (0.001 to 3,600). Must exceed the side model's timeout.
     pub state_timeout_secs: f64,
-    /// Statements in a row that companions make without a word by a human (0 to 1,000).
+    /// Statements in a row that companions make without a word by a human (1 to 1,000).
     pub max_companion_streak: u32,
     /// Statements by companions after which a conversation is over (1 to 1,000,000); absent: any number.
     #[serde(default)]
@@ -46,7 +46,7 @@ impl TurnTaking {
     pub fn check(&self) -> Result<(), Problem> {
         within("turn_delay_secs", self.turn_delay_secs, 0.0..=600.0)?;
         within("state_timeout_secs", self.state_timeout_secs, 0.001..=3_600.0)?;
-        within("max_companion_streak", self.max_companion_streak, 0..=1_000)?;
+        within("max_companion_streak", self.max_companion_streak, 1..=1_000)?;
         within("max_turns", self.max_turns.unwrap_or(1), 1..=1_000_000)?;
         within("external_statement_timeout_secs", self.external_statement_timeout_secs, 0.1..=3_600.0)
     }

@@ -17,10 +17,10 @@ use crate::ports::language_model::{Line, ModelRole, NoAnswer, Purpose, Request};
 impl State {
     /// Asks how much the last messages repeat each other, if that is still to be known.
     pub(super) fn ask_for_judgement(&mut self, ticket: Ticket) {
-        if !self.is_to_be_judged(ticket) {
-            return;
-        }
-        let entries = self.conversation.window().entries().rev().take(JUDGED_MESSAGES);
+        let Some((_, newest)) = self.conversation.open_judgement().filter(|(open, _)| *open == ticket) else { return };
+        // What was said since the statement that is judged does not count.
+        let upto = self.conversation.window().entries().rev().skip_while(|entry| entry.seq > newest);
+        let entries = upto.take(JUDGED_MESSAGES);
         let mut messages: Vec<&Message> = entries.map(|entry| &entry.message).collect();
         messages.reverse();
         let words = &self.kit.settings.prompt;

@@ -35,7 +35,7 @@ fn what_is_out_of_range_is_told_with_the_range() {
         ),
         (
             json!({ "turn_taking": { "max_companion_streak": 1001 } }),
-            "settings.turn_taking.max_companion_streak is 1001, must be from 0 to 1000",
+            "settings.turn_taking.max_companion_streak is 1001, must be from 1 to 1000",
         ),
         (json!({ "turn_taking": { "max_turns": 0 } }), "settings.turn_taking.max_turns is 0, must be from 1 to 1000000"),
         (

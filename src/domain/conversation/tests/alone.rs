@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::super::*;
 use super::scene::{Act, Scene, Setup, acts, plain, without_what_is_not_on_record};
 
-const ALONE: Setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true };
+const ALONE: Setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
 
 proptest! {
     #[test]

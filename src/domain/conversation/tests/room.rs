@@ -1,4 +1,4 @@
-//! What must hold for rooms of several companions, whatever the models say, and whenever they say it.
+//! What must hold for rooms of several companions and for external ones, whatever the models say, and whenever they say it.
 //!
 //! That at most one companion has the floor, that a companion which ended the conversation never speaks, that companions never go on for
 //! longer than they may without a human, and that a round ends by its deadline is asserted in every step of every scene.
@@ -11,8 +11,16 @@ use super::scene::{Act, Scene, Setup, acts, plain, without_what_is_not_on_record
 
 fn setups() -> impl Strategy<Value = Setup> {
     let judge = prop_oneof![Just("lexical"), Just("model"), Just("both")];
-    (2_usize..=5, judge, prop::option::weighted(0.3, 1_u32..5), 1_u32..=4, any::<bool>()).prop_map(
-        |(companions, judge, max_turns, streak, equal_timeouts)| Setup { companions, judge, max_turns, streak, equal_timeouts },
+    let who = (1_usize..=5, prop::bool::weighted(0.4));
+    (who, judge, prop::option::weighted(0.3, 1_u32..5), 1_u32..=4, any::<bool>()).prop_map(
+        |((companions, external), judge, max_turns, streak, equal_timeouts)| Setup {
+            companions,
+            judge,
+            max_turns,
+            streak,
+            equal_timeouts,
+            external,
+        },
     )
 }
 
@@ -147,7 +155,7 @@ proptest! {
 
 #[test]
 fn what_a_message_opened_again_is_on_record_though_the_server_died_in_between() {
-    let setup = Setup { companions: 2, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true };
+    let setup = Setup { companions: 2, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
     let mut scene = Scene::new(&setup);
     let to_aria = || Address { companions: ["aria".into()].into(), others: false };
     let opened_again =

@@ -35,6 +35,8 @@ pub(super) struct Setup {
     pub(super) max_turns: Option<u32>,
     pub(super) streak: u32,
     pub(super) equal_timeouts: bool,
+    /// The last of them is played by a program outside.
+    pub(super) external: bool,
 }
 
 pub(super) fn acts() -> impl Strategy<Value = Vec<Act>> {
@@ -80,6 +82,7 @@ pub(super) struct Scene {
     pub(super) now: Moment,
     pub(super) settings: Settings,
     pub(super) cast: Vec<CompanionId>,
+    external: Option<CompanionId>,
     pub(super) tempers: BTreeMap<CompanionId, Temper>,
     /// Statements that were posted.
     pub(super) statements: u64,
@@ -124,10 +127,14 @@ impl Scene {
             humans: 0,
             selected_at: None,
             run: 0,
+            external: None,
             cast,
         };
+        if setup.external {
+            scene.external = scene.cast.last().cloned();
+        }
         for companion in scene.cast.clone() {
-            scene.hear(Event::Joined { companion, external: false });
+            scene.join(companion);
         }
         scene
     }
@@ -167,6 +174,10 @@ impl Scene {
             Act::LateAnswer => {
                 let ticket = Ticket(self.conversation.tickets.0 + 7);
                 self.step(Input::Answered { ticket, vote: plain(Verdict::Yes), call: None });
+                if let Some(external) = &self.external {
+                    let late = State::voted(&plain(Verdict::Yes), external.clone(), "0".into(), false);
+                    self.step(Input::Voted(late));
+                }
             }
             Act::Edit(which) => {
                 if let Some(message) = self.pick(*which) {
@@ -195,7 +206,7 @@ impl Scene {
             }
             Act::Join(whom) => {
                 let companion = self.member(*whom);
-                self.hear(Event::Joined { companion, external: false });
+                self.join(companion);
             }
         }
     }
@@ -228,14 +239,31 @@ impl Scene {
             self.step(Input::Woken);
             let deadline = self.conversation.round().map(|round| round.deadline);
             assert!(deadline.is_none_or(|deadline| deadline > self.now), "a round went on past its deadline");
+            let due = self.conversation.floor().filter(|floor| !floor.is_posting).and_then(|floor| floor.due_at);
+            assert!(due.is_none_or(|due| due > self.now), "words were waited for too long");
         }
         self.now = until;
     }
 
+    /// A question is answered; an external companion votes.
     pub(super) fn answer(&mut self, whose: u8, vote: Vote) {
-        if let Some(ticket) = self.question(whose) {
-            self.step(Input::Answered { ticket, vote, call: None });
+        let Some(ticket) = self.question(whose) else { return };
+        let asked = self.conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket);
+        let external =
+            asked.map(|(companion, _)| companion.clone()).filter(|companion| self.external.as_ref() == Some(companion));
+        match (external, self.conversation.round()) {
+            (Some(external), Some(round)) => {
+                let vote = State::voted(&vote, external, round.message_id(), false);
+                self.step(Input::Voted(vote));
+            }
+            (Some(external), None) => panic!("{external} is asked without a round"),
+            (None, _) => self.step(Input::Answered { ticket, vote, call: None }),
         }
+    }
+
+    fn join(&mut self, companion: CompanionId) {
+        let external = self.external.as_ref() == Some(&companion);
+        self.hear(Event::Joined { companion, external });
     }
 
     /// Every message that a companion heard settled once and in order, or is still to be read, or was taken away.
