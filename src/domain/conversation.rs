@@ -229,15 +229,17 @@ impl Conversation {
         let mut out = Vec::new();
         let now = self.clock.max(now);
         let mut occasion = Occasion { by_deadline: matches!(input, Input::Woken), after_statement: false };
+        let mut over = Vec::new();
         if let Input::Heard(recorded) = &input {
             occasion.after_statement = matches!(recorded.event, Event::Said { reply: Some(_), .. });
             self.hear(recorded.clone(), world, &mut out);
         } else {
             self.clock = now;
             self.fire_due_before(now);
+            over = self.back_offs_over(occasion);
             // A round's own deadlines come before those of companions at the same moment.
+            self.begin_turn_due(occasion, world, &mut out);
             self.close_round(occasion, world, &mut out);
-            self.begin_to_speak(occasion, world, &mut out);
         }
         match input {
             Input::Heard(_) => {}
@@ -252,7 +254,7 @@ impl Conversation {
             Input::Summarised { upto, text } => self.take_summary(upto, text, world, &mut out),
             Input::Woken => self.wake(world, &mut out),
         }
-        self.advance(occasion, world, &mut out);
+        self.advance(occasion, over, world, &mut out);
         out
     }
 
@@ -324,7 +326,7 @@ impl Conversation {
         self.settle_stale_after_restart(world, &mut out);
         self.wake(world, &mut out);
         let after_statement = self.spoken.is_some();
-        self.advance(Occasion { by_deadline: true, after_statement }, world, &mut out);
+        self.advance(Occasion { by_deadline: true, after_statement }, Vec::new(), world, &mut out);
         out
     }
 

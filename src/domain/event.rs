@@ -215,6 +215,9 @@ pub struct RoundClosed {
     /// The others who wanted to speak, in the order in which they would have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Outvoted>,
+    /// It is over because its deadline was due, and with it all back-offs that were due at the same moment.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_deadline: bool,
 }
 
 /// A companion that wanted to speak and did not get the floor.

@@ -63,12 +63,19 @@ impl Conversation {
     }
 
     /// Goes on as far as the way is free: what is over is closed; then everyone's triggers, in the order of ids; then the summary.
-    pub(super) fn advance(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+    /// The back-offs of `over` are known to have come to their end; the others are looked at.
+    pub(super) fn advance(
+        &mut self,
+        occasion: Occasion,
+        mut over: Vec<CompanionId>,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
         self.tidy(world, out);
         self.settle_silenced(world, out);
         self.close_round(occasion, world, out);
         self.give_up_words(occasion, world, out);
-        self.begin_to_speak(occasion, world, out);
+        self.begin_turn_at_once(world, out);
         if occasion.after_statement {
             self.assess_statement(world, out);
         }
@@ -78,8 +85,8 @@ impl Conversation {
         for companion in &companions {
             self.draw_first_interval(companion, world, out);
         }
-        let over: Vec<_> = companions.iter().filter(|companion| self.is_back_off_over(companion, occasion)).cloned().collect();
-        for companion in &over {
+        over.extend(self.back_offs_over(occasion));
+        for companion in companions.iter().filter(|companion| over.contains(companion)) {
             self.end_back_off(companion, world, out);
         }
         // What is decided without a call settles at once, but whoever was called upon still was.

@@ -164,6 +164,12 @@ impl Conversation {
         self.submit_listening(companion);
     }
 
+    /// At a deadline, all back-offs are over that were due by then.
+    pub(super) fn end_back_offs_due(&mut self) {
+        let now = self.clock;
+        self.gates.values_mut().filter(|gate| gate.retry_at().is_some_and(|until| until <= now)).for_each(Gate::end_back_off);
+    }
+
     /// Whoever was asked in a round and will not answer listens.
     pub(super) fn submit_listening(&mut self, companion: &CompanionId) {
         let state = self.listens(companion);
@@ -198,8 +204,7 @@ impl Conversation {
         let is_cut_short = |gate: &Gate| gate.waiting.is_some_and(|waiting| waiting.urgent);
         let is_over = |gate: &Gate| !is_cut_short(gate) && gate.retry_at().is_some_and(|until| until <= self.clock);
         if decided.reason == Reason::Stale && decided.companions.iter().filter_map(|id| self.gates.get(id)).any(is_over) {
-            let now = self.clock;
-            self.gates.values_mut().filter(|gate| gate.retry_at().is_some_and(|until| until <= now)).for_each(Gate::end_back_off);
+            self.end_back_offs_due();
         }
         for companion in &decided.companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };

@@ -36,11 +36,11 @@ impl Conversation {
         }
     }
 
-    /// A back-off is over when its deadline was handled, or a human's address cuts it short.
-    pub(super) fn is_back_off_over(&self, companion: &CompanionId, occasion: Occasion) -> bool {
-        let gate = &self.gates[companion];
-        let is_cut_short = gate.waiting.is_some_and(|waiting| waiting.urgent);
-        gate.retry_at().is_some_and(|until| is_cut_short || self.is_due(until, occasion))
+    /// Whose back-off is over: its deadline was handled, or a human's address cuts it short.
+    pub(super) fn back_offs_over(&self, occasion: Occasion) -> Vec<CompanionId> {
+        let is_cut_short = |gate: &Gate| gate.waiting.is_some_and(|waiting| waiting.urgent);
+        let is_over = |gate: &Gate| gate.retry_at().is_some_and(|until| is_cut_short(gate) || self.is_due(until, occasion));
+        self.gates.iter().filter(|(_, gate)| is_over(gate)).map(|(companion, _)| companion.clone()).collect()
     }
 
     /// What has become stale settles first.

@@ -114,6 +114,7 @@ impl Conversation {
             others: others.collect(),
             speak_at: selected.is_some().then(|| self.clock + world.rules.turn_taking.turn_delay()),
             selected,
+            by_deadline: occasion.by_deadline,
         };
         if closed.selected.is_some() {
             world.ledger.count(Use::Statement, self.clock);
@@ -122,9 +123,16 @@ impl Conversation {
     }
 
     /// Whoever was selected speaks after its delay.
-    pub(super) fn begin_to_speak(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let is_due = |turn: &&Turn| turn.speak_at.is_none_or(|at| self.is_due(at, occasion));
+    pub(super) fn begin_turn_due(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let is_due = |turn: &&Turn| turn.speak_at.is_some_and(|at| self.is_due(at, occasion));
         if let Some(candidate) = self.turn.as_ref().filter(is_due).map(|turn| turn.candidate.clone()) {
+            self.take_floor(&candidate, world, out);
+        }
+    }
+
+    /// Whoever takes over from one that failed speaks without another delay.
+    pub(super) fn begin_turn_at_once(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        if let Some(candidate) = self.turn.as_ref().filter(|turn| turn.speak_at.is_none()).map(|turn| turn.candidate.clone()) {
             self.take_floor(&candidate, world, out);
         }
     }
@@ -153,6 +161,9 @@ impl Conversation {
     }
 
     pub(super) fn apply_round_closed(&mut self, closed: &RoundClosed) {
+        if closed.by_deadline {
+            self.end_back_offs_due();
+        }
         let asked_for_turn = self.round.take().is_some_and(|round| round.asks_for_turn);
         let winner = closed.selected.as_ref().and_then(|companion| self.candidate(companion));
         let others = closed.others.iter().filter_map(|other| self.candidate(&other.companion)).collect();

@@ -144,6 +144,7 @@ mod tests {
             selected: selected.map(Into::into),
             speak_at: None,
             others: Vec::new(),
+            by_deadline: false,
         };
 
         assert_eq!(
