@@ -68,17 +68,23 @@ async fn companions_come_and_go_while_a_room_is_in_use_and_survive_a_crash() {
 #[tokio::test(start_paused = true)]
 async fn an_open_round_is_told_in_the_state_of_the_room() {
     let world = World::new().await;
-    world.open("lobby", &["aria", "bruno"]).await;
+    put(&world, json!(["aria", "bruno", { "id": "zed", "external": true }])).await;
     world.side.answers([Ok("{\"reason\": \"me\", \"decision\": \"YES\", \"importance\": 7}")]);
 
-    let asked = world.say("lobby", "Ari?").await;
+    let asked = world.say("lobby", "Ari? Zed?").await;
     world.rest().await;
     let open = world.house.state(&room("lobby")).await.unwrap();
-    world.pass(1.5).await;
+    world.pass(1.0).await;
+    let half = world.house.state(&room("lobby")).await.unwrap().round.unwrap();
+    let ballot = json!({ "from": "zed", "messageId": asked.to_string(), "state": "listen", "importance": 0, "selected": false });
+    vote(&world, ballot).await.unwrap();
+    world.pass(0.5).await;
     let selected = serde_json::to_value(world.house.state(&room("lobby")).await.unwrap()).unwrap();
 
     let round = open.round.unwrap();
-    assert_eq!((round.message_id, round.asked), (asked, vec!["aria".into()]));
+    assert_eq!((round.message_id, &round.asked), (asked, &vec!["aria".into(), "zed".into()]));
+    assert_eq!(round.missing, round.asked);
+    assert_eq!((half.asked, half.missing), (round.asked, vec!["zed".into()]));
     assert_eq!(round.states.iter().map(|state| state.from.as_str()).collect::<Vec<_>>(), ["bruno"]);
     assert_eq!(selected["round"], Value::Null);
     assert_eq!(selected["turn"]["companion"], "aria");
@@ -105,8 +111,14 @@ async fn a_decision_in_a_round_tells_the_vote_and_who_got_the_floor_why() {
     let story = why(&world, "bruno", decisions[1]["seq"].as_u64()).await.story;
     let story: Vec<_> = story.into_iter().map(|line| (line.event, line.text)).collect();
     let round = story.iter().find(|(event, _)| &**event == "round").unwrap_or_else(|| panic!("{story:#?}"));
-    assert_eq!(round.1, "Aria would speak (7, was named), Bruno would speak (7, was named). Aria was selected: smaller id.");
-    assert!(story.iter().any(|(event, text)| &**event == "round_opened" && text == "A round was held: Aria and Bruno voted."));
+    assert_eq!(
+        round.1,
+        "Aria would speak (7, was named), Bruno would speak (7, was named). Aria was selected, because \
+         its id comes first where all else is equal."
+    );
+    assert!(
+        story.iter().any(|(event, text)| &**event == "round_opened" && text == "A round was held: Aria and Bruno were asked.")
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,6 +195,58 @@ async fn an_external_companion_votes_and_speaks() {
         "{story:#?}"
     );
     assert!(seq > asked);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_was_not_asked_is_not_told_that_it_has_voted_after_a_crash_neither() {
+    let world = World::with_lobby().await;
+    put(&world, json!(["aria", { "id": "vera", "external": true }, { "id": "zed", "external": true }])).await;
+    world.side.takes_for("aria", std::time::Duration::from_secs(9));
+    let asked = world.say("lobby", "Aria, Zed, are you there?").await;
+    world.pass(1.0).await;
+    let ballot = |from: &str| json!({ "from": from, "messageId": asked.to_string(), "state": "speak", "importance": 5, "selected": false });
+
+    let stranger = vote(&world, ballot("vera")).await;
+    let first = vote(&world, ballot("zed")).await;
+    let second = vote(&world, ballot("zed")).await;
+    let world = world.crash().await;
+    world.side.takes_for("aria", std::time::Duration::from_secs(9));
+    world.pass(0.5).await;
+    let still_a_stranger = vote(&world, ballot("vera")).await;
+    let third = vote(&world, ballot("zed")).await;
+
+    first.unwrap();
+    for refused in [stranger, still_a_stranger] {
+        assert!(conflict(refused).contains("vera is not asked in this round"));
+    }
+    for refused in [second, third] {
+        assert!(conflict(refused).contains("zed has done this already"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_does_not_vote_is_told_of_as_what_it_is() {
+    let world = World::with_lobby().await;
+    put(&world, json!(["aria", { "id": "zed", "external": true }])).await;
+    world.side.answers([Ok("{\"reason\": \"me\", \"decision\": \"YES\", \"importance\": 7}")]);
+    world.say("lobby", "Aria, Zed, are you there?").await;
+    world.pass(21.0).await;
+
+    let silent = why(&world, "zed", None).await;
+    let seq = world.decisions("lobby").await[0]["seq"].as_u64();
+    let heard = why(&world, "aria", seq).await.story;
+
+    let attempts: Vec<_> = silent.story.iter().map(|line| (&*line.event, &*line.text)).collect();
+    let told =
+        "Zed was asked (it was addressed), and the program that plays it did not vote in time; it waited 5 s to ask again.";
+    assert_eq!(attempts, [("error", told)]);
+    let waiting = silent.waiting_for.unwrap();
+    assert!(waiting.text.ends_with("because the program that plays it did not vote in time"), "{}", waiting.text);
+    let texts: Vec<_> = heard.iter().map(|line| &*line.text).collect();
+    assert!(texts.contains(&"A round was held: Aria and Zed were asked."), "{texts:#?}");
+    let round = texts.iter().find(|text| text.contains("was selected")).unwrap_or_else(|| panic!("{texts:#?}"));
+    assert!(round.contains("Zed did not vote in time, and listens"), "{round}");
+    assert!(round.ends_with("Aria was selected, because nobody else wanted to speak."), "{round}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -136,7 +136,9 @@ impl Script {
         let mut json = serde_json::Deserializer::from_str(without_mark(text));
         let written: Written = serde_path_to_error::deserialize(&mut json).map_err(|error| {
             let path = error.path().to_string();
-            let place = if path == "." { String::new() } else { format!("{path}: ") };
+            // What ends in the middle has no name for where that is; line and column say it.
+            let path = path.trim_end_matches('?').trim_end_matches('.');
+            let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
             ScriptError::Malformed(format!("{place}{}", error.into_inner()))
         })?;
         json.end().map_err(|error| ScriptError::Malformed(error.to_string()))?;
@@ -329,7 +331,7 @@ fn answers(
 /// Seconds, rounded to the nearest microsecond.
 fn moment(secs: f64, place: &str) -> Result<Moment, ScriptError> {
     if !(0.0..=LATEST_SECS).contains(&secs) {
-        return Err(wrong(place, format!("{secs} is not a number of seconds from 0 to {LATEST_SECS}")));
+        return Err(wrong(place, format!("{secs:?} is not a number of seconds from 0 to {LATEST_SECS}")));
     }
     Ok(Moment::from_micros((secs * 1e6).round() as u64))
 }
