@@ -238,7 +238,7 @@ async fn a_program_that_does_not_vote_is_told_of_as_what_it_is() {
 
     let attempts: Vec<_> = silent.story.iter().map(|line| (&*line.event, &*line.text)).collect();
     let told =
-        "Zed was asked (it was addressed), and the program that plays it did not vote in time; it waited 5 s to ask again.";
+        "Zed was asked (it was addressed), and the program that plays it did not vote in time; it waited 10 s to ask again.";
     assert_eq!(attempts, [("error", told)]);
     let waiting = silent.waiting_for.unwrap();
     assert!(waiting.text.ends_with("because the program that plays it did not vote in time"), "{}", waiting.text);
@@ -280,6 +280,36 @@ async fn nobody_votes_where_no_round_is_open_and_nowhere_at_all() {
 
     assert!(conflict(no_round).contains("no round is open"));
     assert!(matches!(nowhere, Err(Refused::NotFound(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_script_of_a_room_with_one_external_companion_decides_the_same_and_says_what_is_not() {
+    let world = World::new().await;
+    put(&world, json!([{ "id": "zed", "external": true }])).await;
+    let asked = world.say("lobby", "Zed, are you there?").await;
+    world.rest().await;
+    let ballot = json!({ "from": "zed", "messageId": asked.to_string(), "state": "speak", "importance": 6, "selected": false });
+    vote(&world, ballot).await.unwrap();
+    world.pass(3.0).await;
+    speak(&world, json!({ "from": "zed", "message_id": asked, "text": "I am" })).await.unwrap();
+    world.rest().await;
+
+    let query = ExportQuery { room: Some(room("lobby")), form: ExportForm::Replay };
+    let script: Vec<String> = world.house.export(query).await.unwrap().try_collect().await.unwrap();
+    let script = Script::from_json(&script[0]).unwrap();
+    let happened = run(&script).unwrap();
+
+    assert_eq!(script.notes.len(), 1, "{:?}", script.notes);
+    assert!(script.notes[0].starts_with("1 vote of zed, an external companion: "), "{:?}", script.notes);
+    let what: Vec<_> = happened
+        .iter()
+        .filter_map(|happening| match &happening.what {
+            What::Decision { decision, reason, .. } => Some(format!("{decision} {reason}")),
+            What::Statement { text, .. } => Some(text.to_string()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(what, ["YES model_yes", "I am"]);
 }
 
 #[tokio::test(start_paused = true)]

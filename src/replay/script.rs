@@ -34,6 +34,8 @@ pub struct Script {
     pub events: Vec<Scripted>,
     /// When the run ends, inclusive.
     pub until: Option<Moment>,
+    /// What it does not tell as it was, in words, where it was made of a record.
+    pub notes: Vec<String>,
 }
 
 /// What a model answers, one after the other; the last one repeats.
@@ -188,6 +190,8 @@ struct Written {
     #[serde(default)]
     events: Vec<WrittenEvent>,
     until: Option<f64>,
+    #[serde(default)]
+    notes: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -268,7 +272,7 @@ impl Written {
         let side = answers(self.models.side, "models.side", "NO", known)?;
         let main = answers(self.models.main, "models.main", "ok", known)?;
         let until = self.until.map(|until| moment(until, "until")).transpose()?;
-        Ok(Script { companions, settings, jitter: self.jitter, side, main, events, until })
+        Ok(Script { companions, settings, jitter: self.jitter, side, main, events, until, notes: self.notes })
     }
 }
 
