@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 use super::world::{World, room, said};
 use crate::domain::id::Seq;
+use crate::journal::place::Place;
+use crate::journal::reader::Reader;
 use crate::ports::house::decisions::{Why, WhyAt, WhyQuery};
 use crate::ports::house::keeping::{ExportForm, ExportQuery};
 use crate::ports::house::room::RoomPlan;
@@ -198,7 +200,7 @@ async fn an_external_companion_votes_and_speaks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_was_not_asked_is_not_told_that_it_has_voted_after_a_crash_neither() {
+async fn whoever_was_not_asked_is_never_told_that_it_has_voted_not_even_after_a_crash() {
     let world = World::with_lobby().await;
     put(&world, json!(["aria", { "id": "vera", "external": true }, { "id": "zed", "external": true }])).await;
     world.side.takes_for("aria", std::time::Duration::from_secs(9));
@@ -206,9 +208,16 @@ async fn whoever_was_not_asked_is_not_told_that_it_has_voted_after_a_crash_neith
     world.pass(1.0).await;
     let ballot = |from: &str| json!({ "from": from, "messageId": asked.to_string(), "state": "speak", "importance": 5, "selected": false });
 
+    // So many that a snapshot is taken within the round.
+    for number in 0..130 {
+        world.say("lobby", &format!("and {number}")).await;
+    }
+
     let stranger = vote(&world, ballot("vera")).await;
     let first = vote(&world, ballot("zed")).await;
     let second = vote(&world, ballot("zed")).await;
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    let restored = Reader::new(&*world.store).restore(&place).await.unwrap();
     let world = world.crash().await;
     world.side.takes_for("aria", std::time::Duration::from_secs(9));
     world.pass(0.5).await;
@@ -216,6 +225,8 @@ async fn whoever_was_not_asked_is_not_told_that_it_has_voted_after_a_crash_neith
     let third = vote(&world, ballot("zed")).await;
 
     first.unwrap();
+    assert!(restored.snapshot.is_some_and(|snapshot| snapshot.conversation.round().is_some()), "no snapshot within the round");
+    assert_eq!(restored.asked, ["aria".into(), "zed".into()]);
     for refused in [stranger, still_a_stranger] {
         assert!(conflict(refused).contains("vera is not asked in this round"));
     }
