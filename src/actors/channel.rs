@@ -214,6 +214,8 @@ pub enum ChannelMessage {
 pub struct Look {
     /// Its conversation.
     pub conversation: Conversation,
+    /// Who was asked in the newest round.
+    pub asked: Vec<CompanionId>,
     /// Since when each question and reply in flight is: by its number.
     pub since: HashMap<Ticket, Moment>,
 }
@@ -242,6 +244,8 @@ pub struct State {
     calls: HashMap<Ticket, CallId>,
     tries: HashMap<Ticket, u32>,
     replies: HashMap<ActorId, (Ticket, ractor::ActorCell)>,
+    /// Who was asked in the newest round.
+    round_asked: Vec<CompanionId>,
     /// The turn-taking manager of the round that is open.
     manager: Option<Managed>,
     /// The external companion that had the floor last.
@@ -296,6 +300,7 @@ impl Actor for Channel {
             calls: HashMap::new(),
             tries: HashMap::new(),
             replies: HashMap::new(),
+            round_asked: Vec::new(),
             manager: None,
             selected: None,
             words: None,

@@ -35,6 +35,8 @@ pub struct Arguments {
     pub place: Place,
     /// The round as far as it has come.
     pub round: Round,
+    /// Who was asked when it was opened.
+    pub asked: Vec<CompanionId>,
     /// Those present that programs outside play.
     pub external: BTreeSet<CompanionId>,
     /// How long States that are missing are still waited for.
@@ -75,6 +77,7 @@ pub enum ManagerMessage {
 pub struct State {
     place: Place,
     round: Round,
+    asked: Vec<CompanionId>,
     external: BTreeSet<CompanionId>,
     published: BTreeSet<CompanionId>,
     channel: ActorRef<ChannelMessage>,
@@ -88,12 +91,13 @@ impl Actor for TurnTakingManager {
     type Arguments = Arguments;
 
     async fn pre_start(&self, myself: ActorRef<ManagerMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        let Arguments { place, round, external, patience, channel, kit } = arguments;
+        let Arguments { place, round, asked, external, patience, channel, kit } = arguments;
         let registration = kit.directory.register(&TurnTakingManagerPlace(place.channel.clone()), &myself);
         // It dies with its timer; the channel has one of its own.
         myself.send_after(patience, || ManagerMessage::Due);
         let known: Vec<Ballot> = round.states().cloned().collect();
-        let mut state = State { published: BTreeSet::new(), place, round, external, channel, kit, _registration: registration };
+        let mut state =
+            State { published: BTreeSet::new(), place, round, asked, external, channel, kit, _registration: registration };
         state.publish(known);
         Ok(state)
     }
@@ -131,7 +135,7 @@ impl State {
 
     /// What can count goes to the channel, which decides by it and answers.
     fn submit(&self, ballot: Ballot, reply: RpcReplyPort<Result<(), NotTaken>>) {
-        match NotTaken::of_vote(&ballot, &self.round, self.external.contains(&ballot.from)) {
+        match NotTaken::of_vote(&ballot, &self.round, &self.asked, self.external.contains(&ballot.from)) {
             // Whoever asked may have stopped waiting.
             Some(objection) => drop(reply.send(Err(objection))),
             // A channel that is gone drops the reply, which says so.

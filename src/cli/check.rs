@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::EXIT_USAGE;
+use crate::settings::repetition::Judge;
 use crate::settings::{Loaded, Origin, Problems, Sources, load};
 
 /// Loads the settings and prints what was found; problems go to standard error, one a line.
@@ -56,6 +57,9 @@ pub fn as_json(loaded: &Loaded) -> serde_json::Value {
         "companions": companions,
         "rooms": rooms,
         "models": { "side": model(loaded, "side", "main"), "main": model(loaded, "main", "side") },
+        "turn_taking": loaded.settings.turn_taking,
+        "closing": loaded.settings.closing,
+        "repetition": loaded.settings.repetition,
         "notes": loaded.notes,
     })
 }
@@ -83,6 +87,10 @@ fn write_text(out: &mut String, loaded: &Loaded) -> fmt::Result {
         let present = if present.is_empty() { "nobody".to_owned() } else { present.join(", ") };
         writeln!(out, "  {:<12} guild {}: {present}", room.id, room.guild)?;
     }
+    writeln!(out, "\ntalk:")?;
+    writeln!(out, "  {:<12} {}", "turn_taking", turn_taking(loaded))?;
+    writeln!(out, "  {:<12} {}", "closing", closing(loaded))?;
+    writeln!(out, "  {:<12} {}", "repetition", repetition(loaded))?;
     writeln!(out, "\nmodels:")?;
     writeln!(out, "  {:<12} {}", "side", model(loaded, "side", "main"))?;
     writeln!(out, "  {:<12} {}", "main", model(loaded, "main", "side"))?;
@@ -96,6 +104,34 @@ fn origin(loaded: &Loaded) -> String {
     match &loaded.companions_from {
         Origin::BuiltIn => "built in".to_owned(),
         Origin::Folder(folder) => folder.display().to_string(),
+    }
+}
+
+fn turn_taking(loaded: &Loaded) -> String {
+    let rules = &loaded.settings.turn_taking;
+    let in_all = rules.max_turns.map_or_else(|| "any number".to_owned(), |most| format!("at most {most}"));
+    format!(
+        "votes within {} s, speaks after {} s; at most {} statements in a row, {in_all} in a conversation; an external one speaks \
+         within {} s",
+        rules.state_timeout_secs, rules.turn_delay_secs, rules.max_companion_streak, rules.external_statement_timeout_secs,
+    )
+}
+
+fn closing(loaded: &Loaded) -> String {
+    let rules = &loaded.settings.closing;
+    format!(
+        "opens again after {} human messages; a new conversation after {} s of quiet",
+        rules.reopen_after, rules.episode_idle_secs
+    )
+}
+
+fn repetition(loaded: &Loaded) -> &'static str {
+    let rules = &loaded.settings.repetition;
+    match rules.judge {
+        _ if !rules.enabled => "not looked at",
+        Judge::Lexical => "judged by the likeness of the words (lexical)",
+        Judge::Model => "judged by the side model, after each statement among companions (model)",
+        Judge::Both => "suspected by the words, confirmed by the side model (both)",
     }
 }
 
@@ -150,6 +186,11 @@ mod tests {
         assert!(text.contains("lobby        guild home: aria, bruno, cleo"), "{text}");
         assert!(text.contains("cleo         very_eager (from message 3)"), "{text}");
         assert!(text.contains("rehearsal"), "{text}");
+        let turns =
+            "turn_taking  votes within 20 s, speaks after 2 s; at most 4 statements in a row, any number in a conversation";
+        assert!(text.contains(turns), "{text}");
+        assert!(text.contains("closing      opens again after"), "{text}");
+        assert!(text.contains("repetition   judged by the likeness of the words"), "{text}");
     }
 
     #[test]
@@ -160,6 +201,8 @@ mod tests {
 
         assert_eq!(found["ok"], true);
         assert_eq!(found["companions"][0]["interjection"], "average");
+        assert_eq!(found["turn_taking"]["max_companion_streak"], 4);
+        assert_eq!(found["repetition"]["judge"], "lexical");
         assert_eq!(found["rooms"][0]["companions"], json!(["aria", "bruno", "cleo"]));
     }
 

@@ -13,6 +13,9 @@ pub fn run(file: &Path, json: bool) -> ExitCode {
         Ok(script) => script,
         Err(error) => return complain(file, &error),
     };
+    for note in &script.notes {
+        eprintln!("note: {}", note.escape_debug());
+    }
     match replay::run(&script) {
         Ok(happenings) => match print(&happenings, json) {
             // Whoever reads has seen enough.

@@ -10,8 +10,8 @@ use super::record::{
     ChannelRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, SnapshotRecord, UsageRecord, decode,
     decode_event, decode_number,
 };
-use crate::domain::event::{Recorded, order_of_handling};
-use crate::domain::id::{ChannelId, GuildId, PersonId, Seq, Ticket, Ward};
+use crate::domain::event::{Event, Recorded, order_of_handling};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::ports::store::{Store, StoreError, Value};
@@ -68,6 +68,8 @@ pub struct Restored {
     pub events: Vec<Recorded>,
     /// The number of the journal's last event.
     pub head: Seq,
+    /// Who was asked in the newest of its rounds: a round that is open does not say it of those who answered.
+    pub asked: Vec<CompanionId>,
     /// Events among them that killed their handler and were set aside: they are not to be handled.
     pub skip: BTreeSet<Seq>,
 }
@@ -160,7 +162,19 @@ impl<'a> Reader<'a> {
         order_of_handling(&mut events);
 
         let skip = self.set_aside(ward, no).await?.into_iter().map(|record| record.seq).collect();
-        Ok(Restored { snapshot, events, head: head.last, skip })
+        let asked = match events.iter().rev().find_map(asked_in) {
+            Some(asked) => asked.clone(),
+            None => self.asked_before(place, snapshot.as_ref()).await?,
+        };
+        Ok(Restored { snapshot, events, head: head.last, asked, skip })
+    }
+
+    /// Who was asked in the round that was open when a snapshot was taken.
+    async fn asked_before(&self, place: &Place, snapshot: Option<&SnapshotRecord>) -> Result<Vec<CompanionId>, ReadError> {
+        let round = snapshot.and_then(|snapshot| Some((snapshot.conversation.round()?, snapshot.made)));
+        let Some((round, made)) = round else { return Ok(Vec::new()) };
+        let range = Range { after: round.message, before: Some(made.next()), limit: usize::MAX, newest_first: true };
+        Ok(self.events(place, range).await?.iter().find_map(asked_in).cloned().unwrap_or_default())
     }
 
     /// Events of a journal.
@@ -297,6 +311,13 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(found)
+    }
+}
+
+fn asked_in(recorded: &Recorded) -> Option<&Vec<CompanionId>> {
+    match &recorded.event {
+        Event::RoundOpened(opened) => Some(&opened.asked),
+        _ => None,
     }
 }
 

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 use super::world::{World, room, said};
 use crate::domain::id::Seq;
+use crate::journal::place::Place;
+use crate::journal::reader::Reader;
 use crate::ports::house::decisions::{Why, WhyAt, WhyQuery};
 use crate::ports::house::keeping::{ExportForm, ExportQuery};
 use crate::ports::house::room::RoomPlan;
@@ -68,17 +70,23 @@ async fn companions_come_and_go_while_a_room_is_in_use_and_survive_a_crash() {
 #[tokio::test(start_paused = true)]
 async fn an_open_round_is_told_in_the_state_of_the_room() {
     let world = World::new().await;
-    world.open("lobby", &["aria", "bruno"]).await;
+    put(&world, json!(["aria", "bruno", { "id": "zed", "external": true }])).await;
     world.side.answers([Ok("{\"reason\": \"me\", \"decision\": \"YES\", \"importance\": 7}")]);
 
-    let asked = world.say("lobby", "Ari?").await;
+    let asked = world.say("lobby", "Ari? Zed?").await;
     world.rest().await;
     let open = world.house.state(&room("lobby")).await.unwrap();
-    world.pass(1.5).await;
+    world.pass(1.0).await;
+    let half = world.house.state(&room("lobby")).await.unwrap().round.unwrap();
+    let ballot = json!({ "from": "zed", "messageId": asked.to_string(), "state": "listen", "importance": 0, "selected": false });
+    vote(&world, ballot).await.unwrap();
+    world.pass(0.5).await;
     let selected = serde_json::to_value(world.house.state(&room("lobby")).await.unwrap()).unwrap();
 
     let round = open.round.unwrap();
-    assert_eq!((round.message_id, round.asked), (asked, vec!["aria".into()]));
+    assert_eq!((round.message_id, &round.asked), (asked, &vec!["aria".into(), "zed".into()]));
+    assert_eq!(round.missing, round.asked);
+    assert_eq!((half.asked, half.missing), (round.asked, vec!["zed".into()]));
     assert_eq!(round.states.iter().map(|state| state.from.as_str()).collect::<Vec<_>>(), ["bruno"]);
     assert_eq!(selected["round"], Value::Null);
     assert_eq!(selected["turn"]["companion"], "aria");
@@ -105,8 +113,14 @@ async fn a_decision_in_a_round_tells_the_vote_and_who_got_the_floor_why() {
     let story = why(&world, "bruno", decisions[1]["seq"].as_u64()).await.story;
     let story: Vec<_> = story.into_iter().map(|line| (line.event, line.text)).collect();
     let round = story.iter().find(|(event, _)| &**event == "round").unwrap_or_else(|| panic!("{story:#?}"));
-    assert_eq!(round.1, "Aria would speak (7, was named), Bruno would speak (7, was named). Aria was selected: smaller id.");
-    assert!(story.iter().any(|(event, text)| &**event == "round_opened" && text == "A round was held: Aria and Bruno voted."));
+    assert_eq!(
+        round.1,
+        "Aria would speak (7, was named), Bruno would speak (7, was named). Aria was selected, because \
+         its id comes first where all else is equal."
+    );
+    assert!(
+        story.iter().any(|(event, text)| &**event == "round_opened" && text == "A round was held: Aria and Bruno were asked.")
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -186,6 +200,67 @@ async fn an_external_companion_votes_and_speaks() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_was_not_asked_is_never_told_that_it_has_voted_not_even_after_a_crash() {
+    let world = World::with_lobby().await;
+    put(&world, json!(["aria", { "id": "vera", "external": true }, { "id": "zed", "external": true }])).await;
+    world.side.takes_for("aria", std::time::Duration::from_secs(9));
+    let asked = world.say("lobby", "Aria, Zed, are you there?").await;
+    world.pass(1.0).await;
+    let ballot = |from: &str| json!({ "from": from, "messageId": asked.to_string(), "state": "speak", "importance": 5, "selected": false });
+
+    // So many that a snapshot is taken within the round.
+    for number in 0..130 {
+        world.say("lobby", &format!("and {number}")).await;
+    }
+
+    let stranger = vote(&world, ballot("vera")).await;
+    let first = vote(&world, ballot("zed")).await;
+    let second = vote(&world, ballot("zed")).await;
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    let restored = Reader::new(&*world.store).restore(&place).await.unwrap();
+    let world = world.crash().await;
+    world.side.takes_for("aria", std::time::Duration::from_secs(9));
+    world.pass(0.5).await;
+    let still_a_stranger = vote(&world, ballot("vera")).await;
+    let third = vote(&world, ballot("zed")).await;
+
+    first.unwrap();
+    assert!(restored.snapshot.is_some_and(|snapshot| snapshot.conversation.round().is_some()), "no snapshot within the round");
+    assert_eq!(restored.asked, ["aria".into(), "zed".into()]);
+    for refused in [stranger, still_a_stranger] {
+        assert!(conflict(refused).contains("vera is not asked in this round"));
+    }
+    for refused in [second, third] {
+        assert!(conflict(refused).contains("zed has done this already"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_does_not_vote_is_told_of_as_what_it_is() {
+    let world = World::with_lobby().await;
+    put(&world, json!(["aria", { "id": "zed", "external": true }])).await;
+    world.side.answers([Ok("{\"reason\": \"me\", \"decision\": \"YES\", \"importance\": 7}")]);
+    world.say("lobby", "Aria, Zed, are you there?").await;
+    world.pass(21.0).await;
+
+    let silent = why(&world, "zed", None).await;
+    let seq = world.decisions("lobby").await[0]["seq"].as_u64();
+    let heard = why(&world, "aria", seq).await.story;
+
+    let attempts: Vec<_> = silent.story.iter().map(|line| (&*line.event, &*line.text)).collect();
+    let told =
+        "Zed was asked (it was addressed), and the program that plays it did not vote in time; it waited 10 s to ask again.";
+    assert_eq!(attempts, [("error", told)]);
+    let waiting = silent.waiting_for.unwrap();
+    assert!(waiting.text.ends_with("because the program that plays it did not vote in time"), "{}", waiting.text);
+    let texts: Vec<_> = heard.iter().map(|line| &*line.text).collect();
+    assert!(texts.contains(&"A round was held: Aria and Zed were asked."), "{texts:#?}");
+    let round = texts.iter().find(|text| text.contains("was selected")).unwrap_or_else(|| panic!("{texts:#?}"));
+    assert!(round.contains("Zed did not vote in time, and listens"), "{round}");
+    assert!(round.ends_with("Aria was selected, because nobody else wanted to speak."), "{round}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_external_companion_is_kept_over_a_crash_and_goes_when_it_is_left_out() {
     let world = World::with_lobby().await;
     put(&world, json!(["aria", { "id": "zed", "external": true, "name": "Zed the Bot" }])).await;
@@ -216,6 +291,36 @@ async fn nobody_votes_where_no_round_is_open_and_nowhere_at_all() {
 
     assert!(conflict(no_round).contains("no round is open"));
     assert!(matches!(nowhere, Err(Refused::NotFound(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_script_of_a_room_with_one_external_companion_decides_the_same_and_says_what_is_not() {
+    let world = World::new().await;
+    put(&world, json!([{ "id": "zed", "external": true }])).await;
+    let asked = world.say("lobby", "Zed, are you there?").await;
+    world.rest().await;
+    let ballot = json!({ "from": "zed", "messageId": asked.to_string(), "state": "speak", "importance": 6, "selected": false });
+    vote(&world, ballot).await.unwrap();
+    world.pass(3.0).await;
+    speak(&world, json!({ "from": "zed", "message_id": asked, "text": "I am" })).await.unwrap();
+    world.rest().await;
+
+    let query = ExportQuery { room: Some(room("lobby")), form: ExportForm::Replay };
+    let script: Vec<String> = world.house.export(query).await.unwrap().try_collect().await.unwrap();
+    let script = Script::from_json(&script[0]).unwrap();
+    let happened = run(&script).unwrap();
+
+    assert_eq!(script.notes.len(), 1, "{:?}", script.notes);
+    assert!(script.notes[0].starts_with("1 vote of zed, an external companion: "), "{:?}", script.notes);
+    let what: Vec<_> = happened
+        .iter()
+        .filter_map(|happening| match &happening.what {
+            What::Decision { decision, reason, .. } => Some(format!("{decision} {reason}")),
+            What::Statement { text, .. } => Some(text.to_string()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(what, ["YES model_yes", "I am"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -34,6 +34,8 @@ pub struct Script {
     pub events: Vec<Scripted>,
     /// When the run ends, inclusive.
     pub until: Option<Moment>,
+    /// What it does not tell as it was, in words, where it was made of a record.
+    pub notes: Vec<String>,
 }
 
 /// What a model answers, one after the other; the last one repeats.
@@ -136,7 +138,9 @@ impl Script {
         let mut json = serde_json::Deserializer::from_str(without_mark(text));
         let written: Written = serde_path_to_error::deserialize(&mut json).map_err(|error| {
             let path = error.path().to_string();
-            let place = if path == "." { String::new() } else { format!("{path}: ") };
+            // What ends in the middle has no name for where that is; line and column say it.
+            let path = path.trim_end_matches('?').trim_end_matches('.');
+            let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
             ScriptError::Malformed(format!("{place}{}", error.into_inner()))
         })?;
         json.end().map_err(|error| ScriptError::Malformed(error.to_string()))?;
@@ -186,6 +190,8 @@ struct Written {
     #[serde(default)]
     events: Vec<WrittenEvent>,
     until: Option<f64>,
+    #[serde(default)]
+    notes: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -266,7 +272,7 @@ impl Written {
         let side = answers(self.models.side, "models.side", "NO", known)?;
         let main = answers(self.models.main, "models.main", "ok", known)?;
         let until = self.until.map(|until| moment(until, "until")).transpose()?;
-        Ok(Script { companions, settings, jitter: self.jitter, side, main, events, until })
+        Ok(Script { companions, settings, jitter: self.jitter, side, main, events, until, notes: self.notes })
     }
 }
 
@@ -329,7 +335,7 @@ fn answers(
 /// Seconds, rounded to the nearest microsecond.
 fn moment(secs: f64, place: &str) -> Result<Moment, ScriptError> {
     if !(0.0..=LATEST_SECS).contains(&secs) {
-        return Err(wrong(place, format!("{secs} is not a number of seconds from 0 to {LATEST_SECS}")));
+        return Err(wrong(place, format!("{secs:?} is not a number of seconds from 0 to {LATEST_SECS}")));
     }
     Ok(Moment::from_micros((secs * 1e6).round() as u64))
 }

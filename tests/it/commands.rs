@@ -108,12 +108,14 @@ fn a_malformed_script_is_told_with_its_file_and_place() {
     let typo =
         "companions = [{ id = \"aria\" }]\nevents = [\n  { at = 1.5, chanel = \"quay\", from = \"Rosa\", text = \"x\" },\n]\n";
     let early = r#"{"companions": [], "events": [{"at": -1, "channel": "quay", "from": "Rosa", "text": "x"}]}"#;
-    let here = folder(&[("typo.toml", typo), ("early.json", early), ("cut.json", "{\n")]);
+    let far = r#"{"companions": [], "events": [{"at": 1e300, "channel": "quay", "from": "Rosa", "text": "x"}]}"#;
+    let here = folder(&[("typo.toml", typo), ("early.json", early), ("cut.json", "{\n"), ("far.json", far)]);
 
     for (file, place, problem) in [
         ("typo.toml", "line 3", "`chanel`"),
         ("early.json", "events[0].at", "-1"),
-        ("cut.json", "line 2", "EOF"),
+        ("cut.json", "cut.json: EOF", "line 2"),
+        ("far.json", "events[0].at", "1e300 is not"),
         ("gone.toml", "gone.toml", "No such file"),
     ] {
         let output = tertulia(&here, &["replay", file]);

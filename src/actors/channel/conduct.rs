@@ -147,7 +147,7 @@ impl State {
             // It knows nothing yet; whoever gets no answer reads the record.
             return;
         }
-        let look = Look { conversation: self.conversation.clone(), since: self.traces.since() };
+        let look = Look { conversation: self.conversation.clone(), asked: self.round_asked.clone(), since: self.traces.since() };
         // Whoever asked may have stopped waiting.
         let _ = reply.send(Box::new(look));
     }

@@ -56,7 +56,10 @@ impl State {
         for (_, event) in made {
             duties.extend(self.traces.follow(&event, now, &self.kit).into_iter().map(Duty::Tell));
             match event {
-                Event::RoundOpened(opened) => duties.push(Duty::HoldRound { message: opened.message }),
+                Event::RoundOpened(opened) => {
+                    self.round_asked = opened.asked;
+                    duties.push(Duty::HoldRound { message: opened.message });
+                }
                 Event::Evaluated(evaluated) => duties.push(Duty::Ask { ticket: evaluated.ticket }),
                 Event::RepetitionAsked { ticket, .. } => duties.push(Duty::Judge { ticket }),
                 Event::ReplyOwed { ticket, .. } => duties.push(Duty::Reply { ticket }),

@@ -94,7 +94,8 @@ async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Re
 impl State {
     /// Folds the record, goes on with what it leaves open, and takes in what was heard meanwhile.
     pub(super) fn restored(&mut self, restored: Restored) {
-        let Restored { snapshot, events, skip, .. } = restored;
+        let Restored { snapshot, events, skip, asked, .. } = restored;
+        self.round_asked = asked;
         if let Some(snapshot) = snapshot {
             self.conversation = snapshot.conversation;
         }

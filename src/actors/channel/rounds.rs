@@ -54,6 +54,7 @@ impl State {
         let external = self.conversation.companions().filter(|view| view.gate.external);
         let arguments = Arguments {
             place: self.place.clone(),
+            asked: self.round_asked.clone(),
             external: external.map(|view| view.companion.clone()).collect(),
             patience: round.deadline.since(self.pace.now(self.kit.clock.now())),
             round,
@@ -119,7 +120,7 @@ impl State {
         let is_external = self.is_external(&ballot.from);
         let objection = match self.conversation.round() {
             _ if self.heard_meanwhile.is_some() => Some(NotTaken::Gone),
-            Some(round) => NotTaken::of_vote(&ballot, round, is_external),
+            Some(round) => NotTaken::of_vote(&ballot, round, &self.round_asked, is_external),
             None => Some(NotTaken::NoRound),
         };
         if let Some(objection) = objection {

@@ -1,5 +1,6 @@
 //! What is kept, read out line by line: the events of journals, or a replay script of one room.
 
+mod losses;
 mod script;
 
 use std::collections::VecDeque;

@@ -44,7 +44,7 @@ impl ActorHouse {
         Ok(RoomState {
             companions,
             floor,
-            round: conversation.round().map(round_state),
+            round: conversation.round().map(|round| round_state(round, &look.asked)),
             turn: conversation.turn().map(turn_state),
             streak: tally.streak,
             max_companion_streak: rules.turn_taking.max_companion_streak,
@@ -65,18 +65,18 @@ impl ActorHouse {
         if let Some(look) = self.look(&place.channel).await {
             return Ok(look);
         }
-        let conversation = self.folded(place).await?;
+        let (conversation, asked) = self.folded(place).await?;
         if !conversation.is_at_rest()
             && let Some(switchboard) = self.kit.directory.find(&SwitchboardPlace())
         {
             // One that is being restarted misses nothing for good: what is accepted is pending.
             let _ = switchboard.cast(SwitchboardMessage::Wake(place.guild.clone(), place.channel.clone()));
         }
-        Ok(Look { conversation, since: HashMap::new() })
+        Ok(Look { conversation, asked, since: HashMap::new() })
     }
 
-    /// The conversation as its record says.
-    async fn folded(&self, place: &Place) -> Result<Conversation, ReadError> {
+    /// The conversation as its record says, and who was asked in its newest round.
+    async fn folded(&self, place: &Place) -> Result<(Conversation, Vec<CompanionId>), ReadError> {
         let restored = self.reader().restore(place).await?;
         let mut conversation = restored.snapshot.map(|snapshot| snapshot.conversation).unwrap_or_default();
         let tempers = self.kit.residents.tempers(&place.channel);
@@ -97,7 +97,7 @@ impl ActorHouse {
                 conversation.fold(recorded, &mut world);
             }
         }
-        Ok(conversation)
+        Ok((conversation, restored.asked))
     }
 
     fn companion_state(&self, id: &CompanionId, settings: &Companion, residence: &Residence, look: &Look) -> CompanionState {
@@ -148,12 +148,13 @@ impl ActorHouse {
     }
 }
 
-fn round_state(round: &Round) -> RoundState {
+fn round_state(round: &Round, asked: &[CompanionId]) -> RoundState {
     RoundState {
         message_id: round.message,
         opened_at: round.opened_at.into(),
         deadline: round.deadline.into(),
-        asked: round.missing().cloned().collect(),
+        asked: asked.to_vec(),
+        missing: round.missing().cloned().collect(),
         states: round.states().cloned().collect(),
     }
 }

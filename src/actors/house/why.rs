@@ -45,9 +45,14 @@ impl ActorHouse {
             return Err(Refused::NotFound(format!("{companion} is not in room {}", query.room)));
         }
         let mut why = match &asked {
-            Some(recorded) => self.story(&place, &query.room, &companion, &name, recorded).await.map_err(unread)?,
+            Some(recorded) => self.story(&place, &query.room, &residence, &companion, &name, recorded).await.map_err(unread)?,
             None => Why::default(),
         };
+        if query.at.is_none() {
+            let since = asked.as_ref().map_or(Seq::NONE, |recorded| recorded.seq);
+            let attempts = self.attempts(&place, since, &companion, &name, residence.is_external(&companion)).await;
+            why.story.extend(attempts.map_err(unread)?);
+        }
         if query.at.is_none()
             && let Some(settings) = settings
         {
@@ -77,6 +82,7 @@ impl ActorHouse {
         &self,
         place: &Place,
         room: &RoomId,
+        residence: &Residence,
         companion: &CompanionId,
         name: &str,
         recorded: &Recorded,
@@ -96,8 +102,11 @@ impl ActorHouse {
         }
         let from = heard.first().map_or(recorded.seq, |message| message.seq);
         let since = before.iter().filter(|earlier| earlier.seq >= from);
+        let is_external = residence.is_external(companion);
         let told = |earlier: &Recorded| {
-            failure(earlier, companion, name).or_else(|| stage_changed(earlier, companion, name)).or_else(|| repeated(earlier))
+            failure(earlier, companion, name, is_external)
+                .or_else(|| stage_changed(earlier, companion, name))
+                .or_else(|| repeated(earlier))
         };
         story.extend(since.filter_map(told));
         if decided.reason == Reason::Closed && decided.ticket.is_none() {
@@ -127,6 +136,23 @@ impl ActorHouse {
         let decision = Some(record(recorded, decided, companion, room, texts));
         let prompt = decided.call.as_ref().map(|call| call.prompt.iter().map(prompt_part).collect());
         Ok(Why { story, decision, waiting_for: None, prompt })
+    }
+
+    /// The newest attempts to ask a companion since its last decision that came to nothing, oldest first.
+    async fn attempts(
+        &self,
+        place: &Place,
+        since: Seq,
+        companion: &CompanionId,
+        name: &str,
+        is_external: bool,
+    ) -> Result<Vec<StoryLine>, ReadError> {
+        let range = Range { after: since, before: None, limit: BEFORE, newest_first: true };
+        let events = self.reader().events(place, range).await?;
+        let failures = events.iter().filter_map(|recorded| failure(recorded, companion, name, is_external));
+        let mut attempts: Vec<_> = failures.take(QUOTED).collect();
+        attempts.reverse();
+        Ok(attempts)
     }
 
     async fn waiting_for(
@@ -168,12 +194,18 @@ impl ActorHouse {
             return Ok(Some(WaitingFor { text, messages: Some(missing), lull_at: None, retry_at: None }));
         }
         if let Some(retry_at) = gate.retry_at() {
+            let secs = retry_at.since(now).as_secs_f64().ceil();
+            let told = |because: &str| {
+                let text = format!("another try in {secs} s, because {because}");
+                Some(WaitingFor { text, messages: None, lull_at: None, retry_at: Some(retry_at.into()) })
+            };
+            if gate.external {
+                return Ok(told("the program that plays it did not vote in time"));
+            }
             let troubles = self.kit.pool.report().await.map(|pool| pool.troubles).unwrap_or_default();
             let trouble = troubles.iter().find(|trouble| trouble.role == ModelRole::Side);
             let why = trouble.map(|trouble| format!(": {}", trouble.detail)).unwrap_or_default();
-            let secs = retry_at.since(now).as_secs_f64().ceil();
-            let text = format!("another try in {secs} s, because the model gave no answer{why}");
-            return Ok(Some(WaitingFor { text, messages: None, lull_at: None, retry_at: Some(retry_at.into()) }));
+            return Ok(told(&format!("the model gave no answer{why}")));
         }
         let interval = settings.temper().interval(0, 0);
         let missing = gate.next_interjection_at.unwrap_or(interval).saturating_sub(gate.message_counter).max(1);
@@ -232,7 +264,7 @@ async fn became(
     seq: Seq,
     companion: &CompanionId,
     name: &str,
-    ballot: Option<Ballot<'_>>,
+    mut ballot: Option<Ballot<'_>>,
     is_yes: bool,
 ) -> Result<Vec<StoryLine>, ReadError> {
     let range = Range { after: seq, before: None, limit: AFTER, newest_first: false };
@@ -241,6 +273,9 @@ async fn became(
     let mut is_over = ballot.is_none();
     for recorded in reader.events(place, range).await? {
         story.extend(stage_changed(&recorded, companion, name));
+        if let Some(ballot) = ballot.as_mut().filter(|_| !is_over) {
+            ballot.follow(&recorded);
+        }
         match &recorded.event {
             Event::RoundClosed(closed) if !is_over => {
                 is_over = true;

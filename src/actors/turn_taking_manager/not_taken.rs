@@ -59,15 +59,15 @@ pub enum NotTaken {
 }
 
 impl NotTaken {
-    /// Why a vote cannot count in this round, if it cannot.
-    pub fn of_vote(ballot: &State, round: &Round, is_external: bool) -> Option<Self> {
+    /// Why a vote cannot count in this round, in which these were asked, if it cannot. Who was not asked has a State there, too: it listens.
+    pub fn of_vote(ballot: &State, round: &Round, asked: &[CompanionId], is_external: bool) -> Option<Self> {
         let from = ballot.from.clone();
         let has_voted = round.states().any(|known| known.from == from);
         if ballot.message_id != round.message_id() {
             Some(Self::OtherRound { given: ballot.message_id.clone(), open: round.message_id() })
         } else if !is_external && (has_voted || round.awaits(&from)) {
             Some(Self::NotExternal { from })
-        } else if has_voted {
+        } else if has_voted && asked.contains(&from) {
             Some(Self::Twice { from })
         } else if !round.awaits(&from) {
             Some(Self::NotAsked { from })
@@ -88,15 +88,18 @@ mod tests {
     #[test]
     fn only_a_vote_that_is_waited_for_counts() {
         let known = listening(&"cleo".into(), Seq(7), false, Stage::None);
-        let round = Round::new(Seq(7), Moment::ZERO, Moment::ZERO, &[known], &["aria".into(), "zed".into()]);
+        let asked = ["aria", "ben", "zed"].map(CompanionId::from);
+        let mut round = Round::new(Seq(7), Moment::ZERO, Moment::ZERO, &[known], &asked);
+        round.submit(listening(&"ben".into(), Seq(7), false, Stage::None));
         let objection = |from: &str, message: u64, is_external| {
-            NotTaken::of_vote(&listening(&from.into(), Seq(message), false, Stage::None), &round, is_external)
+            NotTaken::of_vote(&listening(&from.into(), Seq(message), false, Stage::None), &round, &asked, is_external)
         };
 
         assert_eq!(objection("zed", 7, true), None);
         assert_eq!(objection("zed", 6, true), Some(NotTaken::OtherRound { given: "6".into(), open: "7".into() }));
         assert_eq!(objection("aria", 7, false), Some(NotTaken::NotExternal { from: "aria".into() }));
-        assert_eq!(objection("cleo", 7, true), Some(NotTaken::Twice { from: "cleo".into() }));
+        assert_eq!(objection("ben", 7, true), Some(NotTaken::Twice { from: "ben".into() }));
+        assert_eq!(objection("cleo", 7, true), Some(NotTaken::NotAsked { from: "cleo".into() }));
         assert_eq!(objection("vera", 7, true), Some(NotTaken::NotAsked { from: "vera".into() }));
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
 use reqwest::Method;
+use serde::Deserialize;
 
 use super::Form;
 use super::client::block_on;
@@ -31,6 +32,7 @@ pub(super) fn run(
     let query = ExportQuery { room, form };
     let whom = whom::find(&loaded, server)?;
     let mut sink = Sink::open(out)?;
+    sink.copy = (form == ExportForm::Replay).then(Vec::new);
     let outcome = match whom {
         Whom::Server(client) => block_on(from_server(&client, &query, &mut sink)),
         Whom::Store => {
@@ -41,7 +43,14 @@ pub(super) fn run(
         }
     };
     match outcome {
-        Ok(()) => sink.finish(),
+        Ok(()) => {
+            let notes = notes(sink.copy.as_deref().unwrap_or_default());
+            sink.finish()?;
+            for note in notes {
+                eprintln!("note: {}", note.escape_debug());
+            }
+            Ok(())
+        }
         Err(Failure::Failed(_)) if sink.reader_is_gone => Ok(()),
         Err(failure) => {
             sink.abandon();
@@ -70,6 +79,16 @@ async fn from_store(house: &dyn House, query: ExportQuery, sink: &mut Sink) -> R
     Ok(())
 }
 
+/// What a script says that it does not tell as it was.
+fn notes(script: &[u8]) -> Vec<String> {
+    #[derive(Default, Deserialize)]
+    struct Noted {
+        #[serde(default)]
+        notes: Vec<String>,
+    }
+    serde_json::from_slice::<Noted>(script).unwrap_or_default().notes
+}
+
 fn no_room_id(room: &str) -> Failure {
     Failure::Usage(format!("--room {room:?} is no room's id: 1 to 64 letters, digits, _ or -"))
 }
@@ -79,13 +98,15 @@ struct Sink {
     out: Box<dyn Write>,
     /// The file, and what it is called until it is whole.
     file: Option<(PathBuf, PathBuf)>,
+    /// What was written so far, if somebody looks at it in the end.
+    copy: Option<Vec<u8>>,
     reader_is_gone: bool,
 }
 
 impl Sink {
     fn open(file: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = file else {
-            return Ok(Self { out: Box::new(BufWriter::new(io::stdout())), file: None, reader_is_gone: false });
+            return Ok(Self { out: Box::new(BufWriter::new(io::stdout())), file: None, copy: None, reader_is_gone: false });
         };
         if path.exists() {
             return Err(Failure::Failed(format!("{} exists already: name another, or move it away", path.display())));
@@ -95,10 +116,18 @@ impl Sink {
         let part = PathBuf::from(part);
         let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&part);
         let file = file.map_err(|error| about(&part, &error))?;
-        Ok(Self { out: Box::new(BufWriter::new(file)), file: Some((path.to_path_buf(), part)), reader_is_gone: false })
+        Ok(Self {
+            out: Box::new(BufWriter::new(file)),
+            file: Some((path.to_path_buf(), part)),
+            copy: None,
+            reader_is_gone: false,
+        })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        if let Some(copy) = &mut self.copy {
+            copy.extend_from_slice(bytes);
+        }
         self.out.write_all(bytes).map_err(|error| self.failed(&error))
     }
 

@@ -88,8 +88,10 @@ pub struct RoundState {
     pub opened_at: Stamp,
     /// When missing States are waited for no longer.
     pub deadline: Stamp,
-    /// Whose States are waited for, by id.
+    /// Who was asked when it was opened, by id.
     pub asked: Vec<CompanionId>,
+    /// Whose States are still waited for, by id.
+    pub missing: Vec<CompanionId>,
     /// The States that are there, by id of their senders.
     pub states: Vec<State>,
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use reqwest::Method;
+
 use crate::harness::Premises;
 
 #[tokio::test]
@@ -103,7 +105,35 @@ async fn a_room_is_exported_as_a_script_that_can_be_replayed() {
     assert!(again.stderr.contains("night.json exists already"), "{again:?}");
     assert_eq!(replayed.code, Some(0), "{replayed:?}");
     assert!(replayed.stdout.contains("\"decision\":\"YES\""), "{replayed:?}");
+    assert_eq!((exported.stderr, replayed.stderr), (String::new(), String::new()));
     server.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_script_does_not_tell_as_it_was_is_said() {
+    let premises = Premises::new();
+    let server = premises.start().await;
+    let kept = server.say("lobby", "Ana", "hello").await;
+    let gone = server.say("lobby", "Ana", "never mind").await;
+    let edit = serde_json::json!({ "text": "good evening" });
+    server.ask(Method::PATCH, &format!("/api/rooms/lobby/messages/{kept}"), Some(edit)).await;
+    server.ask(Method::DELETE, &format!("/api/rooms/lobby/messages/{gone}"), None).await;
+    let plan = serde_json::json!({ "guild": "home", "companions": ["aria", { "id": "zed", "external": true }] });
+    server.ask(Method::PUT, "/api/rooms/lobby", Some(plan)).await;
+    let export = ["history", "export", "--room", "lobby", "--as", "replay"];
+
+    let asked = premises.run(&export).await;
+    server.stop().await;
+    let opened = premises.run(&[&export[..], &["--out", "night.json"]].concat()).await;
+    let replayed = premises.run(&["replay", "night.json"]).await;
+
+    for told in [asked, opened, replayed] {
+        assert_eq!(told.code, Some(0), "{told:?}");
+        let counted: Vec<_> =
+            told.stderr.lines().filter_map(|line| line.split_once(": a script")).map(|(counted, _)| counted).collect();
+        let expected = ["note: 1 edited message", "note: 1 message taken back", "note: 0 votes of zed, an external companion"];
+        assert_eq!(counted, expected, "{told:?}");
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Value, json};
 
+use super::losses::Losses;
 use crate::actors::residents::Residents;
 use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Event, Recorded};
@@ -48,7 +49,11 @@ pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents, sett
             script.tempers.insert(id.clone(), companion.temper());
         }
     }
-    events.iter().for_each(|recorded| script.take(recorded));
+    let mut losses = Losses::default();
+    for recorded in events {
+        script.take(recorded);
+        losses.take(recorded);
+    }
     script.give_up_judgement();
 
     let companions: Vec<Value> = script.present.iter().map(|id| companion(id, place, residents)).collect();
@@ -57,14 +62,19 @@ pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents, sett
     let main = script.owed.iter().map(|(companion, ticket, _)| answer(companion, script.statements.get(ticket), "ok"));
     let main: Vec<Value> = main.collect();
     let until = events.iter().map(|recorded| recorded.at).max().unwrap_or(began);
-    json!({
+    let mut object = json!({
         "companions": companions,
         "settings": unusual(settings),
         "jitter": script.jitter,
         "models": { "side": side, "main": main },
         "events": script.events,
         "until": until.since(began).as_secs_f64(),
-    })
+    });
+    let notes = losses.in_words();
+    if !notes.is_empty() {
+        object["notes"] = json!(notes);
+    }
+    object
 }
 
 struct Script<'a> {
@@ -219,14 +229,17 @@ fn as_answered(decided: &Decided) -> String {
     let decision = if decided.reason == Reason::Unreadable { "unreadable" } else { decided.decision.as_str() };
     match &decided.vote {
         None => format!("{why}\n{decision}"),
-        Some(vote) => json!({
-            "reason": why,
-            "decision": decision,
-            "importance": vote.importance,
-            "selected": vote.selected,
-            "closing": vote.closing,
-        })
-        .to_string(),
+        Some(vote) => {
+            let vote = json!({
+                "reason": why,
+                "decision": decision,
+                "importance": vote.importance,
+                "selected": vote.selected,
+                "closing": vote.closing,
+            });
+            // One that programs outside play votes even where it is alone, and nobody else is asked for a vote.
+            if decided.reason == Reason::External { format!("{vote}\n{decision}") } else { vote.to_string() }
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{StoryLine, line};
 use crate::domain::closing::Stage;
@@ -12,6 +13,8 @@ use crate::domain::vote::{Stance, State};
 /// The round that a vote was given in.
 pub(super) struct Ballot<'a> {
     opened: Option<(&'a Recorded, &'a RoundOpened)>,
+    /// Who was asked and did not vote, with what was in its way: a stable code.
+    silent: BTreeMap<CompanionId, Arc<str>>,
     /// The newest statement of each companion before it.
     spoke: BTreeMap<CompanionId, Seq>,
     name: Box<dyn Fn(&CompanionId) -> String + Send + Sync + 'a>,
@@ -28,17 +31,29 @@ impl<'a> Ballot<'a> {
             Event::Said { message, reply: Some(_), .. } => Some((CompanionId::from(&*message.from.id), recorded.seq)),
             _ => None,
         });
-        Self { opened, spoke: statements.collect(), name: Box::new(name) }
+        let mut ballot = Self { opened, silent: BTreeMap::new(), spoke: statements.collect(), name: Box::new(name) };
+        if let Some((recorded, _)) = opened {
+            before.iter().filter(|later| later.seq > recorded.seq).for_each(|later| ballot.follow(later));
+        }
+        ballot
+    }
+
+    /// Takes note of who does not vote.
+    pub(super) fn follow(&mut self, recorded: &Recorded) {
+        if let Event::Unanswered { companion, error, .. } = &recorded.event {
+            self.silent.insert(companion.clone(), error.clone());
+        }
     }
 
     /// That the round was opened.
     pub(super) fn opened(&self) -> Option<StoryLine> {
         let (recorded, opened) = self.opened?;
         let asked = self.listed(opened.asked.iter());
+        let was = if opened.asked.len() == 1 { "was" } else { "were" };
         let listening = self.listed(opened.listening.iter().map(|state| &state.from));
         let rest =
             if listening.is_empty() { String::new() } else { format!("; {listening} had no reason to speak, and listened") };
-        Some(line(recorded, "round_opened", format!("A round was held: {asked} voted{rest}.")))
+        Some(line(recorded, "round_opened", format!("A round was held: {asked} {was} asked{rest}.")))
     }
 
     /// What everybody voted, and who got the floor why.
@@ -48,7 +63,7 @@ impl<'a> Ballot<'a> {
         match &closed.selected {
             None => format!("{votes}: nobody speaks."),
             Some(selected) => {
-                format!("{votes}. {} was selected: {}.", (self.name)(selected), self.because(selected, &closed.states))
+                format!("{votes}. {} was selected, because {}.", (self.name)(selected), self.because(selected, &closed.states))
             }
         }
     }
@@ -66,7 +81,11 @@ impl<'a> Ballot<'a> {
         let name = (self.name)(&state.from);
         let closing = if state.closing == Stage::None { String::new() } else { format!(", {}", state.closing) };
         match (state.state, state.selected) {
-            (Stance::Listen, _) => format!("{name} listens{closing}"),
+            (Stance::Listen, _) => match self.silent.get(&state.from).map(|error| &**error) {
+                Some("timeout") => format!("{name} did not vote in time, and listens{closing}"),
+                Some(error) => format!("{name} gave no vote ({error}), and listens{closing}"),
+                None => format!("{name} listens{closing}"),
+            },
             (Stance::Speak, false) => format!("{name} would speak ({}{closing})", state.importance),
             (Stance::Speak, true) => format!("{name} would speak ({}, was named{closing})", state.importance),
         }
@@ -74,7 +93,7 @@ impl<'a> Ballot<'a> {
 
     /// Which of the rules of selection decided (DESIGN.md 3).
     fn because(&self, selected: &CompanionId, states: &[State]) -> &'static str {
-        let Some(winner) = states.iter().find(|state| state.from == *selected) else { return "nobody else could" };
+        let Some(winner) = states.iter().find(|state| state.from == *selected) else { return "nobody else could speak" };
         let by_importance = |one: &State, other: &State| one.importance.partial_cmp(&other.importance).unwrap_or(Ordering::Equal);
         let spoke = |state: &State| self.spoke.get(&state.from).copied();
         let rivals = states
@@ -87,36 +106,43 @@ impl<'a> Ballot<'a> {
         // What parts the winner from the next one decided.
         let Some(second) = second else { return "nobody else wanted to speak" };
         if second.selected != winner.selected {
-            "was named"
+            "it was named"
         } else if by_importance(second, winner) != Ordering::Equal {
-            "most important"
+            "nobody else found it as important to speak"
         } else if spoke(second) != spoke(winner) {
-            "spoke least recently"
+            "it had spoken least recently"
         } else {
-            "smaller id"
+            "its id comes first where all else is equal"
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::domain::id::Ticket;
     use crate::domain::moment::Moment;
+    use crate::domain::trigger::Trigger;
 
     #[test]
     fn the_rule_that_parted_the_selected_from_the_next_one_is_named() {
         let because = |states: &[State], spoke: &[(&str, u64)]| {
             let spoke = spoke.iter().map(|(id, seq)| (CompanionId::from(*id), Seq(*seq))).collect();
-            let ballot = Ballot { opened: None, spoke, name: Box::new(ToString::to_string) };
+            let ballot = Ballot { opened: None, silent: BTreeMap::new(), spoke, name: Box::new(ToString::to_string) };
             ballot.because(&"aria".into(), states)
         };
         let (aria, named) = (wish("aria", 5.0, false), wish("aria", 1.0, true));
 
         assert_eq!(because(std::slice::from_ref(&aria), &[]), "nobody else wanted to speak");
-        assert_eq!(because(&[named, wish("ben", 9.0, false)], &[]), "was named");
-        assert_eq!(because(&[aria.clone(), wish("ben", 4.0, false), wish("cleo", 1.0, false)], &[]), "most important");
-        assert_eq!(because(&[aria.clone(), wish("ben", 5.0, false)], &[("aria", 3), ("ben", 7)]), "spoke least recently");
-        assert_eq!(because(&[aria.clone(), wish("ben", 5.0, false)], &[]), "smaller id");
+        assert_eq!(because(&[named, wish("ben", 9.0, false)], &[]), "it was named");
+        assert_eq!(
+            because(&[aria.clone(), wish("ben", 4.0, false), wish("cleo", 1.0, false)], &[]),
+            "nobody else found it as important to speak"
+        );
+        assert_eq!(because(&[aria.clone(), wish("ben", 5.0, false)], &[("aria", 3), ("ben", 7)]), "it had spoken least recently");
+        assert_eq!(because(&[aria.clone(), wish("ben", 5.0, false)], &[]), "its id comes first where all else is equal");
         let withdrawn = State { closing: Stage::Terminal, ..wish("ben", 9.0, true) };
         assert_eq!(because(&[aria, withdrawn], &[]), "nobody else wanted to speak");
     }
@@ -149,11 +175,32 @@ mod tests {
 
         assert_eq!(
             ballot.opened().unwrap().text,
-            "A round was held: ARIA and BEN voted; CLEO had no reason to speak, and listened."
+            "A round was held: ARIA and BEN were asked; CLEO had no reason to speak, and listened."
         );
         let votes = "ARIA would speak (5), BEN would speak (5, was named, pre-closing), CLEO listens";
-        assert_eq!(ballot.closed(&closed(Some("ben"))), format!("{votes}. BEN was selected: was named."));
+        assert_eq!(ballot.closed(&closed(Some("ben"))), format!("{votes}. BEN was selected, because it was named."));
         assert_eq!(ballot.closed(&closed(None)), format!("{votes}: nobody speaks."));
+    }
+
+    #[test]
+    fn whoever_did_not_vote_in_time_is_told_apart_from_whoever_chose_to_listen() {
+        let listens = |from: &str| State::listening(from.into(), "7".into(), false, Stage::None);
+        let unanswered = Event::Unanswered {
+            companion: "ben".into(),
+            trigger: Trigger::DirectAddress,
+            ticket: Ticket(1),
+            error: "timeout".into(),
+            back_off: Duration::from_secs(5),
+        };
+        let recorded = Recorded { seq: Seq(9), at: Moment::ZERO, handled: Seq(7), event: unanswered };
+        let mut ballot = Ballot::new(&wish("aria", 5.0, false), &[], |id| id.as_str().to_uppercase());
+
+        ballot.follow(&recorded);
+
+        let states = vec![wish("aria", 5.0, false), listens("ben"), listens("cleo")];
+        let closed = RoundClosed { message: Seq(7), states, selected: None, speak_at: None, others: Vec::new() };
+        let told = "ARIA would speak (5), BEN did not vote in time, and listens, CLEO listens: nobody speaks.";
+        assert_eq!(ballot.closed(&closed), told);
     }
 
     fn wish(from: &str, importance: f64, selected: bool) -> State {

@@ -21,12 +21,17 @@ pub(super) fn quoted(message: &HistoryMessage) -> StoryLine {
     StoryLine { at: message.at, seq: Some(message.seq), event: "message".into(), text }
 }
 
-pub(super) fn failure(recorded: &Recorded, whose: &CompanionId, name: &str) -> Option<StoryLine> {
+/// An attempt that came to nothing; one that a program outside plays is not asked through a model.
+pub(super) fn failure(recorded: &Recorded, whose: &CompanionId, name: &str, is_external: bool) -> Option<StoryLine> {
     let Event::Unanswered { companion, trigger, error, back_off, .. } = &recorded.event else { return None };
     (companion == whose).then(|| {
         let because = trigger_in_words(*trigger);
-        let text =
-            format!("{name} was asked ({because}), and no answer came ({error}); it waited {} to ask again.", secs(*back_off));
+        let what = if is_external {
+            "the program that plays it did not vote in time".to_owned()
+        } else {
+            format!("no answer came ({error})")
+        };
+        let text = format!("{name} was asked ({because}), and {what}; it waited {} to ask again.", secs(*back_off));
         line(recorded, "error", text)
     })
 }

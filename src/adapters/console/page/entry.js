@@ -222,12 +222,12 @@ function decision(view, item, isAlone = false) {
 function failure(view, { entry }) {
   const who = name(nameOf(view.room, entry.companion), { class: 'who' });
   const again = entry.retryAt ? `${DOT}asks again at ${words.moment(entry.retryAt).split(', ').at(-1)}` : '';
-  return line(view, entry, 'error', [who, ' was asked: ', el('strong', null, 'no answer'), DOT, words.error(entry.error), again]);
+  return line(view, entry, 'error', [who, ' was asked: ', el('strong', null, 'no answer'), DOT, words.error(entry.error, view.room.minds.get(entry.companion)?.isExternal), again]);
 }
 
 function failedReply(view, { entry }) {
   const who = name(nameOf(view.room, entry.companion), { class: 'who' });
-  const shown = line(view, entry, 'error', [who, ' wanted to speak: ', el('strong', null, 'the reply failed'), DOT, words.failure(entry.error, entry.text)]);
+  const shown = line(view, entry, 'error', [who, ' wanted to speak: ', el('strong', null, 'the reply failed'), DOT, words.failure(entry.error, entry.text, view.room.minds.get(entry.companion)?.isExternal)]);
   if (entry.text) shown.append(el('p', { class: 'unsaid', dir: 'auto' }, entry.text));
   return shown;
 }

@@ -81,8 +81,8 @@ function card(id, act) {
     story.replaceChildren(
       ...[
         told.problem ? el('p', { class: 'hush', dir: 'auto' }, `The story could not be read: ${told.problem}`) : null,
-        waits ? el('p', { dir: 'auto' }, waits.retry_at ? `It waits to be asked again at ${words.second(waits.retry_at)}, as the model gave no answer.` : `It waits for ${waits.text}.`) : null,
-        told.story?.length ? el('h4', null, 'what it decided last') : null,
+        waits ? el('p', { dir: 'auto' }, waits.retry_at ? `It waits to be asked again at ${words.second(waits.retry_at)}, as ${outside.hidden ? 'the model gave no answer' : 'the program that plays it did not vote in time'}.` : `It waits for ${waits.text}.`) : null,
+        told.story?.length ? el('h4', null, told.decision ? 'what it decided last' : 'what was tried') : null,
         sentences(told.story),
         told.problem || waits || told.story?.length ? null : el('p', { class: 'hush' }, 'Nothing to tell yet.'),
       ].filter(Boolean),
@@ -170,7 +170,7 @@ export function minds(root, { tone, act }) {
           const isDecision = entry.kind === 'decision';
           const kind = !isDecision ? 'error' : entry.yes ? 'yes' : 'no';
           const answer = { error: 'no answer', failed: 'the reply failed' }[entry.kind] ?? kind;
-          const quote = entry.why || (isDecision ? words.reason(entry.reason) : words.failure(entry.error, entry.text));
+          const quote = entry.why || (isDecision ? words.reason(entry.reason) : words.failure(entry.error, entry.text, mind.isExternal));
           return el(
             'li',
             null,

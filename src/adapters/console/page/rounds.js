@@ -29,9 +29,9 @@ const isChosen = (round, id) => round.phase !== 'open' && (round.speaker ?? roun
 
 const isQuote = ({ entry, state }) => Boolean(entry?.why) && entry.reason !== 'unreadable' && state?.closing !== 'terminal';
 
-function wordsOf(ballot) {
+function wordsOf(ballot, isExternal) {
   const { entry, state } = ballot;
-  if (isMissing(ballot)) return `no vote: ${words.error(entry?.error ?? 'timeout')}`;
+  if (isMissing(ballot)) return `no vote: ${words.error(entry?.error ?? 'timeout', isExternal)}`;
   if (isAwaited(ballot)) return null;
   if (!ballot.asked) return state?.closing === 'terminal' ? 'has closed, and listens' : 'listens, was not asked';
   if (state?.closing === 'terminal') return 'ends the talk for itself';
@@ -71,7 +71,7 @@ function wish(view, round, id, extra) {
       fill.style.setProperty('--wish', String(wantsToSpeak(ballot) ? Math.max(0.02, ballot.state.importance / MOST_IMPORTANCE) : 0));
       say(value, now === 'speaks' ? words.importance(ballot.state.importance) : now === 'missing' ? '✕' : now === 'awaited' ? '' : '–');
       say(unseen, unseenOf(ballot));
-      const text = wordsOf(ballot);
+      const text = wordsOf(ballot, view.room.minds.get(id)?.isExternal);
       if (text === null) {
         if (!elapsed.isConnected) said.replaceChildren('considering', DOT, elapsed);
       } else say(said, text);

@@ -73,13 +73,14 @@ const plain = code => String(code ?? '').replaceAll('_', ' ');
 export const trigger = code => TRIGGERS[code] ?? plain(code);
 export const reason = code => REASONS[code] ?? plain(code);
 // A reply that failed after its first words was broken off.
-export const failure = (code, begun) => (begun && code === 'unreachable' ? 'the model broke off' : error(code));
+export const failure = (code, begun, isExternal) => (begun && code === 'unreachable' ? 'the model broke off' : error(code, isExternal));
 // How much a companion wants to speak, 0 to 10.
 export const importance = value => (Number.isInteger(value) ? String(value) : value.toFixed(1));
 export const wasAsked = decision => !UNASKED.includes(decision.reason);
 // Why a decision was made, if the moment had a part in it.
 export const occasion = decision => (WHENEVER.includes(decision.reason) ? '' : trigger(decision.trigger));
-export const error = code => ERRORS[code] ?? (code ? plain(code) : 'no answer');
+// Behind an external companion is no model, but the program that plays it.
+export const error = (code, isExternal) => (isExternal && code === 'timeout' ? 'the program that plays it did not answer in time' : null) ?? ERRORS[code] ?? (code ? plain(code) : 'no answer');
 export const selection = code => SELECTIONS[code] ?? plain(code);
 export const stage = code => STAGES[code] ?? plain(code);
 const MANY = { has: 'have', is: 'are', goes: 'go', prepares: 'prepare' };

@@ -1,0 +1,101 @@
+//! What a replay script cannot tell as it was: counted, and said in words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::domain::decision::Reason;
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::{CompanionId, Seq};
+use crate::journal::redaction::is_wordless;
+
+/// What is on record and has no place in a script.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    pauses: usize,
+    edited: BTreeSet<Seq>,
+    taken_back: BTreeSet<Seq>,
+    wordless: BTreeSet<Seq>,
+    /// How often each external companion voted.
+    external: BTreeMap<CompanionId, usize>,
+}
+
+impl Losses {
+    pub(super) fn take(&mut self, recorded: &Recorded) {
+        match &recorded.event {
+            Event::Paused { paused: true, .. } => self.pauses += 1,
+            Event::Edited { message, .. } => {
+                self.edited.insert(*message);
+            }
+            Event::Deleted { messages } => self.taken_back.extend(messages),
+            Event::Said { message, .. } if is_wordless(message) => {
+                self.wordless.insert(recorded.seq);
+            }
+            Event::Joined { companion, external: true } => {
+                self.external.entry(companion.clone()).or_default();
+            }
+            Event::Decided(decided) if decided.reason == Reason::External => {
+                for companion in &decided.companions {
+                    *self.external.entry(companion.clone()).or_default() += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// One sentence for each kind of them: what, how often, and what it means.
+    pub(super) fn in_words(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut tell = |times: usize, one: &str, many: &str, meaning: &str| match times {
+            0 => {}
+            1 => notes.push(format!("1 {one}: {meaning}")),
+            _ => notes.push(format!("{times} {many}: {meaning}")),
+        };
+        let meaning = "a script knows no pauses; whoever was paused is asked and speaks in it as ever";
+        tell(self.pauses, "pause", "pauses", meaning);
+        // Whose words are gone is told of below.
+        let edited = self.edited.difference(&self.taken_back).count();
+        tell(edited, "edited message", "edited messages", "a script has their last words from the beginning");
+        let meaning = "a script takes nothing back; what still has its words is said for good, the rest is left out";
+        tell(self.taken_back.len(), "message taken back", "messages taken back", meaning);
+        let forgotten = self.wordless.difference(&self.taken_back).count();
+        tell(forgotten, "message without words", "messages without words", "what was forgotten is left out");
+        for (companion, votes) in &self.external {
+            let votes = if *votes == 1 { "1 vote".to_owned() } else { format!("{votes} votes") };
+            notes.push(format!(
+                "{votes} of {companion}, an external companion: a script has none; models play it, its reasons are model_yes and \
+                 model_no, and where it is alone it speaks without turn_delay_secs"
+            ));
+        }
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::moment::Moment;
+
+    #[test]
+    fn what_a_script_cannot_tell_is_counted() {
+        let mut losses = Losses::default();
+        let events = [
+            Event::Joined { companion: "aria".into(), external: false },
+            Event::Joined { companion: "zed".into(), external: true },
+            Event::Paused { companion: Some("aria".into()), paused: true },
+            Event::Paused { companion: Some("aria".into()), paused: false },
+            Event::Paused { companion: None, paused: true },
+            Event::Edited { message: Seq(2), text: "better".into() },
+            Event::Edited { message: Seq(2), text: "best".into() },
+            Event::Edited { message: Seq(3), text: "".into() },
+            Event::Deleted { messages: vec![Seq(3), Seq(4)] },
+        ];
+
+        for (event, seq) in events.into_iter().zip(5..) {
+            losses.take(&Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq::NONE, event });
+        }
+
+        let notes = losses.in_words();
+        let counted: Vec<_> = notes.iter().filter_map(|note| note.split_once(':')).map(|(counted, _)| counted).collect();
+        assert_eq!(counted, ["2 pauses", "1 edited message", "2 messages taken back", "0 votes of zed, an external companion"]);
+        assert_eq!(Losses::default().in_words(), [""; 0]);
+    }
+}
