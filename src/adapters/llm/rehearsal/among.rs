@@ -23,7 +23,8 @@ pub(super) fn phrases(temper: Temper, closing: Stage, hearing: &Hearing) -> Opti
             _ => endings(temper),
         }),
         _ => Some(match (hearing.opening, hearing.kind) {
-            (Kind::Trouble | Kind::Help, _) => gentle::REPLIES,
+            (Kind::Trouble, _) => gentle::REPLIES,
+            (Kind::Help, _) => gentle::OFFERS,
             (Kind::Greeting, _) => greeted(temper),
             (Kind::Joke, _) => amused(temper),
             (_, Kind::Question) => answers(temper),
@@ -144,7 +145,7 @@ const fn replies(temper: Temper) -> &'static [&'static str] {
             "{name} made me wonder what comes before that.",
             "I cannot let that pass, {name}: I see it the other way round.",
             "And yet nobody has said how the {word} came into it.",
-            "To add a strange detail: it used to be done quite differently.",
+            "To add a strange detail: I have heard it told quite differently.",
             "Half of that I believe. The other half I want to see.",
         ],
         Temper::Playful => &[
@@ -181,11 +182,11 @@ const fn endings(temper: Temper) -> &'static [&'static str] {
 #[rustfmt::skip] // One phrase a line reads as the list that it is.
 const fn goodbyes(temper: Temper) -> &'static [&'static str] {
     match temper {
-        Temper::Quiet => &["Good night, all.", "Goodbye, then.", "It was good to listen. Take care."],
+        Temper::Quiet => &["Good night, all.", "Goodbye, then.", "It was good to listen. Take care.", "Enough for one day. Goodbye."],
         Temper::Dry => &["That is my cue. Goodbye.", "I bid this table farewell.", "Bye. Do not wait up."],
         Temper::Even => &["Nice talking to you. Goodbye, all.", "Thanks for the talk, and good night.", "I will leave it at that. Goodbye!"],
-        Temper::Curious => &["I leave with more questions than I came with. Farewell!", "Good night, and bring me a riddle next time.", "This was worth it. Take care, all of you."],
-        Temper::Playful => &["Exit, pursued by a bear. Bye!", "Good night, and mind the dragons!", "I vanish in a puff of glitter. Farewell!"],
+        Temper::Curious => &["I leave with more questions than I came with. Farewell!", "Good night, and bring me a riddle next time.", "This was worth it. Take care, all of you.", "I will think about it on the way home. Goodbye!"],
+        Temper::Playful => &["Exit, pursued by a bear. Bye!", "Good night, and mind the dragons!", "I vanish in a puff of glitter. Farewell!", "Bye! Whoever leaves last turns off the moon.", "My pumpkin is waiting outside. Goodbye!"],
         Temper::Eager => &["Bye, everybody! Same time tomorrow?", "This was wonderful! Bye, and come back soon!", "Good night, good night, good night!"],
     }
 }
@@ -202,7 +203,7 @@ mod tests {
         for temper in TEMPERS {
             assert!([goodbyes(temper), gentle::GOODBYES].concat().iter().all(|phrase| is_goodbye(phrase)), "{temper:?}");
             let among = [answers(temper), replies(temper), endings(temper), greeted(temper), amused(temper)].concat();
-            let others = [among, [gentle::REPLIES, gentle::ENDINGS].concat()].concat();
+            let others = [among, [gentle::REPLIES, gentle::OFFERS, gentle::ENDINGS].concat()].concat();
             assert!(!others.iter().any(|phrase| is_goodbye(phrase)), "{temper:?}");
         }
     }

@@ -90,7 +90,7 @@ impl Kind {
         let first = words.first().copied().unwrap_or_default();
         let is_short = words.len() <= 6;
         let asks = text.contains(['?', '？']);
-        if is_goodbye(text) && is_short || is_parting(&words) {
+        if !asks && !ASKING.contains(&first) && (is_goodbye(text) && is_short || is_parting(&words)) {
             Self::Goodbye
         } else if has(&SAD) && has(&SELF) && !ASKING.contains(&first) {
             Self::Trouble
@@ -194,6 +194,7 @@ mod tests {
         ("thanks Mira!", Kind::Thanks),
         ("ok bye", Kind::Goodbye),
         ("see you later", Kind::Goodbye),
+        ("what makes a good night train?", Kind::Question),
         ("night trains are running again", Kind::Remark),
         ("Why is the moon so bright", Kind::Question),
         ("what a night", Kind::Remark),

@@ -124,6 +124,7 @@ const fn answers(temper: Temper) -> &'static [&'static str] {
             "Hm. Is it about the {word}, or about what is behind it?",
             "I have wondered the same, {name}. Shall we find out?",
             "I have half an answer. Why do you ask, {name}?",
+            "It depends on whom you ask, {name}. Whom did you have in mind?",
         ],
         Temper::Playful => &[
             "The {word}? I plead the fifth.",
@@ -131,6 +132,8 @@ const fn answers(temper: Temper) -> &'static [&'static str] {
             "Ask me again when Mercury stops laughing, {name}!",
             "I asked an owl about the {word}. It only said \"who\".",
             "I know this one! …No, that was a song. Help me, everybody!",
+            "My left shoe has an opinion on that, {name}, and it is not for children.",
+            "I have two answers, {name}, and they are fighting in the garden.",
         ],
         Temper::Eager => &[
             "Oh, I know this one! It is all about the {word}!",
@@ -179,7 +182,8 @@ const fn remarks(temper: Temper) -> &'static [&'static str] {
             "I once wrote a song about the {word}. It had no refrain.",
             "Careful, {name}, that is how legends start.",
             "Somebody frame that: the {word}, by {name}.",
-            "I would pay to see that!",
+            "Now that is a beginning, {name}! And then?",
+            "Wait, {name}, I need popcorn for this. Go on!",
         ],
         Temper::Eager => &[
             "I love the {word}! Tell us everything, {name}!",

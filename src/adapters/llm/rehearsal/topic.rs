@@ -96,7 +96,9 @@ fn after_opener(tokens: &[Token<'_>], is_noun: impl Fn(&Token<'_>) -> bool) -> O
     let is_certain =
         |token: &&Token<'_>| is_noun(token) && (within(MASS, &token.lower) || (token.is_plural() && token.lower.len() >= 4));
     let after = (1..tokens.len()).filter(|&at| opens(&tokens[at - 1]) && !tokens[at - 1].ends);
-    let second = |at: usize| tokens.get(at + 1).filter(|_| !tokens[at].ends && is_noun(&tokens[at]));
+    // "Of night trains": what comes before the noun says of which kind it is.
+    let is_kind = |token: &Token<'_>| is_noun(token) || token.describes() || within(" night morning evening ", &token.lower);
+    let second = |at: usize| tokens.get(at + 1).filter(|_| !tokens[at].ends && is_kind(&tokens[at]));
     after
         .filter_map(|at| Some(&tokens[at]).filter(is_certain).or_else(|| second(at).filter(is_certain)))
         .map(|token| token.lower.clone())

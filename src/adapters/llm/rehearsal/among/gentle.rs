@@ -11,6 +11,16 @@ pub(super) const REPLIES: &[&str] = &[
     "That would be a lot for anybody.",
 ];
 
+/// After another companion has offered help.
+#[rustfmt::skip] // One phrase a line reads as the list that it is.
+pub(super) const OFFERS: &[&str] = &[
+    "Two of us are better than one. I am here too.",
+    "{name} is quick, I am thorough. Take your pick.",
+    "Begin anywhere. We can put it in order later.",
+    "What {name} asks. And what have you tried already?",
+    "We will find somebody who knows, if we do not.",
+];
+
 /// Before the last words.
 pub(super) const ENDINGS: &[&str] = &[
     "There is no hurry. We are not far.",
