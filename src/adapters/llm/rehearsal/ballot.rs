@@ -67,10 +67,10 @@ fn inclination(trigger: Trigger, hearing: &Hearing, temper: Temper, closing: Sta
         0 if trigger == Trigger::Turn => 0.5 + appetite * 0.5 + named,
         0 => wish(trigger, hearing, temper),
         1 if hearing.is_left() => 0.3 + appetite * 0.5,
-        1 => 0.35 + appetite * 1.05 + named,
+        1 => 0.45 + appetite * 0.95 + named,
         // Somebody has to end it.
-        2 => 0.55 + appetite * 0.6,
-        3 => 0.52 + appetite * 0.58,
+        2 => 0.62 + appetite * 0.5,
+        3 => 0.62 + appetite * 0.45,
         // Two who always answer each other would never end.
         _ => 0.0,
     }

@@ -29,7 +29,7 @@ const ASKING: [&str; 25] = [
     "are", "was", "were", "has", "have", "will", "anyone", "anybody", "any",
 ];
 const SELF: [&str; 8] = ["i", "my", "me", "we", "our", "im", "ive", "us"];
-const SAD: [&str; 28] = [
+const SAD: [&str; 29] = [
     "lost",
     "died",
     "dead",
@@ -58,6 +58,7 @@ const SAD: [&str; 28] = [
     "awful",
     "terrible",
     "dumped",
+    "scared",
 ];
 const WANTING: [&str; 18] = [
     "tell",
@@ -96,7 +97,9 @@ impl Kind {
             Self::Trouble
         } else if is_greeting(&words, asks) {
             Self::Greeting
-        } else if has(&["help"]) && (words.len() <= 2 || follows(&words, &["help", "me"]) || follows(&words, &["need", "help"])) {
+        } else if has(&["help"])
+            && (words.len() <= 2 || first == "help" || follows(&words, &["help", "me"]) || follows(&words, &["need", "help"]))
+        {
             Self::Help
         } else if has(&["joke", "jokes"]) && (asks || has(&["tell", "make", "give", "know", "another", "want", "need"])) {
             Self::Joke
@@ -190,6 +193,7 @@ mod tests {
         ("I just lost my job and I do not know what to do.", Kind::Trouble),
         ("My dog died", Kind::Trouble),
         ("help", Kind::Help),
+        ("help, my bicycle chain keeps falling off", Kind::Help),
         ("can you help me with my homework?", Kind::Help),
         ("thanks Mira!", Kind::Thanks),
         ("ok bye", Kind::Goodbye),

@@ -36,7 +36,7 @@ pub(super) const fn jokes(temper: Temper) -> &'static [&'static str] {
         Temper::Dry => &["I had a plan once. That is the joke, {name}.", "An optimist buys an umbrella in the rain. There, {name}.", "The meeting ended early. You asked for a joke, {name}."],
         Temper::Even => &["A snail is robbed by two turtles. \"It all went so fast,\" it tells the police.", "A man orders soup and asks for a fork. \"I like a challenge,\" he says.", "My calendar and I broke up, {name}. Its days were numbered."],
         Temper::Curious => &["A dictionary and a thesaurus meet, and greet, and salute, and welcome each other.", "I asked a librarian for a book on paranoia. She whispered: it is right behind you.", "Two questions walk into a bar, {name}. Why?"],
-        Temper::Playful => &["A horse walks into a bar. It could not see it: it was dark.", "What does an octopus take into a pillow fight? Every arm it has!", "Why did the moon skip dinner? It was full!"],
+        Temper::Playful => &["A horse walks into a bar. Ouch. It had left its lamp at home.", "What does an octopus take into a pillow fight? Every arm it has!", "Why did the moon skip dinner? It was full!"],
         Temper::Eager => &["Why did the biscuit go to the doctor? It felt crumbly!", "What do you call a bear in the rain? A drizzly bear!", "A cat entered a milk contest and won by six laps!"],
     }
 }

@@ -90,8 +90,9 @@ async fn after_a_goodbye_nobody_speaks() {
         for opening in TO_ALL.into_iter().chain(TO_NOBODY) {
             let (said, _) = exchange(seed, opening).await;
 
-            let goodbye = said.iter().position(|line| is_goodbye(&line.text));
-            assert!(goodbye.is_none_or(|at| at == said.len() - 1), "{said:#?}");
+            let statements = &said[1..];
+            let goodbye = statements.iter().position(|line| is_goodbye(&line.text));
+            assert!(goodbye.is_none_or(|at| at == statements.len() - 1), "{said:#?}");
         }
     }
 }
