@@ -7,8 +7,10 @@ mod ballot;
 mod decide;
 mod dice;
 mod hearing;
+mod kind;
 mod phrases;
 mod temper;
+mod topic;
 
 #[cfg(test)]
 mod tests;

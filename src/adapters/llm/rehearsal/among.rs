@@ -1,17 +1,75 @@
 //! What companions say among themselves, and how they part.
 
-use super::hearing::{Hearing, Kind};
+mod gentle;
+
+use super::hearing::Hearing;
+use super::kind::Kind;
 use super::temper::Temper;
 use crate::domain::closing::Stage;
 
 /// Templates for an answer to another companion, or for the end of a conversation; none where a person is to be answered as ever.
 pub(super) fn phrases(temper: Temper, closing: Stage, hearing: &Hearing) -> Option<&'static [&'static str]> {
+    // Nobody says farewell to a person who waits for an answer, nor as the second of a talk.
+    let is_early = hearing.streak < 2 && !hearing.is_left() && !hearing.is_over;
     match closing {
-        Stage::Closing | Stage::Terminal => Some(goodbyes(temper)),
-        Stage::PreClosing => Some(endings(temper)),
         Stage::None if !hearing.by_companion => None,
-        Stage::None if hearing.kind == Kind::Question => Some(answers(temper)),
-        Stage::None => Some(replies(temper)),
+        _ if hearing.streak == 0 => None,
+        Stage::Closing | Stage::Terminal if !is_early => Some(match hearing.opening {
+            Kind::Trouble | Kind::Help => gentle::GOODBYES,
+            _ => goodbyes(temper),
+        }),
+        Stage::PreClosing if !is_early => Some(match hearing.opening {
+            Kind::Trouble | Kind::Help => gentle::ENDINGS,
+            _ => endings(temper),
+        }),
+        _ => Some(match (hearing.opening, hearing.kind) {
+            (Kind::Trouble, _) => gentle::REPLIES,
+            (Kind::Help, _) => gentle::OFFERS,
+            (Kind::Greeting, _) => greeted(temper),
+            (Kind::Joke, _) => amused(temper),
+            (_, Kind::Question) => answers(temper),
+            _ => replies(temper),
+        }),
+    }
+}
+
+/// Said after another companion has greeted somebody.
+#[rustfmt::skip] // One phrase a line reads as the list that it is.
+const fn greeted(temper: Temper) -> &'static [&'static str] {
+    match temper {
+        Temper::Quiet | Temper::Dry => &[
+            "Hello from this corner as well.",
+            "{name} has said it for me too. Welcome.",
+            "I am here too. I just make less noise about it.",
+            "All well here, thank you. Nothing has fallen off the wall.",
+            "A good day so far. I will not say more, so that it stays one.",
+        ],
+        _ => &[
+            "Welcome from me as well! {name} was quicker, as so often.",
+            "And I am here too. So, what shall we talk about?",
+            "Hello from this side of the table!",
+            "All is well here. {name} and I were nearly out of topics.",
+            "Good to have company! Pull up a chair.",
+        ],
+    }
+}
+
+/// Said after another companion has told a joke.
+#[rustfmt::skip] // One phrase a line reads as the list that it is.
+const fn amused(temper: Temper) -> &'static [&'static str] {
+    match temper {
+        Temper::Quiet | Temper::Dry => &[
+            "I have heard it before, {name}. I smiled then, too.",
+            "I am laughing on the inside.",
+            "It was shorter the last time, {name}.",
+            "That one is older than my shoes.",
+        ],
+        _ => &[
+            "Oh no, {name}. Oh no. Again, please.",
+            "I did not want to laugh at that, {name}.",
+            "I saw it coming, and it still got me.",
+            "Half a point for the joke, and two for the courage, {name}.",
+        ],
     }
 }
 
@@ -20,38 +78,38 @@ pub(super) fn phrases(temper: Temper, closing: Stage, hearing: &Hearing) -> Opti
 const fn answers(temper: Temper) -> &'static [&'static str] {
     match temper {
         Temper::Quiet => &[
-            "If {name} wants to know: I would say so, yes.",
-            "I have half an answer. The other half is the {word}.",
-            "Not that I know. But somebody here does.",
+            "If {name} wants to know: I would sleep on it.",
+            "I have half an answer. The other half has to do with the {word}.",
+            "I do not know. Somebody here might.",
             "I would leave the {word} as it is, {name}.",
         ],
         Temper::Dry => &[
             "{name} asks questions the way others collect spoons.",
-            "No. Next question.",
-            "Ask the {word}; it was there.",
+            "Next question.",
+            "I blame the {word}.",
             "The answer will disappoint you, {name}: it depends.",
         ],
         Temper::Even => &[
-            "I would answer {name} with a careful yes.",
+            "I would start where {name} started, and go slowly.",
             "It depends on where one starts, I think.",
-            "From what was said here, the {word} is the key to it.",
+            "From what was said here, it all comes back to the {word}.",
             "I see two answers, {name}, and both have something.",
         ],
         Temper::Curious => &[
-            "My own guess, {name}: it began much earlier than we think.",
-            "Before I answer that: who saw it happen?",
+            "My own guess, {name}: there is an older story behind it.",
+            "Before I answer that: who here has tried it?",
             "I would look behind the {word} first.",
             "{name} has a point, but I would ask it the other way round.",
         ],
         Temper::Playful => &[
             "I have an answer for {name}, and it involves a goat.",
             "Forty-two. It is always forty-two.",
-            "Let me consult my crystal ball… it shows a {word}.",
+            "Let me consult my crystal ball… I see fog, glitter, and the {word}.",
             "I would tell you, {name}, but then I would have to juggle.",
         ],
         Temper::Eager => &[
             "Oh, {name}, pick me, I know it! Well, almost!",
-            "Yes! A hundred times yes!",
+            "I have three answers, and they are all my favourite!",
             "I have thought about nothing but the {word} all day!",
             "Let us find out together, {name}!",
         ],
@@ -73,7 +131,7 @@ const fn replies(temper: Temper) -> &'static [&'static str] {
             "{name} is an optimist. Somebody has to be.",
             "I disagree, {name}, and I will be right in a week.",
             "To which I add: it will rain.",
-            "The {word} has survived worse than us.",
+            "The {word} will survive us.",
             "A bold view. Wrong, but bold.",
         ],
         Temper::Even => &[
@@ -86,8 +144,8 @@ const fn replies(temper: Temper) -> &'static [&'static str] {
         Temper::Curious => &[
             "{name} made me wonder what comes before that.",
             "I cannot let that pass, {name}: I see it the other way round.",
-            "And yet nobody has said where the {word} comes from.",
-            "To add a strange detail: it used to be done quite differently.",
+            "And yet nobody has said how the {word} came into it.",
+            "To add a strange detail: I have heard it told quite differently.",
             "Half of that I believe. The other half I want to see.",
         ],
         Temper::Playful => &[
@@ -115,7 +173,7 @@ const fn endings(temper: Temper) -> &'static [&'static str] {
         Temper::Dry => &["Well. That was most of an evening.", "I believe we have exhausted the {word}.", "Before this turns into a meeting: I am nearly done."],
         Temper::Even => &["It is getting late, and I think we have the main points.", "A good place to stop, before long.", "That rounds it off, as far as the {word} goes."],
         Temper::Curious => &["It is getting late, and I still have a book to finish.", "One last thought on the {word}, and then I keep the rest for another day.", "I will take that one home and turn it over."],
-        Temper::Playful => &["My jokes are getting tired, and so am I.", "Last round! The {word} closes at ten.", "I hear the curtain creak."],
+        Temper::Playful => &["My jokes are getting tired, and so am I.", "One last round, to the {word}!", "I hear the curtain creak."],
         Temper::Eager => &["Oh, look at the time! But this was such fun!", "I should slow down, or I will never stop about the {word}!", "Nearly time to go, and I have a hundred ideas left!"],
     }
 }
@@ -124,18 +182,18 @@ const fn endings(temper: Temper) -> &'static [&'static str] {
 #[rustfmt::skip] // One phrase a line reads as the list that it is.
 const fn goodbyes(temper: Temper) -> &'static [&'static str] {
     match temper {
-        Temper::Quiet => &["Good night, all.", "Goodbye, then.", "It was good to listen. Take care."],
+        Temper::Quiet => &["Good night, all.", "Goodbye, then.", "It was good to listen. Take care.", "Enough for one day. Goodbye."],
         Temper::Dry => &["That is my cue. Goodbye.", "I bid this table farewell.", "Bye. Do not wait up."],
         Temper::Even => &["Nice talking to you. Goodbye, all.", "Thanks for the talk, and good night.", "I will leave it at that. Goodbye!"],
-        Temper::Curious => &["I leave with more questions than I came with. Farewell!", "Good night, and bring me a riddle next time.", "This was worth it. Take care, all of you."],
-        Temper::Playful => &["Exit, pursued by a bear. Bye!", "Good night, and mind the dragons!", "I vanish in a puff of glitter. Farewell!"],
+        Temper::Curious => &["I leave with more questions than I came with. Farewell!", "Good night, and bring me a riddle next time.", "This was worth it. Take care, all of you.", "I will think about it on the way home. Goodbye!"],
+        Temper::Playful => &["Exit, pursued by a bear. Bye!", "Good night, and mind the dragons!", "I vanish in a puff of glitter. Farewell!", "Bye! Whoever leaves last turns off the moon.", "My pumpkin is waiting outside. Goodbye!"],
         Temper::Eager => &["Bye, everybody! Same time tomorrow?", "This was wonderful! Bye, and come back soon!", "Good night, good night, good night!"],
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::hearing::is_goodbye;
+    use super::super::kind::is_goodbye;
     use super::*;
 
     const TEMPERS: [Temper; 6] = [Temper::Quiet, Temper::Dry, Temper::Even, Temper::Curious, Temper::Playful, Temper::Eager];
@@ -143,8 +201,9 @@ mod tests {
     #[test]
     fn a_goodbye_is_heard_as_one_and_nothing_else_is() {
         for temper in TEMPERS {
-            assert!(goodbyes(temper).iter().all(|phrase| is_goodbye(phrase)), "{temper:?}");
-            let others = [answers(temper), replies(temper), endings(temper)].concat();
+            assert!([goodbyes(temper), gentle::GOODBYES].concat().iter().all(|phrase| is_goodbye(phrase)), "{temper:?}");
+            let among = [answers(temper), replies(temper), endings(temper), greeted(temper), amused(temper)].concat();
+            let others = [among, [gentle::REPLIES, gentle::OFFERS, gentle::ENDINGS].concat()].concat();
             assert!(!others.iter().any(|phrase| is_goodbye(phrase)), "{temper:?}");
         }
     }
@@ -152,7 +211,13 @@ mod tests {
     #[test]
     fn the_end_calls_on_nobody() {
         for temper in TEMPERS {
-            assert!(![endings(temper), goodbyes(temper)].concat().iter().any(|phrase| phrase.contains("{name}")), "{temper:?}");
+            assert!(
+                ![endings(temper), goodbyes(temper), gentle::ENDINGS, gentle::GOODBYES]
+                    .concat()
+                    .iter()
+                    .any(|phrase| phrase.contains("{name}")),
+                "{temper:?}"
+            );
         }
     }
 

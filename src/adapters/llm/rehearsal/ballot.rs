@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::decide::{reasons, wish};
 use super::dice::Dice;
-use super::hearing::{Hearing, Kind};
+use super::hearing::Hearing;
+use super::kind::Kind;
 use super::phrases::fill;
 use super::temper::Temper;
 use crate::domain::closing::Stage;
@@ -37,34 +38,41 @@ pub(super) fn vote(trigger: Trigger, hearing: &Hearing, temper: Temper, dice: &m
     serde_json::to_string(&ballot).unwrap_or_default()
 }
 
-/// How near its end the conversation is: nearer with every statement that companions make in a row, and when a person left.
+/// How near its end the conversation is: nearer with every statement that companions make in a row, and
+/// when a person left.
 ///
 /// One that has said goodbye has nothing to add. One that has not stays within reach of whoever goes on talking, and a person who
 /// addresses one is not turned away.
 fn stage(trigger: Trigger, hearing: &Hearing, dice: &mut Dice) -> Stage {
-    let is_soon = dice.fraction() < 0.3;
-    match hearing.streak + usize::from(hearing.is_left) {
-        _ if hearing.streak == 0 || trigger == Trigger::DirectAddress => Stage::None,
+    let is_soon = dice.fraction() < 0.12;
+    match hearing.streak {
+        // What a person said is answered before anybody leaves.
+        0 => Stage::None,
+        _ if trigger == Trigger::DirectAddress => Stage::None,
         _ if hearing.has_parted => Stage::Terminal,
-        1 if !is_soon => Stage::None,
-        1 => Stage::PreClosing,
+        1 if !hearing.is_left() && !hearing.is_over => Stage::None,
+        2 if is_soon && !hearing.is_over => Stage::PreClosing,
         _ => Stage::Closing,
     }
 }
 
 /// How likely it is to speak, from 0 to 1.
 fn inclination(trigger: Trigger, hearing: &Hearing, temper: Temper, closing: Stage) -> f64 {
-    let appetite = temper.appetite() * 0.5;
+    let appetite = temper.appetite();
     let named = if hearing.names_me { 0.3 } else { 0.0 };
-    let again = if hearing.has_spoken { 0.25 } else { 0.0 };
-    match (trigger, hearing.streak) {
-        _ if closing == Stage::Terminal => 0.0,
-        (Trigger::Turn, 0 | 1) => 0.5 + appetite + named,
-        (Trigger::Turn, 2) => 0.42 + appetite + named - again,
-        (Trigger::Turn, 3) => 0.1 + appetite * 0.4 - again,
+    match hearing.streak {
+        _ if trigger == Trigger::DirectAddress => wish(trigger, hearing, temper),
+        // A goodbye is enough: the others listen.
+        _ if closing == Stage::Terminal || hearing.is_over => 0.0,
+        0 if trigger == Trigger::Turn => 0.5 + appetite * 0.5 + named,
+        0 => wish(trigger, hearing, temper),
+        1 if hearing.is_left() => 0.3 + appetite * 0.5,
+        1 => 0.45 + appetite * 0.95 + named,
+        // Somebody has to end it.
+        2 => 0.62 + appetite * 0.5,
+        3 => 0.62 + appetite * 0.45,
         // Two who always answer each other would never end.
-        (Trigger::Turn, _) => 0.0,
-        _ => wish(trigger, hearing, temper),
+        _ => 0.0,
     }
 }
 
@@ -74,8 +82,8 @@ fn importance(trigger: Trigger, hearing: &Hearing, temper: Temper, dice: &mut Di
         _ if trigger == Trigger::DirectAddress => 8.0,
         _ if hearing.names_me => 7.5,
         _ if hearing.shared.is_some() => 6.0,
-        Kind::Question => 5.0,
-        Kind::Greeting | Kind::Thanks | Kind::Goodbye | Kind::Remark => 2.0 + 3.0 * temper.appetite(),
+        Kind::Question | Kind::Help | Kind::Trouble | Kind::Joke | Kind::Request => 5.0,
+        Kind::Greeting | Kind::Thanks | Kind::Goodbye | Kind::Story | Kind::Remark => 2.0 + 3.0 * temper.appetite(),
     };
     let tired = if trigger == Trigger::Turn { 0.7 * hearing.streak as f64 } else { 0.0 };
     tenths((least + dice.between((0.0, 2.0)) - tired).clamp(0.0, 10.0))

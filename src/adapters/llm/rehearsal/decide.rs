@@ -1,7 +1,8 @@
 //! Answers "do you want to speak?" by a few readable rules.
 
 use super::dice::Dice;
-use super::hearing::{Hearing, Kind};
+use super::hearing::Hearing;
+use super::kind::Kind;
 use super::phrases::fill;
 use super::temper::Temper;
 use crate::domain::trigger::Trigger;
@@ -20,19 +21,20 @@ pub(super) fn wish(trigger: Trigger, hearing: &Hearing, temper: Temper) -> f64 {
     let called = if hearing.names_me { 0.5 } else { 0.0 };
     let touched = if hearing.shared.is_some() { 0.3 } else { 0.0 };
     let invited = match hearing.kind {
-        Kind::Question => 0.25,
-        Kind::Greeting => 0.3,
+        Kind::Greeting | Kind::Trouble | Kind::Help => 0.3,
+        Kind::Question | Kind::Joke | Kind::Request => 0.25,
         Kind::Thanks | Kind::Goodbye => -0.1,
-        Kind::Remark => 0.0,
+        Kind::Story | Kind::Remark => 0.0,
     };
     match trigger {
         Trigger::DirectAddress if matches!(hearing.kind, Kind::Thanks | Kind::Goodbye) => 0.85,
         Trigger::DirectAddress => 0.98,
         Trigger::Interjection => appetite + called + touched + invited,
-        // So that a newcomer sees a NO as surely as a YES: it joins such talk when enough was said.
-        Trigger::Lull if hearing.kind == Kind::Remark && called + touched == 0.0 => 0.0,
-        Trigger::Lull => appetite * 0.7 + called + touched + invited,
-        // Two who always answer each other would never end.
+        // Whoever speaks to the room is seldom left alone: the eager come first, and others find their turn.
+        Trigger::Lull if hearing.is_for_all => (appetite * 1.7 - 0.05 + touched * 0.5).min(0.98) + called,
+        // So that a newcomer sees a NO as surely as a YES.
+        Trigger::Lull if hearing.is_brief => called + touched,
+        Trigger::Lull => appetite * 0.9 + called + touched,
         Trigger::Turn => appetite * 0.6 + called + touched * 0.5 + invited * 0.5,
     }
 }
@@ -45,7 +47,13 @@ pub(super) fn reasons(trigger: Trigger, hearing: &Hearing, temper: Temper, speak
         }
         (true, _) if hearing.names_me => &["{name} mentioned me; I should not stay silent.", "I heard my name."],
         (true, _) if hearing.shared.is_some() => {
-            &["They came to {shared}, and that is close to me.", "{shared} is something I can talk about."]
+            &["They said \"{shared}\", and that is close to me.", "I heard \"{shared}\", and there I can say something."]
+        }
+        (true, _) if hearing.kind == Kind::Trouble => {
+            &["{name} has a hard day; a kind word is the least.", "One does not leave {name} alone with that."]
+        }
+        (true, _) if matches!(hearing.kind, Kind::Help | Kind::Joke | Kind::Request) => {
+            &["{name} wants something, and I can try.", "Nobody has taken up what {name} asks for."]
         }
         (true, _) if hearing.kind == Kind::Question => {
             &["{name} asked into the room, and I have an answer.", "A question is open and nobody has taken it."]

@@ -7,7 +7,7 @@ use crate::ports::language_model::{Purpose, Request};
 pub(super) struct Dice(u64);
 
 impl Dice {
-    /// Thrown by the seed, the companion, what is asked for and the newest message.
+    /// Thrown by the seed, the companion, what is asked for and what was said last.
     pub fn of(seed: u64, request: &Request) -> Self {
         let purpose = match request.purpose {
             Purpose::Decision { trigger } => trigger.as_str(),
@@ -17,10 +17,10 @@ impl Dice {
             Purpose::Judgement => "judgement",
         };
         let companion = request.companion.as_ref().map_or("", |persona| persona.id.as_str());
-        let (name, text) = request.newest.last().map_or(("", request.user.as_str()), |line| (&line.from.name, &line.text));
+        let lines = request.newest.iter().flat_map(|line| [&*line.from.name, &*line.text]);
         // 64-bit FNV-1a over the parts, each ended so that none runs into the next.
-        let parts = [companion, purpose, name, text];
-        let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
+        let parts = [companion, purpose].into_iter().chain(lines).chain(request.newest.is_empty().then_some(&*request.user));
+        let bytes = parts.flat_map(|part| part.bytes().chain([0]));
         Self(bytes.fold(0xcbf2_9ce4_8422_2325 ^ seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
     }
 

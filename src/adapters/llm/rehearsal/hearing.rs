@@ -1,5 +1,7 @@
 //! What the newest message is about and what came before it, as far as simple rules can tell.
 
+use super::kind::{Kind, is_brief, is_for_all, is_goodbye, words};
+use super::topic::topic;
 use crate::domain::message::Role;
 use crate::ports::language_model::{Line, Request};
 
@@ -10,8 +12,10 @@ pub(super) struct Hearing {
     pub speaker: String,
     /// What kind of message it is.
     pub kind: Kind,
-    /// The word that it seems to be about.
-    pub word: Option<String>,
+    /// It speaks to the whole room.
+    pub is_for_all: bool,
+    /// It is so short that nobody has to answer.
+    pub is_brief: bool,
     /// It names the companion.
     pub names_me: bool,
     /// A word of it that is also in the companion's card.
@@ -20,37 +24,19 @@ pub(super) struct Hearing {
     pub by_companion: bool,
     /// How many statements companions made in a row since somebody else spoke.
     pub streak: usize,
-    /// The companion is among those who made them.
-    pub has_spoken: bool,
     /// It has said goodbye in one of them.
     pub has_parted: bool,
-    /// Whoever else spoke last said goodbye, or thanks.
-    pub is_left: bool,
-    /// The word that whoever else spoke last was talking about.
-    pub topic: Option<String>,
+    /// Somebody has said goodbye in one of them: the talk is over.
+    pub is_over: bool,
+    /// What kind of message whoever else spoke last has written.
+    pub opening: Kind,
+    /// The word that it was about. Companions stay with what a person brought up.
+    pub word: Option<String>,
     /// What was said lately, in lower case: not to be said again.
     pub said: Vec<String>,
 }
 
-/// What kind of message it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Greeting,
-    Thanks,
-    Goodbye,
-    Question,
-    Remark,
-}
-
-const GREETINGS: [&str; 9] = ["hi", "hello", "hey", "hola", "morning", "evening", "greetings", "howdy", "hiya"];
-const THANKS: [&str; 6] = ["thanks", "thank", "thx", "ty", "cheers", "gracias"];
-const GOODBYES: [&str; 8] = ["bye", "goodbye", "goodnight", "night", "gn", "cya", "farewell", "later"];
-const ASKING: [&str; 17] = [
-    "who", "what", "when", "where", "why", "how", "which", "can", "could", "should", "would", "does", "do", "did", "is", "are",
-    "anyone",
-];
-
-/// Words that a message is never about, and words of instructions that a card shares with any talk.
+/// Words of instructions that a card shares with any talk.
 const EMPTY: &str = " about after again against almost already also always another anybody anyone anything around asked away \
     because been before being better between both bring came cannot channel character come companion conversation could coming \
     does doing done down each either else enough even ever every everybody everyone everything feel find first from \
@@ -71,7 +57,8 @@ impl Hearing {
         let words = words(&lower);
         let me = request.companion.as_ref().map_or(String::new(), |persona| persona.name.to_lowercase());
         let me = self::words(&me);
-        let telling: Vec<&str> = words.iter().copied().filter(|word| is_telling(word) && !me.contains(word)).collect();
+        let names = names(request);
+        let is_telling = |word: &&&str| is_telling(word) && !names.iter().any(|name| name == **word);
         let card = request.system.to_lowercase();
         let card: Vec<&str> = card.split(|c: char| !c.is_alphanumeric()).collect();
 
@@ -81,75 +68,38 @@ impl Hearing {
         let other = request.newest.iter().rev().nth(run.len()).map_or("", |line| &*line.text);
         Self {
             speaker: shown(speaker),
-            kind: kind(text, &words),
-            word: word_of(text, &telling),
+            kind: Kind::of(text),
+            is_for_all: is_for_all(text),
+            is_brief: is_brief(text),
             names_me: !me.is_empty() && words.windows(me.len()).any(|some| some == me),
-            shared: telling.iter().find(|word| word.chars().count() > 4 && card.contains(word)).map(|word| (*word).to_owned()),
+            shared: words.iter().filter(is_telling).find(|word| card.contains(word)).map(|word| (*word).to_owned()),
             by_companion: newest.is_some_and(|line| is_statement(&line) && !is_mine(line)),
             streak: run.len(),
-            has_spoken: run.iter().any(|line| is_mine(line)),
             has_parted: run.iter().any(|line| is_mine(line) && is_goodbye(&line.text)),
-            is_left: is_leaving(other),
-            topic: topic(other, &me),
+            is_over: run.iter().any(|line| is_goodbye(&line.text)),
+            opening: Kind::of(other),
+            word: topic(other, &names),
             said: request.newest.iter().map(|line| line.text.to_lowercase()).collect(),
         }
     }
-}
 
-/// Whether somebody takes leave with these words.
-pub(super) fn is_goodbye(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    let words = words(&lower);
-    words.iter().any(|word| ["bye", "goodbye", "goodnight", "farewell"].contains(word))
-        || words.windows(2).any(|pair| pair == ["good", "night"] || pair == ["take", "care"])
-}
-
-fn is_leaving(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    matches!(kind(text, &words(&lower)), Kind::Thanks | Kind::Goodbye)
-}
-
-fn topic(text: &str, me: &[&str]) -> Option<String> {
-    let lower = text.to_lowercase();
-    let telling: Vec<&str> = words(&lower).into_iter().filter(|word| is_telling(word) && !me.contains(word)).collect();
-    word_of(text, &telling)
-}
-
-/// Of telling words the longest; of equals the last, because a noun comes after what describes it.
-fn word_of(text: &str, telling: &[&str]) -> Option<String> {
-    telling.iter().max_by_key(|word| word.chars().count()).map(|word| as_spelled(text, word))
-}
-
-fn words(text: &str) -> Vec<&str> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
-}
-
-fn kind(text: &str, words: &[&str]) -> Kind {
-    let begins = |list: &[&str]| words.iter().take(2).any(|word| list.contains(word));
-    let short = words.len() <= 6;
-    if text.contains(['?', '？']) || words.first().is_some_and(|word| ASKING.contains(word)) {
-        Kind::Question
-    } else if short && words.iter().any(|word| THANKS.contains(word)) {
-        Kind::Thanks
-    } else if short && (begins(&GREETINGS) || words.contains(&"hello")) && !words.contains(&"night") {
-        Kind::Greeting
-    } else if short && words.iter().any(|word| GOODBYES.contains(word)) {
-        Kind::Goodbye
-    } else {
-        Kind::Remark
+    /// Whoever else spoke last took leave, or gave thanks.
+    pub fn is_left(&self) -> bool {
+        matches!(self.opening, Kind::Thanks | Kind::Goodbye)
     }
+}
+
+/// What everybody is called, as far as it is known, word by word.
+fn names(request: &Request) -> Vec<String> {
+    let authors = request.newest.iter().flat_map(|line| [line.from.name.to_string(), line.from.id.to_string()]);
+    let me = request.companion.iter().flat_map(|persona| [persona.name.to_string(), persona.id.as_str().to_owned()]);
+    let lower: Vec<String> = authors.chain(me).map(|name| name.to_lowercase()).collect();
+    lower.iter().flat_map(|name| words(name)).map(str::to_owned).collect()
 }
 
 fn is_telling(word: &str) -> bool {
     let length = word.chars().count();
-    (4..=24).contains(&length) && word.chars().all(char::is_alphabetic) && !EMPTY.contains(&format!(" {word} "))
-}
-
-/// A word as it was written, where that is a name: not at the beginning, and not in capitals throughout.
-fn as_spelled(text: &str, lower: &str) -> String {
-    let written = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).skip(1);
-    let mut name = written.filter(|word| word.to_lowercase() == lower && word.chars().any(char::is_lowercase));
-    name.next().unwrap_or(lower).to_owned()
+    (5..=24).contains(&length) && word.chars().all(char::is_alphabetic) && !EMPTY.contains(&format!(" {word} "))
 }
 
 /// A name from outside as it may stand inside one of our sentences.

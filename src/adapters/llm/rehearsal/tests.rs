@@ -1,3 +1,4 @@
+mod openings;
 mod rounds;
 
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@ use crate::domain::repetition::{THRESHOLD, lexical, read_score};
 use crate::domain::vote::{self, Vote};
 
 /// The longest run of statements that the real rounds allow.
-const LOOP_GUARD: usize = 4;
+pub(super) const LOOP_GUARD: usize = 4;
 
 const ROOM: [(&str, &str); 3] = [
     ("Aria", "Curious and opinionated, but knows when to let others have their moment"),
@@ -39,9 +39,30 @@ async fn voted(model: &Rehearsal, seat: (&str, &str), trigger: Trigger, said: &[
 
 /// What is said after a message, with the stage of each statement, until nobody wants to speak.
 async fn talk(seed: u64, opening: &str) -> (Vec<Line>, Vec<Stage>) {
+    turns(seed, vec![person("Ana", opening)], None).await
+}
+
+/// What is said after a message to nobody in particular: whose lull ends first is asked first.
+pub(super) async fn exchange(seed: u64, opening: &str) -> (Vec<Line>, Vec<Stage>) {
     let model = Rehearsal::new(&models::Rehearsal { seed, pace: 0.0 });
-    let (mut said, mut stages) = (vec![person("Ana", opening)], Vec::new());
-    let mut speaker = None;
+    let mut said = vec![person("Ana", opening)];
+    for seat in [ROOM[2], ROOM[0], ROOM[1]] {
+        let vote = voted(&model, seat, Trigger::Lull, &said).await;
+        if vote.verdict == Verdict::Yes {
+            let purpose = Purpose::Statement { trigger: Trigger::Lull, closing: vote.closing };
+            let text = model.ask(&asked(seat, purpose, &said), None).await.expect("it always answers").text;
+            said.push(companion(seat.0, &text));
+            let (said, mut stages) = turns(seed, said, Some(seat)).await;
+            stages.insert(0, vote.closing);
+            return (said, stages);
+        }
+    }
+    (said, Vec::new())
+}
+
+async fn turns(seed: u64, mut said: Vec<Line>, mut speaker: Option<(&str, &str)>) -> (Vec<Line>, Vec<Stage>) {
+    let model = Rehearsal::new(&models::Rehearsal { seed, pace: 0.0 });
+    let mut stages = Vec::new();
     loop {
         let trigger = if speaker.is_some() { Trigger::Turn } else { Trigger::DirectAddress };
         let mut best: Option<((&str, &str), Vote)> = None;
@@ -59,7 +80,7 @@ async fn talk(seed: u64, opening: &str) -> (Vec<Line>, Vec<Stage>) {
         said.push(companion(seat.0, &text));
         stages.push(vote.closing);
         speaker = Some(seat);
-        assert!(stages.len() <= LOOP_GUARD, "{said:#?}");
+        assert!(said.len() <= LOOP_GUARD + 1, "{said:#?}");
     }
 }
 

@@ -1,0 +1,37 @@
+//! What every temper says to somebody who has a hard day: no jokes.
+
+/// After another companion has said something kind.
+#[rustfmt::skip] // One phrase a line reads as the list that it is.
+pub(super) const REPLIES: &[&str] = &[
+    "What {name} said. And nothing has to be solved tonight.",
+    "{name} is right, and I am here too.",
+    "One step at a time. The first one may be a small one.",
+    "You are not alone with it, that much is certain.",
+    "We can listen, or we can think along. Whichever is better now.",
+    "That would be a lot for anybody.",
+];
+
+/// After another companion has offered help.
+#[rustfmt::skip] // One phrase a line reads as the list that it is.
+pub(super) const OFFERS: &[&str] = &[
+    "Two of us are better than one. I am here too.",
+    "{name} is quick, I am thorough. Take your pick.",
+    "Begin anywhere. We can put it in order later.",
+    "What {name} asks. And what have you tried already?",
+    "We will find somebody who knows, if we do not.",
+];
+
+/// Before the last words.
+pub(super) const ENDINGS: &[&str] = &[
+    "There is no hurry. We are not far.",
+    "Rest a little, if you can. The talk will keep.",
+    "I will not add more words to it. I am listening.",
+];
+
+/// Last words.
+pub(super) const GOODBYES: &[&str] = &[
+    "Take care of yourself. We are here.",
+    "Take care, and come back whenever you like.",
+    "Good night, and be kind to yourself.",
+    "We leave the light on for you. Take care.",
+];

@@ -1,0 +1,226 @@
+//! Tells what kind of message something is, by a few words of it.
+
+/// What kind of message it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Greeting,
+    Thanks,
+    Goodbye,
+    /// Bad news of one's own.
+    Trouble,
+    /// A call for help.
+    Help,
+    /// A joke is wanted.
+    Joke,
+    /// Something else is wanted.
+    Request,
+    Question,
+    /// Somebody tells of himself.
+    Story,
+    Remark,
+}
+
+const GREETINGS: [&str; 11] =
+    ["hi", "hello", "hey", "hola", "greetings", "howdy", "hiya", "morning", "evening", "afternoon", "hallo"];
+const THANKS: [&str; 6] = ["thanks", "thank", "thx", "ty", "cheers", "gracias"];
+const GOODBYES: [&str; 6] = ["bye", "goodbye", "goodnight", "gn", "cya", "farewell"];
+const ASKING: [&str; 25] = [
+    "who", "whose", "what", "when", "where", "why", "how", "which", "can", "could", "should", "would", "does", "do", "did", "is",
+    "are", "was", "were", "has", "have", "will", "anyone", "anybody", "any",
+];
+const SELF: [&str; 8] = ["i", "my", "me", "we", "our", "im", "ive", "us"];
+const SAD: [&str; 29] = [
+    "lost",
+    "died",
+    "dead",
+    "sad",
+    "lonely",
+    "sick",
+    "ill",
+    "fired",
+    "failed",
+    "depressed",
+    "anxious",
+    "funeral",
+    "divorce",
+    "divorced",
+    "miserable",
+    "exhausted",
+    "unhappy",
+    "heartbroken",
+    "stolen",
+    "crying",
+    "cry",
+    "rejected",
+    "hospital",
+    "afraid",
+    "hurts",
+    "awful",
+    "terrible",
+    "dumped",
+    "scared",
+];
+const WANTING: [&str; 18] = [
+    "tell",
+    "give",
+    "show",
+    "sing",
+    "write",
+    "recommend",
+    "suggest",
+    "explain",
+    "describe",
+    "talk",
+    "say",
+    "imagine",
+    "guess",
+    "name",
+    "please",
+    "invent",
+    "teach",
+    "discuss",
+];
+const EVERYBODY: [&str; 8] = ["everybody", "everyone", "anybody", "anyone", "folks", "guys", "yall", "friends"];
+
+impl Kind {
+    /// The kind of a text.
+    pub fn of(text: &str) -> Self {
+        let lower = text.to_lowercase();
+        let words = words(&lower);
+        let has = |list: &[&str]| words.iter().any(|word| list.contains(word));
+        let first = words.first().copied().unwrap_or_default();
+        let is_short = words.len() <= 6;
+        let asks = text.contains(['?', '？']);
+        if !asks && !ASKING.contains(&first) && (is_goodbye(text) && is_short || is_parting(&words)) {
+            Self::Goodbye
+        } else if has(&SAD) && has(&SELF) && !ASKING.contains(&first) {
+            Self::Trouble
+        } else if is_greeting(&words, asks) {
+            Self::Greeting
+        } else if has(&["help"])
+            && (words.len() <= 2 || first == "help" || follows(&words, &["help", "me"]) || follows(&words, &["need", "help"]))
+        {
+            Self::Help
+        } else if has(&["joke", "jokes"]) && (asks || has(&["tell", "make", "give", "know", "another", "want", "need"])) {
+            Self::Joke
+        } else if is_wanting(&words) {
+            Self::Request
+        } else if is_short && has(&THANKS) {
+            Self::Thanks
+        } else if asks || (ASKING.contains(&first) && !follows(&words, &["what", "a"])) {
+            Self::Question
+        } else if has(&SELF) && words.len() >= 4 {
+            Self::Story
+        } else {
+            Self::Remark
+        }
+    }
+}
+
+/// Whether a text speaks to the whole room, so that silence would be odd.
+pub(super) fn is_for_all(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let words = words(&lower);
+    let calls = words.iter().any(|word| EVERYBODY.contains(word));
+    calls || follows(&words, &["you", "all"]) || follows(&words, &["all", "of", "you"]) || Kind::of(text) != Kind::Remark
+}
+
+/// Whether a text is a word or three that nobody has to answer.
+pub(super) fn is_brief(text: &str) -> bool {
+    words(text).len() < 4 && text.is_ascii()
+}
+
+/// Whether somebody takes leave with these words.
+pub(super) fn is_goodbye(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let words = words(&lower);
+    words.iter().any(|word| GOODBYES.contains(word)) || follows(&words, &["good", "night"]) || follows(&words, &["take", "care"])
+}
+
+/// The words of a text in lower case, in order.
+pub(super) fn words(text: &str) -> Vec<&str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
+}
+
+fn follows(words: &[&str], some: &[&str]) -> bool {
+    words.windows(some.len()).any(|window| window == some)
+}
+
+fn is_parting(words: &[&str]) -> bool {
+    let first = words.first().copied().unwrap_or_default();
+    words.len() <= 3 && matches!(first, "later" | "night")
+        || words.len() <= 6 && (follows(words, &["see", "you"]) || follows(words, &["see", "ya"]))
+}
+
+fn is_greeting(words: &[&str], asks: bool) -> bool {
+    let begins = words.iter().take(2).any(|word| GREETINGS.contains(word)) || words.len() <= 6 && words.contains(&"hello");
+    let how = [
+        ["how", "are"],
+        ["how", "is"],
+        ["how", "s"],
+        ["what", "s"],
+        ["whats", "up"],
+        ["how", "do"],
+        ["is", "anyone"],
+        ["is", "anybody"],
+        ["anybody", "here"],
+        ["anyone", "here"],
+    ];
+    let how = how.iter().any(|pair| follows(words, pair));
+    begins && (if asks { how && words.len() <= 12 } else { words.len() <= 8 })
+}
+
+fn is_wanting(words: &[&str]) -> bool {
+    let first = words.first().copied().unwrap_or_default();
+    let polite = matches!(words, ["can" | "could" | "would" | "will", "you" | "somebody" | "someone" | "anybody" | "anyone", ..]);
+    let verb = words.iter().take(4).any(|word| WANTING.contains(word));
+    let together = first == "lets" || matches!(words, ["let", "us" | "s", ..]);
+    WANTING.contains(&first) || together || (polite && verb) || (words.len() > 1 && words.last() == Some(&"please"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &[(&str, Kind)] = &[
+        ("Hello everyone, how are you all today?", Kind::Greeting),
+        ("good morning everyone", Kind::Greeting),
+        ("Hey, does anyone know a good pizza place?", Kind::Question),
+        ("tell me a joke", Kind::Joke),
+        ("Can you tell me about the moon?", Kind::Request),
+        ("Let us talk about the moon, all of you", Kind::Request),
+        ("Let's plan a picnic", Kind::Request),
+        ("I just lost my job and I do not know what to do.", Kind::Trouble),
+        ("My dog died", Kind::Trouble),
+        ("help", Kind::Help),
+        ("help, my bicycle chain keeps falling off", Kind::Help),
+        ("can you help me with my homework?", Kind::Help),
+        ("thanks Mira!", Kind::Thanks),
+        ("ok bye", Kind::Goodbye),
+        ("see you later", Kind::Goodbye),
+        ("what makes a good night train?", Kind::Question),
+        ("night trains are running again", Kind::Remark),
+        ("Why is the moon so bright", Kind::Question),
+        ("what a night", Kind::Remark),
+        ("I finally repaired the old telescope", Kind::Story),
+        ("ok", Kind::Remark),
+        ("", Kind::Remark),
+    ];
+
+    #[test]
+    fn a_message_is_of_the_kind_that_a_person_would_say() {
+        for (text, kind) in TABLE {
+            assert_eq!(Kind::of(text), *kind, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_speaks_to_all_is_told_from_a_remark() {
+        for text in ["Let us talk about the moon, all of you", "help", "everybody look", "I lost my job", "rain again, you all"] {
+            assert!(is_for_all(text), "{text}");
+        }
+        for text in ["ok", "lol", "the lamp fell over", ""] {
+            assert!(!is_for_all(text), "{text}");
+        }
+    }
+}

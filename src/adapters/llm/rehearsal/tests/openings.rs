@@ -1,0 +1,123 @@
+//! What a newcomer sees after a first message in a room of three.
+
+use super::rounds::{LOOP_GUARD, exchange};
+use super::*;
+use crate::adapters::llm::rehearsal::kind::is_goodbye;
+
+/// First messages that speak to the room.
+const TO_ALL: [&str; 36] = [
+    "Hello everyone, how are you all today?",
+    "hi",
+    "Good morning!",
+    "hey there, I am new here",
+    "tell me a joke",
+    "Does anybody know a good joke?",
+    "I just lost my job and I do not know what to do.",
+    "My dog died this morning",
+    "I feel so lonely today",
+    "help",
+    "can you help me with my homework?",
+    "Let us talk about the moon, all of you",
+    "Let's plan a picnic for Saturday!",
+    "I moved to Lisbon last week and everything is so loud",
+    "What is a tertulia?",
+    "who knows the old harbour?",
+    "Why do I love the smell of rain?",
+    "Which one of you is the funnier?",
+    "My tomatoes are growing along the wall",
+    "What should I cook tonight?",
+    "do you like cleo?",
+    "Which board game shall we play on Friday?",
+    "I finally finished my first marathon!",
+    "what do you all think of night trains?",
+    "Is a hot dog a sandwich?",
+    "Can somebody explain black holes to me?",
+    "recommend me a book please",
+    "Everybody, look at this sunset",
+    "I think cats are better than dogs",
+    "We are thinking of buying a boat",
+    "Does Aria get along with Bruno?",
+    "how do crows remember faces?",
+    "my sourdough has failed for the third time",
+    "I can not sleep",
+    "I would like to learn the violin, am I too old?",
+    "what makes a good night train?",
+];
+
+/// First messages that may stay without an answer, and words of other languages.
+const TO_NOBODY: [&str; 6] =
+    ["ok", "lol", "the lamp fell over", "night trains are running again", "hm", "¿Vamos a comer a la playa?"];
+
+const SEEDS: u64 = 10;
+
+#[tokio::test]
+async fn a_first_message_leads_to_a_short_talk_and_a_goodbye() {
+    let (mut answered, mut talks, mut goodbyes) = (0, 0, 0);
+    for seed in 0..SEEDS {
+        for opening in TO_ALL {
+            let (said, _) = exchange(seed, opening).await;
+
+            let statements = &said[1..];
+            assert!(statements.len() <= LOOP_GUARD, "{said:#?}");
+            answered += usize::from(!statements.is_empty());
+            talks += usize::from(statements.len() >= 2);
+            goodbyes += usize::from(statements.last().is_some_and(|line| is_goodbye(&line.text)));
+        }
+    }
+
+    let all = TO_ALL.len() * SEEDS as usize;
+    assert!(answered * 100 >= all * 97, "{answered} of {all} are answered");
+    assert!(talks * 100 >= all * 88, "{talks} of {all} are talked about");
+    assert!(goodbyes * 100 >= all * 80, "{goodbyes} of {all} end with a goodbye");
+}
+
+#[tokio::test]
+async fn nobody_takes_leave_of_a_person_who_has_just_asked() {
+    for seed in 0..SEEDS {
+        for opening in TO_ALL {
+            let (said, stages) = exchange(seed, opening).await;
+
+            let early = said.iter().skip(1).take(2).find(|line| is_goodbye(&line.text));
+            assert!(early.is_none(), "{opening}: {early:?}");
+            assert!(stages.iter().take(2).all(|stage| *stage == Stage::None), "{opening}: {stages:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn after_a_goodbye_nobody_speaks() {
+    for seed in 0..SEEDS {
+        for opening in TO_ALL.into_iter().chain(TO_NOBODY) {
+            let (said, _) = exchange(seed, opening).await;
+
+            let statements = &said[1..];
+            let goodbye = statements.iter().position(|line| is_goodbye(&line.text));
+            assert!(goodbye.is_none_or(|at| at == statements.len() - 1), "{said:#?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_made_a_topic() {
+    for seed in 0..SEEDS {
+        for opening in TO_ALL.into_iter().chain(TO_NOBODY) {
+            let (said, _) = exchange(seed, opening).await;
+
+            for line in &said[1..] {
+                let lower = line.text.to_lowercase();
+                let thing = ["aria", "bruno", "cleo", "ana"].iter().any(|name| lower.contains(&format!("the {name}")));
+                assert!(!thing && !lower.contains("funnier") && !lower.contains("the along"), "{opening}: {}", line.text);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_word_said_to_nobody_may_stay_unanswered() {
+    let mut silent = 0;
+    for seed in 0..SEEDS {
+        silent += usize::from(exchange(seed, "ok").await.1.is_empty());
+    }
+
+    assert!(silent > 0);
+}

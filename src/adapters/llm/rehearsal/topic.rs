@@ -1,0 +1,213 @@
+//! Finds the word that a message is about, or none where that is not certain: a strange word is worse than no word.
+
+/// Who ships with the server: a message may name them before they have said anything.
+const SHIPPED: [&str; 7] = ["aria", "ari", "bruno", "bru", "cleo", "cleopatra", "clee"];
+
+/// After these a noun comes, perhaps after adjectives.
+const DETERMINERS: &str = " a an the my your our his their its which another every each some ";
+
+/// After these a noun may come without one; then only what is surely a noun is taken.
+const OPENERS: &str = " of about like likes love loves hate hates enjoy adore prefer buy bought eat ate drink cook bake play watch watched \
+    read saw see seen got get have need want for with two three four five six seven eight nine ten many few more ";
+
+/// Nouns that need neither an article nor a plural.
+const MASS: &str = " art beer bread breakfast butter cheese chess chocolate cinema coffee dinner football fog garlic gardening history honey ice \
+    jazz lightning lunch mathematics milk moonlight music opera pasta philosophy physics pizza poetry rain rice salt sand silence \
+    sleep snow soup space sugar summer spring autumn winter sunshine tea thunder traffic water weather wine wood ";
+
+/// After these two nouns in a row are over.
+const JOINING: &str =
+    " on in at for of from with without is are was were shall should can could will would has have had and or but that which ";
+
+/// Words that nothing is about: verbs, adverbs, and nouns that say nothing.
+const EMPTY: &str = " about above across after again against ago all almost alone along already also although always am among an and any \
+    anybody anyone anything anyway apart are aren around as ask at ate away back be because been before began behind being below best \
+    better between beyond bit bite blew both bought broke brought built burnt burst but by came can cannot cares caught chance chose come \
+    comes could couple course cut day days did die do does done down draw drew drove dug during each either else enough even evening ever every \
+    everybody everyone everything fact far fault feel feels fell felt few first flew for fought found friday from froze gave get gets go goes going \
+    gone good got grew guess had half happen happens has hate have having he heard held help her here hers hey hi hid him hit hold how hung hurt i if \
+    in instead into is isn it its job's just keep kept kind kinds knew know knows last late lately later least led left less let like likes little look \
+    looks lost lot lots love loves made make makes many matter may maybe me meant met might mine minute moment monday month more morning most much must my \
+    myself name near need needs neither never next night no nobody none nor not nothing now of off often ok okay on once one ones only \
+    or other others our out over own part past people per perhaps person place please point put quite ran rather read really reason \
+    right rode rose said same sang sank sat saturday saw say says second see seem seems seen sent set shall she shot should shut side since \
+    slept so sold some somebody somehow someone something sometimes somewhere soon sort sorts spent spoke stay still stole stood stop \
+    stuck such sunday sure swam take taken taught tell than thank thanks that the their them then there these they thing things think third this \
+    those thought threw through thursday time times to today together told tomorrow tonight too took tore toward tried try tuesday type under \
+    understood until up upon us used very want wants was wasn way ways we wednesday week well went were what when where whether which while \
+    who whole whom whose why will with within without woke won word words work works would wrote yeah year years yes yesterday yet you \
+    your yours yourself ";
+
+/// Words that stand between an article and its noun.
+const DESCRIBING: &str = " afraid amazing ancient annoying average awesome awful bad beautiful big black blue boring brand bright brown busy calm cheap \
+    clean clear clever close cold cool crazy cute damn dark dead dear deep different difficult dirty dry early easy electric empty \
+    english entire exciting extra fair fast favorite favourite fine first flat fresh full fun funny giant glad golden gray great green grey \
+    half happy hard heavy high hot huge important interesting kind large last late lazy light local lonely long loud lovely low lucky mad \
+    main mean modern narrow near nearest new nice noisy normal odd old open orange perfect pink plain poor pretty proper proud public pure purple quick quiet random \
+    rare real red rich right ripe rotten round sad safe scary second secret serious sharp short shy sick silly simple single slow small \
+    smart soft sorry sour special spare stale standard strange strong stupid sudden super sweet tall terrible thick thin third tight tiny \
+    tired true ugly used usual very warm weak weird wet white whole wide wild wise wooden worst wrong yellow young ";
+
+/// Words that show English, and words that show another language written in the same letters.
+const ENGLISH: &str = " the is are was were am i you my your our we they he she it and to of in on at for with this that have has had what who how why \
+    when where which do does did can could should would not there about from just let tell ";
+const FOREIGN: &str = " el la los las un una que qué y de del por para con como cómo es está muy mi le les des du et est une je tu vous nous pas \
+    qui il lo gli che di della per non sono und der das ein eine ich nicht ist mit wie wir ihr von zu auf het een van ik niet dat o os \
+    um uma não é e em och att det som jag inte hej ";
+
+/// The word, without its article.
+pub(super) fn topic(text: &str, names: &[String]) -> Option<String> {
+    let tokens = tokens(text);
+    let count = |list| tokens.iter().filter(|token| within(list, &token.lower)).count();
+    let english = count(ENGLISH);
+    // "Pizza?" alone shows no language, and nothing else that a rule could go by.
+    if english == 0 || count(FOREIGN) >= english {
+        return None;
+    }
+    let is_noun = |token: &Token| token.could_be_noun() && !names.contains(&token.lower) && !SHIPPED.contains(&&*token.lower);
+    after_determiner(&tokens, is_noun).or_else(|| after_opener(&tokens, is_noun))
+}
+
+fn after_determiner(tokens: &[Token<'_>], is_noun: impl Fn(&Token<'_>) -> bool) -> Option<String> {
+    let begins = (0..tokens.len()).filter(|&at| within(DETERMINERS, &tokens[at].lower) && !tokens[at].ends);
+    let is_inverted = |at: usize| {
+        tokens[..at].iter().any(|token| matches!(&*token.lower, "do" | "does" | "did" | "can" | "could" | "will" | "would"))
+    };
+    begins.filter_map(|at| noun(&tokens[at + 1..], is_inverted(at), &is_noun)).next()
+}
+
+/// The noun that comes first after adjectives, with the one that it describes: "board game".
+fn noun(phrase: &[Token<'_>], is_inverted: bool, is_noun: &impl Fn(&Token<'_>) -> bool) -> Option<String> {
+    let adjectives = phrase.iter().take(3).take_while(|token| token.describes() && !token.ends).count();
+    let phrase = &phrase[adjectives..];
+    let first = phrase.first().filter(|token| is_noun(token))?;
+    // In "why does the street bend" the second word is what it does.
+    let second = phrase
+        .get(1)
+        .filter(|_| !is_inverted)
+        .filter(|second| !first.ends && is_noun(second) && !second.has_ending(&["s", "ed", "ing"]));
+    let is_last = |token: &Token<'_>| token.ends || phrase.get(2).is_none_or(|next| within(JOINING, &next.lower));
+    let second = second.filter(|token| is_last(token)).map(|token| format!("{} {}", first.lower, token.lower));
+    Some(second.unwrap_or_else(|| first.lower.clone()))
+}
+
+fn after_opener(tokens: &[Token<'_>], is_noun: impl Fn(&Token<'_>) -> bool) -> Option<String> {
+    let opens = |token: &Token<'_>| within(OPENERS, &token.lower) || token.is_number();
+    let is_certain =
+        |token: &&Token<'_>| is_noun(token) && (within(MASS, &token.lower) || (token.is_plural() && token.lower.len() >= 4));
+    let after = (1..tokens.len()).filter(|&at| opens(&tokens[at - 1]) && !tokens[at - 1].ends);
+    // "Of night trains": what comes before the noun says of which kind it is.
+    let is_kind = |token: &Token<'_>| is_noun(token) || token.describes() || within(" night morning evening ", &token.lower);
+    let second = |at: usize| tokens.get(at + 1).filter(|_| !tokens[at].ends && is_kind(&tokens[at]));
+    after
+        .filter_map(|at| Some(&tokens[at]).filter(is_certain).or_else(|| second(at).filter(is_certain)))
+        .map(|token| token.lower.clone())
+        .next()
+}
+
+/// A word and what follows it.
+struct Token<'a> {
+    written: &'a str,
+    lower: String,
+    /// Something other than a space comes after it.
+    ends: bool,
+}
+
+fn tokens(text: &str) -> Vec<Token<'_>> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '’' | '-' | '_' | '@');
+    let mut tokens = Vec::new();
+    let mut rest = text;
+    while let Some(begin) = rest.find(is_part) {
+        let word = &rest[begin..];
+        let end = word.find(|c| !is_part(c)).unwrap_or(word.len());
+        let (written, after) = word.split_at(end);
+        let ends = !after.trim_start_matches(' ').starts_with(is_part);
+        tokens.push(Token { written, lower: written.to_lowercase(), ends });
+        rest = after;
+    }
+    tokens
+}
+
+impl Token<'_> {
+    /// Capitals begin names, and sentences, where no noun is looked for.
+    fn could_be_noun(&self) -> bool {
+        (3..=18).contains(&self.written.len())
+            && self.written.chars().all(|c| c.is_ascii_lowercase())
+            && !within(EMPTY, &self.lower)
+            && !self.describes()
+            && (!self.has_ending(&["ly"]) || within(" family butterfly jelly belly assembly ", &self.lower))
+            && !self.has_ending(&["ed"])
+    }
+
+    fn describes(&self) -> bool {
+        let length = self.lower.len();
+        within(DESCRIBING, &self.lower)
+            || self.is_number()
+            || self.written.contains('-')
+            || self.has_ending(&["ful", "ous", "ible", "iest", "ier", "ical", "less", "est"])
+                && !within(" forest chest guest nest test quest request ", &self.lower)
+            || (self.has_ending(&["able", "ive", "ish"]) && length > 6 && self.lower != "vegetable")
+    }
+
+    fn is_plural(&self) -> bool {
+        self.has_ending(&["s"]) && !self.has_ending(&["ss", "us", "is"])
+            || within(" octopuses people children mice geese fish sheep ", &self.lower)
+    }
+
+    fn is_number(&self) -> bool {
+        self.written.chars().all(|c| c.is_ascii_digit())
+    }
+
+    fn has_ending(&self, endings: &[&str]) -> bool {
+        endings.iter().any(|ending| self.lower.ends_with(ending))
+    }
+}
+
+fn within(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|listed| listed == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &[(&str, Option<&str>)] = &[
+        ("who knows the old harbour?", Some("harbour")),
+        ("I just lost my job and I do not know what to do", Some("job")),
+        ("What is a tertulia?", Some("tertulia")),
+        ("why do I love the smell of rain?", Some("smell")),
+        ("what do you think of rain?", Some("rain")),
+        ("my sourdough has failed for the third time", Some("sourdough")),
+        ("which board game shall we play on Friday?", Some("board game")),
+        ("we saw 17 comets", Some("comets")),
+        ("what do you all think of night trains?", Some("trains")),
+        ("the lamp fell over", Some("lamp")),
+        ("why does the street bend there?", Some("street")),
+        ("My tomatoes are growing along the wall", Some("tomatoes")),
+        ("which one of you is the funnier?", None),
+        ("Cleo, are you the funniest?", None),
+        ("aria, what would cleo say about bruno?", None),
+        ("do you like the Cleo that I know?", None),
+        ("I met my Ana yesterday", None),
+        ("is ana like the zoe we know?", None),
+        ("Bruno: do you agree with Aria?", None),
+        ("Does anybody get along?", None),
+        ("ok", None),
+        ("lol", None),
+        ("help", None),
+        ("Hello everyone, how are you all today?", None),
+        ("¿Vamos a comer a la playa?", None),
+        ("Das ist a problem der Zeit", None),
+        ("今日はいい天気ですね", None),
+        ("Привет, как дела?", None),
+        ("", None),
+    ];
+
+    #[test]
+    fn a_message_is_about_its_noun_or_about_nothing_certain() {
+        let names = ["ana".to_owned(), "zoe".to_owned()];
+        for (text, expected) in TABLE {
+            assert_eq!(topic(text, &names).as_deref(), *expected, "{text}");
+        }
+    }
+}
