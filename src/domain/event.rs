@@ -344,7 +344,9 @@ impl Event {
             Self::Evaluated(evaluated) => evaluated.by_deadline || evaluated.trigger == Trigger::Lull,
             Self::RoundOpened(opened) => opened.by_deadline,
             Self::Decided(decided) => {
-                decided.trigger == Trigger::Lull && decided.ticket.is_none() && !decided.reason.leaves_counters_alone()
+                let is_lull = decided.trigger == Trigger::Lull && !decided.reason.leaves_counters_alone();
+                // What is stale settles at the end of a back-off, which is a deadline like a timer's.
+                decided.ticket.is_none() && (is_lull || decided.reason == Reason::Stale)
             }
             _ => false,
         }
