@@ -2,10 +2,14 @@
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings, 3 the store cannot be used.
 
+mod asking;
 pub mod check;
+mod client;
+mod failure;
 pub mod history;
 pub mod replay;
 pub mod serve;
+mod whom;
 
 use std::path::PathBuf;
 

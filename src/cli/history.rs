@@ -2,12 +2,9 @@
 //!
 //! A server that runs on the data folder is asked; without one the store is opened here, alone.
 
-mod client;
 mod export;
-mod failure;
 mod forget;
 mod keep;
-mod whom;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,9 +12,8 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::check;
-use crate::settings::{self, Sources};
-use failure::Failure;
+use super::asking::ask_with;
+use crate::settings::Sources;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -123,31 +119,16 @@ pub enum Form {
 
 /// Does what is asked; errors go to standard error.
 pub fn run(sources: &Sources, history: History) -> ExitCode {
-    let loaded = match settings::load(sources) {
-        Ok(loaded) => loaded,
-        Err(problems) => return check::complain(&problems),
-    };
-    // What the store warns of is for people; whoever set up a subscriber before hears it there.
-    let _ = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_max_level(tracing::level_filters::LevelFilter::WARN)
-        .without_time()
-        .with_target(false)
-        .try_init();
     let History { server, json, asked } = history;
     let server = server.as_deref();
-    let outcome = match asked {
+    ask_with(sources, |loaded| match asked {
         Asked::Export { room, form, out } => export::run(loaded, server, room, form, out.as_deref()),
         Asked::Backup { to } => keep::backup(&loaded, server, &to, json),
         Asked::Restore { from } => keep::restore(&loaded, server, &from, json),
         Asked::Verify { backup } => keep::verify(&loaded, server, backup.as_deref(), json),
         Asked::Compact => keep::compact(&loaded, server, json),
         Asked::Forget { guild, person, yes } => forget::run(loaded, server, &guild, &person, yes, json),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.tell(),
-    }
+    })
 }
 
 /// Shows on a terminal how far long work has come; elsewhere nothing.
@@ -157,15 +138,4 @@ fn progress(doing: &'static str) -> ProgressBar {
         bar.set_style(style);
     }
     bar
-}
-
-/// Prints what came of it: one JSON object, or a sentence.
-fn report(json: bool, object: &serde_json::Value, sentence: &str) -> Result<(), Failure> {
-    use std::io::Write as _;
-    let mut out = std::io::stdout();
-    let told = if json { writeln!(out, "{object}") } else { writeln!(out, "{sentence}") };
-    match told.and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Failed(format!("standard output: {error}"))),
-        _ => Ok(()),
-    }
 }

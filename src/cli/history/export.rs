@@ -10,9 +10,9 @@ use reqwest::Method;
 use serde::Deserialize;
 
 use super::Form;
-use super::client::block_on;
-use super::failure::Failure;
-use super::whom::{self, Whom};
+use crate::cli::client::{Client, block_on};
+use crate::cli::failure::Failure;
+use crate::cli::whom::{self, Whom};
 use crate::ports::house::House;
 use crate::ports::house::keeping::{ExportForm, ExportQuery};
 use crate::ports::house::room::RoomId;
@@ -59,7 +59,7 @@ pub(super) fn run(
     }
 }
 
-async fn from_server(client: &super::client::Client, query: &ExportQuery, sink: &mut Sink) -> Result<(), Failure> {
+async fn from_server(client: &Client, query: &ExportQuery, sink: &mut Sink) -> Result<(), Failure> {
     let mut asked = vec![("as", if query.form == ExportForm::Replay { "replay" } else { "json" })];
     asked.extend(query.room.as_ref().map(|room| ("room", room.as_str())));
     let response = client.send(client.request(Method::GET, "/api/export", &asked)).await?;

@@ -5,10 +5,10 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use reqwest::Method;
 use serde_json::json;
 
-use super::client::block_on;
-use super::failure::Failure;
-use super::report;
-use super::whom::{self, Whom};
+use crate::cli::asking::report;
+use crate::cli::client::block_on;
+use crate::cli::failure::Failure;
+use crate::cli::whom::{self, Whom};
 use crate::ports::house::House;
 use crate::ports::house::keeping::Forget;
 use crate::server::offline;
