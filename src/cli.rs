@@ -6,6 +6,7 @@ mod asking;
 pub mod check;
 mod client;
 mod failure;
+pub mod health;
 pub mod history;
 pub mod replay;
 pub mod serve;
@@ -31,6 +32,7 @@ Examples:
   tertulia serve --profile production       lay production.toml over default.toml
   TERTULIA__GATE__MAX_BUFFER=100 tertulia   change one setting for one run
   tertulia replay night.json --json         run a scripted conversation in virtual time
+  tertulia health                           ask the running server whether it can be talked to
   tertulia history backup /backups          copy what is stored, while the server runs
 
 Exit codes:
@@ -79,6 +81,17 @@ pub enum Command {
         #[arg(value_name = "FILE")]
         file: PathBuf,
         /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tell whether the server can be talked to
+    #[command(after_help = "Examples:\n  tertulia health\n  tertulia health --server http://127.0.0.1:7878 --json\n\n\
+                            Exit codes:\n  0  ready\n  1  not ready, not there, or not reached\n  2  wrong usage or wrong settings")]
+    Health {
+        /// Ask this server [default: the one that runs on the data folder]
+        #[arg(long, value_name = "URL")]
+        server: Option<String>,
+        /// Print one JSON object
         #[arg(long)]
         json: bool,
     },

@@ -63,6 +63,7 @@ pub fn run(loaded: Loaded, sources: &Sources, recorder: Recorder, accept_loss: b
     let options = OpenOptions { accept_loss, deadline: OPEN_DEADLINE, cache_bytes: CACHE_BYTES, new_id: SystemChance.id() };
     let store = SledStore::open(&data, &options).map_err(|error| Ended::Store(error.into()))?;
     let store = Arc::new(store);
+    address::clear(&data).context("the note of a killed server cannot be taken away").map_err(Ended::Failed)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
