@@ -1,6 +1,7 @@
 //! The command line: what can be asked for, and how the answer is given.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings, 3 the store cannot be used.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings, 3 the store cannot be used; of a server also 70 (its runtime hung) and 130
+//! (told to stop twice).
 
 mod asking;
 pub mod check;
@@ -39,7 +40,8 @@ Exit codes:
   0  done
   1  failed
   2  wrong usage or wrong settings
-  3  the store cannot be opened, or takes no more";
+  3  the store cannot be opened, or takes no more
+  70, 130  a server that hung, and one that was told twice to stop";
 
 /// Hosts AI companions, and decides when they speak, who speaks next, and when to stop.
 #[derive(Clone, Debug, Parser)]

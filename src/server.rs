@@ -99,6 +99,7 @@ async fn serve(loaded: Loaded, sources: &Sources, recorder: Recorder, store: Arc
     // Heard before anybody is told that we are ready: who waits for that may send one at once.
     let signals = signals(kit.clone(), sources.clone()).context("signals cannot be heard").map_err(Ended::Failed)?;
     announce(address);
+    tracing::info!(%address, "ready");
 
     let mut tree = tree;
     let stop = async {
