@@ -30,7 +30,7 @@ impl Client {
     }
 
     /// The same server, asked without the token.
-    pub(super) fn as_stranger(self) -> Self {
+    pub(super) fn without_token(self) -> Self {
         Self { token: None, ..self }
     }
 

@@ -52,7 +52,7 @@ fn look(loaded: &Loaded, named: Option<&str>) -> Result<Health, Failure> {
 async fn ask(client: Client) -> Health {
     match asked(&client).await {
         Ok(answer) if is_refusal(answer.status()) => {
-            let client = client.as_stranger();
+            let client = client.without_token();
             read(&client, asked(&client).await).await
         }
         outcome => read(&client, outcome).await,
