@@ -11,6 +11,7 @@ mod pace;
 mod questions;
 mod restore;
 mod rounds;
+mod spending;
 mod traces;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -190,6 +191,13 @@ pub enum ChannelMessage {
     },
     /// A reply's actor is gone, after whatever it had to say.
     ReplyGone(ActorId),
+    /// A question came to its end that nobody waits for any more.
+    Unclaimed {
+        /// What was asked.
+        asked: Arc<Request>,
+        /// What it took.
+        outcome: Box<Outcome>,
+    },
     /// A summary came to its end.
     Summarised {
         /// The newest event that it covers.
@@ -253,8 +261,8 @@ pub struct State {
     /// Whoever waits for its words to be accepted.
     words: Option<Words>,
     traces: Traces,
-    /// What was used by work of no turn, to go on record with the next batch.
-    spent_meanwhile: Vec<Used>,
+    /// What was used and is not on record yet: it goes there with the next batch.
+    spent: Vec<Used>,
     shown: Shown,
 }
 
@@ -305,7 +313,7 @@ impl Actor for Channel {
             selected: None,
             words: None,
             traces: Traces::default(),
-            spent_meanwhile: Vec::new(),
+            spent: Vec::new(),
             shown: Shown::default(),
         })
     }
@@ -337,6 +345,7 @@ impl Actor for Channel {
             ChannelMessage::ManagerGone(manager) => state.manager_is_gone(manager),
             ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, *outcome),
             ChannelMessage::ReplyGone(reply) => state.reply_is_gone(reply),
+            ChannelMessage::Unclaimed { asked, outcome } => state.spent_in_vain(&asked, &outcome),
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
             ChannelMessage::Woken => state.woken(),
             ChannelMessage::ResidenceChanged => state.residence_changed(),
