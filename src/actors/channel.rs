@@ -28,7 +28,7 @@ use super::places::ChannelPlace;
 use super::scribe::{Accepted, Committed, Lost};
 use super::side_models::{CallId, Outcome};
 use super::turn_taking_manager::NotTaken;
-use crate::domain::budget::Ledger;
+use crate::domain::budget::{Budget, Ledger};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
 use crate::domain::gate::Temper;
@@ -77,6 +77,8 @@ pub struct Books {
     pub ledger: std::sync::Mutex<Ledger>,
     /// Whether what was used before the start is counted.
     pub is_open: OnceCell<()>,
+    /// When somebody last had to be silent for want of each budget of the guild.
+    pub refused: std::sync::Mutex<BTreeMap<Budget, Moment>>,
 }
 
 /// The event that a channel is handling, so that one that kills it again and again is found.

@@ -209,7 +209,10 @@ impl State {
         for output in outputs {
             self.show_note(&output);
             match output {
-                Output::Made { handled, event } => made.push((handled, event)),
+                Output::Made { handled, event } => {
+                    self.tell_used_up(&event);
+                    made.push((handled, event));
+                }
                 Output::Cancel { ticket } => cancelled.push(ticket),
                 Output::Post { companion, ticket, text } => self.post(&companion, ticket, text),
                 Output::Summarise { after, upto } => self.summarise(after, upto),

@@ -1,14 +1,21 @@
 //! What a channel's questions to models cost. It goes on record with what came of them; or by itself, where nothing did.
 
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use super::State;
 use crate::actors::side_models::Outcome;
-use crate::domain::budget::Use;
+use crate::domain::budget::{Use, UsedUp};
+use crate::domain::event::{Decided, Event};
 use crate::domain::id::CompanionId;
 use crate::domain::model_role::ModelRole;
 use crate::journal::record::Used;
+use crate::ports::house::stamp::rfc3339;
 use crate::ports::language_model::Request;
+use crate::telemetry::plain::Plain;
+
+/// A budget for which nobody had to be silent for so long was enough: when it is used up again, that is news.
+const ENOUGH_FOR: Duration = Duration::from_secs(3_600);
 
 impl State {
     /// Notes what a question took: every call that was made for it, and the tokens that are known. It goes on record with the next batch.
@@ -39,6 +46,23 @@ impl State {
             failed_calls: facts.attempts - u32::from(outcome.result.is_ok()),
             price: self.kit.settings.models.prices().of(role).cloned(),
         })
+    }
+
+    /// Tells the operator that a budget of the guild is used up: once, however many stay silent for it, until it has been enough for a while.
+    pub(super) fn tell_used_up(&self, event: &Event) {
+        let Event::Decided(Decided { used_up: Some(used_up), .. }) = event else { return };
+        let UsedUp { budget, free_at } = *used_up;
+        if !budget.is_of_guild() {
+            return;
+        }
+        let now = self.kit.clock.now();
+        let before = self.books.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(budget, now);
+        if before.is_some_and(|before| now.since(before) < ENOUGH_FOR) {
+            return;
+        }
+        let free_at = free_at.map_or_else(|| "never".to_owned(), rfc3339);
+        let (guild, budget) = (Plain(self.place.guild.as_str()), budget.as_str());
+        tracing::warn!(%guild, budget, free_at, "a guild has used up its budget: its companions stay silent until it is free again");
     }
 
     /// Counts the tokens of an answer that does not go through the conversation, which counts those of its own.
