@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use super::By;
 use crate::domain::price::Cost;
@@ -20,9 +21,11 @@ pub(super) fn of(usage: &Usage, by: By) -> String {
         let _ = writeln!(out, "Nothing was used.");
         return out;
     }
-    align(&rows(usage, by), &mut out);
+    // The number of statements stands where others have a second name.
+    let first_number = if by == By::Guild { 1 } else { 2 };
+    align(&rows(usage, by), first_number..7, &mut out);
     let _ = writeln!(out, "\nthe last 24 hours, of what is allowed in a day");
-    align(&usage.guilds.iter().flat_map(caps).collect::<Vec<_>>(), &mut out);
+    align(&usage.guilds.iter().flat_map(caps).collect::<Vec<_>>(), 2..3, &mut out);
     for note in notes(&usage.total.calls) {
         let _ = writeln!(out, "\n{note}");
     }
@@ -117,19 +120,15 @@ fn notes(total: &Calls) -> Vec<String> {
     notes
 }
 
-/// Names to the left, numbers to the right: a column is one of numbers if every cell below its head begins with one.
-fn align(rows: &[Row], out: &mut String) {
+/// Writes rows so that their cells stand below each other; those of these columns to the right.
+fn align(rows: &[Row], right: Range<usize>, out: &mut String) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
     let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
-    let is_number = |cell: &String| cell == "–" || cell.starts_with(|char: char| char.is_ascii_digit() || char == '<');
-    let is_right: Vec<_> = (0..columns)
-        .map(|column| rows.len() > 1 && column > 1 && rows[1..].iter().filter_map(|row| row.get(column)).all(is_number))
-        .collect();
     for row in rows {
         let cells = row.iter().enumerate().map(|(column, cell)| {
             let width = widths[column];
-            if is_right[column] { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+            if right.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
         });
         let line = cells.collect::<Vec<_>>().join("  ");
         let _ = writeln!(out, "{}", line.trim_end());

@@ -12,9 +12,9 @@ fn guilds_stand_in_aligned_lines_above_their_total() {
         lines[2..6],
         [
             "guild  statements  calls  no answer  tokens read  tokens written  cost (USD)",
-            "den    0              10          0            0               0           –",
-            "home   1,200       1,234          2    1,234,567          89,000  1,234.5000",
-            "total  1,200       1,244          2    1,234,567          89,000  1,234.5000",
+            "den             0     10          0            0               0           –",
+            "home        1,200  1,234          2    1,234,567          89,000  1,234.5000",
+            "total       1,200  1,244          2    1,234,567          89,000  1,234.5000",
         ]
     );
 }
