@@ -214,6 +214,46 @@ async fn a_decision_that_takes_the_last_tokens_leads_to_no_statement() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn tokens_that_run_out_in_a_round_keep_later_votes_from_counting_and_hold_no_further_round() {
+    let world = World::with_salon(json!({ "models": { "guild_tokens_per_day": 2 * TOKENS + 1 } })).await;
+    world.side.answers([Ok("Me.\nYES")]);
+
+    world.say("salon", "aria, bruno, cleo: what do you think?").await;
+    world.pass(60.0).await;
+
+    let decisions = world.decisions("salon").await;
+    let reasons: Vec<_> = decisions.iter().map(|decision| (told(decision).1, decision["vote"]["state"].as_str())).collect();
+    let (yes, no) = (("model_yes", Some("speak")), ("budget", Some("listen")));
+    assert_eq!(reasons[..3], [yes, yes, no]);
+    assert!(reasons.len() > 3 && reasons[3..].iter().all(|reason| *reason == ("budget", None)), "{reasons:?}");
+    assert_eq!(calls_made(&world), 4, "three votes, and the statement of whoever was selected");
+    let tokens = home(&world).await.caps.tokens;
+    assert_eq!((tokens.used, tokens.is_used_up()), (4 * TOKENS, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn repetition_is_judged_by_the_words_alone_while_tokens_are_used_up() {
+    // Eleven calls lead to the first statement that is judged; it takes the last tokens.
+    for (most, asked, judged) in [(10 * TOKENS + 1, 0, 1), (11 * TOKENS + 1, 1, 1)] {
+        let world = World::with_salon(json!({
+            "repetition": { "judge": "model" },
+            "gate": { "skip_when_other_addressed": false },
+            "turn_taking": { "max_companion_streak": 20 },
+            "models": { "guild_tokens_per_day": most },
+        }))
+        .await;
+        world.side.answers([Ok("Me.\nYES")]);
+
+        world.say("salon", "Bruno, what of it?").await;
+        world.pass(300.0).await;
+
+        assert_eq!(world.told("salon", "repetition_asked").await.len(), asked, "{most} tokens");
+        assert_eq!(world.told("salon", "repetition").await.len(), judged, "{most} tokens");
+        assert_eq!(world.main.asked.lock().unwrap().len(), 4);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_summary_is_made_while_tokens_are_used_up() {
     let settings = json!({ "models": { "guild_tokens_per_day": TOKENS }, "prompt": { "summary_after": 2 } });
     let world = World::with_lobby_set(settings).await;
