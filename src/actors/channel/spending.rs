@@ -3,12 +3,13 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use super::State;
+use super::{Books, State};
 use crate::actors::side_models::Outcome;
-use crate::domain::budget::{Use, UsedUp};
+use crate::domain::budget::{Budget, Use, UsedUp};
 use crate::domain::event::{Decided, Event};
 use crate::domain::id::CompanionId;
 use crate::domain::model_role::ModelRole;
+use crate::domain::moment::Moment;
 use crate::journal::record::Used;
 use crate::ports::house::stamp::rfc3339;
 use crate::ports::language_model::Request;
@@ -55,9 +56,7 @@ impl State {
         if !budget.is_of_guild() {
             return;
         }
-        let now = self.kit.clock.now();
-        let before = self.books.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(budget, now);
-        if before.is_some_and(|before| now.since(before) < ENOUGH_FOR) {
+        if !self.books.is_news(budget, self.kit.clock.now()) {
             return;
         }
         let free_at = free_at.map_or_else(|| "never".to_owned(), rfc3339);
@@ -72,5 +71,29 @@ impl State {
             let mut ledger = self.books.ledger.lock().unwrap_or_else(PoisonError::into_inner);
             ledger.count(Use::Tokens(tokens), self.kit.clock.now());
         }
+    }
+}
+
+impl Books {
+    /// Somebody has to be silent for want of this budget: whether that is news, because it has been enough for a while.
+    fn is_news(&self, budget: Budget, now: Moment) -> bool {
+        let before = self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(budget, now);
+        before.is_none_or(|before| now.since(before) >= ENOUGH_FOR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_that_is_used_up_is_news_once_until_it_was_enough_for_a_while() {
+        let books = Books::default();
+        let news = |budget, minute: u64| books.is_news(budget, Moment::from_micros(minute * 60_000_000));
+
+        let told = [0, 1, 50, 100, 159, 219, 280].map(|minute| news(Budget::GuildTokens, minute));
+
+        assert_eq!(told, [true, false, false, false, false, true, true]);
+        assert!(news(Budget::GuildStatements, 281), "each by itself");
     }
 }

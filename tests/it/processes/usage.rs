@@ -96,6 +96,30 @@ async fn a_server_that_is_named_is_asked_with_the_token_of_the_settings() {
     server.stop().await;
 }
 
+#[tokio::test]
+async fn the_operator_is_told_once_that_a_guild_has_used_up_its_statements() {
+    let premises = Premises::new().with("gate.guild_statements_per_day", "1");
+    let server = premises.start().await;
+    let mut lobby = server.watch("lobby", Some(0)).await;
+    server.say("lobby", "Ana", "hey aria, how was your day?").await;
+    lobby.event("statement").await;
+    for text in ["aria, and tomorrow?", "aria, are you there?"] {
+        server.say("lobby", "Ana", text).await;
+        let decision = lobby.event("decision").await;
+        assert_eq!((&decision["reason"], &decision["budget"]), (&json!("budget"), &json!("guild_statements")), "{decision}");
+    }
+    let shown = usage(&premises, &[]).await;
+
+    server.signal("TERM").await;
+    let (_, log) = server.ended().await;
+
+    let told: Vec<_> = log.lines().filter(|line| line.contains("a guild has used up its budget")).collect();
+    assert_eq!(told.len(), 1, "{log}");
+    assert!(told[0].contains("WARN") && told[0].contains("guild=home"), "{told:?}");
+    let statements = shown.stdout.lines().find(|line| line.contains("statements") && line.contains("of 1")).expect("a line");
+    assert!(statements.contains("used up, free again at "), "{shown:?}");
+}
+
 async fn usage(premises: &Premises, given: &[&str]) -> Ran {
     premises.run(&[&["usage"], given].concat()).await
 }
