@@ -31,6 +31,7 @@ use tertulia::ports::house::room::RoomId;
 use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
 use tertulia::settings::Settings;
 use tertulia::settings::companion::{Companion, CompanionFile};
+use tertulia::telemetry::instruments::Instruments;
 use tertulia::telemetry::recorder::Recorder;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
@@ -110,7 +111,8 @@ impl World {
     async fn new(on_disk: bool) -> anyhow::Result<Self> {
         if on_disk {
             let folder = tempfile::tempdir()?;
-            let options = OpenOptions { accept_loss: false, deadline: PATIENCE, cache_bytes: 16 << 20, new_id: 1 };
+            let instruments = Instruments::unread();
+            let options = OpenOptions { accept_loss: false, deadline: PATIENCE, cache_bytes: 16 << 20, new_id: 1, instruments };
             let store = Arc::new(SledStore::open(&folder.path().join("data"), &options)?);
             let kit = kit(store.clone())?;
             Self::on(kit.clone(), ActorHouse::new(kit, store), Some(folder)).await
@@ -194,7 +196,11 @@ fn kit(store: Arc<dyn tertulia::ports::store::Store>) -> anyhow::Result<Kit> {
         directory,
         hub: Hub::new(),
         recorder: Recorder::silent(),
-        residents: Residents::new(BTreeMap::from([(aria.id.clone(), aria)]), settings.companion_defaults.clone()),
+        residents: Residents::new(
+            BTreeMap::from([(aria.id.clone(), aria)]),
+            settings.companion_defaults.clone(),
+            Instruments::unread(),
+        ),
         settings,
         store_failed: Arc::new(|detail| eprintln!("the store failed: {detail}")),
     })

@@ -21,7 +21,7 @@ use std::time::Duration;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::sync::OnceCell;
 
-use super::directory::Registration;
+use super::directory::{Registration, Sort};
 use super::kit::Kit;
 use super::places::ChannelPlace;
 use super::scribe::{Accepted, Committed, Lost};
@@ -38,6 +38,7 @@ use crate::journal::place::Place;
 use crate::journal::reader::Restored;
 use crate::journal::record::Used;
 use crate::ports::language_model::Request;
+use crate::telemetry::instruments::kinds::Counted;
 use duties::Duty;
 use notes::Shown;
 use pace::Pace;
@@ -256,6 +257,9 @@ pub struct State {
     /// What was used by work of no turn, to go on record with the next batch.
     spent_meanwhile: Vec<Used>,
     shown: Shown,
+    /// Since when it reads its record.
+    began: tokio::time::Instant,
+    _counted: Counted,
 }
 
 struct Alarm {
@@ -280,6 +284,7 @@ impl Actor for Channel {
         let registration = kit.directory.register(&ChannelPlace(place.channel.clone()), &myself);
         restore::begin(place.clone(), kit.clone(), books.clone(), myself.clone());
         let pace = Pace::new(kit.clock.now());
+        let counted = kit.recorder.instruments().actors.one([Sort::Channel.as_str()]);
         Ok(State {
             place,
             kit,
@@ -307,6 +312,8 @@ impl Actor for Channel {
             traces: Traces::default(),
             spent_meanwhile: Vec::new(),
             shown: Shown::default(),
+            began: tokio::time::Instant::now(),
+            _counted: counted,
         })
     }
 

@@ -214,7 +214,7 @@ impl Sort {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Scribe => "scribe",
-            Self::Models => "models",
+            Self::Models => "side_models",
             Self::Switchboard => "switchboard",
             Self::Platform => "platform",
             Self::Guilds => "guilds",

@@ -4,6 +4,7 @@
 //! if it came from outside, and answered, in this order. Requests for one channel take effect in the order in which they were sent.
 
 mod desk;
+mod measures;
 mod plan;
 mod reply;
 mod request;
@@ -32,6 +33,7 @@ use crate::journal::place::Place;
 use crate::journal::reader::{Head, ReadError, Reader};
 use crate::ports::clock::Clock;
 use crate::ports::store::{Batch, Refusal, Store, StoreError};
+use crate::telemetry::instruments::Instruments;
 
 /// The actor. What it works with comes with its [`Arguments`].
 #[derive(Debug, Default)]
@@ -49,6 +51,8 @@ pub struct Arguments {
     pub clock: Arc<dyn Clock>,
     /// Where what is committed is published.
     pub hub: Hub,
+    /// What it measures with.
+    pub instruments: Instruments,
     /// Takes a committed event from outside to its channel, in the order of numbers. Must not wait.
     pub deliver: Deliver,
     /// Hears what happened to the store as a whole. Must not wait.

@@ -201,7 +201,7 @@ impl World {
             directory,
             hub: Hub::new(),
             recorder: spans.recorder(false),
-            residents: Residents::new(cast(&settings), settings.companion_defaults.clone()),
+            residents: Residents::new(cast(&settings), settings.companion_defaults.clone(), spans.metrics().instruments()),
             settings,
             store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
         };

@@ -21,6 +21,7 @@ use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::record::{OutboxRecord, Used};
 use crate::ports::language_model::{ModelRole, Request};
+use crate::telemetry::instruments::platform_label;
 
 /// Events between two snapshots: what a restart has to fold at most, about.
 const EVENTS_PER_SNAPSHOT: u32 = 128;
@@ -273,6 +274,8 @@ impl State {
         usage.extend(self.traces.take_spent(ticket));
         let channel = self.myself.clone();
         let awaited = self.awaited_words(ticket);
+        let (sent, platform) = (tokio::time::Instant::now(), platform_label(self.place.channel.as_str()));
+        let instruments = self.kit.recorder.instruments().clone();
         self.send(ScribeMessage::Post(Post {
             place: self.place.clone(),
             at: None,
@@ -281,6 +284,10 @@ impl State {
             ticket,
             usage,
             reply: Reply::new(move |result| {
+                instruments.platform_sends.add(1, [platform, if result.is_ok() { "posted" } else { "failed" }]);
+                if result.is_ok() {
+                    instruments.platform_send_duration.record(sent.elapsed().as_secs_f64(), [platform]);
+                }
                 // As above; and whoever said the words may have stopped waiting.
                 if let Some(words) = awaited {
                     let seq = result.as_ref().map(|accepted: &Accepted| accepted.seq).map_err(|_| NotTaken::Gone);

@@ -16,6 +16,7 @@ use crate::domain::event::Recorded;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader, Restored};
 use crate::journal::record::Used;
+use crate::telemetry::instruments::NONE;
 
 /// The longest window of a budget.
 const BUDGET_WINDOW: Duration = Duration::from_secs(86_400);
@@ -103,6 +104,8 @@ impl State {
         for recorded in &events {
             self.fold(recorded, skip.contains(&recorded.seq));
         }
+        let took = self.began.elapsed().as_secs_f64();
+        self.kit.recorder.instruments().channel_restore_duration.record(took, NONE);
         self.pace = Pace::new(self.conversation.clock());
         let reopened = self.reopened();
         let now = self.kit.clock.now();

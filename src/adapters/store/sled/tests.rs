@@ -9,6 +9,7 @@ use crate::adapters::store::backup::Records;
 use crate::adapters::store::conformance::{Subject, WARD, append, conformance, journal, key, put, taken, value, writes};
 use crate::adapters::store::manifest::{self, Counts};
 use crate::ports::store::Write;
+use crate::telemetry::instruments::Instruments;
 
 conformance!(OnDisk::new());
 
@@ -45,7 +46,13 @@ impl Subject for OnDisk {
 }
 
 pub(super) fn options() -> OpenOptions {
-    OpenOptions { accept_loss: false, deadline: Duration::from_secs(60), cache_bytes: 16 << 20, new_id: 42 }
+    OpenOptions {
+        accept_loss: false,
+        deadline: Duration::from_secs(60),
+        cache_bytes: 16 << 20,
+        new_id: 42,
+        instruments: Instruments::unread(),
+    }
 }
 
 #[test]
