@@ -3,6 +3,7 @@
 mod company;
 mod dying;
 mod keeping;
+mod measuring;
 mod rooms;
 mod rounds;
 mod talking;

@@ -26,6 +26,7 @@ pub use request::{
 use self::desk::{Desk, Errand};
 use self::plan::Held;
 use self::request::Request;
+use super::directory::Sort;
 use super::hub::Hub;
 use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, GuildId, Seq, Ward};
@@ -34,6 +35,7 @@ use crate::journal::reader::{Head, ReadError, Reader};
 use crate::ports::clock::Clock;
 use crate::ports::store::{Batch, Refusal, Store, StoreError};
 use crate::telemetry::instruments::Instruments;
+use crate::telemetry::instruments::kinds::Counted;
 
 /// The actor. What it works with comes with its [`Arguments`].
 #[derive(Debug, Default)]
@@ -138,6 +140,7 @@ enum Note {
 /// What the scribe keeps. All of it can be read again from the store.
 pub struct State {
     desk: Desk,
+    _counted: Counted,
 }
 
 impl Actor for Scribe {
@@ -146,7 +149,8 @@ impl Actor for Scribe {
     type Arguments = Arguments;
 
     async fn pre_start(&self, _: ActorRef<ScribeMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        Ok(State { desk: Desk::new(arguments) })
+        let counted = arguments.instruments.actors.one([Sort::Scribe.as_str()]);
+        Ok(State { desk: Desk::new(arguments), _counted: counted })
     }
 
     async fn handle(

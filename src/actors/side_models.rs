@@ -23,12 +23,14 @@ use tokio::time::Instant;
 pub use handle::{Asked, CallFacts, Models, Outcome, Pool, Question};
 pub use queue::{CallId, Priority};
 
+use super::directory::Sort;
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 use crate::ports::chance::Chance;
 use crate::ports::language_model::{Answer, Draft, NoAnswer};
 use crate::settings::models::Models as Settings;
 use crate::telemetry::instruments::Instruments;
+use crate::telemetry::instruments::kinds::Counted;
 use handle::Reply;
 use measures::Measures;
 use schedule::{Entry, LaneReport, Schedule, Step};
@@ -84,6 +86,7 @@ pub struct State {
     troubles: Troubles,
     measures: Measures,
     alarm: Option<Alarm>,
+    _counted: Counted,
 }
 
 struct Waiting {
@@ -117,6 +120,7 @@ impl Actor for SideModels {
             troubles: Troubles::default(),
             measures: Measures::new(self.instruments.clone()),
             alarm: None,
+            _counted: self.instruments.actors.one([Sort::Models.as_str()]),
         })
     }
 

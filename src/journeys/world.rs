@@ -308,7 +308,7 @@ impl World {
     /// Kills whoever is at a place. The test says so, because nobody else may die.
     pub(super) async fn kill<P: Address>(&mut self, place: &P) {
         self.kit.directory.find(place).expect("somebody is there").kill();
-        self.killed += 1;
+        self.killed = self.killed.saturating_add(1);
         self.rest().await;
     }
 }

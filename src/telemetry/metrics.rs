@@ -3,7 +3,8 @@
 mod process;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use opentelemetry::metrics::MeterProvider as _;
@@ -156,13 +157,22 @@ impl Metrics {
             None => rest.strip_prefix(' ').map(|value| ("", value)),
         });
         let wanted = of_it.filter(|(labels, _)| wanted.iter().all(|pair| labels.split(',').any(|label| label == pair)));
-        wanted.filter_map(|(_, value)| value.parse::<f64>().ok()).sum()
+        wanted.filter_map(|(_, value)| value.parse::<f64>().ok()).fold(0.0, |sum, value| sum + value)
     }
 
     /// Sends what is to be sent, within this time. Blocks.
     pub(super) fn shutdown(&self, within: Duration) {
-        // Whoever still measures after this measures in vain; that the endpoint is gone was told by then.
-        let _ = self.provider.shutdown_with_timeout(within);
+        // The provider heeds no time limit of ours: whoever is still sending after it is left to itself.
+        let (done, ended) = mpsc::channel();
+        let provider = self.provider.clone();
+        let ending = thread::Builder::new().name("telemetry-end".to_owned()).spawn(move || {
+            // Whoever still measures after this measures in vain; that the endpoint is gone was told by then.
+            let _ = provider.shutdown_with_timeout(within);
+            let _ = done.send(());
+        });
+        if ending.is_ok() {
+            let _ = ended.recv_timeout(within);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod company;
 mod crashes;
 mod first_contact;
 mod gatherings;
+mod metrics;
 mod rounds;
 mod signals;
 mod starved;

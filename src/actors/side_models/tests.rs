@@ -401,3 +401,65 @@ async fn usage_is_counted_by_guild() {
     assert!(elsewhere.is_empty());
     assert_eq!(all.iter().collect::<Vec<_>>(), [(&"home".into(), &usage)]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_and_runs_is_measured_and_goes_with_the_pool() {
+    let model = Scripted::new([Does::Hangs]);
+    let mut world = World::new(&model, |settings| settings.side.max_concurrent = 2).await;
+    for text in ["one", "two", "three", "four", "five"] {
+        world.ask(text, Priority::Lull);
+    }
+    world.report().await;
+    let load = |world: &World| {
+        ["tertulia_pool_running", "tertulia_pool_waiting"].map(|name| world.measured(name, &[("model_role", "side")]))
+    };
+    assert_eq!(load(&world), [2.0, 3.0]);
+
+    world.actor().kill();
+    for _ in 0..5 {
+        world.told().await;
+    }
+
+    assert_eq!(load(&world), [0.0, 0.0]);
+    assert_eq!(world.measured("tertulia_pool_calls_total", &[("model_role", "side")]), 2.0);
+    assert_eq!(world.measured("tertulia_actors", &[("actor_sort", "side_models")]), 0.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_is_left_alone_is_measured_until_its_time_is_over_although_nobody_asks() {
+    let model = Scripted::new([Does::Fails(busy(None))]);
+    let mut world = World::new(&model, |settings| {
+        settings.breaker.failures = 2;
+        settings.breaker.cool_down_secs = 10.0;
+        settings.pool.max_attempts = 2;
+        settings.pool.backoff_secs = 1.0;
+    })
+    .await;
+
+    world.ask("one", Priority::Lull);
+    world.told().await;
+
+    let open = |world: &World| world.measured("tertulia_breakers_open", &[]);
+    assert_eq!((open(&world), world.measured("tertulia_breakers_opened_total", &[])), (1.0, 1.0));
+    tokio::time::sleep(Duration::from_secs_f64(9.9)).await;
+    assert_eq!(open(&world), 1.0);
+    tokio::time::sleep(Duration::from_secs_f64(0.2)).await;
+    assert_eq!(open(&world), 0.0);
+    let side = [("model_role", "side")];
+    assert_eq!(world.measured("tertulia_pool_retries_total", &side), 1.0);
+    assert_eq!(world.measured("tertulia_pool_calls_total", &side), 2.0);
+    assert_eq!(world.measured("tertulia_pool_wait_seconds_count", &side), 1.0);
+    assert_eq!(world.measured("tertulia_pool_wait_seconds_sum", &side), 0.5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_whose_time_is_over_is_measured() {
+    let model = Scripted::new([Does::Hangs]);
+    let mut world = World::new(&model, |_| ()).await;
+
+    world.ask("one", Priority::Lull);
+    world.told().await;
+
+    assert_eq!(world.measured("tertulia_pool_timeouts_total", &[("model_role", "side")]), 1.0);
+    assert_eq!(world.measured("tertulia_pool_running", &[]), 0.0);
+}
