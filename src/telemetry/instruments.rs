@@ -20,6 +20,8 @@ pub use kinds::{Label, NONE};
 const OWN_SECONDS: &[f64] = &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
 /// From a quick answer to one that is given up: what waits for models.
 const MODEL_SECONDS: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0];
+/// From no wait at all to one that eats up a question's time: what waits for a place.
+const WAIT_SECONDS: &[f64] = &[0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0];
 /// As the conventions for generative AI advise for `gen_ai.client.operation.duration`.
 const GEN_AI_SECONDS: &[f64] = &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 /// As the conventions for generative AI advise for `gen_ai.client.token.usage`.
@@ -145,7 +147,7 @@ instruments! {
         "Questions that wait for a model, pauses between tries included.";
     pool_running: UpDown, "tertulia.pool.running", "{call}", [ROLE],
         "Calls of models under way.";
-    pool_wait: Histogram(MODEL_SECONDS), "tertulia.pool.wait", "s", [ROLE],
+    pool_wait: Histogram(WAIT_SECONDS), "tertulia.pool.wait", "s", [ROLE],
         "Time that questions waited in the queue and between tries.";
     breakers_opened: Counter, "tertulia.breakers.opened", "{endpoint}", [],
         "Times that an endpoint failed so often in a row that it was left alone for a while.";
