@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use serde_json::json;
 
 use super::world::{World, asker, room};
@@ -181,6 +182,46 @@ async fn a_guild_that_is_kept_away_is_counted_until_it_is_let_go() {
         assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 0);
         assert_eq!(alive(&world)["guild"], 1);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_whose_commit_is_lost_is_a_send_that_failed() {
+    let mut world = World::with_lobby().await;
+    world.others_may_die();
+    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+    world.say("lobby", "Ari, one").await;
+    world.pass(1.9).await;
+    world.store.hold();
+    world.pass(0.5).await;
+
+    world.kill(&ScribePlace()).await;
+    world.store.release();
+    world.pass(60.0).await;
+
+    let sends = |outcome| total(&world, "tertulia_platform_sends_total", &[("platform", "console"), ("send_outcome", outcome)]);
+    assert_eq!((sends("failed"), sends("posted")), (1, 1), "it was sent again, and stored once");
+    assert_eq!(world.history("lobby").await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_slow_watcher_misses_is_counted() {
+    let world = World::with_lobby().await;
+    agree_no_more(&world);
+    let mut watching = world.house.live(&room("lobby"), None).await.unwrap();
+    for number in 0..400 {
+        world.say("lobby", &number.to_string()).await;
+    }
+
+    let mut told = 0;
+    while let Some(live) = watching.next().await {
+        told += 1;
+        if live.is_err() {
+            break;
+        }
+    }
+
+    assert!(told < 400);
+    assert!(total(&world, "tertulia_live_missed_total", &[]) >= 400 - 256);
 }
 
 #[tokio::test(start_paused = true)]
