@@ -17,10 +17,16 @@ pub struct SpanMemory {
     metrics: Metrics,
 }
 
+impl Default for SpanMemory {
+    fn default() -> Self {
+        Self { spans: Arc::default(), metrics: Metrics::local() }
+    }
+}
+
 impl SpanMemory {
     /// An empty memory.
     pub fn new() -> Self {
-        Self { spans: Arc::default(), metrics: Metrics::local() }
+        Self::default()
     }
 
     /// A recorder that writes here, on the caller's thread.

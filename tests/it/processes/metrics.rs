@@ -26,13 +26,11 @@ async fn nothing_from_outside_becomes_a_series() {
     pester(&server, 10..300).await;
 
     let after = series(&server).await;
-    let holds_planted = |(name, labels): &&(String, BTreeMap<String, String>)| {
-        name.contains(PLANTED) || labels.values().any(|value| value.contains(PLANTED))
-    };
+    let holds_planted = |(name, labels): &&Named| name.contains(PLANTED) || labels.values().any(|value| value.contains(PLANTED));
     assert_eq!(after.keys().find(holds_planted), None);
     // What companions do meanwhile may be the first of its kind; of what is sent in, everything was there before.
     let kinds = |series: &Series| series.keys().filter(|(name, _)| name.contains("http")).cloned().collect::<BTreeSet<_>>();
-    assert_eq!(kinds(&after).difference(&kinds(&before)).collect::<Vec<_>>(), Vec::<&(String, BTreeMap<String, String>)>::new());
+    assert_eq!(kinds(&after).difference(&kinds(&before)).collect::<Vec<_>>(), Vec::<&Named>::new());
     for ((name, labels), value) in &after {
         let entry = declared(name).unwrap_or_else(|| panic!("{name} is not declared"));
         for label in entry.labels.iter().filter(|label| !label.values.is_empty()) {
@@ -77,8 +75,11 @@ async fn pester(server: &Server, numbers: std::ops::Range<u32>) {
     }
 }
 
-/// Values by name and labels.
-type Series = BTreeMap<(String, BTreeMap<String, String>), f64>;
+/// A name, and what its labels say.
+type Named = (String, BTreeMap<String, String>);
+
+/// The values of all series.
+type Series = BTreeMap<Named, f64>;
 
 async fn series(server: &Server) -> Series {
     let text = server.get("/metrics").await;
@@ -87,7 +88,7 @@ async fn series(server: &Server) -> Series {
 }
 
 /// One line of Prometheus text without escapes: there are none unless something from outside got in.
-fn read(line: &str) -> Option<((String, BTreeMap<String, String>), f64)> {
+fn read(line: &str) -> Option<(Named, f64)> {
     let (series, value) = line.rsplit_once(' ')?;
     let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
     let labels = labels.strip_suffix('}')?.split(',').filter(|pair| !pair.is_empty());
