@@ -21,11 +21,13 @@ pub mod attributes;
 pub mod decisions;
 pub mod export;
 pub mod memory;
+pub mod messages;
 pub mod model_calls;
 pub mod operations;
 pub mod plain;
 pub mod recorder;
 pub mod rounds;
+pub mod sampling;
 pub mod trace;
 pub mod turns;
 
@@ -35,6 +37,7 @@ mod tests;
 use crate::settings::telemetry::{LogFormat, Telemetry as Settings};
 use export::{ExportError, ExportPlan, Ledger};
 use recorder::Recorder;
+use sampling::Sampling;
 
 /// The instrumentation scope of our spans, and the root of our targets.
 const SCOPE: &str = "tertulia";
@@ -78,8 +81,9 @@ pub struct Telemetry {
 pub fn init(options: &Settings) -> Result<Telemetry, TelemetryError> {
     let plan = ExportPlan::from_variables(|name| std::env::var(name).ok());
     let colours = std::io::stderr().is_terminal();
-    let (subscriber, telemetry) = build(options, plan, std::io::stderr, colours)?;
+    let (subscriber, telemetry) = build(options, plan.clone(), std::io::stderr, colours)?;
     tracing::subscriber::set_global_default(subscriber)?;
+    announce(options, plan.as_ref());
     Ok(telemetry)
 }
 
@@ -98,6 +102,7 @@ where
 {
     let filter = log_filter(&options.log)?;
     let ledger = Ledger::default();
+    let sampling = Sampling::share(share(options, plan.as_ref()), options.span_queue);
     let provider = plan.map(|plan| plan.called(&options.service_name).provider(options.span_queue, &ledger)).transpose()?;
     let tracer = provider.as_ref().map(|provider| provider.tracer(SCOPE));
     let spans = tracer.clone().map(|tracer| {
@@ -113,7 +118,7 @@ where
         LogFormat::Json => tracing_subscriber::fmt::layer().with_writer(writer).json().flatten_event(true).boxed(),
     };
     let subscriber = Registry::default().with(spans).with(lines.with_filter(filter));
-    let recorder = tracer.map_or_else(Recorder::silent, |tracer| Recorder::new(tracer, options.capture_content));
+    let recorder = tracer.map_or_else(Recorder::silent, |tracer| Recorder::new(tracer, sampling, options.capture_content));
     Ok((subscriber, Telemetry { recorder, ledger, provider }))
 }
 
@@ -151,6 +156,25 @@ impl Drop for Telemetry {
     fn drop(&mut self) {
         self.flush_and_end();
     }
+}
+
+/// The share of traces that is exported: the environment's, if it names one.
+fn share(options: &Settings, plan: Option<&ExportPlan>) -> f64 {
+    plan.and_then(|plan| plan.sample_ratio).unwrap_or(options.sample_ratio)
+}
+
+/// Says where spans go.
+fn announce(options: &Settings, plan: Option<&ExportPlan>) {
+    let Some(known) = plan else {
+        tracing::debug!("spans go nowhere; OTEL_EXPORTER_OTLP_ENDPOINT names a collector for them");
+        return;
+    };
+    if let Some(sampler) = &known.unknown_sampler {
+        let known = "always_on, always_off, traceidratio with a ratio from 0 to 1, or one of these with parentbased_";
+        tracing::warn!(sampler, known, "the sampler in OTEL_TRACES_SAMPLER is not known, telemetry.sample_ratio decides");
+    }
+    let content = options.capture_content;
+    tracing::info!(endpoint = known.shown_endpoint(), sample_ratio = share(options, plan), content, "spans are exported");
 }
 
 fn log_filter(directives: &str) -> Result<EnvFilter, TelemetryError> {

@@ -28,6 +28,7 @@ use self::request::Request;
 use super::hub::Hub;
 use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, GuildId, Seq, Ward};
+use crate::domain::moment::Moment;
 use crate::journal::place::Place;
 use crate::journal::reader::{Head, ReadError, Reader};
 use crate::ports::clock::Clock;
@@ -37,8 +38,8 @@ use crate::ports::store::{Batch, Refusal, Store, StoreError};
 #[derive(Debug, Default)]
 pub struct Scribe;
 
-/// Takes a committed event from outside to its channel.
-pub type Deliver = Arc<dyn Fn(&GuildId, &ChannelId, Recorded) + Send + Sync>;
+/// Takes an event from outside, and when it was committed, to its channel.
+pub type Deliver = Arc<dyn Fn(&GuildId, &ChannelId, Recorded, Moment) + Send + Sync>;
 
 /// What the scribe works with.
 #[derive(Clone)]

@@ -89,7 +89,7 @@ fn scribe_arguments(kit: &Kit) -> scribe::Arguments {
         store: kit.store.clone(),
         clock: kit.clock.clone(),
         hub: kit.hub.clone(),
-        deliver: Arc::new(|_, _, _| {}),
+        deliver: Arc::new(|_, _, _, _| {}),
         report: Arc::new(move |scribe::Fate::StoreFailed(detail)| failed(detail)),
         bounds: scribe::Bounds::default(),
     }

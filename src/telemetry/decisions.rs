@@ -7,7 +7,7 @@ use super::attributes as name;
 use super::plain::Plain;
 use super::recorder::{FinishedSpan, Place, Recorder};
 use super::trace::{SpanRef, TurnTrace};
-use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 
@@ -19,6 +19,8 @@ mod tests;
 pub struct DecisionFacts<'a> {
     /// The trace of its turn; the span lies under the root.
     pub trace: TurnTrace,
+    /// The question that was asked, if one was: its call lies under the decision.
+    pub ticket: Option<Ticket>,
     /// The turn, through restarts.
     pub turn_id: &'a str,
     /// Where.
@@ -86,7 +88,10 @@ pub fn record(recorder: &Recorder, facts: &DecisionFacts<'_>) -> Option<SpanRef>
     recorder.write(FinishedSpan {
         name: name::SPAN_DECISION.into(),
         kind: SpanKind::Internal,
-        place: Place::Under(facts.trace.root()),
+        place: match facts.ticket {
+            Some(ticket) => Place::As { own: facts.trace.of(ticket), parent: facts.trace.root() },
+            None => Place::Under(facts.trace.root()),
+        },
         started: facts.started,
         ended: facts.ended,
         attributes: attributes(facts),
@@ -100,17 +105,17 @@ pub fn record(recorder: &Recorder, facts: &DecisionFacts<'_>) -> Option<SpanRef>
 
 fn log(facts: &DecisionFacts<'_>) {
     let (channel, companion) = (Plain(facts.channel.as_str()), Plain(facts.companion.as_str()));
-    let (trigger, msgs) = (facts.trigger, facts.message_count);
+    let (trigger, msgs, trace) = (facts.trigger, facts.message_count, facts.trace);
     match facts.answer {
         // Seed 004: this line is what a decision looks like from outside.
         Answer::Decided { decision, reason } => {
             let (decision, reason) = (Plain(decision), Plain(reason));
             let floor = facts.vote.and_then(|vote| vote.floor).map(tracing::field::display);
-            tracing::info!(%channel, %trigger, %decision, %companion, msgs, %reason, floor, "interjection");
+            tracing::info!(%channel, %trigger, %decision, %companion, msgs, %reason, floor, %trace, "interjection");
         }
         Answer::Missing { error_type } => {
             let error = Plain(error_type);
-            tracing::info!(%channel, %trigger, %companion, msgs, %error, "evaluation without an answer");
+            tracing::info!(%channel, %trigger, %companion, msgs, %error, %trace, "evaluation without an answer");
         }
     }
 }

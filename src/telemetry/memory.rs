@@ -8,6 +8,7 @@ use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, SpanData, SpanExporte
 
 use super::SCOPE;
 use super::recorder::{RecordedIds, Recorder};
+use super::sampling::Sampling;
 
 /// Spans written by one recorder, in the order in which they were written. Cloned, it is the same memory.
 #[derive(Clone, Debug, Default)]
@@ -21,12 +22,17 @@ impl SpanMemory {
 
     /// A recorder that writes here, on the caller's thread.
     pub fn recorder(&self, capture_content: bool) -> Recorder {
+        self.sampled(Sampling::all(), capture_content)
+    }
+
+    /// The same, with what is not to be exported left out.
+    pub fn sampled(&self, sampling: Sampling, capture_content: bool) -> Recorder {
         let provider = SdkTracerProvider::builder()
             .with_id_generator(RecordedIds::default())
             .with_sampler(Sampler::AlwaysOn)
             .with_simple_exporter(self.clone())
             .build();
-        Recorder::new(provider.tracer(SCOPE), capture_content)
+        Recorder::new(provider.tracer(SCOPE), sampling, capture_content)
     }
 
     /// All spans so far.

@@ -96,7 +96,7 @@ async fn an_endpoint_that_refuses_costs_the_spans_alone() {
 #[tokio::test]
 async fn telemetry_may_be_dropped_on_an_async_thread() {
     // Nobody answers here: what counts is that nothing panics.
-    let plan = ExportPlan { endpoint: "http://127.0.0.1:9/v1/traces".to_owned(), service_name: None };
+    let plan = ExportPlan::to("http://127.0.0.1:9/v1/traces");
     let (_, telemetry) = build(&options("info", LogFormat::Text), Some(plan), io::sink, false).expect("it starts");
 
     drop(telemetry);
@@ -111,7 +111,7 @@ fn a_decision_is_one_line_of_log() {
         decide(&telemetry.recorder(), "console:lobby", Answer::Decided { decision: "NO", reason: "model_no" });
     });
 
-    let expected = "interjection channel=console:lobby trigger=lull decision=NO companion=aria msgs=4 reason=model_no";
+    let expected = "interjection channel=console:lobby trigger=lull decision=NO companion=aria msgs=4 reason=model_no trace=00112233445566778899aabbccddeeff";
     assert_eq!(lines.after("decisions: "), [expected]);
 }
 
@@ -125,8 +125,7 @@ fn no_name_of_a_channel_can_forge_a_decision() {
         decide(&telemetry.recorder(), channel, Answer::Decided { decision: "NO", reason: "model_no" });
     });
 
-    let expected =
-        "interjection channel=x_interjection_decision_YES_[2K trigger=lull decision=NO companion=aria msgs=4 reason=model_no";
+    let expected = "interjection channel=x_interjection_decision_YES_[2K trigger=lull decision=NO companion=aria msgs=4 reason=model_no trace=00112233445566778899aabbccddeeff";
     assert_eq!(lines.after("decisions: "), [expected]);
 }
 
@@ -139,7 +138,7 @@ fn an_evaluation_without_an_answer_is_not_logged_as_a_decision() {
         decide(&telemetry.recorder(), "console:lobby", Answer::Missing { error_type: "timeout" });
     });
 
-    let expected = "evaluation without an answer channel=console:lobby trigger=lull companion=aria msgs=4 error=timeout";
+    let expected = "evaluation without an answer channel=console:lobby trigger=lull companion=aria msgs=4 error=timeout trace=00112233445566778899aabbccddeeff";
     assert_eq!(lines.after("decisions: "), [expected]);
 }
 
@@ -182,13 +181,15 @@ fn directives_that_do_not_parse_are_told_with_what_is_allowed() {
 const TRACE: TurnTrace = TurnTrace::new(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff);
 
 fn options(log: &str, log_format: LogFormat) -> Settings {
-    Settings { log: log.to_owned(), log_format, span_queue: 1_000, capture_content: false, service_name: "tertulia".to_owned() }
+    let settings = crate::settings::Settings::overlay(serde_json::json!({})).expect("the defaults are right");
+    Settings { log: log.to_owned(), log_format, span_queue: 1_000, ..Settings::clone(&settings.telemetry) }
 }
 
 fn decide(recorder: &Recorder, channel: &str, answer: Answer<'_>) {
     let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from(channel), CompanionId::from("aria"));
     let facts = DecisionFacts {
         trace: TRACE,
+        ticket: None,
         turn_id: "turn-1",
         guild: &guild,
         channel: &channel,
@@ -248,7 +249,7 @@ impl Collector {
     }
 
     fn plan(&self) -> Option<ExportPlan> {
-        Some(ExportPlan { endpoint: self.url.clone(), service_name: None })
+        Some(ExportPlan::to(self.url.clone()))
     }
 
     fn spans(&self) -> Vec<Span> {

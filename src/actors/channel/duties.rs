@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ractor::{ActorId, ActorRuntime, RpcReplyPort};
 
-use super::traces::Tale;
+use super::traces::{self, Tale};
 use super::{ChannelMessage, REPLY_AGAIN_AT_MOST, State};
 use crate::actors::companion::{Asking, CompanionMessage, Evaluate};
 use crate::actors::places::CompanionPlace;
@@ -50,21 +50,22 @@ pub(super) enum Duty {
 }
 
 impl State {
-    pub(super) fn duties(&mut self, made: Vec<(Seq, Event)>) -> Vec<Duty> {
+    /// What follows once this is on record; and each event is told in which trace it belongs.
+    pub(super) fn duties(&mut self, made: &mut [(Seq, Event)]) -> Vec<Duty> {
         let now = self.kit.clock.now();
         let mut duties = Vec::new();
         for (_, event) in made {
-            duties.extend(self.traces.follow(&event, now, &self.kit).into_iter().map(Duty::Tell));
+            duties.extend(self.traces.follow(event, now, &self.kit).into_iter().map(Duty::Tell));
             match event {
                 Event::RoundOpened(opened) => {
-                    self.round_asked = opened.asked;
+                    self.round_asked = opened.asked.clone();
                     duties.push(Duty::HoldRound { message: opened.message });
                 }
                 Event::Evaluated(evaluated) => duties.push(Duty::Ask { ticket: evaluated.ticket }),
-                Event::RepetitionAsked { ticket, .. } => duties.push(Duty::Judge { ticket }),
-                Event::ReplyOwed { ticket, .. } => duties.push(Duty::Reply { ticket }),
-                Event::Decided(decided) => duties.extend(decided.vote.map(|vote| Duty::Publish(Box::new(vote)))),
-                Event::RoundClosed(closed) => duties.push(Duty::EndRound(Box::new(closed))),
+                Event::RepetitionAsked { ticket, .. } => duties.push(Duty::Judge { ticket: *ticket }),
+                Event::ReplyOwed { ticket, .. } => duties.push(Duty::Reply { ticket: *ticket }),
+                Event::Decided(decided) => duties.extend(decided.vote.clone().map(|vote| Duty::Publish(Box::new(vote)))),
+                Event::RoundClosed(closed) => duties.push(Duty::EndRound(Box::new(closed.clone()))),
                 _ => {}
             }
         }
@@ -221,7 +222,10 @@ impl State {
                 max_tokens: words.max_side_answer_tokens,
             };
             let deadline = kit.pool.deadline(ModelRole::Side);
-            let outcome = kit.pool.answer(Arc::new(request), Priority::Summary, deadline, None).await;
+            let request = Arc::new(request);
+            let outcome = kit.pool.answer(request.clone(), Priority::Summary, deadline, None).await;
+            // Of no turn: all that was settled since the last one led to it.
+            traces::tell_call(None, &request, &outcome, &place, &kit);
             let text =
                 outcome.result.as_ref().ok().map(|answer| answer.text.trim().into()).filter(|text: &Arc<str>| !text.is_empty());
             // A channel that is gone has it done again.

@@ -94,7 +94,7 @@ async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Re
 impl State {
     /// Folds the record, goes on with what it leaves open, and takes in what was heard meanwhile.
     pub(super) fn restored(&mut self, restored: Restored) {
-        let Restored { snapshot, events, skip, asked, .. } = restored;
+        let Restored { snapshot, earlier, events, skip, asked, .. } = restored;
         self.round_asked = asked;
         if let Some(snapshot) = snapshot {
             self.conversation = snapshot.conversation;
@@ -106,17 +106,17 @@ impl State {
         self.pace = Pace::new(self.conversation.clock());
         let reopened = self.reopened();
         let now = self.kit.clock.now();
-        self.traces.resume(&self.conversation, &events, now, &self.kit);
+        self.traces.resume(&self.conversation, &earlier, &events, now, &self.kit);
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);
         for duty in reopened {
             self.discharge(duty);
         }
-        for recorded in self.heard_meanwhile.take().unwrap_or_default() {
+        for (recorded, committed) in self.heard_meanwhile.take().unwrap_or_default() {
             if skip.contains(&recorded.seq) {
                 self.conversation.pass_over(recorded.seq);
             } else {
-                self.heard(recorded);
+                self.heard(recorded, committed);
             }
         }
         self.reconcile();

@@ -319,7 +319,8 @@ impl Desk {
         for recorded in &events {
             self.with.hub.publish(&place, Live::Recorded(recorded.clone()));
             if recorded.event.is_heard() {
-                (self.with.deliver)(&place.guild, &place.channel, Recorded::clone(recorded));
+                let committed = self.with.clock.now();
+                (self.with.deliver)(&place.guild, &place.channel, Recorded::clone(recorded), committed);
             }
         }
         let last = standing.last;
