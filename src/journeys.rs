@@ -6,4 +6,5 @@ mod keeping;
 mod rooms;
 mod rounds;
 mod talking;
+mod tracing;
 mod world;

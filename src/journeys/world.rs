@@ -32,6 +32,7 @@ use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAns
 use crate::settings::Settings;
 use crate::settings::companion::{Companion, CompanionFile};
 use crate::telemetry::memory::SpanMemory;
+use crate::telemetry::sampling::Sampling;
 
 /// Noon of 1 May 2026.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
@@ -47,6 +48,7 @@ pub(super) struct World {
     pub(super) spans: SpanMemory,
     killed: usize,
     overlay: Value,
+    chance: Arc<Counting>,
 }
 
 /// Answers a question by what it says; none: as it would otherwise.
@@ -176,31 +178,36 @@ impl World {
 
     /// A system with other settings and the room `salon` of the guild `home`, in which Aria, Bruno and Cleo live.
     pub(super) async fn with_salon(overlay: Value) -> Self {
-        let world = Self::set(Arc::new(MemoryStore::new()), overlay).await;
+        let world = Self::set(Arc::new(MemoryStore::new()), overlay, Arc::default()).await;
         world.open("salon", &["aria", "bruno", "cleo"]).await;
         world
     }
 
-    /// A system that goes on with what is stored.
-    pub(super) async fn on(store: Arc<MemoryStore>) -> Self {
-        Self::set(store, json!({})).await
+    /// A system with other settings.
+    pub(super) async fn with_overlay(overlay: Value) -> Self {
+        Self::set(Arc::new(MemoryStore::new()), overlay, Arc::default()).await
     }
 
-    async fn set(store: Arc<MemoryStore>, overlay: Value) -> Self {
+    /// A system that goes on with what is stored.
+    pub(super) async fn on(store: Arc<MemoryStore>) -> Self {
+        Self::set(store, json!({}), Arc::default()).await
+    }
+
+    async fn set(store: Arc<MemoryStore>, overlay: Value, chance: Arc<Counting>) -> Self {
         let settings = Arc::new(Settings::overlay(overlay.clone()).unwrap());
         let (side, main) = (Scripted::new("No.\nNO"), Scripted::new("Hello!"));
         let directory = Directory::new();
         let found = directory.clone();
         let models = Models { side: side.clone(), main: main.clone() };
-        let spans = SpanMemory::new();
+        let (spans, telemetry) = (SpanMemory::new(), &settings.telemetry);
         let kit = Kit {
             store: store.clone(),
             clock: Arc::new(TokioClock(tokio::time::Instant::now())),
-            chance: Arc::<Counting>::default(),
+            chance: chance.clone(),
             pool: Pool::new(&settings.models, models, move || found.find(&PoolPlace())),
             directory,
             hub: Hub::new(),
-            recorder: spans.recorder(false),
+            recorder: spans.sampled(Sampling::share(telemetry.sample_ratio, telemetry.span_queue), telemetry.capture_content),
             residents: Residents::new(cast(&settings), settings.companion_defaults.clone()),
             settings,
             store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
@@ -209,7 +216,7 @@ impl World {
         rooms::move_in(&kit, &[]).await.unwrap();
         root.cast(RootMessage::WakePending).unwrap();
         let house = ActorHouse::new(kit.clone(), store.clone());
-        Self { kit, house, store, side, main, root, spans, killed: 0, overlay }
+        Self { kit, house, store, side, main, root, spans, killed: 0, overlay, chance }
     }
 
     /// Ends this system as a crash would, and begins another with what is stored.
@@ -218,7 +225,8 @@ impl World {
         self.rest().await;
         self.store.reopen();
         self.killed = usize::MAX;
-        Self::set(self.store.clone(), self.overlay.clone()).await
+        // Ids go on, so that no trace after it is taken for one before.
+        Self::set(self.store.clone(), self.overlay.clone(), self.chance.clone()).await
     }
 
     /// Configures these of the companions, as a reload would.

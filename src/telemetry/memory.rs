@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use opentelemetry::trace::TracerProvider;
+use opentelemetry::trace::{SpanId, TraceId, TracerProvider};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter};
 
@@ -43,6 +43,40 @@ impl SpanMemory {
     /// The spans of one name so far.
     pub fn named(&self, name: &str) -> Vec<SpanData> {
         self.spans().into_iter().filter(|span| span.name == name).collect()
+    }
+}
+
+/// What there is to see of some spans, one trace after the other: names, indented under their parents in the order of time, the outcome of
+/// a turn, a decision, a failure, and which of the traces a turn follows. A span whose parent is missing is marked with `?`.
+pub fn drawn(spans: &[SpanData]) -> String {
+    let mut traces: Vec<TraceId> = Vec::new();
+    for span in spans {
+        if !traces.contains(&span.span_context.trace_id()) {
+            traces.push(span.span_context.trace_id());
+        }
+    }
+    let mut drawing = String::new();
+    for trace in &traces {
+        let mut here: Vec<&SpanData> = spans.iter().filter(|span| span.span_context.trace_id() == *trace).collect();
+        here.sort_by_key(|span| (span.start_time, span.end_time));
+        let is_known = |id| here.iter().any(|span| span.span_context.span_id() == id);
+        for top in here.iter().filter(|span| !is_known(span.parent_span_id)) {
+            let mark = if top.parent_span_id == SpanId::INVALID { "" } else { "? " };
+            draw(top, &here, &traces, mark, 0, &mut drawing);
+        }
+    }
+    drawing
+}
+
+fn draw(span: &SpanData, all: &[&SpanData], traces: &[TraceId], mark: &str, depth: usize, drawing: &mut String) {
+    let told = ["companion.id", "turn.outcome", "decision", "error.type"].into_iter().filter_map(|name| attribute(span, name));
+    let number =
+        |trace| traces.iter().position(|known| *known == trace).map_or("elsewhere".to_owned(), |at| (at + 1).to_string());
+    let follows = span.links.iter().map(|link| format!("follows {}", number(link.span_context.trace_id())));
+    let words: Vec<_> = [span.name.to_string()].into_iter().chain(told).chain(follows).collect();
+    drawing.push_str(&format!("{}{mark}{}\n", "  ".repeat(depth), words.join(" ")));
+    for child in all.iter().filter(|child| child.parent_span_id == span.span_context.span_id()) {
+        draw(child, all, traces, "", depth + 1, drawing);
     }
 }
 

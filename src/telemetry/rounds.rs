@@ -132,7 +132,7 @@ pub fn record_repetition(recorder: &Recorder, facts: &RepetitionFacts<'_>) -> Op
     let error = facts.error_type.map(|code| tracing::field::display(Plain(code)));
     let trace = facts.under.map(tracing::field::display);
     let (score, detections, judge) = (facts.score, facts.detections, facts.judge);
-    tracing::info!(%channel, score, detections, judge, error, trace, "repetition");
+    tracing::info!(%channel, score, detections, %judge, error, trace, "repetition");
     if !recorder.is_on() {
         return None;
     }

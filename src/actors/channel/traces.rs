@@ -13,7 +13,7 @@ use crate::domain::closing::Cause;
 use crate::domain::conversation::Conversation;
 use crate::domain::decision::Decision;
 use crate::domain::event::{Call, Decided, Evaluated, Event, Recorded, RoundClosed};
-use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
@@ -43,6 +43,8 @@ pub(super) struct Traces {
     failed: Option<Arc<str>>,
     /// The turn of the newest statement: the round that it opens follows it.
     posted: Option<Turn>,
+    /// The number of that statement.
+    spoken: Seq,
     /// A turn that only has its statement judged, because the server was restarted before that was done.
     judged_again: Option<Turn>,
     /// Why the newest judgement could not be made.
@@ -73,7 +75,10 @@ impl Traces {
     fn followed(&mut self, event: &Event, now: Moment, kit: &Kit) -> Vec<Tale> {
         match event {
             Event::RoundOpened(opened) => {
-                let turn = Turn { message: opened.message, ..self.batch.take().unwrap_or_else(|| Turn::new(now, kit)) };
+                let mut turn = Turn { message: opened.message, ..self.batch.take().unwrap_or_else(|| Turn::new(now, kit)) };
+                if opened.message == self.spoken {
+                    turn.follows = self.posted.as_ref().map(|posted| posted.trace);
+                }
                 self.round = Some(Open::new(turn, now));
                 Vec::new()
             }
@@ -190,6 +195,9 @@ impl Traces {
                 None => {
                     let turn = self.batch.get_or_insert_with(|| Turn::new(now, kit));
                     turn.trigger = turn.trigger.max(decided.trigger);
+                    if decided.trigger == Trigger::Turn {
+                        turn.follows = self.posted.as_ref().map(|posted| posted.trace);
+                    }
                     turn.message = decided.messages.last().copied().unwrap_or(turn.message);
                     append = self.appends.take(turn.message);
                     turn.led_to_by(append);
@@ -347,7 +355,7 @@ impl Traces {
             return;
         };
         let turn = flight.turn.clone();
-        self.posted = Some(turn.clone());
+        (self.posted, self.spoken) = (Some(turn.clone()), recorded.seq);
         Tale::Posted { by: message.from.clone(), ticket, flight, append }.tell(place, kit);
         Tale::Appended { turn: turn.clone(), append }.tell(place, kit);
         Tale::Ended { turn, outcome: "posted", error: None }.tell(place, kit);
