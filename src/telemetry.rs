@@ -24,6 +24,7 @@ pub mod memory;
 pub mod messages;
 pub mod model_calls;
 pub mod operations;
+pub mod panics;
 pub mod plain;
 pub mod recorder;
 pub mod rounds;
@@ -72,6 +73,7 @@ pub struct Telemetry {
     recorder: Recorder,
     ledger: Ledger,
     provider: Option<SdkTracerProvider>,
+    patience: Duration,
 }
 
 /// Sets the process's subscriber: log lines to stderr, spans to the OTLP endpoint that the environment names, if it names one.
@@ -83,6 +85,7 @@ pub fn init(options: &Settings) -> Result<Telemetry, TelemetryError> {
     let colours = std::io::stderr().is_terminal();
     let (subscriber, telemetry) = build(options, plan.clone(), std::io::stderr, colours)?;
     tracing::subscriber::set_global_default(subscriber)?;
+    panics::listen();
     announce(options, plan.as_ref());
     Ok(telemetry)
 }
@@ -119,7 +122,7 @@ where
     };
     let subscriber = Registry::default().with(spans).with(lines.with_filter(filter));
     let recorder = tracer.map_or_else(Recorder::silent, |tracer| Recorder::new(tracer, sampling, options.capture_content));
-    Ok((subscriber, Telemetry { recorder, ledger, provider }))
+    Ok((subscriber, Telemetry { recorder, ledger, provider, patience: FLUSH_DEADLINE }))
 }
 
 impl Telemetry {
@@ -142,10 +145,11 @@ impl Telemetry {
         let Some(provider) = self.provider.take() else { return };
         // On a thread of its own, because the blocking HTTP client must not meet a runtime, and to be sure of the deadline.
         let (done, finished) = mpsc::channel();
+        let patience = self.patience;
         let flushing = thread::Builder::new().name("telemetry-flush".to_owned()).spawn(move || {
-            let _ = done.send(provider.shutdown_with_timeout(FLUSH_DEADLINE));
+            let _ = done.send(provider.shutdown_with_timeout(patience));
         });
-        let outcome = flushing.map(|_| finished.recv_timeout(FLUSH_DEADLINE + Duration::from_secs(1)));
+        let outcome = flushing.map(|_| finished.recv_timeout(patience + patience / 5));
         if !matches!(outcome, Ok(Ok(Ok(())))) {
             tracing::warn!(waiting = self.ledger.waiting(), "spans that were not exported in time are lost");
         }

@@ -1,10 +1,13 @@
-//! Keeps spans in memory, for tests that read what was recorded.
+//! Keeps spans and log lines in memory, for tests that read what was recorded.
 
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use opentelemetry::trace::{SpanId, TraceId, TracerProvider};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter};
+
+use tracing_subscriber::fmt::MakeWriter;
 
 use super::SCOPE;
 use super::recorder::{RecordedIds, Recorder};
@@ -84,6 +87,41 @@ impl SpanExporter for SpanMemory {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(batch);
         Ok(())
+    }
+}
+
+/// Log lines as they were written. Cloned, they are the same lines.
+#[derive(Clone, Debug, Default)]
+pub struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Lines {
+    /// All of them.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+
+    /// What follows this mark in each line; a line without it as it is.
+    pub fn after(&self, mark: &str) -> Vec<String> {
+        self.text().lines().map(|line| line.split_once(mark).map_or(line, |(_, rest)| rest).to_owned()).collect()
+    }
+}
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
     }
 }
 
