@@ -8,5 +8,6 @@ mod gatherings;
 mod rounds;
 mod signals;
 mod starved;
+mod telling;
 mod unfit;
 mod writers;
