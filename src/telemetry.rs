@@ -20,8 +20,10 @@ use tracing_subscriber::{Layer, Registry};
 pub mod attributes;
 pub mod decisions;
 pub mod export;
+pub mod instruments;
 pub mod memory;
 pub mod messages;
+pub mod metrics;
 pub mod model_calls;
 pub mod operations;
 pub mod panics;
@@ -37,6 +39,7 @@ mod tests;
 
 use crate::settings::telemetry::{LogFormat, Telemetry as Settings};
 use export::{ExportError, ExportPlan, Ledger};
+use metrics::{Metrics, MetricsError, MetricsPlan};
 use recorder::Recorder;
 use sampling::Sampling;
 
@@ -62,6 +65,9 @@ pub enum TelemetryError {
     /// The exporter cannot be made.
     #[error(transparent)]
     Export(#[from] ExportError),
+    /// Metrics cannot be read.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
     /// Somebody else in this process has set a subscriber.
     #[error("logging is already set up in this process: {0}")]
     AlreadySet(#[from] tracing::subscriber::SetGlobalDefaultError),
@@ -72,8 +78,31 @@ pub enum TelemetryError {
 pub struct Telemetry {
     recorder: Recorder,
     ledger: Ledger,
+    metrics: Metrics,
     provider: Option<SdkTracerProvider>,
     patience: Duration,
+}
+
+/// Where spans and metrics go; nowhere by default.
+#[derive(Clone, Debug, Default)]
+pub struct Plans {
+    /// Where spans go.
+    pub spans: Option<ExportPlan>,
+    /// Where metrics go besides `/metrics`.
+    pub metrics: Option<MetricsPlan>,
+}
+
+impl Plans {
+    /// What the standard variables say.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        Self { spans: ExportPlan::from_variables(&variable), metrics: MetricsPlan::from_variables(&variable) }
+    }
+}
+
+impl From<Option<ExportPlan>> for Plans {
+    fn from(spans: Option<ExportPlan>) -> Self {
+        Self { spans, metrics: None }
+    }
 }
 
 /// Sets the process's subscriber: log lines to stderr, spans to the OTLP endpoint that the environment names, if it names one.
@@ -81,9 +110,10 @@ pub struct Telemetry {
 /// # Errors
 /// The directives or the endpoint are wrong, or a subscriber is set already.
 pub fn init(options: &Settings) -> Result<Telemetry, TelemetryError> {
-    let plan = ExportPlan::from_variables(|name| std::env::var(name).ok());
+    let plans = Plans::from_variables(|name| std::env::var(name).ok());
     let colours = std::io::stderr().is_terminal();
-    let (subscriber, telemetry) = build(options, plan.clone(), std::io::stderr, colours)?;
+    let plan = plans.spans.clone();
+    let (subscriber, telemetry) = build(options, plans, std::io::stderr, colours)?;
     tracing::subscriber::set_global_default(subscriber)?;
     panics::listen();
     announce(options, plan.as_ref());
@@ -94,19 +124,26 @@ pub fn init(options: &Settings) -> Result<Telemetry, TelemetryError> {
 ///
 /// # Errors
 /// The directives or the endpoint are wrong.
-pub fn build<W>(
+pub fn build<W, P>(
     options: &Settings,
-    plan: Option<ExportPlan>,
+    plans: P,
     writer: W,
     colours: bool,
-) -> Result<(impl Subscriber + Send + Sync + use<W>, Telemetry), TelemetryError>
+) -> Result<(impl Subscriber + Send + Sync + use<W, P>, Telemetry), TelemetryError>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+    P: Into<Plans>,
 {
+    let plans = plans.into();
     let filter = log_filter(&options.log)?;
     let ledger = Ledger::default();
-    let sampling = Sampling::share(share(options, plan.as_ref()), options.span_queue);
-    let provider = plan.map(|plan| plan.called(&options.service_name).provider(options.span_queue, &ledger)).transpose()?;
+    let sampling = Sampling::share(share(options, plans.spans.as_ref()), options.span_queue);
+    let plan = plans.spans.map(|plan| plan.called(&options.service_name));
+    let provider = plan.map(|plan| plan.provider(options.span_queue, &ledger)).transpose()?;
+    let named = plans.metrics.as_ref().and_then(|plan| plan.service_name.as_deref());
+    let resource = export::resource(named.unwrap_or(&options.service_name));
+    let metrics = Metrics::new(resource, plans.metrics.as_ref())?;
+    metrics.observe_process(&ledger);
     let tracer = provider.as_ref().map(|provider| provider.tracer(SCOPE));
     let spans = tracer.clone().map(|tracer| {
         tracing_opentelemetry::layer()
@@ -121,8 +158,8 @@ where
         LogFormat::Json => tracing_subscriber::fmt::layer().with_writer(writer).json().flatten_event(true).boxed(),
     };
     let subscriber = Registry::default().with(spans).with(lines.with_filter(filter));
-    let recorder = tracer.map_or_else(Recorder::silent, |tracer| Recorder::new(tracer, sampling, options.capture_content));
-    Ok((subscriber, Telemetry { recorder, ledger, provider, patience: FLUSH_DEADLINE }))
+    let recorder = Recorder::new(tracer, options.capture_content, metrics.instruments()).sampled(sampling);
+    Ok((subscriber, Telemetry { recorder, ledger, metrics, provider, patience: FLUSH_DEADLINE }))
 }
 
 impl Telemetry {
@@ -131,9 +168,14 @@ impl Telemetry {
         self.recorder.clone()
     }
 
-    /// What became of the spans, for metrics.
+    /// What became of the spans.
     pub fn ledger(&self) -> Ledger {
         self.ledger.clone()
+    }
+
+    /// What is measured.
+    pub fn metrics(&self) -> Metrics {
+        self.metrics.clone()
     }
 
     /// Exports what waits, for at most five seconds, and ends. Blocks: not to be called on an async thread.
@@ -142,12 +184,15 @@ impl Telemetry {
     }
 
     fn flush_and_end(&mut self) {
-        let Some(provider) = self.provider.take() else { return };
+        let provider = self.provider.take();
+        let metrics = self.metrics.clone();
         // On a thread of its own, because the blocking HTTP client must not meet a runtime, and to be sure of the deadline.
         let (done, finished) = mpsc::channel();
         let patience = self.patience;
         let flushing = thread::Builder::new().name("telemetry-flush".to_owned()).spawn(move || {
-            let _ = done.send(provider.shutdown_with_timeout(patience));
+            let flushed = provider.map_or(Ok(()), |provider| provider.shutdown_with_timeout(patience));
+            metrics.shutdown(patience);
+            let _ = done.send(flushed);
         });
         let outcome = flushing.map(|_| finished.recv_timeout(patience + patience / 5));
         if !matches!(outcome, Ok(Ok(Ok(())))) {

@@ -10,6 +10,7 @@ use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, SpanData, SpanExporte
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::SCOPE;
+use super::instruments::Instruments;
 use super::recorder::{RecordedIds, Recorder};
 use super::sampling::Sampling;
 
@@ -35,7 +36,7 @@ impl SpanMemory {
             .with_sampler(Sampler::AlwaysOn)
             .with_simple_exporter(self.clone())
             .build();
-        Recorder::new(provider.tracer(SCOPE), sampling, capture_content)
+        Recorder::new(Some(provider.tracer(SCOPE)), capture_content, Instruments::unread()).sampled(sampling)
     }
 
     /// All spans so far.

@@ -8,6 +8,7 @@ use opentelemetry::trace::{Link, Span, SpanBuilder, SpanId, SpanKind, Status, Tr
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SdkTracer};
 
+use super::instruments::Instruments;
 use super::sampling::Sampling;
 use super::trace::{SpanRef, TurnTrace};
 use crate::domain::moment::Moment;
@@ -18,6 +19,7 @@ pub struct Recorder {
     tracer: Option<SdkTracer>,
     sampling: Sampling,
     capture_content: bool,
+    instruments: Instruments,
 }
 
 /// A span that is over.
@@ -83,14 +85,24 @@ impl Place {
 }
 
 impl Recorder {
-    /// Writes through a tracer whose provider has [`RecordedIds`] as its id generator.
-    pub fn new(tracer: SdkTracer, sampling: Sampling, capture_content: bool) -> Self {
-        Self { tracer: Some(tracer), sampling, capture_content }
+    /// Writes through a tracer, if there is one, whose provider has [`RecordedIds`] as its id generator; measures with these instruments.
+    pub fn new(tracer: Option<SdkTracer>, capture_content: bool, instruments: Instruments) -> Self {
+        Self { tracer, sampling: Sampling::all(), capture_content, instruments }
     }
 
-    /// Writes nothing, and costs nothing.
+    /// Writes only what this lets pass.
+    pub fn sampled(self, sampling: Sampling) -> Self {
+        Self { sampling, ..self }
+    }
+
+    /// Writes nothing, and measures what nobody reads.
     pub fn silent() -> Self {
-        Self { tracer: None, sampling: Sampling::all(), capture_content: false }
+        Self::new(None, false, Instruments::unread())
+    }
+
+    /// What is measured with.
+    pub const fn instruments(&self) -> &Instruments {
+        &self.instruments
     }
 
     /// Whether anything is written: attributes that are dear to make need not be made otherwise.

@@ -17,7 +17,7 @@ use super::memory::Lines;
 use super::trace::TurnTrace;
 use super::turns::TurnFacts;
 use super::*;
-use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 
@@ -241,7 +241,7 @@ fn decide(recorder: &Recorder, channel: &str, answer: Answer<'_>) {
     let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from(channel), CompanionId::from("aria"));
     let facts = DecisionFacts {
         trace: TRACE,
-        ticket: None,
+        ticket: Some(Ticket(1)),
         turn_id: "turn-1",
         guild: &guild,
         channel: &channel,

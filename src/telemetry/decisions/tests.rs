@@ -122,7 +122,7 @@ impl World {
     fn facts<'a>(&'a self, answer: Answer<'a>) -> DecisionFacts<'a> {
         DecisionFacts {
             trace: TurnTrace::new(0xabcdef),
-            ticket: None,
+            ticket: Some(Ticket(1)),
             turn_id: "turn-1",
             guild: &self.guild,
             channel: &self.channel,

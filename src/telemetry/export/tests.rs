@@ -2,8 +2,8 @@ use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::error::OTelSdkError;
 use std::sync::mpsc;
 
+use super::super::instruments::Instruments;
 use super::super::recorder::{FinishedSpan, Place, Recorder};
-use super::super::sampling::Sampling;
 use super::*;
 use crate::domain::moment::Moment;
 
@@ -105,7 +105,7 @@ fn spans_beyond_the_limit_are_dropped_and_counted() {
     let provider = SdkTracerProvider::builder()
         .with_span_processor(CountedProcessor::new(Watched::new(stuck, ledger.clone()), 10, ledger.clone()))
         .build();
-    let recorder = Recorder::new(provider.tracer("test"), Sampling::all(), false);
+    let recorder = Recorder::new(Some(provider.tracer("test")), false, Instruments::unread());
 
     for _ in 0..25 {
         recorder.write(span());
@@ -127,7 +127,7 @@ fn a_failing_endpoint_costs_the_spans_and_nothing_else() {
         .build();
     release.send(Err(OTelSdkError::InternalFailure("refused".to_owned()))).expect("it waits");
 
-    Recorder::new(provider.tracer("test"), Sampling::all(), false).write(span());
+    Recorder::new(Some(provider.tracer("test")), false, Instruments::unread()).write(span());
 
     let _ = provider.shutdown();
     assert_eq!((ledger.waiting(), ledger.exported(), ledger.failed()), (0, 0, 1));

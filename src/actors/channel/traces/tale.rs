@@ -9,6 +9,8 @@ use crate::domain::event::{Decided, RoundClosed};
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::Author;
 use crate::domain::moment::Moment;
+use crate::domain::round;
+use crate::domain::vote::Stance;
 use crate::journal::place::Place;
 use crate::telemetry::decisions::{self, Answer, DecisionFacts, VoteFacts};
 use crate::telemetry::messages::{self, AppendFacts, SendFacts};
@@ -85,8 +87,10 @@ impl Tale {
                     channel: &place.channel,
                     message: closed.message,
                     states: closed.states.len(),
+                    speak: closed.states.iter().filter(|state| state.state == Stance::Speak).count(),
                     candidates: usize::from(closed.selected.is_some()) + closed.others.len(),
                     missing,
+                    is_tied: closed.selected.as_ref().is_some_and(|selected| round::is_tied(&closed.states, selected)),
                     selected: closed.selected.as_ref(),
                     started: since,
                     ended: at,
