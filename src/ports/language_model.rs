@@ -248,6 +248,10 @@ impl NoAnswer {
     }
 }
 
+fn humane(span: &Duration) -> String {
+    format!("{:.1} s", span.as_secs_f64())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,8 +265,4 @@ mod tests {
         assert_eq!(refused("400: “cut of"), "http://here refused: 400: …");
         assert_eq!(refused("it has no end"), "http://here refused: it has no end");
     }
-}
-
-fn humane(span: &Duration) -> String {
-    format!("{:.1} s", span.as_secs_f64())
 }

@@ -18,7 +18,7 @@ pub fn listen() {
 
 /// The words of a panic, if they are a literal of the program. Others may hold anything: a slice that is cut in the wrong place quotes
 /// the whole text.
-fn said<'a>(payload: &'a (dyn Any + Send)) -> Option<&'a str> {
+fn said(payload: &(dyn Any + Send)) -> Option<&str> {
     payload.downcast_ref::<&'static str>().copied()
 }
 

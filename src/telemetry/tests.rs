@@ -116,7 +116,7 @@ async fn an_endpoint_that_is_of_no_use_costs_spans_but_neither_time_nor_memory()
             end_turn(&recorder);
             assert!(ledger.waiting() <= 100, "the endpoint {trouble}: {} wait", ledger.waiting());
         }
-        let began = std::time::Instant::now();
+        let began = tokio::time::Instant::now();
         shutdown(telemetry).await;
 
         // The exporter's own patience is ten seconds.
