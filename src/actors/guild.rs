@@ -263,7 +263,7 @@ impl State {
         tokio::spawn(async move {
             let no = Reader::new(&*kit.store).channel_no(&place).await;
             let (Ok(Some(no)), Some(scribe)) = (no, kit.directory.find(&ScribePlace())) else {
-                tracing::warn!(channel = %place.channel, %seq, "it could not be set aside, and will be when it has killed again");
+                tracing::warn!(channel = %Plain(place.channel.as_str()), %seq, "it could not be set aside, and will be when it has killed again");
                 return;
             };
             let ward = place.ward();

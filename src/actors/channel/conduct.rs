@@ -21,6 +21,7 @@ use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::record::{OutboxRecord, Used};
 use crate::ports::language_model::{ModelRole, Request};
+use crate::telemetry::plain::Plain;
 
 /// Events between two snapshots: what a restart has to fold at most, about.
 const EVENTS_PER_SNAPSHOT: u32 = 128;
@@ -129,7 +130,7 @@ impl State {
         tokio::spawn(async move {
             for event in news {
                 if let Err(error) = inbound.accept(&place, event, None).await {
-                    tracing::warn!(channel = %place.channel, %error, "who lives in the channel could not be put on record");
+                    tracing::warn!(channel = %Plain(place.channel.as_str()), %error, "who lives in the channel could not be put on record");
                     return;
                 }
             }

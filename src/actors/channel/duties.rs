@@ -22,6 +22,7 @@ use crate::domain::vote::State as Ballot;
 use crate::domain::window;
 use crate::journal::reader::{Range, Reader};
 use crate::ports::language_model::{Line, ModelRole, Purpose, Request};
+use crate::telemetry::plain::Plain;
 
 /// How much longer than the pool's own deadline a channel waits for an answer.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
@@ -167,7 +168,7 @@ impl State {
                 self.replies.insert(actor.get_id(), (ticket, actor.get_cell()));
             }
             Err(error) => {
-                tracing::error!(channel = %self.place.channel, %error, "a reply could not be begun");
+                tracing::error!(channel = %Plain(self.place.channel.as_str()), %error, "a reply could not be begun");
                 self.step(Input::ReplyFailed { ticket, error: "unreachable".into() });
             }
         }
@@ -203,7 +204,7 @@ impl State {
             let messages: Vec<Message> = match events {
                 Ok(events) => events.into_iter().rev().filter_map(|recorded| said(recorded.event)).collect(),
                 Err(error) => {
-                    tracing::warn!(channel = %place.channel, %error, "what is to be summarised cannot be read");
+                    tracing::warn!(channel = %Plain(place.channel.as_str()), %error, "what is to be summarised cannot be read");
                     let _ = channel.cast(ChannelMessage::Summarised { upto, text: None, outcome: None });
                     return;
                 }

@@ -16,6 +16,7 @@ use crate::domain::event::Recorded;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader, Restored};
 use crate::journal::record::Used;
+use crate::telemetry::plain::Plain;
 
 /// The longest window of a budget.
 const BUDGET_WINDOW: Duration = Duration::from_secs(86_400);
@@ -127,7 +128,7 @@ impl State {
     pub(super) fn not_restored(&self, error: CannotRestore) -> Result<(), CannotRestore> {
         match error {
             CannotRestore::Damaged(_) => {
-                tracing::error!(channel = %self.place.channel, %error, "this channel cannot go on");
+                tracing::error!(channel = %Plain(self.place.channel.as_str()), %error, "this channel cannot go on");
                 self.myself.stop(None);
                 Ok(())
             }
