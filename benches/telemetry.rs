@@ -23,7 +23,7 @@ use tertulia::actors::house::ActorHouse;
 use tertulia::actors::house::rooms::move_in;
 use tertulia::actors::root::{Root, RootMessage};
 use tertulia::adapters::store::memory::MemoryStore;
-use tertulia::domain::id::{ChannelId, CompanionId, GuildId};
+use tertulia::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
 use tertulia::domain::moment::Moment;
 use tertulia::domain::trigger::Trigger;
 use tertulia::ports::house::House;
@@ -91,7 +91,7 @@ impl Collectors {
             Collector::Hangs => Some(self.hangs),
             Collector::Down => Some(self.down),
         };
-        let plan = address.map(|address| ExportPlan { endpoint: format!("http://{address}/v1/traces"), service_name: None });
+        let plan = address.map(|address| ExportPlan::to(format!("http://{address}/v1/traces")));
         let settings = Settings::overlay(json!({})).map_err(|problems| anyhow::anyhow!("{problems}"))?;
         let (_, telemetry) = telemetry::build(&settings.telemetry, plan, io::sink, false)?;
         Ok(telemetry)
@@ -127,7 +127,7 @@ fn telling(recorder: &Recorder, decisions: u64) -> f64 {
             check_count: 1,
             threshold: Some(9),
             vote: None,
-            was_asked: true,
+            ticket: Some(Ticket(1)),
             started,
             ended,
         };

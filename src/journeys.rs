@@ -8,5 +8,6 @@ mod measuring;
 mod rooms;
 mod rounds;
 mod talking;
+mod tracing;
 mod usage;
 mod world;

@@ -22,12 +22,15 @@ pub mod decisions;
 pub mod export;
 pub mod instruments;
 pub mod memory;
+pub mod messages;
 pub mod metrics;
 pub mod model_calls;
 pub mod operations;
+pub mod panics;
 pub mod plain;
 pub mod recorder;
 pub mod rounds;
+pub mod sampling;
 pub mod trace;
 pub mod turns;
 
@@ -38,6 +41,7 @@ use crate::settings::telemetry::{LogFormat, Telemetry as Settings};
 use export::{ExportError, ExportPlan, Ledger};
 use metrics::{Metrics, MetricsError, MetricsPlan};
 use recorder::Recorder;
+use sampling::Sampling;
 
 /// The instrumentation scope of our spans, and the root of our targets.
 const SCOPE: &str = "tertulia";
@@ -76,6 +80,7 @@ pub struct Telemetry {
     ledger: Ledger,
     metrics: Metrics,
     provider: Option<SdkTracerProvider>,
+    patience: Duration,
 }
 
 /// Where spans and metrics go; nowhere by default.
@@ -107,8 +112,11 @@ impl From<Option<ExportPlan>> for Plans {
 pub fn init(options: &Settings) -> Result<Telemetry, TelemetryError> {
     let plans = Plans::from_variables(|name| std::env::var(name).ok());
     let colours = std::io::stderr().is_terminal();
+    let plan = plans.spans.clone();
     let (subscriber, telemetry) = build(options, plans, std::io::stderr, colours)?;
     tracing::subscriber::set_global_default(subscriber)?;
+    panics::listen();
+    announce(options, plan.as_ref());
     Ok(telemetry)
 }
 
@@ -129,6 +137,7 @@ where
     let plans = plans.into();
     let filter = log_filter(&options.log)?;
     let ledger = Ledger::default();
+    let sampling = Sampling::share(share(options, plans.spans.as_ref()), options.span_queue);
     let plan = plans.spans.map(|plan| plan.called(&options.service_name));
     let provider = plan.map(|plan| plan.provider(options.span_queue, &ledger)).transpose()?;
     let named = plans.metrics.as_ref().and_then(|plan| plan.service_name.as_deref());
@@ -149,8 +158,8 @@ where
         LogFormat::Json => tracing_subscriber::fmt::layer().with_writer(writer).json().flatten_event(true).boxed(),
     };
     let subscriber = Registry::default().with(spans).with(lines.with_filter(filter));
-    let recorder = Recorder::new(tracer, options.capture_content, metrics.instruments());
-    Ok((subscriber, Telemetry { recorder, ledger, metrics, provider }))
+    let recorder = Recorder::new(tracer, options.capture_content, metrics.instruments()).sampled(sampling);
+    Ok((subscriber, Telemetry { recorder, ledger, metrics, provider, patience: FLUSH_DEADLINE }))
 }
 
 impl Telemetry {
@@ -179,12 +188,13 @@ impl Telemetry {
         let metrics = self.metrics.clone();
         // On a thread of its own, because the blocking HTTP client must not meet a runtime, and to be sure of the deadline.
         let (done, finished) = mpsc::channel();
+        let patience = self.patience;
         let flushing = thread::Builder::new().name("telemetry-flush".to_owned()).spawn(move || {
-            let flushed = provider.map_or(Ok(()), |provider| provider.shutdown_with_timeout(FLUSH_DEADLINE));
-            metrics.shutdown(FLUSH_DEADLINE);
+            let flushed = provider.map_or(Ok(()), |provider| provider.shutdown_with_timeout(patience));
+            metrics.shutdown(patience);
             let _ = done.send(flushed);
         });
-        let outcome = flushing.map(|_| finished.recv_timeout(FLUSH_DEADLINE + Duration::from_secs(1)));
+        let outcome = flushing.map(|_| finished.recv_timeout(patience + patience / 5));
         if !matches!(outcome, Ok(Ok(Ok(())))) {
             tracing::warn!(waiting = self.ledger.waiting(), "spans that were not exported in time are lost");
         }
@@ -195,6 +205,25 @@ impl Drop for Telemetry {
     fn drop(&mut self) {
         self.flush_and_end();
     }
+}
+
+/// The share of traces that is exported: the environment's, if it names one.
+fn share(options: &Settings, plan: Option<&ExportPlan>) -> f64 {
+    plan.and_then(|plan| plan.sample_ratio).unwrap_or(options.sample_ratio)
+}
+
+/// Says where spans go.
+fn announce(options: &Settings, plan: Option<&ExportPlan>) {
+    let Some(known) = plan else {
+        tracing::debug!("spans go nowhere; OTEL_EXPORTER_OTLP_ENDPOINT names a collector for them");
+        return;
+    };
+    if let Some(sampler) = &known.unknown_sampler {
+        let known = "always_on, always_off, traceidratio with a ratio from 0 to 1, or one of these with parentbased_";
+        tracing::warn!(sampler, known, "the sampler in OTEL_TRACES_SAMPLER is not known, telemetry.sample_ratio decides");
+    }
+    let content = options.capture_content;
+    tracing::info!(endpoint = known.shown_endpoint(), sample_ratio = share(options, plan), content, "spans are exported");
 }
 
 fn log_filter(directives: &str) -> Result<EnvFilter, TelemetryError> {

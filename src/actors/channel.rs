@@ -108,8 +108,8 @@ impl InHand {
 pub enum ChannelMessage {
     /// What is on record was read, or could not be.
     Restored(Result<Box<Restored>, CannotRestore>),
-    /// An event from outside was accepted.
-    Heard(Box<Recorded>),
+    /// An event from outside was accepted: it was committed at this moment.
+    Heard(Box<Recorded>, Moment),
     /// What it made is on record, or nobody knows.
     Recorded {
         /// Which batch.
@@ -253,7 +253,7 @@ pub struct State {
     registration: Option<Registration>,
     conversation: Conversation,
     /// What was heard while the record was read; none once it was.
-    heard_meanwhile: Option<Vec<Recorded>>,
+    heard_meanwhile: Option<Vec<(Recorded, Moment)>>,
     /// What follows once a batch is committed, by batch, oldest first.
     owed: VecDeque<(u64, Vec<Duty>)>,
     batches: u64,
@@ -353,7 +353,7 @@ impl Actor for Channel {
         match message {
             ChannelMessage::Restored(Ok(restored)) => state.restored(*restored),
             ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,
-            ChannelMessage::Heard(recorded) => state.heard(*recorded),
+            ChannelMessage::Heard(recorded, committed) => state.heard(*recorded, committed),
             ChannelMessage::Recorded { batch, result } => {
                 // A lost write: nobody knows what is stored, so the channel begins anew from what is.
                 result?;

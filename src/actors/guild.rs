@@ -14,7 +14,7 @@ use super::pending;
 use super::places::{ChannelPlace, GuildPlace, ScribePlace};
 use super::scribe::{Administer, Reply, ScribeMessage};
 use super::set_aside::{Suspects, Verdict};
-use super::supervision::child::{ChildSpec, Lasting};
+use super::supervision::child::{ChildSpec, Ending, Lasting};
 use super::supervision::children::{Children, Report, Upkeep};
 use super::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ward};
@@ -26,6 +26,7 @@ use crate::ports::store::Write;
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::operations::{self, ActorFacts};
+use crate::telemetry::plain::Plain;
 
 /// How a guild starts its actors again: at once, then after 0.2 s, doubling to 30 s. More than 8 in a minute for one of them, or 64 for
 /// all, and the guild itself is started again.
@@ -212,8 +213,8 @@ impl State {
             None | Some(Report::Started { .. }) => {}
             Some(Report::Restarting { child, ending, after }) => {
                 ending.measure(child.sort().as_str(), self.kit.recorder.instruments());
-                let ending = ending.to_string();
-                operations::restarted(&self.kit.recorder, &self.facts(&child, &child.to_string(), &ending), after);
+                let (address, how) = (child.to_string(), ending.to_string());
+                operations::restarted(&self.kit.recorder, &self.facts(&child, &address, &how), after);
                 self.suspect(&child, &ending);
             }
             Some(Report::Ended { child, .. }) => {
@@ -238,12 +239,13 @@ impl State {
     }
 
     /// A message that kills its channel again and again is set aside, before it takes the guild down.
-    fn suspect(&mut self, child: &Child, error: &str) {
+    fn suspect(&mut self, child: &Child, ending: &Ending) {
         let Child::Channel(channel) = child else { return };
         let Some(seq) = self.in_hand.get(channel).and_then(|in_hand| in_hand.take()) else { return };
         if self.suspects.died(channel, seq) == Verdict::SetAside {
-            tracing::error!(guild = %self.guild, %channel, %seq, %error, "a message kills its handler and is set aside");
-            self.set_aside(channel.clone(), seq, error);
+            let (guild, named, error) = (Plain(self.guild.as_str()), Plain(channel.as_str()), ending);
+            tracing::error!(%guild, channel = %named, %seq, %error, "a message kills its handler and is set aside");
+            self.set_aside(channel.clone(), seq, &ending.in_full());
         }
     }
 
@@ -262,7 +264,7 @@ impl State {
         tokio::spawn(async move {
             let no = Reader::new(&*kit.store).channel_no(&place).await;
             let (Ok(Some(no)), Some(scribe)) = (no, kit.directory.find(&ScribePlace())) else {
-                tracing::warn!(channel = %place.channel, %seq, "it could not be set aside, and will be when it has killed again");
+                tracing::warn!(channel = %Plain(place.channel.as_str()), %seq, "it could not be set aside, and will be when it has killed again");
                 return;
             };
             let ward = place.ward();

@@ -17,11 +17,16 @@ pub(super) async fn channels(kit: &Kit, ward: Ward) -> Vec<ChannelRecord> {
     let mut pause = FIRST_PAUSE;
     loop {
         match Reader::new(&*kit.store).pending(ward).await {
-            Ok(pending) => return pending.into_iter().map(|(channel, _)| channel).collect(),
-            Err(error) => {
-                let again_secs = pause.as_secs();
-                tracing::error!(ward = ward.0, %error, again_secs, "it cannot be read which channels have something to do");
+            Ok(pending) => {
+                if pause > FIRST_PAUSE {
+                    tracing::info!(ward = ward.0, "it can be read again which channels have something to do");
+                }
+                return pending.into_iter().map(|(channel, _)| channel).collect();
             }
+            Err(error) if pause == FIRST_PAUSE => {
+                tracing::error!(ward = ward.0, %error, "it cannot be read which channels have something to do; it is tried again and again");
+            }
+            Err(_) => {}
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);

@@ -173,7 +173,9 @@ fn scribe_arguments(kit: &Kit) -> scribe::Arguments {
         clock: kit.clock.clone(),
         hub: kit.hub.clone(),
         instruments: kit.recorder.instruments().clone(),
-        deliver: Arc::new(move |guild, channel, recorded| switchboard::deliver(guild, channel, recorded, &deliverer)),
+        deliver: Arc::new(move |guild, channel, recorded, committed| {
+            switchboard::deliver(guild, channel, recorded, committed, &deliverer);
+        }),
         report: Arc::new(move |fate| match fate {
             Fate::StoreFailed(detail) => failed(detail),
         }),

@@ -30,6 +30,7 @@ use super::directory::Sort;
 use super::hub::Hub;
 use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, GuildId, Seq, Ward};
+use crate::domain::moment::Moment;
 use crate::journal::place::Place;
 use crate::journal::reader::{Head, ReadError, Reader};
 use crate::ports::clock::Clock;
@@ -41,8 +42,8 @@ use crate::telemetry::instruments::kinds::Counted;
 #[derive(Debug, Default)]
 pub struct Scribe;
 
-/// Takes a committed event from outside to its channel.
-pub type Deliver = Arc<dyn Fn(&GuildId, &ChannelId, Recorded) + Send + Sync>;
+/// Takes an event from outside, and when it was committed, to its channel.
+pub type Deliver = Arc<dyn Fn(&GuildId, &ChannelId, Recorded, Moment) + Send + Sync>;
 
 /// What the scribe works with.
 #[derive(Clone)]

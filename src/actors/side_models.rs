@@ -214,7 +214,8 @@ impl State {
                 }
                 Step::LeftAlone(endpoint, until) => {
                     let left_alone_ms = until.since(now).as_millis() as u64;
-                    tracing::warn!(endpoint = &*endpoint, left_alone_ms, "endpoint failed several times in a row");
+                    // That it fails was told when it began.
+                    tracing::debug!(endpoint = &*endpoint, left_alone_ms, "endpoint failed several times in a row");
                 }
             }
         }

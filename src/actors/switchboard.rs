@@ -10,6 +10,7 @@ use super::kit::Kit;
 use super::places::{ChannelPlace, GuildPlace, GuildsPlace, SwitchboardPlace};
 use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, GuildId};
+use crate::domain::moment::Moment;
 use crate::telemetry::instruments::kinds::Counted;
 
 /// The actor.
@@ -53,11 +54,11 @@ impl Actor for Switchboard {
 }
 
 /// Hands an accepted event to its channel. One that is not there reads it from the record once it is woken.
-pub fn deliver(guild: &GuildId, channel: &ChannelId, recorded: Recorded, kit: &Kit) {
+pub fn deliver(guild: &GuildId, channel: &ChannelId, recorded: Recorded, committed: Moment, kit: &Kit) {
     let handed_over = kit
         .directory
         .find(&ChannelPlace(channel.clone()))
-        .is_some_and(|actor| actor.cast(ChannelMessage::Heard(Box::new(recorded))).is_ok());
+        .is_some_and(|actor| actor.cast(ChannelMessage::Heard(Box::new(recorded), committed)).is_ok());
     if !handed_over && let Some(switchboard) = kit.directory.find(&SwitchboardPlace()) {
         // A switchboard that is being restarted misses nothing for good: what is accepted is pending.
         let _ = switchboard.cast(SwitchboardMessage::Wake(guild.clone(), channel.clone()));

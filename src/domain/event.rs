@@ -133,6 +133,9 @@ pub enum Event {
         ticket: Ticket,
         /// The newest of the messages.
         message: Seq,
+        /// The trace that tells of it, as 32 hexadecimal digits; for whoever goes on after a restart, and for nobody else.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace: Option<Arc<str>>,
     },
     /// It was judged how much the last messages repeat each other.
     RepetitionJudged {
@@ -163,6 +166,9 @@ pub enum Event {
         /// Of an external companion: when its words are waited for no longer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         due_at: Option<Moment>,
+        /// The trace that tells of it, as 32 hexadecimal digits; for whoever goes on after a restart, and for nobody else.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace: Option<Arc<str>>,
     },
     /// A statement was not made.
     ReplyFailed {
@@ -198,6 +204,9 @@ pub struct RoundOpened {
     /// It is held because a deadline was due: every timer that was due at the same moment had fired.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_deadline: bool,
+    /// The trace that tells of it, as 32 hexadecimal digits; for whoever goes on after a restart, and for nobody else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Arc<str>>,
 }
 
 /// A round is over.
@@ -255,6 +264,9 @@ pub struct Evaluated {
     /// It is asked because a deadline was due: every timer that was due at the same moment had fired.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_deadline: bool,
+    /// The trace that tells of it, as 32 hexadecimal digits; for whoever goes on after a restart, and for nobody else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Arc<str>>,
 }
 
 /// It was decided whether companions speak.
@@ -338,6 +350,30 @@ impl Event {
                 | Self::Paused { .. }
                 | Self::Cleared
         )
+    }
+
+    /// The trace that tells of it, if that is on record.
+    pub fn trace(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::RoundOpened(RoundOpened { trace, .. })
+            | Self::Evaluated(Evaluated { trace, .. })
+            | Self::RepetitionAsked { trace, .. }
+            | Self::ReplyOwed { trace, .. } => trace.as_ref(),
+            Self::Decided(decided) => decided.call.as_ref()?.trace.as_ref(),
+            Self::RepetitionJudged { call, .. } => call.as_ref()?.trace.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Puts on record which trace tells of it, where that is needed to go on after a restart.
+    pub fn name_trace(&mut self, name: Arc<str>) {
+        match self {
+            Self::RoundOpened(RoundOpened { trace, .. })
+            | Self::Evaluated(Evaluated { trace, .. })
+            | Self::RepetitionAsked { trace, .. }
+            | Self::ReplyOwed { trace, .. } => *trace = Some(name),
+            _ => {}
+        }
     }
 }
 

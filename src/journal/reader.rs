@@ -60,11 +60,16 @@ pub struct Head {
     pub swept_below: Seq,
 }
 
+/// So much is read of what a snapshot contains: a turn that is going on is hardly longer.
+const EARLIER: usize = 256;
+
 /// What is on record of a conversation, to be folded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Restored {
     /// Where to begin; none: with an empty conversation.
     pub snapshot: Option<SnapshotRecord>,
+    /// Of a conversation that was not at rest at the snapshot: what the snapshot contains, the newest of it, oldest first. Not to be folded.
+    pub earlier: Vec<Recorded>,
     /// What the snapshot does not contain, in the order in which it was handled.
     pub events: Vec<Recorded>,
     /// The number of the journal's last event.
@@ -169,9 +174,21 @@ impl<'a> Reader<'a> {
             Some(asked) => asked.clone(),
             None => self.asked_before(place, snapshot.as_ref()).await?,
         };
+        let earlier = self.earlier(place, snapshot.as_ref()).await?;
         let mut owed = self.outbox(place).await?;
         owed.retain(|(_, owed)| owed.text.is_some());
-        Ok(Restored { snapshot, events, head: head.last, asked, owed, skip })
+        Ok(Restored { snapshot, earlier, events, head: head.last, asked, owed, skip })
+    }
+
+    /// What led to what was going on when a snapshot was taken.
+    async fn earlier(&self, place: &Place, snapshot: Option<&SnapshotRecord>) -> Result<Vec<Recorded>, ReadError> {
+        let Some(snapshot) = snapshot.filter(|snapshot| !snapshot.conversation.is_at_rest()) else { return Ok(Vec::new()) };
+        let newest = snapshot.handled.max(snapshot.made);
+        let range = Range { after: Seq::NONE, before: Some(newest.next()), limit: EARLIER, newest_first: true };
+        let mut events = self.events(place, range).await?;
+        events.retain(|recorded| recorded.seq <= if recorded.event.is_heard() { snapshot.handled } else { snapshot.made });
+        events.reverse();
+        Ok(events)
     }
 
     /// Who was asked in the round that was open when a snapshot was taken.

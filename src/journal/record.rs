@@ -52,11 +52,19 @@ pub fn encode<T: Serialize + ?Sized>(record: &T) -> Value {
 pub fn decode<T: DeserializeOwned>(key: &Key, value: &[u8]) -> Result<T, RecordError> {
     match value.split_first() {
         None => Err(RecordError::Malformed { key: key.clone(), detail: "it is empty".into() }),
-        Some((&NEWEST_VERSION, json)) => {
-            serde_json::from_slice(json).map_err(|error| RecordError::Malformed { key: key.clone(), detail: error.to_string() })
-        }
+        Some((&NEWEST_VERSION, json)) => serde_json::from_slice(json).map_err(|error| malformed_json(key, &error)),
         Some((&found, _)) => Err(RecordError::UnknownVersion { key: key.clone(), found, newest: NEWEST_VERSION }),
     }
+}
+
+/// Where JSON is wrong, and how; not in serde's words, which quote what is stored.
+fn malformed_json(key: &Key, error: &serde_json::Error) -> RecordError {
+    let detail = match error.classify() {
+        serde_json::error::Category::Syntax => "no JSON",
+        serde_json::error::Category::Eof => "cut off",
+        _ => "not the record that belongs here",
+    };
+    RecordError::Malformed { key: key.clone(), detail: format!("it is {detail} at byte {}", error.column()) }
 }
 
 /// The value of an event in a journal. Its number is in its key.

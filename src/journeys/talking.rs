@@ -8,7 +8,6 @@ use crate::ports::house::messages::{Edit, NewMessage};
 use crate::ports::house::state::Doing;
 use crate::ports::house::{House, Refused};
 use crate::ports::language_model::{NoAnswer, Purpose};
-use crate::telemetry::memory::attribute;
 
 #[tokio::test(start_paused = true)]
 async fn an_address_that_is_granted_is_answered_in_history_and_live_in_order() {
@@ -230,29 +229,4 @@ async fn the_rolling_summary_is_refreshed_in_the_background_and_shown_in_later_p
     let last = asked.last().unwrap();
     assert!(matches!(last.purpose, Purpose::Decision { .. }));
     assert!(last.user.contains("They talked of nets and tar."), "{}", last.user);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_turn_from_its_message_to_its_statement_is_one_trace() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("They mean me.\nYES")]);
-
-    world.say("lobby", "Ari, are you there?").await;
-    world.pass(5.0).await;
-
-    let [turn, gate, statement] = ["conversation.turn", "decision.gate", "invoke_agent Aria"].map(|name| {
-        let spans = world.spans.named(name);
-        assert_eq!(spans.len(), 1, "{name}");
-        spans.into_iter().next().unwrap()
-    });
-    let root = turn.span_context.span_id();
-    let trace = turn.span_context.trace_id();
-    for span in [&gate, &statement].into_iter().chain(&world.spans.named("chat scripted")) {
-        assert_eq!((span.span_context.trace_id(), span.parent_span_id), (trace, root), "{}", span.name);
-    }
-    assert_eq!(attribute(&gate, "decision").as_deref(), Some("YES"));
-    assert_eq!(attribute(&gate, "decision.trigger").as_deref(), Some("direct_address"));
-    assert_eq!(attribute(&gate, "decision.reason").as_deref(), Some("model_yes"));
-    assert_eq!(attribute(&gate, "channel.id").as_deref(), Some("console:lobby"));
-    assert_eq!(world.spans.named("chat scripted").len(), 2, "the decision and the statement");
 }

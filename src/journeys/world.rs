@@ -33,6 +33,7 @@ use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAns
 use crate::settings::Settings;
 use crate::settings::companion::{Companion, CompanionFile};
 use crate::telemetry::memory::SpanMemory;
+use crate::telemetry::sampling::Sampling;
 
 /// Noon of 1 May 2026.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
@@ -48,7 +49,15 @@ pub(super) struct World {
     pub(super) spans: SpanMemory,
     killed: usize,
     overlay: Value,
+    kept: Kept,
+}
+
+/// What outlives a crash, besides the store.
+#[derive(Clone, Default)]
+struct Kept {
     platforms: Platforms,
+    /// Ids go on, so that no trace after it is taken for one before.
+    chance: Arc<Counting>,
 }
 
 /// Answers a question by what it says; none: as it would otherwise.
@@ -178,50 +187,52 @@ impl World {
 
     /// The same with other settings.
     pub(super) async fn with_lobby_set(overlay: Value) -> Self {
-        let world = Self::set(Arc::new(MemoryStore::new()), overlay).await;
+        let world = Self::set(Arc::new(MemoryStore::new()), overlay, Kept::default()).await;
         world.open("lobby", &["aria"]).await;
         world
     }
 
     /// A system with other settings and the room `salon` of the guild `home`, in which Aria, Bruno and Cleo live.
     pub(super) async fn with_salon(overlay: Value) -> Self {
-        let world = Self::set(Arc::new(MemoryStore::new()), overlay).await;
+        let world = Self::set(Arc::new(MemoryStore::new()), overlay, Kept::default()).await;
         world.open("salon", &["aria", "bruno", "cleo"]).await;
         world
     }
 
     /// A system with a platform in the place of the console, and the room `lobby` of the guild `home`, in which Aria lives.
     pub(super) async fn over(platform: Arc<dyn ChatPlatform>) -> Self {
-        let world = Self::set_over(Arc::new(MemoryStore::new()), json!({}), Platforms::new([platform])).await;
+        let kept = Kept { platforms: Platforms::new([platform]), ..Kept::default() };
+        let world = Self::set(Arc::new(MemoryStore::new()), json!({}), kept).await;
         world.open("lobby", &["aria"]).await;
         world
     }
 
+    /// A system with other settings.
+    pub(super) async fn with_overlay(overlay: Value) -> Self {
+        Self::set(Arc::new(MemoryStore::new()), overlay, Kept::default()).await
+    }
+
     /// A system that goes on with what is stored.
     pub(super) async fn on(store: Arc<MemoryStore>) -> Self {
-        Self::set(store, json!({})).await
+        Self::set(store, json!({}), Kept::default()).await
     }
 
-    async fn set(store: Arc<MemoryStore>, overlay: Value) -> Self {
-        Self::set_over(store, overlay, Platforms::default()).await
-    }
-
-    async fn set_over(store: Arc<MemoryStore>, overlay: Value, platforms: Platforms) -> Self {
+    async fn set(store: Arc<MemoryStore>, overlay: Value, kept: Kept) -> Self {
         let settings = Arc::new(Settings::overlay(overlay.clone()).unwrap());
         let (side, main) = (Scripted::new("No.\nNO"), Scripted::new("Hello!"));
         let directory = Directory::new();
         let found = directory.clone();
         let models = Models { side: side.clone(), main: main.clone() };
-        let spans = SpanMemory::new();
+        let (spans, telemetry) = (SpanMemory::new(), &settings.telemetry);
         let kit = Kit {
             store: store.clone(),
             clock: Arc::new(TokioClock(tokio::time::Instant::now())),
-            chance: Arc::<Counting>::default(),
+            chance: kept.chance.clone(),
             pool: Pool::new(&settings.models, models, move || found.find(&PoolPlace())),
             directory,
             hub: Hub::new(),
-            platforms: platforms.clone(),
-            recorder: spans.recorder(false),
+            platforms: kept.platforms.clone(),
+            recorder: spans.sampled(Sampling::share(telemetry.sample_ratio, telemetry.span_queue), telemetry.capture_content),
             residents: Residents::new(cast(&settings), settings.companion_defaults.clone(), spans.metrics().instruments()),
             settings,
             store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
@@ -230,7 +241,7 @@ impl World {
         rooms::move_in(&kit, &[]).await.unwrap();
         root.cast(RootMessage::WakePending).unwrap();
         let house = ActorHouse::new(kit.clone(), store.clone());
-        Self { kit, house, store, side, main, root, spans, killed: 0, overlay, platforms }
+        Self { kit, house, store, side, main, root, spans, killed: 0, overlay, kept }
     }
 
     /// Ends this system as a crash would, and begins another with what is stored.
@@ -239,7 +250,7 @@ impl World {
         self.rest().await;
         self.store.reopen();
         self.killed = usize::MAX;
-        Self::set_over(self.store.clone(), self.overlay.clone(), self.platforms.clone()).await
+        Self::set(self.store.clone(), self.overlay.clone(), self.kept.clone()).await
     }
 
     /// Configures these of the companions, as a reload would.

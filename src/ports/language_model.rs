@@ -234,6 +234,14 @@ impl NoAnswer {
         }
     }
 
+    /// In our words alone: without what the endpoint said itself, between “ and ”, which may quote what people said. For logs.
+    pub fn in_our_words(&self) -> String {
+        let all = self.to_string();
+        let Some((ours, said)) = all.split_once('“') else { return all };
+        // What the endpoint said may hold such marks too.
+        format!("{ours}…{}", said.rsplit_once('”').map_or("", |(_, rest)| rest))
+    }
+
     /// Whether the same request may succeed a little later.
     pub const fn is_passing(&self) -> bool {
         matches!(self, Self::TimedOut { .. } | Self::Unreachable { .. } | Self::Overloaded { .. })
@@ -242,4 +250,19 @@ impl NoAnswer {
 
 fn humane(span: &Duration) -> String {
     format!("{:.1} s", span.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_endpoint_said_itself_is_left_out_of_our_words() {
+        let refused =
+            |detail: &str| NoAnswer::Refused { endpoint: "http://here".into(), detail: detail.to_owned() }.in_our_words();
+
+        assert_eq!(refused("400: “no “sea” here” (check it)"), "http://here refused: 400: … (check it)");
+        assert_eq!(refused("400: “cut of"), "http://here refused: 400: …");
+        assert_eq!(refused("it has no end"), "http://here refused: it has no end");
+    }
 }

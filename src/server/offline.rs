@@ -99,7 +99,7 @@ fn scribe_arguments(kit: &Kit) -> scribe::Arguments {
         clock: kit.clock.clone(),
         hub: kit.hub.clone(),
         instruments: kit.recorder.instruments().clone(),
-        deliver: Arc::new(|_, _, _| {}),
+        deliver: Arc::new(|_, _, _, _| {}),
         report: Arc::new(move |scribe::Fate::StoreFailed(detail)| failed(detail)),
         bounds: scribe::Bounds::default(),
     }

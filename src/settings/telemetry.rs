@@ -5,7 +5,7 @@ use tracing_subscriber::EnvFilter;
 use super::{Problem, within};
 
 /// Section `telemetry`.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Telemetry {
     /// What is logged: a level (`error`, `warn`, `info`, `debug`, `trace`), or directives such as `info,tertulia=debug`.
@@ -14,6 +14,8 @@ pub struct Telemetry {
     pub log_format: LogFormat,
     /// So many spans wait for export at most (1 to 1,000,000); further ones are dropped and counted. Each takes about half a kilobyte.
     pub span_queue: usize,
+    /// Which share of traces is exported, from 0 to 1; turns that failed and what supervisors do always are.
+    pub sample_ratio: f64,
     /// Whether spans may hold what people and companions said.
     pub capture_content: bool,
     /// The `service.name` under which spans and metrics are exported.
@@ -40,6 +42,7 @@ impl Telemetry {
             ));
         }
         within("span_queue", self.span_queue, 1..=1_000_000)?;
+        within("sample_ratio", self.sample_ratio, 0.0..=1.0)?;
         if self.service_name.trim().is_empty() {
             return Err(Problem::new("service_name", "is empty, must name the service, for example tertulia"));
         }

@@ -1,6 +1,7 @@
 //! The names of all attributes and spans, once each.
 //!
-//! The `gen_ai.*` names are those of the OpenTelemetry conventions for generative AI, which are still in development: pinned here.
+//! The `gen_ai.*` and `messaging.*` names are those of the OpenTelemetry conventions for generative AI and for messaging, as of their
+//! version 1.41; both are still in development, so they are pinned here.
 
 /// `YES` or `NO`; absent when no answer arrived.
 pub const DECISION: &str = "decision";
@@ -66,6 +67,18 @@ pub const TURN_OUTCOME: &str = "turn.outcome";
 /// Whether a statement comes unasked.
 pub const STATEMENT_UNSOLICITED: &str = "statement.is_unsolicited";
 
+/// The number of a message that was put on record, in its channel.
+pub const HISTORY_SEQ: &str = "history.seq";
+
+/// The platform that a statement is sent to: `console`, …
+pub const MESSAGING_SYSTEM: &str = "messaging.system";
+/// `send`.
+pub const MESSAGING_OPERATION_NAME: &str = "messaging.operation.name";
+/// `send`.
+pub const MESSAGING_OPERATION_TYPE: &str = "messaging.operation.type";
+/// The channel's id.
+pub const MESSAGING_DESTINATION_NAME: &str = "messaging.destination.name";
+
 /// Where people talk: `console`, …
 pub const PLATFORM: &str = "platform";
 /// `user`, `companion` or `bot`: who said a message.
@@ -98,6 +111,10 @@ pub const ERROR_TYPE: &str = "error.type";
 
 /// `side` or `main`.
 pub const MODEL_ROLE: &str = "model.role";
+/// Calls made for one question: 1, more when the first failed, 0 if it never left the queue.
+pub const MODEL_ATTEMPTS: &str = "model.attempts";
+/// How long a question waited in the queue and between its calls, in milliseconds: before the span.
+pub const MODEL_WAITED_MS: &str = "model.waited_ms";
 /// `chat` or `invoke_agent`.
 pub const GEN_AI_OPERATION_NAME: &str = "gen_ai.operation.name";
 /// Who serves the model.
@@ -131,6 +148,8 @@ pub const GEN_AI_OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 
 /// The root span of a trigger group.
 pub const SPAN_TURN: &str = "conversation.turn";
+/// The span of a message that is put on record. That of a statement that is sent is `send {platform}`.
+pub const SPAN_APPEND: &str = "history.append";
 /// The span of one decision, or of an evaluation without an answer.
 pub const SPAN_DECISION: &str = "decision.gate";
 /// The span of a round.

@@ -8,7 +8,7 @@ use super::instruments::error_label;
 use super::plain::Plain;
 use super::recorder::{FinishedSpan, Place, Recorder};
 use super::trace::{SpanRef, TurnTrace};
-use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 
@@ -20,6 +20,8 @@ mod tests;
 pub struct DecisionFacts<'a> {
     /// The trace of its turn; the span lies under the root.
     pub trace: TurnTrace,
+    /// The question that was asked, if one was: its call lies under the decision.
+    pub ticket: Option<Ticket>,
     /// The turn, through restarts.
     pub turn_id: &'a str,
     /// Where.
@@ -40,8 +42,6 @@ pub struct DecisionFacts<'a> {
     pub threshold: Option<u64>,
     /// In rounds, the vote.
     pub vote: Option<VoteFacts<'a>>,
-    /// Whether a model, or the program that plays it, was asked.
-    pub was_asked: bool,
     /// When the evaluation began.
     pub started: Moment,
     /// When it was over.
@@ -96,7 +96,10 @@ pub fn record(recorder: &Recorder, facts: &DecisionFacts<'_>) -> Option<SpanRef>
     recorder.write(FinishedSpan {
         name: name::SPAN_DECISION.into(),
         kind: SpanKind::Internal,
-        place: Place::Under(facts.trace.root()),
+        place: match facts.ticket {
+            Some(ticket) => Place::As { own: facts.trace.of(ticket), parent: facts.trace.root() },
+            None => Place::Under(facts.trace.root()),
+        },
         started: facts.started,
         ended: facts.ended,
         attributes: attributes(facts),
@@ -110,17 +113,17 @@ pub fn record(recorder: &Recorder, facts: &DecisionFacts<'_>) -> Option<SpanRef>
 
 fn log(facts: &DecisionFacts<'_>) {
     let (channel, companion) = (Plain(facts.channel.as_str()), Plain(facts.companion.as_str()));
-    let (trigger, msgs) = (facts.trigger, facts.message_count);
+    let (trigger, msgs, trace) = (facts.trigger, facts.message_count, facts.trace);
     match facts.answer {
         // Seed 004: this line is what a decision looks like from outside.
         Answer::Decided { decision, reason } => {
             let (decision, reason) = (Plain(decision), Plain(reason));
             let floor = facts.vote.and_then(|vote| vote.floor).map(tracing::field::display);
-            tracing::info!(%channel, %trigger, %decision, %companion, msgs, %reason, floor, "interjection");
+            tracing::info!(%channel, %trigger, %decision, %companion, msgs, %reason, floor, %trace, "interjection");
         }
         Answer::Missing { error_type } => {
             let error = Plain(error_type);
-            tracing::info!(%channel, %trigger, %companion, msgs, %error, "evaluation without an answer");
+            tracing::info!(%channel, %trigger, %companion, msgs, %error, %trace, "evaluation without an answer");
         }
     }
 }
@@ -131,7 +134,7 @@ fn measure(recorder: &Recorder, facts: &DecisionFacts<'_>) {
         Answer::Decided { decision, reason } => instruments.decisions.add(1, [trigger, decision, reason]),
         Answer::Missing { error_type } => instruments.unanswered.add(1, [trigger, error_label(error_type)]),
     }
-    if facts.was_asked {
+    if facts.ticket.is_some() {
         instruments.decision_duration.record(facts.ended.since(facts.started).as_secs_f64(), [trigger]);
     }
     if let Some(floor) = facts.vote.and_then(|vote| vote.floor).filter(|_| facts.answer.is_yes()) {

@@ -1,5 +1,6 @@
 //! Sends spans to an OTLP endpoint, from a thread of its own; a slow or missing endpoint costs spans, counted, and nothing else.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,19 +20,29 @@ use super::recorder::RecordedIds;
 #[cfg(test)]
 mod tests;
 
-/// Failures and drops are logged at most so often.
-const COMPLAINT_INTERVAL: Duration = Duration::from_secs(60);
+/// When no span was lost for so long, the trouble is over.
+const CALM: Duration = Duration::from_secs(30);
 
 /// Room that the exporter's own queue has beyond our limit, so that it is always ours that decides, and counts.
 const SLACK: usize = 256;
 
 /// Where spans go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 pub struct ExportPlan {
     /// The whole URL that spans are posted to.
     pub endpoint: String,
     /// `service.name`, if the environment gives one outside `OTEL_RESOURCE_ATTRIBUTES`.
     pub service_name: Option<String>,
+    /// The share of traces to export, if `OTEL_TRACES_SAMPLER` says it.
+    pub sample_ratio: Option<f64>,
+    /// What `OTEL_TRACES_SAMPLER` says, if that is nothing we know.
+    pub unknown_sampler: Option<String>,
+}
+
+impl fmt::Debug for ExportPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExportPlan").field("endpoint", &self.shown_endpoint()).finish_non_exhaustive()
+    }
 }
 
 /// Why spans cannot be exported.
@@ -39,7 +50,7 @@ pub struct ExportPlan {
 #[error("spans cannot be exported to {endpoint} (OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT): {error}")]
 pub struct ExportError {
     endpoint: String,
-    error: ExporterBuildError,
+    error: String,
 }
 
 impl ExportPlan {
@@ -49,8 +60,22 @@ impl ExportPlan {
         self
     }
 
+    /// To this URL, all of it.
+    pub fn to(endpoint: impl Into<String>) -> Self {
+        Self { endpoint: endpoint.into(), service_name: None, sample_ratio: None, unknown_sampler: None }
+    }
+
+    /// The endpoint without what may be secret in it: user, password and query.
+    pub fn shown_endpoint(&self) -> String {
+        let (scheme, rest) = self.endpoint.split_once("//").map_or(("", &*self.endpoint), |(scheme, rest)| (scheme, rest));
+        let rest = rest.split(['?', '#']).next().unwrap_or_default();
+        let authority = rest.find('/').map_or(rest.len(), |at| at);
+        let host = rest[..authority].rfind('@').map_or(0, |at| at + 1);
+        format!("{scheme}{}{}", if scheme.is_empty() { "" } else { "//" }, &rest[host..])
+    }
+
     /// What the standard variables say: none unless an endpoint is named, and neither `OTEL_SDK_DISABLED` is `true` nor
-    /// `OTEL_TRACES_EXPORTER` is `none`. Headers and timeouts are read by the exporter itself.
+    /// `OTEL_TRACES_EXPORTER` is `none` nor `OTEL_TRACES_SAMPLER` is `always_off`. Headers and timeouts are read by the exporter itself.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let set = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         if set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
@@ -61,7 +86,18 @@ impl ExportPlan {
         }
         let endpoint = set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
             .or_else(|| set("OTEL_EXPORTER_OTLP_ENDPOINT").map(|base| format!("{}/v1/traces", base.trim_end_matches('/'))))?;
-        Some(Self { endpoint, service_name: set("OTEL_SERVICE_NAME") })
+        let plan = Self { service_name: set("OTEL_SERVICE_NAME"), ..Self::to(endpoint) };
+        let Some(named) = set("OTEL_TRACES_SAMPLER") else { return Some(plan) };
+        // Nobody hands us a trace to go on with, so what a parent would decide is decided by the rest of the name.
+        let ratio = set("OTEL_TRACES_SAMPLER_ARG").map_or(Some(1.0), |ratio| ratio.parse().ok());
+        match named.strip_prefix("parentbased_").unwrap_or(&named) {
+            "always_off" => None,
+            "always_on" => Some(Self { sample_ratio: Some(1.0), ..plan }),
+            "traceidratio" if ratio.is_some_and(|ratio| (0.0..=1.0).contains(&ratio)) => {
+                Some(Self { sample_ratio: ratio, ..plan })
+            }
+            _ => Some(Self { unknown_sampler: Some(named), ..plan }),
+        }
     }
 
     /// A provider whose spans are exported in batches, `span_queue` waiting at most.
@@ -72,13 +108,20 @@ impl ExportPlan {
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(&self.endpoint)
             .build()
-            .map_err(|error| ExportError { endpoint: self.endpoint.clone(), error })?;
+            .map_err(|error| self.unusable(&error))?;
         Ok(SdkTracerProvider::builder()
             .with_id_generator(RecordedIds::default())
             .with_sampler(Sampler::AlwaysOn)
             .with_resource(resource(self.service_name.as_deref().unwrap_or(DEFAULT_NAME)))
             .with_span_processor(CountedProcessor::new(Watched::new(exporter, ledger.clone()), span_queue, ledger.clone()))
             .build())
+    }
+}
+
+impl ExportPlan {
+    fn unusable(&self, error: &ExporterBuildError) -> ExportError {
+        let endpoint = self.shown_endpoint();
+        ExportError { error: error.to_string().replace(&self.endpoint, &endpoint), endpoint }
     }
 }
 
@@ -178,12 +221,12 @@ impl SpanProcessor for CountedProcessor {
 struct Watched<E> {
     exporter: E,
     ledger: Ledger,
-    complaints: Mutex<Complaints>,
+    losses: Mutex<Losses>,
 }
 
 impl<E> Watched<E> {
     fn new(exporter: E, ledger: Ledger) -> Self {
-        Self { exporter, ledger, complaints: Mutex::default() }
+        Self { exporter, ledger, losses: Mutex::default() }
     }
 }
 
@@ -194,11 +237,14 @@ impl<E: SpanExporter> SpanExporter for Watched<E> {
         let counter = if outcome.is_ok() { &self.ledger.0.exported } else { &self.ledger.0.failed };
         counter.fetch_add(spans, Ordering::Relaxed);
         let lost = self.ledger.failed() + self.ledger.dropped();
-        let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
-        if complaints.is_due(lost, Instant::now()) {
-            let (failed, dropped) = (self.ledger.failed(), self.ledger.dropped());
-            let error = outcome.as_ref().err().map(tracing::field::display);
-            tracing::warn!(failed, dropped, error, "spans were lost on the way to the OTLP endpoint");
+        let (failed, dropped) = (self.ledger.failed(), self.ledger.dropped());
+        match self.losses.lock().unwrap_or_else(PoisonError::into_inner).learn(lost, Instant::now()) {
+            Some(Word::Begins) => {
+                let error = outcome.as_ref().err().map(tracing::field::display);
+                tracing::warn!(failed, dropped, error, "spans are lost on the way to the OTLP endpoint");
+            }
+            Some(Word::Ends) => tracing::info!(failed, dropped, "no more spans are lost on the way to the OTLP endpoint"),
+            None => {}
         }
         outcome
     }
@@ -216,20 +262,28 @@ impl<E: SpanExporter> SpanExporter for Watched<E> {
     }
 }
 
-/// When to say that spans are lost: when there are more than last time, and that is a while ago.
+/// Whether spans are being lost: told when it begins and when it is over, however long it takes.
 #[derive(Debug, Default)]
-struct Complaints {
-    told: u64,
+struct Losses {
+    known: u64,
+    /// When it was noticed last, while it goes on.
     last: Option<Instant>,
 }
 
-impl Complaints {
-    fn is_due(&mut self, lost: u64, now: Instant) -> bool {
-        let is_due = lost > self.told && self.last.is_none_or(|last| now.duration_since(last) >= COMPLAINT_INTERVAL);
-        if is_due {
-            self.told = lost;
-            self.last = Some(now);
+/// What is to be said.
+#[derive(Debug, PartialEq)]
+enum Word {
+    Begins,
+    Ends,
+}
+
+impl Losses {
+    /// So many were lost until now.
+    fn learn(&mut self, lost: u64, now: Instant) -> Option<Word> {
+        if lost > self.known {
+            self.known = lost;
+            return self.last.replace(now).is_none().then_some(Word::Begins);
         }
-        is_due
+        self.last.take_if(|last| now.duration_since(*last) >= CALM).map(|_| Word::Ends)
     }
 }

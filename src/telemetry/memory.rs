@@ -1,14 +1,18 @@
-//! Keeps spans in memory, and what was measured beside them, for tests that read what was recorded.
+//! Keeps spans and log lines in memory, and what was measured beside them, for tests that read what was recorded.
 
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use opentelemetry::trace::TracerProvider;
+use opentelemetry::trace::{SpanId, TraceId, TracerProvider};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter};
+
+use tracing_subscriber::fmt::MakeWriter;
 
 use super::SCOPE;
 use super::metrics::Metrics;
 use super::recorder::{RecordedIds, Recorder};
+use super::sampling::Sampling;
 
 /// Spans written by one recorder, in the order in which they were written. Cloned, it is the same memory.
 #[derive(Clone, Debug)]
@@ -31,12 +35,17 @@ impl SpanMemory {
 
     /// A recorder that writes here, on the caller's thread.
     pub fn recorder(&self, capture_content: bool) -> Recorder {
+        self.sampled(Sampling::all(), capture_content)
+    }
+
+    /// The same, with what is not to be exported left out.
+    pub fn sampled(&self, sampling: Sampling, capture_content: bool) -> Recorder {
         let provider = SdkTracerProvider::builder()
             .with_id_generator(RecordedIds::default())
             .with_sampler(Sampler::AlwaysOn)
             .with_simple_exporter(self.clone())
             .build();
-        Recorder::new(Some(provider.tracer(SCOPE)), capture_content, self.metrics.instruments())
+        Recorder::new(Some(provider.tracer(SCOPE)), capture_content, self.metrics.instruments()).sampled(sampling)
     }
 
     /// What was measured by its recorders.
@@ -55,10 +64,79 @@ impl SpanMemory {
     }
 }
 
+/// What there is to see of some spans, one trace after the other: names, indented under their parents in the order of time, the outcome of
+/// a turn, a decision, a failure, and which of the traces a turn follows. A span whose parent is missing is marked with `?`.
+pub fn drawn(spans: &[SpanData]) -> String {
+    let mut traces: Vec<TraceId> = Vec::new();
+    for span in spans {
+        if !traces.contains(&span.span_context.trace_id()) {
+            traces.push(span.span_context.trace_id());
+        }
+    }
+    let mut drawing = String::new();
+    for trace in &traces {
+        let mut here: Vec<&SpanData> = spans.iter().filter(|span| span.span_context.trace_id() == *trace).collect();
+        here.sort_by_key(|span| (span.start_time, span.end_time));
+        let is_known = |id| here.iter().any(|span| span.span_context.span_id() == id);
+        for top in here.iter().filter(|span| !is_known(span.parent_span_id)) {
+            let mark = if top.parent_span_id == SpanId::INVALID { "" } else { "? " };
+            draw(top, &here, &traces, mark, 0, &mut drawing);
+        }
+    }
+    drawing
+}
+
+fn draw(span: &SpanData, all: &[&SpanData], traces: &[TraceId], mark: &str, depth: usize, drawing: &mut String) {
+    let told = ["companion.id", "turn.outcome", "decision", "error.type"].into_iter().filter_map(|name| attribute(span, name));
+    let number =
+        |trace| traces.iter().position(|known| *known == trace).map_or("elsewhere".to_owned(), |at| (at + 1).to_string());
+    let follows = span.links.iter().map(|link| format!("follows {}", number(link.span_context.trace_id())));
+    let words: Vec<_> = [span.name.to_string()].into_iter().chain(told).chain(follows).collect();
+    drawing.push_str(&format!("{}{mark}{}\n", "  ".repeat(depth), words.join(" ")));
+    for child in all.iter().filter(|child| child.parent_span_id == span.span_context.span_id()) {
+        draw(child, all, traces, "", depth + 1, drawing);
+    }
+}
+
 impl SpanExporter for SpanMemory {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         self.spans.lock().unwrap_or_else(PoisonError::into_inner).extend(batch);
         Ok(())
+    }
+}
+
+/// Log lines as they were written. Cloned, they are the same lines.
+#[derive(Clone, Debug, Default)]
+pub struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Lines {
+    /// All of them.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+
+    /// What follows this mark in each line; a line without it as it is.
+    pub fn after(&self, mark: &str) -> Vec<String> {
+        self.text().lines().map(|line| line.split_once(mark).map_or(line, |(_, rest)| rest).to_owned()).collect()
+    }
+}
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
     }
 }
 

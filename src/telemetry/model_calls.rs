@@ -15,10 +15,10 @@ use crate::ports::language_model::{Answer, Identity, ModelRole, NoAnswer, Reques
 #[cfg(test)]
 mod tests;
 
-/// One call.
+/// One question, with all the requests that were made for it: what whoever asked sees of it.
 #[derive(Clone, Debug)]
 pub struct CallFacts<'a> {
-    /// What it was made for: the root of a turn, or a statement. None for work of no turn, such as a summary.
+    /// What it was made for: a decision, a judgement or a statement. None for work of no turn, such as a summary.
     pub under: Option<SpanRef>,
     /// Where, if it was about one channel.
     pub channel: Option<&'a ChannelId>,
@@ -28,7 +28,11 @@ pub struct CallFacts<'a> {
     pub identity: &'a Identity,
     /// What came back.
     pub outcome: Result<&'a Answer, &'a NoAnswer>,
-    /// When the request left.
+    /// How many requests were made until the answer came, or it was given up.
+    pub attempts: u32,
+    /// How long it waited in the queue and between requests, in milliseconds.
+    pub waited_ms: u64,
+    /// When the answer came, less the time that the model took: the beginning of the request, if there was only one.
     pub started: Moment,
     /// When the answer was whole, or was given up.
     pub ended: Moment,
@@ -81,6 +85,8 @@ fn asked(facts: &CallFacts<'_>) -> Vec<KeyValue> {
         KeyValue::new(name::GEN_AI_REQUEST_MODEL, facts.identity.model.clone()),
         KeyValue::new(name::GEN_AI_REQUEST_MAX_TOKENS, i64::from(facts.request.max_tokens)),
         KeyValue::new(name::MODEL_ROLE, role(facts.request.role)),
+        KeyValue::new(name::MODEL_ATTEMPTS, i64::from(facts.attempts)),
+        KeyValue::new(name::MODEL_WAITED_MS, i64::try_from(facts.waited_ms).unwrap_or(i64::MAX)),
         KeyValue::new(name::GUILD_ID, facts.request.guild.as_str().to_owned()),
     ]);
     if let Some(channel) = facts.channel {

@@ -9,6 +9,7 @@ use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SdkTracer};
 
 use super::instruments::Instruments;
+use super::sampling::Sampling;
 use super::trace::{SpanRef, TurnTrace};
 use crate::domain::moment::Moment;
 
@@ -16,6 +17,7 @@ use crate::domain::moment::Moment;
 #[derive(Clone, Debug)]
 pub struct Recorder {
     tracer: Option<SdkTracer>,
+    sampling: Sampling,
     capture_content: bool,
     instruments: Instruments,
 }
@@ -48,14 +50,49 @@ pub enum Place {
     Root(TurnTrace),
     /// Under another span.
     Under(SpanRef),
+    /// Under another span, with an id that was known before, because what lies under it was written first.
+    As {
+        /// Itself.
+        own: SpanRef,
+        /// What it lies under.
+        parent: SpanRef,
+    },
     /// A trace of its own.
     Alone,
 }
 
+impl Place {
+    /// Whether a trace is over with it.
+    pub(super) const fn is_root(self) -> bool {
+        matches!(self, Self::Root(_))
+    }
+
+    /// The span's own ids, and what it lies under.
+    fn settled(self) -> (SpanRef, Option<SpanRef>) {
+        match self {
+            Self::Root(trace) => (trace.root(), None),
+            Self::As { own, parent } => (own, Some(parent)),
+            Self::Under(parent) => {
+                let span = u64::from_be_bytes(RandomIdGenerator::default().new_span_id().to_bytes());
+                (parent.sibling(span), Some(parent))
+            }
+            Self::Alone => {
+                let trace = u128::from_be_bytes(RandomIdGenerator::default().new_trace_id().to_bytes());
+                (TurnTrace::new(trace).root(), None)
+            }
+        }
+    }
+}
+
 impl Recorder {
     /// Writes through a tracer, if there is one, whose provider has [`RecordedIds`] as its id generator; measures with these instruments.
-    pub const fn new(tracer: Option<SdkTracer>, capture_content: bool, instruments: Instruments) -> Self {
-        Self { tracer, capture_content, instruments }
+    pub fn new(tracer: Option<SdkTracer>, capture_content: bool, instruments: Instruments) -> Self {
+        Self { tracer, sampling: Sampling::all(), capture_content, instruments }
+    }
+
+    /// Writes only what this lets pass.
+    pub fn sampled(self, sampling: Sampling) -> Self {
+        Self { sampling, ..self }
     }
 
     /// Writes nothing, and measures what nobody reads.
@@ -78,41 +115,49 @@ impl Recorder {
         self.capture_content
     }
 
-    /// Writes a span. Never blocks; None if nothing is written.
+    /// Writes a span, if its trace is to be exported. Never blocks; None if nothing is ever written.
     pub fn write(&self, span: FinishedSpan) -> Option<SpanRef> {
         let tracer = self.tracer.as_ref()?;
+        let (own, parent) = span.place.settled();
+        let place = match parent {
+            Some(parent) => Place::As { own, parent },
+            None => Place::Root(own.trace()),
+        };
+        for passed in self.sampling.pass(own.trace().as_u128(), FinishedSpan { place, ..span }) {
+            self.hand_over(passed, tracer);
+        }
+        Some(own)
+    }
+
+    fn hand_over(&self, span: FinishedSpan, tracer: &SdkTracer) {
+        let (own, parent) = span.place.settled();
+        let linked = |to: SpanRef| Link::with_context(to.context(self.sampling.keeps(to.trace().as_u128())));
         let builder = SpanBuilder::from_name(span.name)
             .with_kind(span.kind)
             .with_start_time(time(span.started))
             .with_attributes(span.attributes)
-            .with_links(span.links.into_iter().map(|link| Link::with_context(link.context())).collect());
-        let mut written = match span.place {
-            Place::Root(trace) => chosen(trace, || builder.start_with_context(tracer, &Context::new())),
-            Place::Under(parent) => {
-                builder.start_with_context(tracer, &Context::new().with_remote_span_context(parent.context()))
-            }
-            Place::Alone => builder.start_with_context(tracer, &Context::new()),
-        };
+            .with_links(span.links.into_iter().map(linked).collect());
+        let context = Context::new();
+        let context = parent.map_or_else(|| context.clone(), |parent| context.with_remote_span_context(parent.context(true)));
+        let mut written = chosen(own, || builder.start_with_context(tracer, &context));
         if let Some(error) = span.error {
             written.set_status(Status::Error { description: error });
         }
-        let reference = SpanRef::of(written.span_context());
         written.end_with_timestamp(time(span.ended.max(span.started)));
-        Some(reference)
     }
 }
 
-/// Gives random ids, except to a root span: its children were written before it, under an id that was known from the beginning.
+/// Gives a span the ids that it is to have: those that were known before it was written, and which others name already.
 #[derive(Debug, Default)]
 pub struct RecordedIds(RandomIdGenerator);
 
 thread_local! {
-    static CHOSEN: Cell<Option<TurnTrace>> = const { Cell::new(None) };
+    static CHOSEN: Cell<Option<SpanRef>> = const { Cell::new(None) };
 }
 
-/// Starts a span that gets the ids of a turn's root: a span is started on one thread, at once.
-fn chosen<T>(trace: TurnTrace, start: impl FnOnce() -> T) -> T {
-    CHOSEN.set(Some(trace));
+/// Starts a span that gets these ids: a span is started on one thread, at once.
+fn chosen<T>(own: SpanRef, start: impl FnOnce() -> T) -> T {
+    CHOSEN.set(Some(own));
     let started = start();
     CHOSEN.set(None);
     started
@@ -120,11 +165,11 @@ fn chosen<T>(trace: TurnTrace, start: impl FnOnce() -> T) -> T {
 
 impl IdGenerator for RecordedIds {
     fn new_trace_id(&self) -> TraceId {
-        CHOSEN.get().map_or_else(|| self.0.new_trace_id(), |trace| trace.root().context().trace_id())
+        CHOSEN.get().map_or_else(|| self.0.new_trace_id(), |own| own.context(true).trace_id())
     }
 
     fn new_span_id(&self) -> SpanId {
-        CHOSEN.get().map_or_else(|| self.0.new_span_id(), |trace| trace.root().context().span_id())
+        CHOSEN.get().map_or_else(|| self.0.new_span_id(), |own| own.context(true).span_id())
     }
 }
 

@@ -9,7 +9,7 @@ use super::plain::Plain;
 use super::recorder::{FinishedSpan, Place, Recorder};
 use super::trace::{SpanRef, TurnTrace};
 use crate::domain::closing::{Cause, Stage};
-use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ticket};
 use crate::domain::moment::Moment;
 
 /// A round from its opening to the selection.
@@ -47,7 +47,7 @@ pub struct SelectionFacts<'a> {
 #[derive(Clone, Debug)]
 pub struct ClosingFacts<'a> {
     /// The turn that led to it, if one did.
-    pub under: Option<SpanRef>,
+    pub under: Option<TurnTrace>,
     /// Where.
     pub guild: &'a GuildId,
     /// Where.
@@ -68,7 +68,9 @@ pub struct ClosingFacts<'a> {
 #[derive(Clone, Debug)]
 pub struct RepetitionFacts<'a> {
     /// The turn of the statement that was judged, if it is known.
-    pub under: Option<SpanRef>,
+    pub under: Option<TurnTrace>,
+    /// The question for it, if a model was asked: its call lies under it.
+    pub ticket: Option<Ticket>,
     /// Where.
     pub guild: &'a GuildId,
     /// Where.
@@ -79,15 +81,20 @@ pub struct RepetitionFacts<'a> {
     pub detections: u32,
     /// `lexical` or `model`.
     pub judge: &'static str,
-    /// When.
-    pub at: Moment,
+    /// A stable code of why the model's judgement did not come, if it did not: then it counts as 0.
+    pub error_type: Option<&'a str>,
+    /// When it was asked for.
+    pub started: Moment,
+    /// When it was there.
+    pub ended: Moment,
 }
 
 /// Records a selection: `decision.select_speaker`, and a log line.
 pub fn record_selection(recorder: &Recorder, facts: &SelectionFacts<'_>) -> Option<SpanRef> {
     let selected = facts.selected.map_or("-", CompanionId::as_str);
     let (channel, selected) = (Plain(facts.channel.as_str()), Plain(selected));
-    tracing::info!(%channel, states = facts.states, candidates = facts.candidates, missing = facts.missing, %selected, "round");
+    let (states, candidates, missing, trace) = (facts.states, facts.candidates, facts.missing, facts.trace);
+    tracing::info!(%channel, states, candidates, missing, %selected, %trace, "round");
     measure_selection(recorder.instruments(), facts);
     if !recorder.is_on() {
         return None;
@@ -102,13 +109,14 @@ pub fn record_selection(recorder: &Recorder, facts: &SelectionFacts<'_>) -> Opti
         KeyValue::new(name::ROUND_MISSING, count(facts.missing)),
     ];
     attributes.extend(facts.selected.map(|selected| KeyValue::new(name::ROUND_SELECTED, selected.as_str().to_owned())));
-    write(recorder, name::SPAN_SELECT_SPEAKER, Some(facts.trace.root()), (facts.started, facts.ended), attributes)
+    write(recorder, name::SPAN_SELECT_SPEAKER, Place::Under(facts.trace.root()), (facts.started, facts.ended), attributes, None)
 }
 
 /// Records a change of stage: `decision.closing`, and a log line.
 pub fn record_closing(recorder: &Recorder, facts: &ClosingFacts<'_>) -> Option<SpanRef> {
     let (channel, companion) = (Plain(facts.channel.as_str()), Plain(facts.companion.as_str()));
-    tracing::info!(%channel, %companion, from = %facts.from, to = %facts.to, cause = %facts.cause, "closing");
+    let trace = facts.under.map(tracing::field::display);
+    tracing::info!(%channel, %companion, from = %facts.from, to = %facts.to, cause = %facts.cause, trace, "closing");
     recorder.instruments().closing_transitions.add(1, [facts.to.as_str(), facts.cause.as_str()]);
     if !recorder.is_on() {
         return None;
@@ -121,27 +129,37 @@ pub fn record_closing(recorder: &Recorder, facts: &ClosingFacts<'_>) -> Option<S
         KeyValue::new(name::CLOSING_TO, facts.to.as_str()),
         KeyValue::new(name::CLOSING_CAUSE, facts.cause.as_str()),
     ];
-    write(recorder, name::SPAN_CLOSING, facts.under, (facts.at, facts.at), attributes)
+    let place = facts.under.map_or(Place::Alone, |turn| Place::Under(turn.root()));
+    write(recorder, name::SPAN_CLOSING, place, (facts.at, facts.at), attributes, None)
 }
 
 /// Records a judgement: `decision.repetition`, and a log line.
 pub fn record_repetition(recorder: &Recorder, facts: &RepetitionFacts<'_>) -> Option<SpanRef> {
     let channel = Plain(facts.channel.as_str());
-    tracing::info!(%channel, score = facts.score, detections = facts.detections, judge = facts.judge, "repetition");
+    let error = facts.error_type.map(|code| tracing::field::display(Plain(code)));
+    let trace = facts.under.map(tracing::field::display);
+    let (score, detections, judge) = (facts.score, facts.detections, facts.judge);
+    tracing::info!(%channel, score, detections, %judge, error, trace, "repetition");
     let found = if facts.detections > 0 { "true" } else { "false" };
     recorder.instruments().repetition_judgements.add(1, [facts.judge, found]);
     recorder.instruments().repetition_score.record(facts.score, NONE);
     if !recorder.is_on() {
         return None;
     }
-    let attributes = vec![
+    let mut attributes = vec![
         KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
         KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
         KeyValue::new(name::REPETITION_SCORE, facts.score),
         KeyValue::new(name::REPETITION_DETECTIONS, i64::from(facts.detections)),
         KeyValue::new(name::REPETITION_JUDGE, facts.judge),
     ];
-    write(recorder, name::SPAN_REPETITION, facts.under, (facts.at, facts.at), attributes)
+    attributes.extend(facts.error_type.map(|code| KeyValue::new(name::ERROR_TYPE, code.to_owned())));
+    let place = match (facts.under, facts.ticket) {
+        (Some(turn), Some(ticket)) => Place::As { own: turn.of(ticket), parent: turn.root() },
+        (Some(turn), None) => Place::Under(turn.root()),
+        (None, _) => Place::Alone,
+    };
+    write(recorder, name::SPAN_REPETITION, place, (facts.started, facts.ended), attributes, facts.error_type)
 }
 
 fn measure_selection(instruments: &Instruments, facts: &SelectionFacts<'_>) {
@@ -156,13 +174,13 @@ fn measure_selection(instruments: &Instruments, facts: &SelectionFacts<'_>) {
 fn write(
     recorder: &Recorder,
     span: &'static str,
-    under: Option<SpanRef>,
+    place: Place,
     (started, ended): (Moment, Moment),
     attributes: Vec<KeyValue>,
+    error: Option<&str>,
 ) -> Option<SpanRef> {
-    let place = under.map_or(Place::Alone, Place::Under);
-    let kind = SpanKind::Internal;
-    recorder.write(FinishedSpan { name: span.into(), kind, place, started, ended, attributes, error: None, links: Vec::new() })
+    let (kind, error) = (SpanKind::Internal, error.map(|code| code.to_owned().into()));
+    recorder.write(FinishedSpan { name: span.into(), kind, place, started, ended, attributes, error, links: Vec::new() })
 }
 
 fn count(count: usize) -> i64 {
@@ -233,8 +251,18 @@ mod tests {
         let memory = SpanMemory::new();
         let (guild, channel) = (GuildId::from("home"), ChannelId::from("console:lobby"));
         let at = Moment::from_micros(1);
-        let facts =
-            RepetitionFacts { under: None, guild: &guild, channel: &channel, score: 0.75, detections: 1, judge: "lexical", at };
+        let facts = RepetitionFacts {
+            under: None,
+            ticket: None,
+            guild: &guild,
+            channel: &channel,
+            score: 0.75,
+            detections: 1,
+            judge: "lexical",
+            error_type: None,
+            started: at,
+            ended: at,
+        };
 
         record_repetition(&memory.recorder(false), &facts);
 

@@ -10,12 +10,14 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::decisions::{Answer, DecisionFacts};
+use super::memory::Lines;
 use super::trace::TurnTrace;
 use super::turns::TurnFacts;
 use super::*;
-use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 
@@ -68,17 +70,21 @@ async fn exported_spans_say_which_service_they_are_of() {
 #[tokio::test]
 async fn ractors_span_of_an_actor_is_neither_exported_nor_a_parent() {
     let collector = Collector::start(StatusCode::OK).await;
-    let (subscriber, telemetry) = build(&options("info", LogFormat::Text), collector.plan(), io::sink, false).expect("it starts");
+    // With the widest filter, ractor's span is there to be seen.
+    let (subscriber, telemetry) =
+        build(&options("trace", LogFormat::Text), collector.plan(), io::sink, false).expect("it starts");
     let subscribed = tracing::subscriber::set_default(subscriber);
 
-    let (worker, ended) = Actor::spawn(None, Worker, ()).await.expect("it starts");
+    let (worker, ended) = Actor::spawn(None, Worker(telemetry.recorder()), ()).await.expect("it starts");
     worker.send_message(()).expect("it lives");
     ended.await.expect("it ends");
     drop(subscribed);
     shutdown(telemetry).await;
 
-    assert_eq!(collector.names(), ["work"]);
-    assert!(collector.span("work").parent_span_id.is_empty());
+    let mut names = collector.names();
+    names.sort();
+    assert_eq!(names, ["conversation.turn", "work"]);
+    assert!(collector.spans().iter().all(|span| span.parent_span_id.is_empty()));
 }
 
 #[tokio::test]
@@ -94,9 +100,55 @@ async fn an_endpoint_that_refuses_costs_the_spans_alone() {
 }
 
 #[tokio::test]
+async fn an_endpoint_that_is_of_no_use_costs_spans_but_neither_time_nor_memory() {
+    for (trouble, url) in [
+        ("never answers", silent_endpoint().await),
+        ("is overloaded", Collector::start(StatusCode::SERVICE_UNAVAILABLE).await.url),
+        ("is not there", absent_endpoint().await),
+        ("dies in the middle", dying_endpoint().await),
+    ] {
+        let options = Settings { span_queue: 100, ..options("off", LogFormat::Text) };
+        let (_, mut telemetry) = build(&options, Some(ExportPlan::to(url)), io::sink, false).expect("it starts");
+        telemetry.patience = Duration::from_millis(200);
+        let (recorder, ledger) = (telemetry.recorder(), telemetry.ledger());
+
+        for _ in 0..10_000 {
+            end_turn(&recorder);
+            assert!(ledger.waiting() <= 100, "the endpoint {trouble}: {} wait", ledger.waiting());
+        }
+        let began = tokio::time::Instant::now();
+        shutdown(telemetry).await;
+
+        // The exporter's own patience is ten seconds.
+        assert!(began.elapsed() < Duration::from_secs(5), "the endpoint {trouble}");
+        assert_eq!(ledger.exported(), 0, "the endpoint {trouble}");
+        assert_eq!(ledger.failed() + ledger.dropped() + ledger.waiting(), 10_000, "the endpoint {trouble}");
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_comes_back_gets_what_happens_then() {
+    let collector = Collector::start(StatusCode::SERVICE_UNAVAILABLE).await;
+    let (_, telemetry) = build(&options("off", LogFormat::Text), collector.plan(), io::sink, false).expect("it starts");
+    let (recorder, ledger) = (telemetry.recorder(), telemetry.ledger());
+    let flush = async |telemetry: &Telemetry| {
+        let provider = telemetry.provider.clone().expect("spans are exported");
+        let _ = tokio::task::spawn_blocking(move || provider.force_flush()).await.expect("it does not panic");
+    };
+
+    end_turn(&recorder);
+    flush(&telemetry).await;
+    collector.answers(StatusCode::OK);
+    end_turn(&recorder);
+    flush(&telemetry).await;
+
+    assert_eq!((ledger.failed(), ledger.exported(), ledger.waiting()), (1, 1, 0));
+}
+
+#[tokio::test]
 async fn telemetry_may_be_dropped_on_an_async_thread() {
     // Nobody answers here: what counts is that nothing panics.
-    let plan = ExportPlan { endpoint: "http://127.0.0.1:9/v1/traces".to_owned(), service_name: None };
+    let plan = ExportPlan::to("http://127.0.0.1:9/v1/traces");
     let (_, telemetry) = build(&options("info", LogFormat::Text), Some(plan), io::sink, false).expect("it starts");
 
     drop(telemetry);
@@ -111,7 +163,7 @@ fn a_decision_is_one_line_of_log() {
         decide(&telemetry.recorder(), "console:lobby", Answer::Decided { decision: "NO", reason: "model_no" });
     });
 
-    let expected = "interjection channel=console:lobby trigger=lull decision=NO companion=aria msgs=4 reason=model_no";
+    let expected = "interjection channel=console:lobby trigger=lull decision=NO companion=aria msgs=4 reason=model_no trace=00112233445566778899aabbccddeeff";
     assert_eq!(lines.after("decisions: "), [expected]);
 }
 
@@ -125,8 +177,7 @@ fn no_name_of_a_channel_can_forge_a_decision() {
         decide(&telemetry.recorder(), channel, Answer::Decided { decision: "NO", reason: "model_no" });
     });
 
-    let expected =
-        "interjection channel=x_interjection_decision_YES_[2K trigger=lull decision=NO companion=aria msgs=4 reason=model_no";
+    let expected = "interjection channel=x_interjection_decision_YES_[2K trigger=lull decision=NO companion=aria msgs=4 reason=model_no trace=00112233445566778899aabbccddeeff";
     assert_eq!(lines.after("decisions: "), [expected]);
 }
 
@@ -139,7 +190,7 @@ fn an_evaluation_without_an_answer_is_not_logged_as_a_decision() {
         decide(&telemetry.recorder(), "console:lobby", Answer::Missing { error_type: "timeout" });
     });
 
-    let expected = "evaluation without an answer channel=console:lobby trigger=lull companion=aria msgs=4 error=timeout";
+    let expected = "evaluation without an answer channel=console:lobby trigger=lull companion=aria msgs=4 error=timeout trace=00112233445566778899aabbccddeeff";
     assert_eq!(lines.after("decisions: "), [expected]);
 }
 
@@ -182,13 +233,15 @@ fn directives_that_do_not_parse_are_told_with_what_is_allowed() {
 const TRACE: TurnTrace = TurnTrace::new(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff);
 
 fn options(log: &str, log_format: LogFormat) -> Settings {
-    Settings { log: log.to_owned(), log_format, span_queue: 1_000, capture_content: false, service_name: "tertulia".to_owned() }
+    let settings = crate::settings::Settings::overlay(serde_json::json!({})).expect("the defaults are right");
+    Settings { log: log.to_owned(), log_format, span_queue: 1_000, ..Settings::clone(&settings.telemetry) }
 }
 
 fn decide(recorder: &Recorder, channel: &str, answer: Answer<'_>) {
     let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from(channel), CompanionId::from("aria"));
     let facts = DecisionFacts {
         trace: TRACE,
+        ticket: Some(Ticket(1)),
         turn_id: "turn-1",
         guild: &guild,
         channel: &channel,
@@ -199,7 +252,6 @@ fn decide(recorder: &Recorder, channel: &str, answer: Answer<'_>) {
         check_count: 1,
         threshold: Some(9),
         vote: None,
-        was_asked: true,
         started: Moment::from_micros(5_000_000),
         ended: Moment::from_micros(5_250_000),
     };
@@ -228,28 +280,67 @@ async fn shutdown(telemetry: Telemetry) {
     tokio::task::spawn_blocking(|| telemetry.shutdown()).await.expect("it does not panic");
 }
 
+/// Connections come about, and that is all: the listener lives as long as the test's runtime.
+async fn silent_endpoint() -> String {
+    let (listener, url) = bound().await;
+    tokio::spawn(async move {
+        let _kept = listener;
+        std::future::pending::<()>().await;
+    });
+    url
+}
+
+async fn absent_endpoint() -> String {
+    bound().await.1
+}
+
+/// Takes a little, says that all is well, and breaks off.
+async fn dying_endpoint() -> String {
+    let (listener, url) = bound().await;
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 100]).await;
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nso").await;
+        }
+    });
+    url
+}
+
+async fn bound() -> (tokio::net::TcpListener, String) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback is there");
+    let url = format!("http://{}/v1/traces", listener.local_addr().expect("it is bound"));
+    (listener, url)
+}
+
 /// Receives spans over OTLP on loopback.
 struct Collector {
     url: String,
     received: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
+    answer: Arc<Mutex<StatusCode>>,
 }
 
 impl Collector {
     async fn start(answer: StatusCode) -> Self {
         let received = Arc::<Mutex<Vec<_>>>::default();
-        let kept = received.clone();
+        let answer = Arc::new(Mutex::new(answer));
+        let (kept, answers) = (received.clone(), answer.clone());
         let take = async move |body: Bytes| {
             kept.lock().expect("not poisoned").push(ExportTraceServiceRequest::decode(body).expect("it is OTLP"));
-            answer
+            *answers.lock().expect("not poisoned")
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback is there");
         let url = format!("http://{}/v1/traces", listener.local_addr().expect("it is bound"));
         tokio::spawn(axum::serve(listener, Router::new().route("/v1/traces", post(take))).into_future());
-        Self { url, received }
+        Self { url, received, answer }
+    }
+
+    /// What it answers from now on.
+    fn answers(&self, answer: StatusCode) {
+        *self.answer.lock().expect("not poisoned") = answer;
     }
 
     fn plan(&self) -> Option<ExportPlan> {
-        Some(ExportPlan { endpoint: self.url.clone(), service_name: None })
+        Some(ExportPlan::to(self.url.clone()))
     }
 
     fn spans(&self) -> Vec<Span> {
@@ -291,41 +382,8 @@ fn texts(attributes: &[opentelemetry_proto::tonic::common::v1::KeyValue]) -> Vec
         .collect()
 }
 
-/// Log lines as they were written.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Lines {
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().expect("not poisoned").clone()).expect("it is UTF-8")
-    }
-
-    fn after(&self, mark: &str) -> Vec<String> {
-        self.text().lines().map(|line| line.split_once(mark).map_or(line, |(_, rest)| rest).to_owned()).collect()
-    }
-}
-
-impl io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("not poisoned").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
-
 /// Works once, and stops.
-struct Worker;
+struct Worker(Recorder);
 
 impl Actor for Worker {
     type Msg = ();
@@ -338,6 +396,7 @@ impl Actor for Worker {
 
     async fn handle(&self, myself: ActorRef<()>, (): (), (): &mut ()) -> Result<(), ActorProcessingErr> {
         tracing::info_span!("work").in_scope(|| myself.stop(None));
+        end_turn(&self.0);
         Ok(())
     }
 }

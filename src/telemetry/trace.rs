@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
 
+use crate::domain::id::Ticket;
+
 /// The trace of one turn. Its root span is known from the beginning, although it is written last: its id is the lower half of
 /// the trace's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,6 +39,16 @@ impl TurnTrace {
     /// Its root span.
     pub const fn root(self) -> SpanRef {
         SpanRef { trace: self.0, span: self.0 as u64 }
+    }
+
+    /// The span of the question or reply of this number, known before it is written: what lies under it is written first.
+    pub const fn of(self, ticket: Ticket) -> SpanRef {
+        // The finalizer of splitmix64: numbers next to each other give ids without likeness.
+        let mut bits = (self.0 as u64) ^ ticket.0.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^= bits >> 31;
+        SpanRef { trace: self.0, span: if bits == 0 { 1 } else { bits } }
     }
 }
 
@@ -75,19 +87,28 @@ impl SpanRef {
         self.span
     }
 
-    /// As OpenTelemetry knows it. Always sampled: every decision is on record, thinning out is a collector's business.
-    pub(super) fn context(self) -> SpanContext {
-        let (trace, span) = (TraceId::from(self.trace), SpanId::from(self.span));
-        SpanContext::new(trace, span, TraceFlags::SAMPLED, false, TraceState::NONE)
+    /// The trace that it lies in.
+    pub const fn trace(self) -> TurnTrace {
+        TurnTrace(self.trace)
     }
 
-    pub(super) fn of(context: &SpanContext) -> Self {
-        Self { trace: u128::from_be_bytes(context.trace_id().to_bytes()), span: u64::from_be_bytes(context.span_id().to_bytes()) }
+    /// Another span of the same trace.
+    pub(super) const fn sibling(self, span: u64) -> Self {
+        Self { trace: self.trace, span }
+    }
+
+    /// As OpenTelemetry knows it.
+    pub(super) fn context(self, is_sampled: bool) -> SpanContext {
+        let (trace, span) = (TraceId::from(self.trace), SpanId::from(self.span));
+        let flags = if is_sampled { TraceFlags::SAMPLED } else { TraceFlags::NOT_SAMPLED };
+        SpanContext::new(trace, span, flags, false, TraceState::NONE)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -103,6 +124,17 @@ mod tests {
         for text in ["", "12", "+123456789abcdef0011223344556677", "0123456789abcdef001122334455667ä"] {
             assert!(text.parse::<TurnTrace>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn every_question_of_a_turn_has_a_span_of_its_own_that_is_always_the_same() {
+        let trace = TurnTrace::new(42);
+        let spans: BTreeSet<_> =
+            (0..1_000).map(|ticket| trace.of(Ticket(ticket)).span_id()).chain([trace.root().span_id()]).collect();
+
+        assert_eq!(spans.len(), 1_001);
+        assert_eq!(trace.of(Ticket(7)), trace.of(Ticket(7)));
+        assert_ne!(trace.of(Ticket(7)).span_id(), TurnTrace::new(43).of(Ticket(7)).span_id());
     }
 
     #[test]

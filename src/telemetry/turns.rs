@@ -5,9 +5,10 @@ use opentelemetry::trace::SpanKind;
 
 use super::attributes as name;
 use super::instruments::error_label;
+use super::plain::Plain;
 use super::recorder::{FinishedSpan, Place, Recorder};
 use super::trace::{SpanRef, TurnTrace};
-use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 
@@ -41,6 +42,8 @@ pub struct TurnFacts<'a> {
 pub struct StatementFacts<'a> {
     /// The trace of its turn; the span lies under the root.
     pub trace: TurnTrace,
+    /// The reply's number: its call lies under it.
+    pub ticket: Ticket,
     /// The turn, through restarts.
     pub turn_id: &'a str,
     /// Where.
@@ -89,8 +92,14 @@ pub fn record(recorder: &Recorder, facts: &TurnFacts<'_>) -> Option<SpanRef> {
     })
 }
 
-/// Records a statement: `invoke_agent {companion}`.
+/// Records a statement: `invoke_agent {companion}`, and a log line.
 pub fn record_statement(recorder: &Recorder, facts: &StatementFacts<'_>) -> Option<SpanRef> {
+    let (channel, companion) = (Plain(facts.channel.as_str()), Plain(facts.companion.as_str()));
+    let (trigger, trace) = (facts.trigger, facts.trace);
+    match facts.error_type.map(Plain) {
+        None => tracing::info!(%channel, %trigger, %companion, %trace, "statement"),
+        Some(error) => tracing::info!(%channel, %trigger, %companion, %error, %trace, "statement not made"),
+    }
     if let Some(error) = facts.error_type {
         recorder.instruments().statements_failed.add(1, [error_label(error)]);
     }
@@ -113,7 +122,7 @@ pub fn record_statement(recorder: &Recorder, facts: &StatementFacts<'_>) -> Opti
     recorder.write(FinishedSpan {
         name: format!("invoke_agent {}", facts.companion_name).into(),
         kind: SpanKind::Internal,
-        place: Place::Under(facts.trace.root()),
+        place: Place::As { own: facts.trace.of(facts.ticket), parent: facts.trace.root() },
         started: facts.started,
         ended: facts.ended,
         attributes,
@@ -165,6 +174,7 @@ mod tests {
         let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from("console:lobby"), CompanionId::from("aria"));
         let facts = StatementFacts {
             trace: TurnTrace::new(42),
+            ticket: Ticket(3),
             turn_id: "turn-1",
             guild: &guild,
             channel: &channel,

@@ -54,6 +54,13 @@ impl Premises {
         self.environment.push((name, value.to_owned()));
     }
 
+    /// A variable of its environment that is no setting of ours.
+    pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.environment.retain(|(known, _)| known != name);
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// A companion; those that are written here replace the built-in ones.
     pub fn with_companion(self, id: &str, text: &str) -> Self {
         self.write_companion(id, text);

@@ -10,6 +10,7 @@ mod metrics;
 mod rounds;
 mod signals;
 mod starved;
+mod telling;
 mod unfit;
 mod usage;
 mod writers;

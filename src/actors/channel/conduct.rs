@@ -22,6 +22,7 @@ use crate::domain::moment::Moment;
 use crate::journal::record::{OutboxRecord, Used};
 use crate::ports::language_model::{ModelRole, Request};
 use crate::telemetry::instruments::platform_label;
+use crate::telemetry::plain::Plain;
 
 /// Events between two snapshots: what a restart has to fold at most, about.
 const EVENTS_PER_SNAPSHOT: u32 = 128;
@@ -33,16 +34,16 @@ impl State {
         self.carry_out(outputs);
     }
 
-    pub(super) fn heard(&mut self, recorded: Recorded) {
+    pub(super) fn heard(&mut self, recorded: Recorded, committed: Moment) {
         if let Some(waiting) = &mut self.heard_meanwhile {
-            waiting.push(recorded);
+            waiting.push((recorded, committed));
             return;
         }
         self.is_pending = true;
         self.since_snapshot += 1;
         self.last_heard = tokio::time::Instant::now();
         self.in_hand.hold(recorded.seq);
-        self.traces.posted(&recorded, &self.place, &self.kit);
+        self.traces.heard(&recorded, committed, &self.place, &self.kit);
         let is_cleared = matches!(recorded.event, Event::Cleared);
         self.step(Input::Heard(recorded));
         self.in_hand.lay_down();
@@ -86,7 +87,6 @@ impl State {
             }
             Err(error) => {
                 self.spend(asked, &outcome);
-                tracing::warn!(channel = %self.place.channel, %error, "a statement was not made");
                 self.step(Input::ReplyFailed { ticket, error });
             }
         }
@@ -137,7 +137,7 @@ impl State {
         tokio::spawn(async move {
             for event in news {
                 if let Err(error) = inbound.accept(&place, event, None).await {
-                    tracing::warn!(channel = %place.channel, %error, "who lives in the channel could not be put on record");
+                    tracing::warn!(channel = %Plain(place.channel.as_str()), %error, "who lives in the channel could not be put on record");
                     return;
                 }
             }
@@ -252,9 +252,11 @@ impl State {
     }
 
     /// Hands what was made to the scribe; what follows is done once it is committed.
-    fn record(&mut self, made: Vec<(Seq, Event)>, is_quiet: bool, falls_asleep: bool) {
+    fn record(&mut self, mut made: Vec<(Seq, Event)>, is_quiet: bool, falls_asleep: bool) {
         self.batches += 1;
         self.since_snapshot += made.len() as u32;
+        // First of all, because what is put on record says in which trace it is told.
+        let duties = self.duties(&mut made);
         let is_due = falls_asleep || self.since_snapshot >= EVENTS_PER_SNAPSHOT;
         let snapshot = is_due.then(|| Box::new(self.conversation.clone()));
         if snapshot.is_some() {
@@ -278,9 +280,8 @@ impl State {
                 // A channel that is gone reads it from the record.
                 let _ = channel.cast(ChannelMessage::Recorded { batch, result });
             }),
-            made: made.clone(),
+            made,
         };
-        let duties = self.duties(made);
         self.owed.push_back((batch, duties));
         self.send(ScribeMessage::Record(record));
     }
@@ -305,6 +306,7 @@ impl State {
         let message = Message { id: ids.first().cloned(), address, modality: Modality::Text, lull_endpoint: false, text, from };
         let mut usage = vec![Used::Statement { companion: companion.clone() }];
         usage.extend(self.traces.take_spent(ticket));
+        self.traces.written(ticket, self.kit.clock.now());
         let channel = self.myself.clone();
         // Where its parts have ids, it was sent before, and is only put on record.
         let sent = ids.is_empty().then(tokio::time::Instant::now);

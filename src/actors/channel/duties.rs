@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ractor::{ActorId, ActorRuntime, RpcReplyPort};
 
-use super::traces::Tale;
+use super::traces::{self, Tale};
 use super::{ChannelMessage, REPLY_AGAIN_AT_MOST, State};
 use crate::actors::companion::{Asking, CompanionMessage, Evaluate};
 use crate::actors::directory::Sort;
@@ -23,6 +23,7 @@ use crate::domain::vote::State as Ballot;
 use crate::domain::window;
 use crate::journal::reader::{Range, Reader};
 use crate::ports::language_model::{Line, ModelRole, Purpose, Request};
+use crate::telemetry::plain::Plain;
 
 /// How much longer than the pool's own deadline a channel waits for an answer.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
@@ -51,21 +52,22 @@ pub(super) enum Duty {
 }
 
 impl State {
-    pub(super) fn duties(&mut self, made: Vec<(Seq, Event)>) -> Vec<Duty> {
+    /// What follows once this is on record; and each event is told in which trace it belongs.
+    pub(super) fn duties(&mut self, made: &mut [(Seq, Event)]) -> Vec<Duty> {
         let now = self.kit.clock.now();
         let mut duties = Vec::new();
         for (_, event) in made {
-            duties.extend(self.traces.follow(&event, now, &self.kit).into_iter().map(Duty::Tell));
+            duties.extend(self.traces.follow(event, now, &self.kit).into_iter().map(Duty::Tell));
             match event {
                 Event::RoundOpened(opened) => {
-                    self.round_asked = opened.asked;
+                    self.round_asked = opened.asked.clone();
                     duties.push(Duty::HoldRound { message: opened.message });
                 }
                 Event::Evaluated(evaluated) => duties.push(Duty::Ask { ticket: evaluated.ticket }),
-                Event::RepetitionAsked { ticket, .. } => duties.push(Duty::Judge { ticket }),
-                Event::ReplyOwed { ticket, .. } => duties.push(Duty::Reply { ticket }),
-                Event::Decided(decided) => duties.extend(decided.vote.map(|vote| Duty::Publish(Box::new(vote)))),
-                Event::RoundClosed(closed) => duties.push(Duty::EndRound(Box::new(closed))),
+                Event::RepetitionAsked { ticket, .. } => duties.push(Duty::Judge { ticket: *ticket }),
+                Event::ReplyOwed { ticket, .. } => duties.push(Duty::Reply { ticket: *ticket }),
+                Event::Decided(decided) => duties.extend(decided.vote.clone().map(|vote| Duty::Publish(Box::new(vote)))),
+                Event::RoundClosed(closed) => duties.push(Duty::EndRound(Box::new(closed.clone()))),
                 _ => {}
             }
         }
@@ -169,7 +171,7 @@ impl State {
                 self.replies.insert(actor.get_id(), (ticket, actor.get_cell()));
             }
             Err(error) => {
-                tracing::error!(channel = %self.place.channel, %error, "a reply could not be begun");
+                tracing::error!(channel = %Plain(self.place.channel.as_str()), %error, "a reply could not be begun");
                 self.step(Input::ReplyFailed { ticket, error: "unreachable".into() });
             }
         }
@@ -206,7 +208,7 @@ impl State {
             let messages: Vec<Message> = match events {
                 Ok(events) => events.into_iter().rev().filter_map(|recorded| said(recorded.event)).collect(),
                 Err(error) => {
-                    tracing::warn!(channel = %place.channel, %error, "what is to be summarised cannot be read");
+                    tracing::warn!(channel = %Plain(place.channel.as_str()), %error, "what is to be summarised cannot be read");
                     let _ = channel.cast(ChannelMessage::Summarised { upto, text: None, outcome: None });
                     return;
                 }
@@ -225,7 +227,10 @@ impl State {
                 max_tokens: words.max_side_answer_tokens,
             };
             let deadline = kit.pool.deadline(ModelRole::Side);
-            let outcome = kit.pool.answer(Arc::new(request), Priority::Summary, deadline, None).await;
+            let request = Arc::new(request);
+            let outcome = kit.pool.answer(request.clone(), Priority::Summary, deadline, None).await;
+            // Of no turn: all that was settled since the last one led to it.
+            traces::tell_call(None, &request, &outcome, &place, &kit);
             let text =
                 outcome.result.as_ref().ok().map(|answer| answer.text.trim().into()).filter(|text: &Arc<str>| !text.is_empty());
             // A channel that is gone has it done again.

@@ -82,7 +82,7 @@ impl State {
                 (repetition::read_score(&given.text), Some(Box::new(call)))
             }
             Err(error) => {
-                tracing::warn!(channel = %self.place.channel, error = error.code(), "repetition could not be judged");
+                self.traces.misjudged(error.code());
                 (0.0, None)
             }
         };

@@ -55,7 +55,7 @@ impl State {
             self.kit.pool.cancel(call);
         }
         if self.is_to_be_judged(ticket) {
-            tracing::warn!(channel = %self.place.channel, error, "repetition could not be judged");
+            self.traces.misjudged(error);
             self.step(Input::Judged { ticket, score: 0.0, call: None });
         } else {
             self.step(Input::Unanswered { ticket, error: error.into() });

@@ -18,6 +18,7 @@ use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader, Restored};
 use crate::journal::record::Used;
 use crate::telemetry::instruments::NONE;
+use crate::telemetry::plain::Plain;
 
 /// How long it is waited for a scribe that is being restarted, at a time.
 const SCRIBE_PATIENCE: Duration = Duration::from_millis(20);
@@ -98,7 +99,7 @@ async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Re
 impl State {
     /// Folds the record, goes on with what it leaves open, and takes in what was heard meanwhile.
     pub(super) fn restored(&mut self, restored: Restored) {
-        let Restored { snapshot, events, skip, asked, owed, .. } = restored;
+        let Restored { snapshot, earlier, events, skip, asked, owed, .. } = restored;
         self.round_asked = asked;
         if let Some(snapshot) = snapshot {
             self.conversation = snapshot.conversation;
@@ -112,18 +113,18 @@ impl State {
         self.pace = Pace::new(self.conversation.clock());
         let reopened = self.reopened();
         let now = self.kit.clock.now();
-        self.traces.resume(&self.conversation, &events, now, &self.kit);
+        self.traces.resume(&self.conversation, &earlier, &events, now, &self.kit);
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);
         self.deliver_on(owed);
         for duty in reopened {
             self.discharge(duty);
         }
-        for recorded in self.heard_meanwhile.take().unwrap_or_default() {
+        for (recorded, committed) in self.heard_meanwhile.take().unwrap_or_default() {
             if skip.contains(&recorded.seq) {
                 self.conversation.pass_over(recorded.seq);
             } else {
-                self.heard(recorded);
+                self.heard(recorded, committed);
             }
         }
         self.reconcile();
@@ -134,7 +135,7 @@ impl State {
     pub(super) fn not_restored(&self, error: CannotRestore) -> Result<(), CannotRestore> {
         match error {
             CannotRestore::Damaged(_) => {
-                tracing::error!(channel = %self.place.channel, %error, "this channel cannot go on");
+                tracing::error!(channel = %Plain(self.place.channel.as_str()), %error, "this channel cannot go on");
                 self.myself.stop(None);
                 Ok(())
             }

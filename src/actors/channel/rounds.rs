@@ -15,6 +15,7 @@ use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::round::message_id;
 use crate::domain::vote::State as Ballot;
 use crate::telemetry::operations::{self, ActorFacts};
+use crate::telemetry::plain::Plain;
 
 /// A round's manager that dies is replaced so many times. Then the channel holds the rest of the round alone.
 const MANAGERS_AT_MOST: u32 = 4;
@@ -66,7 +67,7 @@ impl State {
             Ok((actor, _)) => self.manager = Some(Managed { actor, round: message, number }),
             // Answers come straight to the channel then.
             Err(error) => {
-                tracing::error!(channel = %self.place.channel, %error, "a turn-taking manager could not be started");
+                tracing::error!(channel = %Plain(self.place.channel.as_str()), %error, "a turn-taking manager could not be started");
             }
         }
     }

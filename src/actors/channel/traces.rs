@@ -1,8 +1,10 @@
 //! Which trace each question and reply belongs to: one for each trigger group, from its questions to silence or to one statement.
 
+mod resume;
 mod tale;
+mod turn;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::actors::kit::Kit;
@@ -18,9 +20,9 @@ use crate::journal::place::Place;
 use crate::journal::record::Used;
 use crate::ports::language_model::Request;
 use crate::telemetry::model_calls::{self, CallFacts};
-use crate::telemetry::trace::TurnTrace;
-use crate::telemetry::turns::{self, StatementFacts};
+use crate::telemetry::trace::{SpanRef, TurnTrace};
 pub(super) use tale::Tale;
+use turn::{Append, Appends, Flight, Open, Turn};
 
 /// So much of an answer is kept on record.
 const ANSWER_KEPT_CHARS: usize = 1_000;
@@ -41,57 +43,53 @@ pub(super) struct Traces {
     failed: Option<Arc<str>>,
     /// The turn of the newest statement: the round that it opens follows it.
     posted: Option<Turn>,
+    /// The number of that statement.
+    spoken: Seq,
+    /// A turn that only has its statement judged, because the server was restarted before that was done.
+    judged_again: Option<Turn>,
+    /// Why the newest judgement could not be made.
+    misjudged: Option<Arc<str>>,
+    /// The turns of those who were asked and gave no answer: the next that asks them follows.
+    unanswered: BTreeMap<CompanionId, TurnTrace>,
+    appends: Appends,
     spent: HashMap<Ticket, Vec<Used>>,
-}
-
-/// A trigger group.
-#[derive(Clone)]
-pub(super) struct Turn {
-    trace: TurnTrace,
-    /// The strongest of its triggers.
-    trigger: Trigger,
-    message: Seq,
-    began: Moment,
-    follows: Option<TurnTrace>,
-}
-
-/// A question or a reply in flight.
-#[derive(Clone)]
-pub(super) struct Flight {
-    turn: Turn,
-    trigger: Trigger,
-    since: Moment,
-    counts: (u64, u64, Option<u64>),
-}
-
-/// A round that is open.
-struct Open {
-    turn: Turn,
-    since: Moment,
-    /// Those that want to speak: told when it is known who does.
-    wishes: Vec<(Decided, Flight)>,
-    answers: u32,
-    errors: Vec<Arc<str>>,
 }
 
 impl Traces {
     /// Goes along with what is put on record, and gives what is to be told of it once it is committed.
-    pub(super) fn follow(&mut self, event: &Event, now: Moment, kit: &Kit) -> Vec<Tale> {
+    pub(super) fn follow(&mut self, event: &mut Event, now: Moment, kit: &Kit) -> Vec<Tale> {
+        let told = self.followed(event, now, kit);
+        let trace = match event {
+            Event::RoundOpened(_) => self.round.as_ref().map(|round| round.turn.trace),
+            Event::Evaluated(Evaluated { ticket, .. })
+            | Event::RepetitionAsked { ticket, .. }
+            | Event::ReplyOwed { ticket, .. } => self.flights.get(ticket).map(|flight| flight.turn.trace),
+            _ => None,
+        };
+        if let Some(trace) = trace {
+            event.name_trace(trace.to_string().into());
+        }
+        told
+    }
+
+    fn followed(&mut self, event: &Event, now: Moment, kit: &Kit) -> Vec<Tale> {
         match event {
             Event::RoundOpened(opened) => {
-                let turn = Turn { message: opened.message, ..self.batch.take().unwrap_or_else(|| Turn::new(now, kit)) };
+                let mut turn = Turn { message: opened.message, ..self.batch.take().unwrap_or_else(|| Turn::new(now, kit)) };
+                if opened.message == self.spoken {
+                    turn.follows = self.posted.as_ref().map(|posted| posted.trace);
+                }
                 self.round = Some(Open::new(turn, now));
                 Vec::new()
             }
-            Event::Evaluated(evaluated) => {
-                self.asked(evaluated, now, kit);
-                Vec::new()
-            }
+            Event::Evaluated(evaluated) => self.asked(evaluated, now, kit).into_iter().collect(),
             Event::Decided(decided) => self.decided(decided, now, kit),
             Event::Unanswered { companion, ticket, error, .. } => {
                 let flight = self.flights.remove(ticket).unwrap_or_else(|| Flight::new(Turn::new(now, kit), Trigger::Lull, now));
                 let turn = flight.turn.clone();
-                let mut told = vec![Tale::Unanswered { companion: companion.clone(), error: error.clone(), flight }];
+                self.unanswered.insert(companion.clone(), turn.trace);
+                let (companion, ticket) = (companion.clone(), *ticket);
+                let mut told = vec![Tale::Unanswered { companion, ticket, error: error.clone(), flight, at: now }];
                 match &mut self.round {
                     Some(round) => round.errors.push(error.clone()),
                     None => told.push(Tale::Ended { turn, outcome: "failed", error: Some(error.clone()) }),
@@ -121,9 +119,15 @@ impl Traces {
             }
             Event::RepetitionJudged { score, detections, call, .. } => {
                 let under = self.posted.as_ref().map(|turn| turn.trace);
+                let asked = self.flights.iter().find(|(_, flight)| Some(flight.turn.trace) == under);
+                let asked = asked.map(|(ticket, flight)| (*ticket, flight.since));
                 self.flights.retain(|_, flight| Some(flight.turn.trace) != under);
-                let model = call.as_ref().map(|call| call.model.clone());
-                vec![Tale::Repetition { score: *score, detections: *detections, model, at: now, under }]
+                let (error, is_by_model) = (self.misjudged.take(), asked.is_some() || call.is_some());
+                let (score, detections) = (*score, *detections);
+                let mut told = vec![Tale::Repetition { score, detections, asked, is_by_model, error, at: now, under }];
+                let again = self.judged_again.take();
+                told.extend(again.map(|turn| Tale::Ended { turn, outcome: "posted", error: None }));
+                told
             }
             Event::ReplyOwed { ticket, trigger, .. } => {
                 self.failed = None;
@@ -136,7 +140,13 @@ impl Traces {
                 let Some(flight) = self.flights.remove(ticket) else { return Vec::new() };
                 self.selected = Some(flight.turn.clone());
                 self.failed = Some(error.clone());
-                vec![Tale::StatementFailed { companion: companion.clone(), error: error.clone(), flight }]
+                vec![Tale::StatementFailed {
+                    companion: companion.clone(),
+                    ticket: *ticket,
+                    error: error.clone(),
+                    flight,
+                    at: now,
+                }]
             }
             _ => Vec::new(),
         }
@@ -154,7 +164,7 @@ impl Traces {
         told
     }
 
-    fn asked(&mut self, evaluated: &Evaluated, now: Moment, kit: &Kit) {
+    fn asked(&mut self, evaluated: &Evaluated, now: Moment, kit: &Kit) -> Option<Tale> {
         let mut turn = match &self.round {
             Some(round) => round.turn.clone(),
             None => Turn { message: evaluated.message, ..self.batch.take().unwrap_or_else(|| Turn::new(now, kit)) },
@@ -163,28 +173,41 @@ impl Traces {
         if evaluated.trigger == Trigger::Turn {
             turn.follows = self.posted.as_ref().map(|posted| posted.trace);
         }
+        let unanswered = self.unanswered.remove(&evaluated.companion);
+        turn.follows = turn.follows.or(unanswered);
+        let append = self.appends.take(evaluated.message);
+        turn.led_to_by(append);
         if let Some(round) = &mut self.round {
             round.turn = turn.clone();
         }
         let counts = (evaluated.message_count, evaluated.check_count, evaluated.threshold);
-        let flight = Flight { counts, ..Flight::new(turn, evaluated.trigger, now) };
+        let flight = Flight { counts, ..Flight::new(turn.clone(), evaluated.trigger, now) };
         self.flights.insert(evaluated.ticket, flight);
+        append.map(|append| Tale::Appended { turn, append })
     }
 
     fn decided(&mut self, decided: &Decided, now: Moment, kit: &Kit) -> Vec<Tale> {
         let counts = (decided.message_count, decided.check_count, decided.threshold);
         let Some(ticket) = decided.ticket else {
+            let mut append = None;
             let turn = match &self.round {
                 Some(round) => round.turn.clone(),
                 None => {
                     let turn = self.batch.get_or_insert_with(|| Turn::new(now, kit));
                     turn.trigger = turn.trigger.max(decided.trigger);
+                    if decided.trigger == Trigger::Turn {
+                        turn.follows = self.posted.as_ref().map(|posted| posted.trace);
+                    }
                     turn.message = decided.messages.last().copied().unwrap_or(turn.message);
+                    append = self.appends.take(turn.message);
+                    turn.led_to_by(append);
                     turn.clone()
                 }
             };
+            let appended = append.map(|append| Tale::Appended { turn: turn.clone(), append });
             let flight = Flight { counts, ..Flight::new(turn, decided.trigger, now) };
-            return vec![Tale::Decided { decided: Box::new(decided.clone()), flight, floor: None }];
+            let told = Tale::Decided { decided: Box::new(decided.clone()), flight, floor: None, at: now };
+            return appended.into_iter().chain([told]).collect();
         };
         let flight = self.flights.remove(&ticket).unwrap_or_else(|| {
             let turn = self.round.as_ref().map_or_else(|| Turn::new(now, kit), |round| round.turn.clone());
@@ -197,13 +220,13 @@ impl Traces {
         {
             round.answers += 1;
             if is_yes {
-                round.wishes.push((decided.clone(), flight));
+                round.wishes.push((decided.clone(), flight, now));
                 return Vec::new();
             }
-            return vec![Tale::Decided { decided: Box::new(decided.clone()), flight, floor: Some("none") }];
+            return vec![Tale::Decided { decided: Box::new(decided.clone()), flight, floor: Some("none"), at: now }];
         }
         let turn = flight.turn.clone();
-        let mut told = vec![Tale::Decided { decided: Box::new(decided.clone()), flight, floor: None }];
+        let mut told = vec![Tale::Decided { decided: Box::new(decided.clone()), flight, floor: None, at: now }];
         if is_yes {
             self.selected = Some(turn);
         } else {
@@ -227,9 +250,9 @@ impl Traces {
         };
         let mut told: Vec<_> = wishes
             .into_iter()
-            .map(|(decided, flight)| {
+            .map(|(decided, flight, at)| {
                 let floor = decided.companions.first().map(floor);
-                Tale::Decided { decided: Box::new(decided), flight, floor }
+                Tale::Decided { decided: Box::new(decided), flight, floor, at }
             })
             .collect();
         // Of whom nothing will be heard any more.
@@ -248,47 +271,6 @@ impl Traces {
             told.push(Tale::Ended { turn, outcome: if error.is_some() { "failed" } else { "silence" }, error });
         }
         told
-    }
-
-    /// What goes on after a restart, as far as the record tells: a trace of its own that follows the one before.
-    pub(super) fn resume(&mut self, conversation: &Conversation, events: &[Recorded], now: Moment, kit: &Kit) {
-        let calls = events.iter().rev().filter_map(|recorded| match &recorded.event {
-            Event::Decided(decided) => decided.call.as_ref(),
-            _ => None,
-        });
-        let follows = calls.filter_map(|call| call.trace.as_ref()?.parse().ok()).next();
-        let turn = |message, trigger| Turn { message, trigger, follows, ..Turn::new(now, kit) };
-        if let Some(round) = conversation.round() {
-            let mut open = Open::new(turn(round.message, Trigger::Lull), now);
-            for (_, evaluation) in conversation.open_questions() {
-                open.turn.trigger = open.turn.trigger.max(evaluation.trigger);
-            }
-            for recorded in events {
-                let Event::Decided(decided) = &recorded.event else { continue };
-                let Some(vote) = decided.vote.as_ref().filter(|vote| vote.message_id == round.message_id()) else { continue };
-                open.answers += 1;
-                let is_wanted = conversation.gate(&vote.from).is_some_and(|gate| gate.wish.is_some());
-                if is_wanted && decided.decision == Decision::Yes {
-                    let counts = (decided.message_count, decided.check_count, decided.threshold);
-                    let flight = Flight { counts, ..Flight::new(open.turn.clone(), decided.trigger, recorded.at) };
-                    open.wishes.push((decided.clone(), flight));
-                }
-            }
-            self.round = Some(open);
-        }
-        for (companion, evaluation) in conversation.open_questions() {
-            let its_own = || turn(evaluation.message, evaluation.trigger);
-            let asked = self.round.as_ref().map_or_else(its_own, |round| round.turn.clone());
-            let gate = conversation.gate(companion);
-            let check_count = gate.map_or(0, |gate| gate.check_count);
-            let counts = (evaluation.message_count, check_count, gate.and_then(|gate| gate.next_interjection_at));
-            self.flights.insert(evaluation.ticket, Flight { counts, ..Flight::new(asked, evaluation.trigger, now) });
-        }
-        self.selected = conversation.turn().map(|next| turn(next.selection.opened, next.candidate.trigger));
-        if let Some(floor) = conversation.floor() {
-            let owed = turn(floor.selection.opened, floor.trigger);
-            self.flights.insert(floor.ticket, Flight::new(owed, floor.trigger, now));
-        }
     }
 
     /// Since when each question and reply is in flight.
@@ -319,19 +301,20 @@ impl Traces {
     }
 
     pub(super) fn called(&self, ticket: Ticket, asked: &Request, outcome: &Outcome, place: &Place, kit: &Kit) {
-        let ended = kit.clock.now();
-        model_calls::record(
-            &kit.recorder,
-            &CallFacts {
-                under: self.flights.get(&ticket).map(|flight| flight.turn.trace.root()),
-                channel: Some(&place.channel),
-                request: asked,
-                identity: &outcome.facts.identity,
-                outcome: outcome.result.as_ref(),
-                started: ended - std::time::Duration::from_millis(outcome.facts.model_ms),
-                ended,
-            },
-        );
+        let under = self.flights.get(&ticket).map(|flight| flight.turn.trace.of(ticket));
+        tell_call(under, asked, outcome, place, kit);
+    }
+
+    /// The side model could not say how much the last messages repeat each other.
+    pub(super) fn misjudged(&mut self, error: &str) {
+        self.misjudged = Some(error.into());
+    }
+
+    /// The words of a reply are there.
+    pub(super) fn written(&mut self, ticket: Ticket, now: Moment) {
+        if let Some(flight) = self.flights.get_mut(&ticket) {
+            flight.written = Some(now);
+        }
     }
 
     /// Nobody waits for a question or a reply any more. A round goes on without it.
@@ -350,8 +333,8 @@ impl Traces {
         if conversation.round().is_none()
             && let Some(Open { turn, wishes, .. }) = self.round.take()
         {
-            for (decided, flight) in wishes {
-                Tale::Decided { decided: Box::new(decided), flight, floor: Some("none") }.tell(place, kit);
+            for (decided, flight, at) in wishes {
+                Tale::Decided { decided: Box::new(decided), flight, floor: Some("none"), at }.tell(place, kit);
             }
             Tale::Ended { turn, outcome: "cancelled", error: None }.tell(place, kit);
         }
@@ -362,50 +345,36 @@ impl Traces {
         }
     }
 
-    /// A statement is on record: its turn is over.
-    pub(super) fn posted(&mut self, recorded: &Recorded, place: &Place, kit: &Kit) {
-        let Event::Said { message, reply: Some(ticket), .. } = &recorded.event else { return };
-        let Some(flight) = self.flights.remove(ticket) else { return };
-        turns::record_statement(
-            &kit.recorder,
-            &StatementFacts {
-                trace: flight.turn.trace,
-                turn_id: &flight.turn.id(place),
-                guild: &place.guild,
-                channel: &place.channel,
-                companion: &CompanionId::from(&*message.from.id),
-                companion_name: &message.from.name,
-                trigger: flight.trigger,
-                error_type: None,
-                started: flight.since,
-                ended: kit.clock.now(),
-            },
-        );
-        self.posted = Some(flight.turn.clone());
-        Tale::Ended { turn: flight.turn, outcome: "posted", error: None }.tell(place, kit);
+    /// Something was said, and is on record: it may lead to something, or it is the statement with which a turn is over.
+    pub(super) fn heard(&mut self, recorded: &Recorded, committed: Moment, place: &Place, kit: &Kit) {
+        let Event::Said { message, reply, .. } = &recorded.event else { return };
+        let append = Append { seq: recorded.seq, taken: recorded.at, committed };
+        let fulfilled = reply.and_then(|ticket| Some((ticket, self.flights.remove(&ticket)?)));
+        let Some((ticket, flight)) = fulfilled else {
+            self.appends.remember(append);
+            return;
+        };
+        let turn = flight.turn.clone();
+        (self.posted, self.spoken) = (Some(turn.clone()), recorded.seq);
+        Tale::Posted { by: message.from.clone(), ticket, flight, append }.tell(place, kit);
+        Tale::Appended { turn: turn.clone(), append }.tell(place, kit);
+        Tale::Ended { turn, outcome: "posted", error: None }.tell(place, kit);
     }
 }
 
-impl Turn {
-    /// One that begins now.
-    fn new(now: Moment, kit: &Kit) -> Self {
-        let trace = TurnTrace::new(kit.chance.id());
-        Self { trace, trigger: Trigger::Lull, message: Seq::NONE, began: now, follows: None }
-    }
-
-    fn id(&self, place: &Place) -> String {
-        format!("{}#{}", place.channel, self.message)
-    }
-}
-
-impl Flight {
-    fn new(turn: Turn, trigger: Trigger, since: Moment) -> Self {
-        Self { turn, trigger, since, counts: (0, 0, None) }
-    }
-}
-
-impl Open {
-    fn new(turn: Turn, since: Moment) -> Self {
-        Self { turn, since, wishes: Vec::new(), answers: 0, errors: Vec::new() }
-    }
+/// A call has ended. One that was made for no turn is a trace of its own.
+pub(super) fn tell_call(under: Option<SpanRef>, asked: &Request, outcome: &Outcome, place: &Place, kit: &Kit) {
+    let ended = kit.clock.now();
+    let facts = CallFacts {
+        under,
+        channel: Some(&place.channel),
+        request: asked,
+        identity: &outcome.facts.identity,
+        outcome: outcome.result.as_ref(),
+        attempts: outcome.facts.attempts,
+        waited_ms: outcome.facts.waited_ms,
+        started: ended - std::time::Duration::from_millis(outcome.facts.model_ms),
+        ended,
+    };
+    model_calls::record(&kit.recorder, &facts);
 }

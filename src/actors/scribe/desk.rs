@@ -19,6 +19,7 @@ use crate::journal::record::decode;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Value};
 use crate::telemetry::instruments::NONE;
+use crate::telemetry::plain::Plain;
 
 /// Something that has to wait for the store.
 pub(super) enum Errand {
@@ -43,6 +44,8 @@ pub(super) struct Desk {
     waiting: usize,
     /// The group on its way.
     flight: Option<Vec<Planned>>,
+    /// Journals that cannot be read: each is told of once, however often it is tried.
+    unreadable: HashSet<Place>,
     /// Why nothing is written any more.
     broken: Option<Arc<str>>,
     /// What is to be done next.
@@ -79,6 +82,7 @@ impl Desk {
             ready: VecDeque::new(),
             waiting: 0,
             flight: None,
+            unreadable: HashSet::new(),
             broken: None,
             errands: Vec::new(),
             with,
@@ -169,6 +173,7 @@ impl Desk {
     pub(super) fn open(&mut self, place: Place, head: Result<Head, ReadError>) {
         match head {
             Ok(head) => {
+                self.unreadable.remove(&place);
                 if let (Some(no), below @ Seq(1..)) = (head.no, head.swept_below) {
                     self.errands.push(Errand::Sweep { place: place.clone(), no, below, reply: Reply::unheard() });
                 }
@@ -177,7 +182,9 @@ impl Desk {
                 self.ready.extend(requests);
             }
             Err(error) => {
-                tracing::error!(guild = %place.guild, channel = %place.channel, %error, "a journal cannot be opened");
+                if self.unreadable.insert(place.clone()) {
+                    tracing::error!(guild = %Plain(place.guild.as_str()), channel = %Plain(place.channel.as_str()), %error, "a journal cannot be opened");
+                }
                 let requests = self.shelf.give_up(&place);
                 self.waiting = self.waiting.saturating_sub(requests.len());
                 let why: Arc<str> = error.to_string().into();
@@ -322,7 +329,8 @@ impl Desk {
         for recorded in &events {
             self.with.hub.publish(&place, Live::Recorded(recorded.clone()));
             if recorded.event.is_heard() {
-                (self.with.deliver)(&place.guild, &place.channel, Recorded::clone(recorded));
+                let committed = self.with.clock.now();
+                (self.with.deliver)(&place.guild, &place.channel, Recorded::clone(recorded), committed);
             }
         }
         let last = standing.last;

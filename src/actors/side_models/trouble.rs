@@ -1,6 +1,6 @@
 //! Remembers which models give no answer, and why; says so when it begins, changes or ends, and not with every call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::ports::language_model::{Identity, ModelRole, NoAnswer};
@@ -14,7 +14,8 @@ pub struct Trouble {
     pub model: Arc<str>,
     /// What went wrong at which endpoint, and the way out, for people.
     pub detail: String,
-    code: &'static str,
+    /// What was said of it in the log: each kind of failure once, until it is over.
+    told: BTreeSet<&'static str>,
 }
 
 /// The models that gave no answer when they were called last.
@@ -30,16 +31,18 @@ impl Troubles {
             // That nobody wants it any more says nothing about who was asked.
             Some(NoAnswer::Cancelled) => {}
             Some(failure) => {
-                let detail = in_words(endpoint, role, failure);
-                if self.0.get(&key).is_none_or(|known| known.code != failure.code()) {
+                let mut told = self.0.remove(&key).map(|known| known.told).unwrap_or_default();
+                if told.insert(failure.code()) {
+                    let (role, detail) = (role.as_str(), in_words(endpoint, role, failure, failure.in_our_words()));
                     tracing::warn!(
-                        role = role.as_str(),
+                        role,
                         model,
                         detail,
-                        "a model gives no answer; it is asked again, later and later"
+                        "a model gives no answer; it is asked again, later and later; /readyz shows what it said"
                     );
                 }
-                self.0.insert(key, Trouble { role, model: identity.model.clone(), detail, code: failure.code() });
+                let detail = in_words(endpoint, role, failure, failure.to_string());
+                self.0.insert(key, Trouble { role, model: identity.model.clone(), detail, told });
             }
             None => {
                 if self.0.remove(&key).is_some() {
@@ -55,14 +58,14 @@ impl Troubles {
     }
 }
 
-fn in_words(endpoint: &str, role: ModelRole, failure: &NoAnswer) -> String {
+fn in_words(endpoint: &str, role: ModelRole, failure: &NoAnswer, words: String) -> String {
     match failure {
         NoAnswer::TimedOut { .. } => format!(
-            "{endpoint}: {failure}; is it still loading, or too busy? models.{role}.first_token_timeout_secs and .timeout_secs say how \
+            "{endpoint}: {words}; is it still loading, or too busy? models.{role}.first_token_timeout_secs and .timeout_secs say how \
              long is waited for it",
             role = role.as_str()
         ),
-        _ => failure.to_string(),
+        _ => words,
     }
 }
 
@@ -71,6 +74,31 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::telemetry::memory::Lines;
+
+    #[test]
+    fn an_hour_of_trouble_is_told_when_it_begins_and_when_it_ends() {
+        let lines = Lines::default();
+        let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
+        let identity = Identity { provider: "p".into(), model: "m".into(), endpoint: "http://here".into() };
+        let refused = NoAnswer::Refused { endpoint: "http://here".into(), detail: "400: “you said sesame”".into() };
+        let gone = NoAnswer::Unreachable { endpoint: "http://here".into(), detail: "it is off".into() };
+        let mut troubles = Troubles::default();
+
+        tracing::subscriber::with_default(subscriber, || {
+            for _ in 0..1_000 {
+                troubles.learn(&identity, ModelRole::Side, Some(&refused));
+                troubles.learn(&identity, ModelRole::Side, Some(&gone));
+            }
+            troubles.learn(&identity, ModelRole::Side, None);
+            troubles.learn(&identity, ModelRole::Side, None);
+        });
+
+        let said = lines.text();
+        let levels: Vec<_> = said.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+        assert_eq!(levels, ["WARN", "WARN", "INFO"], "each kind of failure once:\n{said}");
+        assert!(!said.contains("sesame"), "{said}");
+    }
 
     #[test]
     fn a_trouble_lasts_until_that_role_is_answered_there() {

@@ -95,10 +95,12 @@ pub enum Ending {
     #[error("killed")]
     Killed,
     /// A handler returned an error or panicked.
-    #[error("failed: {message}")]
+    #[error("{}", if *.is_panic { "panicked".to_owned() } else { format!("failed: {message}") })]
     Failed {
-        /// The error or the panic's message.
+        /// The error or the panic's message: that of a panic may quote what was said.
         message: String,
+        /// It panicked.
+        is_panic: bool,
         /// It is itself a supervisor that passed a limit of its own.
         escalated: bool,
     },
@@ -119,7 +121,9 @@ impl Ending {
         match event {
             SupervisionEvent::ActorFailed(child, error) => {
                 let escalated = error.is::<Escalation>();
-                Some((child, Self::Failed { message: bounded(error.to_string()), escalated }))
+                // ractor makes a text of a panic; our own errors are none.
+                let is_panic = format!("{error:?}") == format!("{:?}", error.to_string());
+                Some((child, Self::Failed { message: bounded(error.to_string()), is_panic, escalated }))
             }
             // Without a state it was interrupted while starting or stopping, or its task was cancelled.
             SupervisionEvent::ActorTerminated(child, None, _) => Some((child, Self::Killed)),
@@ -128,6 +132,14 @@ impl Ending {
                 Some((child, Self::Stopped { reason: reason.map(bounded) }))
             }
             SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => None,
+        }
+    }
+
+    /// How it ended, with the words of a panic: for the record, which is no more open than what was said.
+    pub fn in_full(&self) -> String {
+        match self {
+            Self::Failed { message, is_panic: true, .. } => format!("panicked: {message}"),
+            other => other.to_string(),
         }
     }
 

@@ -260,6 +260,7 @@ impl Conversation {
             upto: self.handled,
             next_interjection_at: next_interjection_at.or(gate.next_interjection_at).unwrap_or_default(),
             due_at: is_external.then(|| self.clock + world.rules.turn_taking.external_statement_timeout()),
+            trace: None,
             companion: companion.clone(),
         };
         self.make(owed, world, out);

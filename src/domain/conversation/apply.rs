@@ -65,7 +65,7 @@ impl Conversation {
             Event::Evaluated(evaluated) => self.apply_evaluated(evaluated),
             Event::Decided(decided) => self.apply_decided(decided, notes),
             Event::Unanswered { companion, ticket, back_off, .. } => self.apply_unanswered(companion, *ticket, *back_off),
-            Event::ReplyOwed { companion, ticket, trigger, messages, upto, next_interjection_at, due_at } => {
+            Event::ReplyOwed { companion, ticket, trigger, messages, upto, next_interjection_at, due_at, .. } => {
                 self.tickets = self.tickets.max(*ticket);
                 let wish = self.gates.get_mut(companion).and_then(|gate| gate.wish.take());
                 let (why, selection) = match self.turn.take() {

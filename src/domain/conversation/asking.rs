@@ -202,6 +202,7 @@ impl Conversation {
                 check_count: gate.check_count,
                 threshold: gate.next_interjection_at,
                 by_deadline: occasion.by_deadline,
+                trace: None,
                 companion,
             };
             self.make(Event::Evaluated(evaluated), world, out);

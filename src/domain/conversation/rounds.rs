@@ -28,6 +28,7 @@ impl Conversation {
             asked,
             listening,
             by_deadline: occasion.by_deadline,
+            trace: None,
         };
         self.make(Event::RoundOpened(opened), world, out);
     }

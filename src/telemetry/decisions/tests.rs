@@ -68,7 +68,7 @@ fn a_turn_that_goes_on_from_another_is_linked_to_its_root() {
 
     let root = &memory.spans()[0];
     assert_eq!(root.links.len(), 1);
-    assert!(SpanRef::of(&root.links[0].span_context).is_in(before));
+    assert!(root.links[0].span_context.trace_id() == before.root().context(true).trace_id());
     assert_ne!(root.span_context.trace_id(), root.links[0].span_context.trace_id());
 }
 
@@ -122,6 +122,7 @@ impl World {
     fn facts<'a>(&'a self, answer: Answer<'a>) -> DecisionFacts<'a> {
         DecisionFacts {
             trace: TurnTrace::new(0xabcdef),
+            ticket: Some(Ticket(1)),
             turn_id: "turn-1",
             guild: &self.guild,
             channel: &self.channel,
@@ -132,7 +133,6 @@ impl World {
             check_count: 2,
             threshold: Some(12),
             vote: None,
-            was_asked: true,
             started: Moment::from_micros(1_000_000),
             ended: Moment::from_micros(1_500_000),
         }

@@ -41,7 +41,7 @@ fn export_can_be_switched_off() {
 
 #[test]
 fn an_endpoint_that_is_no_url_is_an_error_that_names_it() {
-    let plan = ExportPlan { endpoint: "not a url".to_owned(), service_name: None };
+    let plan = ExportPlan::to("not a url");
 
     let error = plan.provider(1, &Ledger::default()).map(drop).expect_err("it is no URL");
 
@@ -49,15 +49,52 @@ fn an_endpoint_that_is_no_url_is_an_error_that_names_it() {
 }
 
 #[test]
-fn lost_spans_are_complained_of_now_and_then_only() {
-    let mut complaints = Complaints::default();
+fn an_hour_without_a_collector_is_two_lines_of_log() {
+    let mut losses = Losses::default();
     let now = Instant::now();
+    let at = |secs| now + Duration::from_secs(secs);
 
-    assert!(!complaints.is_due(0, now));
-    assert!(complaints.is_due(1, now));
-    assert!(!complaints.is_due(2, now + COMPLAINT_INTERVAL / 2));
-    assert!(complaints.is_due(2, now + COMPLAINT_INTERVAL));
-    assert!(!complaints.is_due(2, now + COMPLAINT_INTERVAL * 3));
+    let down: Vec<_> = (1..=720).filter_map(|export| losses.learn(export, at(export * 5))).collect();
+    let up: Vec<_> = (721..=1_440).filter_map(|export| losses.learn(720, at(export * 5))).collect();
+
+    assert_eq!(down, [Word::Begins]);
+    assert_eq!(up, [Word::Ends]);
+    assert_eq!(losses.learn(721, at(7_300)), Some(Word::Begins), "another time is told again");
+}
+
+#[test]
+fn nothing_is_said_while_nothing_is_lost() {
+    assert_eq!(Losses::default().learn(0, Instant::now()), None);
+}
+
+#[test]
+fn the_standard_sampler_says_which_share_is_exported() {
+    let sampled = |sampler, arg| {
+        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
+        plan(&[endpoint, ("OTEL_TRACES_SAMPLER", sampler), ("OTEL_TRACES_SAMPLER_ARG", arg)])
+    };
+    let ratio = |sampler, arg| sampled(sampler, arg).expect("spans are exported").sample_ratio;
+
+    assert_eq!(sampled("always_off", ""), None);
+    assert_eq!(sampled("parentbased_always_off", ""), None);
+    assert_eq!(ratio("always_on", ""), Some(1.0));
+    assert_eq!(ratio("traceidratio", "0.25"), Some(0.25));
+    assert_eq!(ratio("parentbased_traceidratio", "0.5"), Some(0.5));
+    assert_eq!(ratio("traceidratio", ""), Some(1.0));
+    for (sampler, arg) in [("jaeger_remote", ""), ("traceidratio", "often"), ("traceidratio", "7")] {
+        let plan = sampled(sampler, arg).expect("spans are exported");
+        assert_eq!((plan.sample_ratio, plan.unknown_sampler.as_deref()), (None, Some(sampler)));
+    }
+}
+
+#[test]
+fn an_endpoint_is_shown_without_its_secrets() {
+    let shown = |endpoint: &str| ExportPlan::to(endpoint).shown_endpoint();
+
+    assert_eq!(shown("https://ana:secret@host:4318/v1/traces?key=secret#x"), "https://host:4318/v1/traces");
+    assert_eq!(shown("http://127.0.0.1:4318/v1/traces"), "http://127.0.0.1:4318/v1/traces");
+    assert_eq!(shown("ana:secret@host"), "host");
+    assert!(!format!("{:?}", ExportPlan::to("https://ana:secret@host")).contains("secret"));
 }
 
 #[test]

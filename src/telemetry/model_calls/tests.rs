@@ -88,6 +88,8 @@ fn facts<'a>(request: &'a Request, identity: &'a Identity, outcome: Result<&'a A
         request,
         identity,
         outcome,
+        attempts: 1,
+        waited_ms: 20,
         started: Moment::from_micros(1),
         ended: Moment::from_micros(2),
     }

@@ -2,34 +2,49 @@
 
 use std::sync::Arc;
 
-use super::{Flight, Turn};
+use super::turn::{Append, Flight, Turn};
 use crate::actors::kit::Kit;
 use crate::domain::closing::{Cause, Stage};
 use crate::domain::event::{Decided, RoundClosed};
-use crate::domain::id::CompanionId;
+use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::message::Author;
 use crate::domain::moment::Moment;
 use crate::domain::round;
 use crate::domain::vote::Stance;
 use crate::journal::place::Place;
 use crate::telemetry::decisions::{self, Answer, DecisionFacts, VoteFacts};
+use crate::telemetry::messages::{self, AppendFacts, SendFacts};
 use crate::telemetry::rounds::{self, ClosingFacts, RepetitionFacts, SelectionFacts};
 use crate::telemetry::trace::TurnTrace;
 use crate::telemetry::turns::{self, StatementFacts, TurnFacts};
 
 /// Something to be told.
 pub(in crate::actors::channel) enum Tale {
+    /// A message that led to a turn, or the statement that came of it, was put on record.
+    Appended { turn: Turn, append: Append },
     /// It was decided. In a round: with what came of the wish to speak.
-    Decided { decided: Box<Decided>, flight: Flight, floor: Option<&'static str> },
+    Decided { decided: Box<Decided>, flight: Flight, floor: Option<&'static str>, at: Moment },
     /// A question got no answer.
-    Unanswered { companion: CompanionId, error: Arc<str>, flight: Flight },
+    Unanswered { companion: CompanionId, ticket: Ticket, error: Arc<str>, flight: Flight, at: Moment },
     /// A round is over.
     Selection { turn: Turn, closed: Box<RoundClosed>, missing: usize, since: Moment, at: Moment },
     /// A stage changed.
     Closing { companion: CompanionId, from: Stage, to: Stage, cause: Cause, at: Moment, under: Option<TurnTrace> },
     /// Repetition was judged.
-    Repetition { score: f64, detections: u32, model: Option<Arc<str>>, at: Moment, under: Option<TurnTrace> },
+    Repetition {
+        score: f64,
+        detections: u32,
+        /// The question for a judgement, and when it was put.
+        asked: Option<(Ticket, Moment)>,
+        is_by_model: bool,
+        error: Option<Arc<str>>,
+        at: Moment,
+        under: Option<TurnTrace>,
+    },
     /// A statement was not made.
-    StatementFailed { companion: CompanionId, error: Arc<str>, flight: Flight },
+    StatementFailed { companion: CompanionId, ticket: Ticket, error: Arc<str>, flight: Flight, at: Moment },
+    /// A statement was made, posted and put on record.
+    Posted { by: Author, ticket: Ticket, flight: Flight, append: Append },
     /// A turn is over.
     Ended { turn: Turn, outcome: &'static str, error: Option<Arc<str>> },
 }
@@ -47,9 +62,22 @@ impl Tale {
 
     pub(in crate::actors::channel) fn tell(self, place: &Place, kit: &Kit) {
         match self {
-            Self::Decided { decided, flight, floor } => tell_decision(&decided, &flight, floor, place, kit),
-            Self::Unanswered { companion, error, flight } => {
-                tell(&flight, &companion, (Answer::Missing { error_type: &error }, true), None, place, kit);
+            Self::Appended { turn, append } => {
+                let facts = AppendFacts {
+                    trace: turn.trace,
+                    turn_id: &turn.id(place),
+                    guild: &place.guild,
+                    channel: &place.channel,
+                    seq: append.seq,
+                    started: append.taken,
+                    ended: append.committed,
+                };
+                messages::record_append(&kit.recorder, &facts);
+            }
+            Self::Decided { decided, flight, floor, at } => tell_decision(&decided, &flight, floor, at, place, kit),
+            Self::Unanswered { companion, ticket, error, flight, at } => {
+                let what = What { ticket: Some(ticket), answer: Answer::Missing { error_type: &error }, vote: None, at };
+                tell(&flight, &companion, what, place, kit);
             }
             Self::Selection { turn, closed, missing, since, at } => {
                 let facts = SelectionFacts {
@@ -71,7 +99,7 @@ impl Tale {
             }
             Self::Closing { companion, from, to, cause, at, under } => {
                 let facts = ClosingFacts {
-                    under: under.map(TurnTrace::root),
+                    under,
                     guild: &place.guild,
                     channel: &place.channel,
                     companion: &companion,
@@ -82,22 +110,26 @@ impl Tale {
                 };
                 rounds::record_closing(&kit.recorder, &facts);
             }
-            Self::Repetition { score, detections, model, at, under } => {
+            Self::Repetition { score, detections, asked, is_by_model, error, at, under } => {
                 let facts = RepetitionFacts {
-                    under: under.map(TurnTrace::root),
+                    under,
+                    ticket: asked.map(|(ticket, _)| ticket),
                     guild: &place.guild,
                     channel: &place.channel,
                     score,
                     detections,
-                    judge: if model.is_some() { "model" } else { "lexical" },
-                    at,
+                    judge: if is_by_model { "model" } else { "lexical" },
+                    error_type: error.as_deref(),
+                    started: asked.map_or(at, |(_, since)| since),
+                    ended: at,
                 };
                 rounds::record_repetition(&kit.recorder, &facts);
             }
-            Self::StatementFailed { companion, error, flight } => {
+            Self::StatementFailed { companion, ticket, error, flight, at } => {
                 let known = kit.residents.companion(&place.channel, &companion);
                 let facts = StatementFacts {
                     trace: flight.turn.trace,
+                    ticket,
                     turn_id: &flight.turn.id(place),
                     guild: &place.guild,
                     channel: &place.channel,
@@ -106,10 +138,11 @@ impl Tale {
                     trigger: flight.trigger,
                     error_type: Some(&error),
                     started: flight.since,
-                    ended: kit.clock.now(),
+                    ended: at,
                 };
                 turns::record_statement(&kit.recorder, &facts);
             }
+            Self::Posted { by, ticket, flight, append } => tell_statement(&by, ticket, &flight, append, place, kit),
             Self::Ended { turn, outcome, error } => {
                 let facts = TurnFacts {
                     trace: turn.trace,
@@ -129,7 +162,46 @@ impl Tale {
     }
 }
 
-fn tell_decision(decided: &Decided, flight: &Flight, floor: Option<&'static str>, place: &Place, kit: &Kit) {
+/// Words that came, and their posting: where that is the same as putting them on record, it lasts as long.
+fn tell_statement(by: &Author, ticket: Ticket, flight: &Flight, append: Append, place: &Place, kit: &Kit) {
+    let turn_id = flight.turn.id(place);
+    let written = flight.written.unwrap_or(append.taken);
+    let made = StatementFacts {
+        trace: flight.turn.trace,
+        ticket,
+        turn_id: &turn_id,
+        guild: &place.guild,
+        channel: &place.channel,
+        companion: &CompanionId::from(&*by.id),
+        companion_name: &by.name,
+        trigger: flight.trigger,
+        error_type: None,
+        started: flight.since,
+        ended: written,
+    };
+    turns::record_statement(&kit.recorder, &made);
+    let sent = SendFacts {
+        trace: flight.turn.trace,
+        turn_id: &turn_id,
+        guild: &place.guild,
+        channel: &place.channel,
+        companion: &CompanionId::from(&*by.id),
+        started: written,
+        ended: append.committed,
+    };
+    messages::record_send(&kit.recorder, &sent);
+}
+
+/// What came of a question, or of none.
+#[derive(Clone, Copy)]
+struct What<'a> {
+    ticket: Option<Ticket>,
+    answer: Answer<'a>,
+    vote: Option<VoteFacts<'a>>,
+    at: Moment,
+}
+
+fn tell_decision(decided: &Decided, flight: &Flight, floor: Option<&'static str>, at: Moment, place: &Place, kit: &Kit) {
     let answer = Answer::Decided { decision: decided.decision.as_str(), reason: decided.reason.as_str() };
     let vote = decided.vote.as_ref().map(|vote| VoteFacts {
         state: vote.state.as_str(),
@@ -139,23 +211,18 @@ fn tell_decision(decided: &Decided, flight: &Flight, floor: Option<&'static str>
         floor,
     });
     for companion in &decided.companions {
-        tell(flight, companion, (answer, decided.ticket.is_some()), vote, place, kit);
+        tell(flight, companion, What { ticket: decided.ticket, answer, vote, at }, place, kit);
     }
 }
 
-fn tell(
-    flight: &Flight,
-    companion: &CompanionId,
-    (answer, was_asked): (Answer<'_>, bool),
-    vote: Option<VoteFacts<'_>>,
-    place: &Place,
-    kit: &Kit,
-) {
+fn tell(flight: &Flight, companion: &CompanionId, what: What<'_>, place: &Place, kit: &Kit) {
+    let What { ticket, answer, vote, at } = what;
     let (message_count, check_count, threshold) = flight.counts;
     decisions::record(
         &kit.recorder,
         &DecisionFacts {
             trace: flight.turn.trace,
+            ticket,
             turn_id: &flight.turn.id(place),
             guild: &place.guild,
             channel: &place.channel,
@@ -166,9 +233,8 @@ fn tell(
             check_count,
             threshold,
             vote,
-            was_asked,
             started: flight.since,
-            ended: kit.clock.now(),
+            ended: at,
         },
     );
 }

@@ -155,6 +155,7 @@ mod tests {
             asked: vec!["aria".into(), "ben".into()],
             listening: vec![State::listening("cleo".into(), "7".into(), false, Stage::None)],
             by_deadline: false,
+            trace: None,
         };
         let recorded = Recorded { seq: Seq(8), at: Moment::ZERO, handled: Seq(7), event: Event::RoundOpened(opened) };
         let states = vec![

@@ -146,6 +146,7 @@ fn made(kind: u8, step: usize, handled: Seq) -> Event {
             upto: handled,
             next_interjection_at: 9,
             due_at: None,
+            trace: None,
         },
         3 => Event::ReplyFailed {
             companion,
@@ -171,6 +172,7 @@ fn made(kind: u8, step: usize, handled: Seq) -> Event {
             check_count: 0,
             threshold: Some(3),
             by_deadline: false,
+            trace: None,
         }),
     }
 }

@@ -53,7 +53,7 @@ impl World {
             clock: clock.clone(),
             hub: hub.clone(),
             instruments: metrics.instruments(),
-            deliver: Arc::new(move |guild, channel, recorded| {
+            deliver: Arc::new(move |guild, channel, recorded, _| {
                 deliver_to.lock().unwrap().push((Place::new(guild, channel), recorded.seq));
             }),
             report: Arc::new(move |fate| report_to.lock().unwrap().push(fate)),

@@ -16,6 +16,9 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
 /// As much of a server's message as is shown, in characters.
 const MAX_MESSAGE_CHARS: usize = 300;
 
+/// As much of all that is shown of a failure.
+const MAX_DETAIL_CHARS: usize = 600;
+
 /// What is wrong with an answer that arrived.
 #[derive(Debug, PartialEq)]
 pub(super) enum Broken {
@@ -49,7 +52,7 @@ impl Failures {
             ));
         }
         let message = message_in(body);
-        let detail = if message.is_empty() { status.to_string() } else { format!("{status}: {message}") };
+        let detail = if message.is_empty() { status.to_string() } else { format!("{status}: {}", self.said(&message)) };
         if status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT || status.is_server_error() {
             return self.overloaded(detail, retry_after(headers));
         }
@@ -93,13 +96,13 @@ impl Failures {
     pub fn in_answer(&self, broken: Broken) -> NoAnswer {
         match broken {
             Broken::TooLong => self.refused("its answer has no end; is this an OpenAI-compatible API?".to_owned()),
-            Broken::Unreadable(what) => self.refused(format!("its answer cannot be read: {what}")),
+            Broken::Unreadable(what) => self.refused(format!("its answer cannot be read: {}", self.said(&what))),
             Broken::Key => self.refused("the key holds characters that cannot be sent".to_owned()),
             Broken::Failed(Some(status @ 400..=499), message) if status != 429 && status != 408 => {
-                self.refused(format!("{status}: {message}"))
+                self.refused(format!("{status}: {}", self.said(&message)))
             }
-            Broken::Failed(Some(status), message) => self.overloaded(format!("{status}: {message}"), None),
-            Broken::Failed(None, message) => self.overloaded(message, None),
+            Broken::Failed(Some(status), message) => self.overloaded(format!("{status}: {}", self.said(&message)), None),
+            Broken::Failed(None, message) => self.overloaded(self.said(&message), None),
         }
     }
 
@@ -115,12 +118,18 @@ impl Failures {
         NoAnswer::Refused { endpoint: self.endpoint.clone(), detail: self.shown(&detail) }
     }
 
+    /// What the server said itself, marked as such: it may quote what people said.
+    fn said(&self, message: &str) -> String {
+        format!("“{}”", shortened(&self.without_key(message), MAX_MESSAGE_CHARS))
+    }
+
     fn shown(&self, detail: &str) -> String {
-        // The key goes before the text is shortened, so that no half of it stays behind.
-        match &self.key {
-            Some(key) => shortened(&detail.replace(key.expose_secret(), "***"), MAX_MESSAGE_CHARS),
-            None => shortened(detail, MAX_MESSAGE_CHARS),
-        }
+        shortened(&self.without_key(detail), MAX_DETAIL_CHARS)
+    }
+
+    /// The key goes before the text is shortened, so that no half of it stays behind.
+    fn without_key(&self, text: &str) -> String {
+        self.key.as_ref().map_or_else(|| text.to_owned(), |key| text.replace(key.expose_secret(), "***"))
     }
 }
 

@@ -196,7 +196,7 @@ async fn too_many_requests_says_when_to_come_again() {
     let no_answer = asked(error(429, "slow down", &[("retry-after", "7")])).await.expect_err("no answer");
 
     let NoAnswer::Overloaded { detail, retry_after, .. } = no_answer else { panic!("{no_answer}") };
-    assert_eq!((detail.as_str(), retry_after), ("429 Too Many Requests: slow down", Some(Duration::from_secs(7))));
+    assert_eq!((detail.as_str(), retry_after), ("429 Too Many Requests: “slow down”", Some(Duration::from_secs(7))));
 }
 
 #[tokio::test]

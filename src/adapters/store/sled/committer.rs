@@ -145,7 +145,8 @@ impl Committer {
                 done.into_iter().for_each(Done::answer);
             }
             Err(error) => {
-                tracing::error!(%error, folder = %self.data.display(), "a write failed; the store takes no more until it is opened again");
+                // Whoever is answered so tells of it.
+                tracing::debug!(%error, folder = %self.data.display(), "a write failed; the store takes no more until it is opened again");
                 self.failed = Some(error.to_string());
                 done.into_iter().for_each(|done| done.fail(&error));
             }

@@ -247,12 +247,16 @@ impl Actor for Worker {
     }
 
     async fn post_start(&self, _: ActorRef<Order>, _: &mut &'static str) -> Result<(), ActorProcessingErr> {
-        if self.fate.fail_early.lock().expect("not poisoned").remove(self.name) { Err("too early".into()) } else { Ok(()) }
+        if self.fate.fail_early.lock().expect("not poisoned").remove(self.name) {
+            Err(std::io::Error::other("too early").into())
+        } else {
+            Ok(())
+        }
     }
 
     async fn handle(&self, _: ActorRef<Order>, order: Order, known: &mut &'static str) -> Result<(), ActorProcessingErr> {
         match order {
-            Order::Fail => return Err("asked to".into()),
+            Order::Fail => return Err(std::io::Error::other("asked to").into()),
             Order::Panic => panic!("at the disco"),
             Order::Hang => std::future::pending().await,
             Order::Remember(what) => {

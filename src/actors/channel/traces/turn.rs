@@ -1,0 +1,106 @@
+//! What is known of a turn, of a question or reply in flight, and of a round, until it is told.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::actors::kit::Kit;
+use crate::domain::event::Decided;
+use crate::domain::id::Seq;
+use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
+use crate::journal::place::Place;
+use crate::telemetry::trace::TurnTrace;
+
+/// So many messages are remembered that have led to nothing so far.
+const REMEMBERED: usize = 64;
+
+/// A trigger group.
+#[derive(Clone)]
+pub(in crate::actors::channel) struct Turn {
+    pub(super) trace: TurnTrace,
+    /// The strongest of its triggers.
+    pub(super) trigger: Trigger,
+    pub(super) message: Seq,
+    /// When the first of the messages that triggered it was heard; where that is told elsewhere, when it was triggered.
+    pub(super) began: Moment,
+    pub(super) follows: Option<TurnTrace>,
+}
+
+/// A question or a reply in flight.
+#[derive(Clone)]
+pub(in crate::actors::channel) struct Flight {
+    pub(super) turn: Turn,
+    pub(super) trigger: Trigger,
+    pub(super) since: Moment,
+    /// Of a reply: when its words were there.
+    pub(super) written: Option<Moment>,
+    pub(super) counts: (u64, u64, Option<u64>),
+}
+
+/// A round that is open.
+pub(super) struct Open {
+    pub(super) turn: Turn,
+    pub(super) since: Moment,
+    /// Those that want to speak, and when they said so: told when it is known who does.
+    pub(super) wishes: Vec<(Decided, Flight, Moment)>,
+    pub(super) answers: u32,
+    pub(super) errors: Vec<Arc<str>>,
+}
+
+/// A message that was put on record.
+#[derive(Clone, Copy)]
+pub(in crate::actors::channel) struct Append {
+    pub(super) seq: Seq,
+    /// When the scribe took it.
+    pub(super) taken: Moment,
+    /// When it was committed.
+    pub(super) committed: Moment,
+}
+
+/// The newest messages that have led to nothing so far, oldest first.
+#[derive(Default)]
+pub(super) struct Appends(VecDeque<Append>);
+
+impl Turn {
+    /// One that begins now.
+    pub(super) fn new(now: Moment, kit: &Kit) -> Self {
+        let trace = TurnTrace::new(kit.chance.id());
+        Self { trace, trigger: Trigger::Lull, message: Seq::NONE, began: now, follows: None }
+    }
+
+    pub(super) fn id(&self, place: &Place) -> String {
+        format!("{}#{}", place.channel, self.message)
+    }
+
+    /// It was triggered by this message.
+    pub(super) fn led_to_by(&mut self, append: Option<Append>) {
+        self.began = append.map_or(self.began, |append| append.taken.min(self.began));
+    }
+}
+
+impl Flight {
+    pub(super) fn new(turn: Turn, trigger: Trigger, since: Moment) -> Self {
+        Self { turn, trigger, since, written: None, counts: (0, 0, None) }
+    }
+}
+
+impl Open {
+    pub(super) fn new(turn: Turn, since: Moment) -> Self {
+        Self { turn, since, wishes: Vec::new(), answers: 0, errors: Vec::new() }
+    }
+}
+
+impl Appends {
+    pub(super) fn remember(&mut self, append: Append) {
+        if self.0.len() == REMEMBERED {
+            self.0.pop_front();
+        }
+        self.0.push_back(append);
+    }
+
+    /// The message of this number, which led to something: that is told once.
+    pub(super) fn take(&mut self, seq: Seq) -> Option<Append> {
+        let at = self.0.iter().position(|append| append.seq == seq)?;
+        self.0.remove(at)
+    }
+}

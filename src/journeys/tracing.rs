@@ -1,0 +1,327 @@
+//! What operators see of a turn: its spans, their places and links, also where somebody was killed in the middle.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::world::{World, room};
+use crate::actors::places::ChannelPlace;
+use crate::ports::house::House;
+use crate::ports::language_model::{NoAnswer, Purpose, Request};
+use crate::telemetry::memory::{attribute, drawn};
+
+const BALLOT_YES: &str = r#"{"reason": "So.", "decision": "YES", "importance": 5, "selected": false, "closing": "none"}"#;
+const BALLOT_NO: &str = r#"{"reason": "No.", "decision": "NO", "importance": 0, "selected": false, "closing": "none"}"#;
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_from_its_message_to_its_statement_is_one_trace() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("They mean me.\nYES")]);
+
+    world.say("lobby", "Ari, are you there?").await;
+    world.pass(5.0).await;
+
+    let expected = "\
+conversation.turn posted
+  history.append
+  decision.gate aria YES
+    chat scripted aria
+  invoke_agent Aria aria
+    chat scripted aria
+  send console aria
+  history.append
+";
+    assert_eq!(drawn(&world.spans.spans()), expected);
+    let gate = &world.spans.named("decision.gate")[0];
+    for (name, value) in [("trigger", "direct_address"), ("reason", "model_yes"), ("message_count", "1")] {
+        assert_eq!(attribute(gate, &format!("decision.{name}")).as_deref(), Some(value), "{name}");
+    }
+    let turn = &world.spans.named("conversation.turn")[0];
+    assert_eq!(turn.end_time.duration_since(turn.start_time).unwrap().as_secs(), 2, "a second for each of the two models");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lull_is_told_from_the_message_that_it_followed() {
+    let world = World::with_lobby().await;
+
+    world.say("lobby", "Quiet here.").await;
+    world.pass(30.0).await;
+
+    let expected = "\
+conversation.turn silence
+  history.append
+  decision.gate aria NO
+    chat scripted aria
+";
+    assert_eq!(drawn(&world.spans.spans()), expected);
+    let spans = world.spans.spans();
+    let of = |name: &str| spans.iter().find(|span| span.name == name).unwrap();
+    let waited = of("decision.gate").start_time.duration_since(of("conversation.turn").start_time).unwrap();
+    assert_eq!(waited, Duration::from_secs(10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_round_is_a_trace_that_follows_the_one_whose_statement_opened_it() {
+    let world = World::with_salon(json!({ "turn_taking": { "max_companion_streak": 1 } })).await;
+    world.side.follows(|_| Some(Ok(BALLOT_YES.to_owned())));
+
+    world.say("salon", "Ari and Bruno, what of it?").await;
+    world.pass(30.0).await;
+
+    let expected = "\
+conversation.turn posted
+  history.append
+  decision.gate aria YES
+    chat scripted aria
+  decision.gate bruno YES
+    chat scripted bruno
+  decision.select_speaker
+  invoke_agent Aria aria
+    chat scripted aria
+  send console aria
+  history.append
+conversation.turn silence follows 1
+  decision.gate bruno NO
+  decision.gate cleo NO
+";
+    assert_eq!(drawn(&world.spans.spans()), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_follows_the_statement_that_opened_it_also_where_only_older_triggers_are_asked_about() {
+    let world = World::with_salon(json!({})).await;
+    world.side.follows(|_| Some(Ok(BALLOT_YES.to_owned())));
+
+    world.say("salon", "Aria, Bruno and Cleo, what of it?").await;
+    world.pass(8.5).await;
+
+    let drawing = drawn(&world.spans.spans());
+    let second = drawing.split("conversation.turn ").nth(2).unwrap_or_else(|| panic!("no second turn:\n{drawing}"));
+    assert!(second.starts_with("posted follows 1\n"), "{drawing}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_without_an_answer_is_told_and_the_next_try_follows_it() {
+    let world = World::with_lobby().await;
+    let refusal = || Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() });
+    world.side.answers([refusal(), Ok("Not me.\nNO")]);
+
+    world.say("lobby", "Ari?").await;
+    world.pass(60.0).await;
+
+    let expected = "\
+conversation.turn failed refused
+  history.append
+  decision.gate aria refused
+    chat scripted aria refused
+conversation.turn silence follows 1
+  decision.gate aria NO
+    chat scripted aria
+";
+    assert_eq!(drawn(&world.spans.spans()), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_judgement_by_the_model_lies_under_the_turn_of_what_it_judges() {
+    let world = judged_salon().await;
+    world.side.follows(judging(Ok("They circle.\n0.9".to_owned())));
+
+    world.say("salon", "Bruno, what of it?").await;
+    world.pass(45.0).await;
+
+    let drawing = drawn(&world.spans.spans());
+    assert!(drawing.contains("  history.append\n  decision.repetition\n    chat scripted\n"), "{drawing}");
+    let judgement = &world.spans.named("decision.repetition")[0];
+    assert_eq!(judgement.end_time.duration_since(judgement.start_time).unwrap(), Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_judgement_that_does_not_come_is_told_as_a_failure() {
+    let world = judged_salon().await;
+    world.side.follows(judging(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })));
+
+    world.say("salon", "Bruno, what of it?").await;
+    world.pass(45.0).await;
+
+    let judgement = &world.spans.named("decision.repetition")[0];
+    assert_eq!(attribute(judgement, "repetition.judge").as_deref(), Some("model"));
+    assert_eq!(attribute(judgement, "error.type").as_deref(), Some("refused"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_is_a_trace_of_its_own() {
+    let world = World::with_lobby().await;
+
+    for number in 0..41 {
+        world.say("lobby", &format!("remark {number}")).await;
+        world.pass(11.5).await;
+    }
+    world.pass(30.0).await;
+
+    let drawing = drawn(&world.spans.spans());
+    assert_eq!(drawing.lines().filter(|line| *line == "chat scripted").count(), 1, "{drawing}");
+}
+
+/// Whatever is going on: a question in flight, a reply owed.
+#[tokio::test(start_paused = true)]
+async fn after_a_crash_a_lone_companions_turn_goes_on_in_a_trace_that_follows_the_one_before() {
+    for at in [0.5, 1.5] {
+        let world = World::with_lobby().await;
+        world.side.answers([Ok("They mean me.\nYES")]);
+        world.say("lobby", "Ari, are you there?").await;
+        world.pass(at).await;
+
+        follows_after_a_crash(world, at).await;
+    }
+}
+
+/// Whatever is going on: all votes missing, one missing, one selected, its reply owed.
+#[tokio::test(start_paused = true)]
+async fn after_a_crash_a_round_goes_on_in_a_trace_that_follows_the_one_before() {
+    for at in [0.5, 1.5, 2.5, 4.5] {
+        let world = World::with_salon(json!({})).await;
+        world.side.follows(|_| Some(Ok(BALLOT_YES.to_owned())));
+        world.side.takes_for("bruno", Duration::from_secs(2));
+        world.say("salon", "Ari and Bruno, what of it?").await;
+        world.pass(at).await;
+
+        follows_after_a_crash(world, at).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_that_was_open_at_a_snapshot_is_followed_all_the_same() {
+    let world = World::with_salon(json!({})).await;
+    world.side.takes(Duration::from_secs(12));
+    world.side.follows(|_| Some(Ok(BALLOT_YES.to_owned())));
+    world.side.takes_for("aria", Duration::from_secs(2));
+    world.say("salon", "Ari and Bruno, what of it?").await;
+    for number in 0..130 {
+        world.say("salon", &format!("and {number}")).await;
+    }
+    // Her vote is what is made after so many events, and takes the snapshot along.
+    world.pass(4.0).await;
+
+    follows_after_a_crash(world, 4.0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_judgement_that_a_crash_interrupts_goes_on_in_a_trace_that_follows_the_one_before() {
+    let world = judged_salon().await;
+    world.side.follows(judging(Ok("They circle.\n0.9".to_owned())));
+    world.say("salon", "Bruno, what of it?").await;
+    world.pass(16.5).await;
+    let before = world.spans.named("conversation.turn").last().unwrap().span_context.clone();
+    assert_eq!(world.spans.named("decision.repetition").len(), 0);
+
+    let world = world.crash().await;
+    world.side.follows(judging(Ok("They circle.\n0.9".to_owned())));
+    world.pass(2.0).await;
+
+    let drawing = drawn(&world.spans.spans());
+    assert!(
+        drawing.starts_with("conversation.turn posted follows elsewhere\n  decision.repetition\n    chat scripted\n"),
+        "{drawing}"
+    );
+    let again = &world.spans.named("conversation.turn")[0];
+    assert_eq!(again.links[0].span_context.trace_id(), before.trace_id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_is_killed_goes_on_in_a_trace_that_follows_the_one_before() {
+    let mut world = World::with_lobby().await;
+    world.side.answers([Ok("They mean me.\nYES")]);
+    world.say("lobby", "Ari, are you there?").await;
+    world.pass(0.5).await;
+
+    world.kill(&ChannelPlace(room("lobby").channel())).await;
+    world.pass(5.0).await;
+
+    let drawing = drawn(&world.spans.spans());
+    let expected = "\
+? history.append
+actor.restart
+conversation.turn posted follows 1
+  decision.gate aria YES
+    chat scripted aria
+  invoke_agent Aria aria
+    chat scripted aria
+  send console aria
+  history.append
+";
+    assert_eq!(drawing, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_left_out_is_left_out_whole_and_one_that_failed_is_kept_whole() {
+    let mut world = World::with_overlay(json!({ "telemetry": { "sample_ratio": 0.0 } })).await;
+    world.open("lobby", &["aria"]).await;
+    world.side.answers([Ok("Not me.\nNO")]);
+    world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+    assert_eq!(drawn(&world.spans.spans()), "");
+
+    world.side.answers([Ok("Me.\nYES")]);
+    world.main.answers([Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() }), Ok("Hello!")]);
+    world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+    world.kill(&ChannelPlace(room("lobby").channel())).await;
+
+    let expected = "\
+conversation.turn failed refused
+  history.append
+  decision.gate aria YES
+    chat scripted aria
+  invoke_agent Aria aria refused
+    chat scripted aria refused
+actor.restart
+";
+    assert_eq!(drawn(&world.spans.spans()), expected);
+    assert!(world.decisions("lobby").await.iter().all(|decision| !decision["trace"].is_null()), "the record names every trace");
+}
+
+#[tokio::test(start_paused = true)]
+async fn clearing_a_room_ends_its_turn() {
+    let world = World::with_lobby().await;
+    world.say("lobby", "Ari?").await;
+    world.pass(0.5).await;
+
+    world.house.clear(&room("lobby")).await.unwrap();
+    world.pass(5.0).await;
+
+    assert_eq!(drawn(&world.spans.spans()), "conversation.turn cancelled\n  history.append\n");
+}
+
+async fn judged_salon() -> World {
+    World::with_salon(json!({
+        "repetition": { "judge": "model" },
+        "gate": { "skip_when_other_addressed": false },
+        "turn_taking": { "max_companion_streak": 20 },
+    }))
+    .await
+}
+
+fn judging(judgement: Result<String, NoAnswer>) -> impl Fn(&Request) -> Option<Result<String, NoAnswer>> + Send + 'static {
+    move |request| match request.purpose {
+        Purpose::Judgement => Some(judgement.clone()),
+        _ => Some(Ok(BALLOT_YES.to_owned())),
+    }
+}
+
+/// The first turn after a crash links to the root of the one that was going on.
+async fn follows_after_a_crash(world: World, at: f64) {
+    let before = world.spans.named("history.append")[0].clone();
+    assert_eq!(world.spans.named("conversation.turn").len(), 0, "the turn goes on at {at}");
+
+    let world = world.crash().await;
+    world.side.follows(|request| {
+        Some(Ok(if matches!(request.purpose, Purpose::Vote { .. }) { BALLOT_NO } else { "They mean me.\nYES" }.to_owned()))
+    });
+    world.pass(40.0).await;
+
+    let turn = &world.spans.named("conversation.turn")[0];
+    let links: Vec<_> = turn.links.iter().map(|link| (link.span_context.trace_id(), link.span_context.span_id())).collect();
+    assert_eq!(links, [(before.span_context.trace_id(), before.parent_span_id)], "at {at}: {}", drawn(&world.spans.spans()));
+    let orphans = drawn(&world.spans.spans()).lines().filter(|line| line.starts_with('?')).count();
+    assert_eq!(orphans, 0, "at {at}");
+}

@@ -1,0 +1,152 @@
+//! Records what becomes of messages on their way: put on record, and sent out, by the OpenTelemetry conventions for messaging.
+
+use opentelemetry::KeyValue;
+use opentelemetry::trace::SpanKind;
+
+use super::attributes as name;
+use super::recorder::{FinishedSpan, Place, Recorder};
+use super::trace::{SpanRef, TurnTrace};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq};
+use crate::domain::moment::Moment;
+
+/// A message that was put on record.
+#[derive(Clone, Debug)]
+pub struct AppendFacts<'a> {
+    /// The trace of the turn that it led to, or that ended with it.
+    pub trace: TurnTrace,
+    /// The turn, through restarts.
+    pub turn_id: &'a str,
+    /// Where.
+    pub guild: &'a GuildId,
+    /// Where.
+    pub channel: &'a ChannelId,
+    /// Its number.
+    pub seq: Seq,
+    /// When the scribe took it.
+    pub started: Moment,
+    /// When it was committed.
+    pub ended: Moment,
+}
+
+/// A statement that was sent to its platform.
+#[derive(Clone, Debug)]
+pub struct SendFacts<'a> {
+    /// The trace of its turn; the span lies under the root.
+    pub trace: TurnTrace,
+    /// The turn, through restarts.
+    pub turn_id: &'a str,
+    /// Where.
+    pub guild: &'a GuildId,
+    /// Where.
+    pub channel: &'a ChannelId,
+    /// Whose.
+    pub companion: &'a CompanionId,
+    /// When its words were there.
+    pub started: Moment,
+    /// When the platform had it; where posting is storing, when it was committed.
+    pub ended: Moment,
+}
+
+/// Records that a message was put on record: `history.append`.
+pub fn record_append(recorder: &Recorder, facts: &AppendFacts<'_>) -> Option<SpanRef> {
+    if !recorder.is_on() {
+        return None;
+    }
+    let attributes = vec![
+        KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
+        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
+        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
+        KeyValue::new(name::HISTORY_SEQ, i64::try_from(facts.seq.0).unwrap_or(i64::MAX)),
+    ];
+    let times = (facts.started, facts.ended);
+    write(recorder, name::SPAN_APPEND.to_owned(), SpanKind::Internal, facts.trace, times, attributes)
+}
+
+/// Records that a statement was sent: `send {platform}`.
+pub fn record_send(recorder: &Recorder, facts: &SendFacts<'_>) -> Option<SpanRef> {
+    if !recorder.is_on() {
+        return None;
+    }
+    let channel = facts.channel.as_str();
+    // The id of a channel carries its platform.
+    let platform = channel.split_once(':').map_or(channel, |(platform, _)| platform).to_owned();
+    let span = format!("send {platform}");
+    let attributes = vec![
+        KeyValue::new(name::MESSAGING_SYSTEM, platform),
+        KeyValue::new(name::MESSAGING_OPERATION_NAME, "send"),
+        KeyValue::new(name::MESSAGING_OPERATION_TYPE, "send"),
+        KeyValue::new(name::MESSAGING_DESTINATION_NAME, channel.to_owned()),
+        KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
+        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
+        KeyValue::new(name::CHANNEL_ID, channel.to_owned()),
+        KeyValue::new(name::COMPANION_ID, facts.companion.as_str().to_owned()),
+    ];
+    write(recorder, span, SpanKind::Producer, facts.trace, (facts.started, facts.ended), attributes)
+}
+
+fn write(
+    recorder: &Recorder,
+    span: String,
+    kind: SpanKind,
+    trace: TurnTrace,
+    (started, ended): (Moment, Moment),
+    attributes: Vec<KeyValue>,
+) -> Option<SpanRef> {
+    let place = Place::Under(trace.root());
+    recorder.write(FinishedSpan { name: span.into(), kind, place, started, ended, attributes, error: None, links: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::{SpanMemory, attribute};
+    use super::*;
+
+    #[test]
+    fn a_statement_is_sent_to_the_platform_that_its_channel_names() {
+        let memory = SpanMemory::new();
+        let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from("console:lobby"), CompanionId::from("aria"));
+        let facts = SendFacts {
+            trace: TurnTrace::new(42),
+            turn_id: "console:lobby#7",
+            guild: &guild,
+            channel: &channel,
+            companion: &companion,
+            started: Moment::from_micros(1),
+            ended: Moment::from_micros(2),
+        };
+
+        record_send(&memory.recorder(false), &facts);
+
+        let [span] = &memory.named("send console")[..] else { panic!("not one span") };
+        assert_eq!((&span.span_kind, span.parent_span_id), (&SpanKind::Producer, 42_u64.into()));
+        let expected = [
+            ("messaging.system", "console"),
+            ("messaging.operation.type", "send"),
+            ("messaging.destination.name", "console:lobby"),
+        ];
+        for (name, value) in expected {
+            assert_eq!(attribute(span, name).as_deref(), Some(value), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_append_lasts_until_the_message_is_committed() {
+        let memory = SpanMemory::new();
+        let (guild, channel) = (GuildId::from("home"), ChannelId::from("console:lobby"));
+        let facts = AppendFacts {
+            trace: TurnTrace::new(42),
+            turn_id: "console:lobby#7",
+            guild: &guild,
+            channel: &channel,
+            seq: Seq(7),
+            started: Moment::from_micros(1_000),
+            ended: Moment::from_micros(3_500),
+        };
+
+        record_append(&memory.recorder(false), &facts);
+
+        let [span] = &memory.named("history.append")[..] else { panic!("not one span") };
+        assert_eq!(span.end_time.duration_since(span.start_time).expect("after").as_micros(), 2_500);
+        assert_eq!(attribute(span, "history.seq").as_deref(), Some("7"));
+    }
+}
