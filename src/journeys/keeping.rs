@@ -38,7 +38,7 @@ async fn the_story_of_a_yes_goes_from_what_was_heard_to_what_was_said() {
 
     let events: Vec<&str> = told.story.iter().map(|line| &*line.event).collect();
     assert_eq!(events, ["message", "evaluate", "decision", "respond", "statement"]);
-    assert_eq!(told.story[0].text, "Ana said: “Ari, are you there?”");
+    assert_eq!(told.story[0].text, "Ana said to Aria: “Ari, are you there?”");
     assert!(told.story[2].text.contains("YES: “They mean me.”"), "{}", told.story[2].text);
     assert_eq!(told.decision.unwrap().more["messages"], json!(["Ari, are you there?"]));
 }

@@ -19,6 +19,7 @@ use crate::actors::places::{ChannelPlace, PoolPlace};
 use crate::actors::residents::Residents;
 use crate::actors::root::{Root, RootMessage};
 use crate::actors::side_models::{Models, Pool};
+use crate::actors::starts;
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
@@ -207,6 +208,7 @@ impl World {
         };
         let (root, _) = Root::spawn(None, Root, kit.clone()).await.unwrap();
         rooms::move_in(&kit, &[]).await.unwrap();
+        starts::note(&kit).await;
         root.cast(RootMessage::WakePending).unwrap();
         let house = ActorHouse::new(kit.clone(), store.clone());
         Self { kit, house, store, side, main, root, spans, killed: 0, overlay }
