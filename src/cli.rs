@@ -10,6 +10,7 @@ pub mod history;
 pub mod replay;
 pub mod serve;
 mod whom;
+pub mod why;
 
 use std::path::PathBuf;
 
@@ -31,6 +32,7 @@ Examples:
   tertulia serve --profile production       lay production.toml over default.toml
   TERTULIA__GATE__MAX_BUFFER=100 tertulia   change one setting for one run
   tertulia replay night.json --json         run a scripted conversation in virtual time
+  tertulia why lobby aria                   tell why a companion spoke, or did not
   tertulia history backup /backups          copy what is stored, while the server runs
 
 Exit codes:
@@ -82,6 +84,8 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Tell why a companion spoke, or did not, and what became of a message
+    Why(why::Why),
     /// Read out, copy, check, and forget what is stored
     History(history::History),
 }

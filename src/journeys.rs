@@ -5,5 +5,6 @@ mod dying;
 mod keeping;
 mod rooms;
 mod rounds;
+mod stories;
 mod talking;
 mod world;

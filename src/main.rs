@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tertulia::cli::{Cli, Command, check, history, replay, serve};
+use tertulia::cli::{Cli, Command, check, history, replay, serve, why};
 
 fn main() -> ExitCode {
     // Two libraries may each bring a provider; whoever asks first without this panics.
@@ -16,6 +16,7 @@ fn main() -> ExitCode {
     match cli.asked() {
         Command::Check { json } => check::run(&sources, json),
         Command::Replay { file, json } => replay::run(&file, json),
+        Command::Why(asked) => why::run(&sources, asked),
         Command::History(asked) => history::run(&sources, asked),
         Command::Serve { accept_loss } => serve::run(&sources, accept_loss),
     }

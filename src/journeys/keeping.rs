@@ -170,7 +170,7 @@ async fn a_message_that_was_set_aside_can_be_tried_again_and_given_up() {
     assert!(matches!(world.house.release("home").await, Err(Refused::NotFound(_))));
 }
 
-async fn set_aside(world: &World, seq: Seq) {
+pub(super) async fn set_aside(world: &World, seq: Seq) {
     let place = Place::new(&"home".into(), &room("lobby").channel());
     let no = Reader::new(&*world.store).channel_no(&place).await.unwrap().unwrap();
     let record = SetAsideRecord {

@@ -175,6 +175,13 @@ impl World {
         world
     }
 
+    /// The same with other settings.
+    pub(super) async fn with_lobby_and(overlay: Value) -> Self {
+        let world = Self::set(Arc::new(MemoryStore::new()), overlay).await;
+        world.open("lobby", &["aria"]).await;
+        world
+    }
+
     /// A system with other settings and the room `salon` of the guild `home`, in which Aria, Bruno and Cleo live.
     pub(super) async fn with_salon(overlay: Value) -> Self {
         let world = Self::set(Arc::new(MemoryStore::new()), overlay).await;
@@ -188,6 +195,10 @@ impl World {
     }
 
     async fn set(store: Arc<MemoryStore>, overlay: Value) -> Self {
+        Self::set_at(store, overlay, Arc::new(TokioClock(tokio::time::Instant::now()))).await
+    }
+
+    async fn set_at(store: Arc<MemoryStore>, overlay: Value, clock: Arc<dyn Clock>) -> Self {
         let settings = Arc::new(Settings::overlay(overlay.clone()).unwrap());
         let (side, main) = (Scripted::new("No.\nNO"), Scripted::new("Hello!"));
         let directory = Directory::new();
@@ -196,7 +207,7 @@ impl World {
         let spans = SpanMemory::new();
         let kit = Kit {
             store: store.clone(),
-            clock: Arc::new(TokioClock(tokio::time::Instant::now())),
+            clock,
             chance: Arc::<Counting>::default(),
             pool: Pool::new(&settings.models, models, move || found.find(&PoolPlace())),
             directory,
@@ -220,7 +231,8 @@ impl World {
         self.rest().await;
         self.store.reopen();
         self.killed = usize::MAX;
-        Self::set(self.store.clone(), self.overlay.clone()).await
+        // Time goes on meanwhile.
+        Self::set_at(self.store.clone(), self.overlay.clone(), self.kit.clock.clone()).await
     }
 
     /// Configures these of the companions, as a reload would.

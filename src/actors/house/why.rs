@@ -35,6 +35,9 @@ use crate::ports::house::room::RoomId;
 use crate::settings::companion::Companion;
 use words::decided_because;
 
+/// Rooms that are named to whoever asks for another.
+const NAMED_ROOMS: usize = 12;
+
 /// The room that a story is about.
 struct Scene<'a> {
     house: &'a ActorHouse,
@@ -54,11 +57,14 @@ struct Who {
 
 impl ActorHouse {
     pub(super) async fn tell_why(&self, query: WhyQuery) -> Result<Why, Refused> {
-        let (place, residence) = self.room_of(&query.room)?;
+        let (place, residence) = self.room_of(&query.room).map_err(|refused| self.or_another(refused))?;
         let scene = Scene { house: self, room: query.room, place, residence };
+        if let Some(WhyAt::Message(id)) = &query.at {
+            let whose = query.companion.as_deref().map(|asked| scene.called(asked));
+            return scene.message(id, whose).await;
+        }
         let whose = scene.whose(query.companion.as_deref())?;
         match (query.at, whose) {
-            (Some(WhyAt::Message(id)), whose) => scene.message(&id, whose).await,
             (at, Some(id)) => scene.one(id, at.as_ref()).await,
             (Some(WhyAt::Event(seq)), None) => match scene.first_after(seq, None).await.map_err(unread)? {
                 Some(decided) if companions_of(&decided).len() == 1 => {
@@ -68,6 +74,22 @@ impl ActorHouse {
                 None => Err(scene.nothing_decided(seq)),
             },
             (at, None) => scene.everybody(at.as_ref()).await,
+        }
+    }
+}
+
+impl ActorHouse {
+    /// Names the rooms that there are.
+    fn or_another(&self, refused: Refused) -> Refused {
+        let rooms: Vec<_> = self.kit.residents.all().iter().filter_map(|(channel, _)| RoomId::of(channel)).collect();
+        let (named, rest) = rooms.split_at(rooms.len().min(NAMED_ROOMS));
+        match refused {
+            Refused::NotFound(detail) if !named.is_empty() => {
+                let named: Vec<_> = named.iter().map(RoomId::as_str).collect();
+                let rest = if rest.is_empty() { String::new() } else { format!(" and {} more (GET /api/rooms)", rest.len()) };
+                Refused::NotFound(format!("{detail}; there are {}{rest}", named.join(", ")))
+            }
+            refused => refused,
         }
     }
 }
@@ -97,6 +119,11 @@ impl Scene<'_> {
                 _ => Ok(None),
             };
         };
+        Ok(Some(self.called(asked)))
+    }
+
+    /// The companion that goes by this id, name or alias.
+    fn called(&self, asked: &str) -> CompanionId {
         let is_called = |companion: &Companion| companion.names().any(|name| name.to_lowercase() == asked.to_lowercase());
         let is_it = |id: &&CompanionId| id.as_str() == asked;
         let here = self.residence.companions.iter();
@@ -104,7 +131,7 @@ impl Scene<'_> {
         let found = here.clone().find(is_it).or_else(|| here.clone().find(named)).cloned();
         // One that has left has a past here, too.
         let gone = || self.house.kit.residents.cast().values().find(|companion| is_called(companion)).map(|one| one.id.clone());
-        Ok(Some(found.or_else(gone).unwrap_or_else(|| asked.into())))
+        found.or_else(gone).unwrap_or_else(|| asked.into())
     }
 
     /// The newest decision of one companion, or the one that is named, and what it waits for now.
@@ -176,7 +203,7 @@ impl Scene<'_> {
     fn not_here(&self, id: &CompanionId) -> Refused {
         let present: Vec<_> = self.residence.companions.iter().map(CompanionId::as_str).collect();
         let present = if present.is_empty() { "nobody".to_owned() } else { present.join(", ") };
-        Refused::NotFound(format!("{id} is not in room {}, and nothing is on record of it there; {present} lives there", self.room))
+        Refused::NotFound(format!("{id} is not in room {}, and nothing is on record of it there; present: {present}", self.room))
     }
 
     fn nothing_decided(&self, seq: Seq) -> Refused {

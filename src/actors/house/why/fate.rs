@@ -44,10 +44,11 @@ impl Scene<'_> {
         for id in found.course.companions() {
             briefs.push(self.brief_fate(&self.who(id), &found, &look).await.map_err(unread)?);
         }
-        let (Some(id), Some(brief)) = (whose, briefs.first()) else {
+        let [brief] = &briefs[..] else {
             let story = self.around(&found);
             return Ok(Why { message: Some(seq), story, companions: briefs, ..Why::default() });
         };
+        let id = brief.companion.clone();
         if brief.outcome == Some(Outcome::Absent) && !self.residence.companions.contains(&id) {
             let known = self.decision(&id, Some(&WhyAt::Event(Seq::NONE))).await.map_err(unread)?;
             known.ok_or_else(|| self.not_here(&id))?;
@@ -219,7 +220,8 @@ impl Scene<'_> {
                 || "It is not settled yet, and nobody of this name is configured to consider it.".to_owned(),
                 |waiting| Self::still_waits(waiting.unsettled, waiting),
             );
-            return Brief { waiting_for, ..brief(Outcome::Waiting, text) };
+            // It may have wanted to speak, and lost the floor so far.
+            return Brief { seq: found.course.newest_yes(&who.id), waiting_for, ..brief(Outcome::Waiting, text) };
         }
         if conversation.handled() < seq {
             let when = if self.is_served() { "that happens in a moment" } else { "that happens once the server runs" };

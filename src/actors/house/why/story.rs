@@ -98,6 +98,7 @@ impl Scene<'_> {
                 Event::Evaluated(evaluated) if evaluated.companion == who.id => open = Some((recorded, evaluated)),
                 Event::Unanswered { companion, .. } | Event::Left { companion } if *companion == who.id => open = None,
                 Event::Paused { companion, paused: true } if companion.as_ref().is_none_or(|whom| *whom == who.id) => open = None,
+                Event::Decided(decided) if decided.companions.contains(&who.id) && decided.ticket.is_some() => open = None,
                 Event::Cleared => open = None,
                 _ => {}
             }

@@ -216,7 +216,8 @@ pub(super) fn messages_in_words(count: usize) -> String {
 pub(super) fn secs(span: Duration) -> String {
     let secs = span.as_secs_f64();
     let whole = |unit: f64| (secs / unit).round();
-    if secs < 9.95 && span.subsec_millis() > 0 {
+    let tenths = (secs * 10.0).round();
+    if secs < 9.95 && tenths % 10.0 > 0.0 {
         format!("{secs:.1} s")
     } else if secs < 600.0 {
         format!("{secs:.0} s")

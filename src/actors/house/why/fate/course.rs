@@ -59,6 +59,11 @@ impl Course {
         self.fates.get(companion).unwrap_or(&Fate::Open)
     }
 
+    /// The newest YES of a companion after the message.
+    pub(super) fn newest_yes(&self, companion: &CompanionId) -> Option<Seq> {
+        self.yes.get(companion).copied()
+    }
+
     /// Edits of the message, and that it was taken back.
     pub(super) fn changes(&self) -> &[Recorded] {
         &self.changes
