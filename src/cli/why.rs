@@ -108,9 +108,8 @@ async fn from_server(client: &Client, query: &WhyQuery) -> Result<String, Failur
 }
 
 fn query(why: &Why) -> Result<WhyQuery, Failure> {
-    let room = RoomId::parse(&why.room).ok_or_else(|| {
-        Failure::Usage(format!("ROOM {:?} is no room's id: 1 to 64 letters, digits, _ or -", why.room))
-    })?;
+    let room = RoomId::parse(&why.room)
+        .ok_or_else(|| Failure::Usage(format!("ROOM {:?} is no room's id: 1 to 64 letters, digits, _ or -", why.room)))?;
     let at = match (&why.at, &why.message) {
         (Some(at), _) => Some(match at.parse() {
             Ok(seq) => WhyAt::Event(Seq(seq)),

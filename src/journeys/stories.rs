@@ -112,7 +112,10 @@ async fn a_question_that_got_no_answer_is_told_with_the_one_after_it() {
     world.pass(30.0).await;
     let told = why(&world, "lobby", "aria").await;
 
-    assert_eq!(step(&tried, "error"), "Aria was asked (it was addressed), and no answer came (refused); it waited 10 s to ask again.");
+    assert_eq!(
+        step(&tried, "error"),
+        "Aria was asked (it was addressed), and no answer came (refused); it waited 10 s to ask again."
+    );
     assert!(waits.text.starts_with("It is not settled yet. It waits for another try in 6 s, because"), "{}", waits.text);
     assert_eq!(step(&told, "error"), step(&tried, "error"));
     assert_eq!(
@@ -139,9 +142,16 @@ async fn whoever_lost_the_floor_is_told_what_came_of_its_wish() {
     world.pass(60.0).await;
     let lost = ask(&world, "salon", Some("aria"), Some(WhyAt::Event(losing.decision.as_ref().unwrap().seq))).await.unwrap();
 
-    assert_eq!(step(&losing, "floor_lost"), "Aria did not get the floor. Nothing settles for it, and its wish is kept for the next round.");
+    assert_eq!(
+        step(&losing, "floor_lost"),
+        "Aria did not get the floor. Nothing settles for it, and its wish is kept for the next round."
+    );
     assert_eq!(losing.waiting_for.unwrap().text, "Bruno to have spoken: it is considered then");
-    assert!(step(&lost, "next").starts_with("Aria was considered anew, and that came to YES (model_yes): decision "), "{}", texts(&lost));
+    assert!(
+        step(&lost, "next").starts_with("Aria was considered anew, and that came to YES (model_yes): decision "),
+        "{}",
+        texts(&lost)
+    );
     assert_eq!(
         step(&lost, "round"),
         "Aria would speak (4, was named), Bruno would speak (8, was named), Cleo listens. Bruno was selected, because nobody else found \
@@ -178,9 +188,11 @@ async fn without_a_name_everybody_is_told_of_in_short() {
     let now = ask(&world, "salon", None, None).await.unwrap();
     let then = ask(&world, "salon", None, Some(WhyAt::Moment(noon))).await.unwrap();
 
-    let told: Vec<_> = now.companions.iter().map(|brief| (&*brief.name, brief.seq.is_some(), brief.waiting_for.is_some())).collect();
+    let told: Vec<_> =
+        now.companions.iter().map(|brief| (&*brief.name, brief.seq.is_some(), brief.waiting_for.is_some())).collect();
     assert_eq!(told, [("Aria", true, true), ("Bruno", true, true), ("Cleo", false, true)]);
-    let told: Vec<_> = then.companions.iter().map(|brief| (&*brief.name, brief.seq.is_some(), brief.waiting_for.is_some())).collect();
+    let told: Vec<_> =
+        then.companions.iter().map(|brief| (&*brief.name, brief.seq.is_some(), brief.waiting_for.is_some())).collect();
     assert_eq!(told, [("Aria", true, false), ("Bruno", false, false), ("Cleo", false, false)]);
     assert!(now.companions[0].text.contains("answered NO"), "{}", now.companions[0].text);
     assert_eq!(now.companion, None);
@@ -228,10 +240,7 @@ async fn a_new_conversation_is_told_as_one() {
     world.pass(20.0).await;
 
     let told = why(&world, "lobby", "aria").await;
-    assert_eq!(
-        step(&told, "episode"),
-        "A new conversation began: nothing had been said for 3 h (closing.episode_idle_secs)."
-    );
+    assert_eq!(step(&told, "episode"), "A new conversation began: nothing had been said for 3 h (closing.episode_idle_secs).");
     assert_eq!(step(&told, "message"), "Ana said: “good morning”");
 }
 
@@ -245,6 +254,10 @@ async fn what_is_waited_for_tells_how_long_a_turn_is_still_delayed() {
     world.pass(1.5).await;
     let told = why(&world, "salon", "bruno").await;
 
-    assert!(step(&told, "turn").starts_with("Bruno waits 2 s before it speaks (turn_taking.turn_delay_secs)"), "{}", texts(&told));
+    assert!(
+        step(&told, "turn").starts_with("Bruno waits 2 s before it speaks (turn_taking.turn_delay_secs)"),
+        "{}",
+        texts(&told)
+    );
     assert_eq!(told.waiting_for.unwrap().text, "1.5 s before it speaks: it was selected");
 }

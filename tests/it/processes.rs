@@ -9,4 +9,5 @@ mod rounds;
 mod signals;
 mod starved;
 mod unfit;
+mod why;
 mod writers;

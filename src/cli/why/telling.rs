@@ -117,7 +117,10 @@ fn everybody(page: &mut Page, told: &Told, asked: &Why) {
     let room = &asked.room;
     match told.message {
         Some(seq) => page.wrap(0, &format!("Message {seq} in {room}")),
-        None => page.wrap(0, &format!("Everybody in {room}: the newest decision of each{}", if asked.at.is_some() { " then" } else { "" })),
+        None => page.wrap(
+            0,
+            &format!("Everybody in {room}: the newest decision of each{}", if asked.at.is_some() { " then" } else { "" }),
+        ),
     }
     page.story(&told.story);
     for brief in &told.companions {
@@ -127,7 +130,8 @@ fn everybody(page: &mut Page, told: &Told, asked: &Why) {
             None => called(&brief.name, &brief.companion),
         };
         let decision = brief.seq.map(|seq| format!(", decision {seq}")).unwrap_or_default();
-        let at = brief.at.as_deref().map(|at| format!(", {} UTC", at.get(..19).unwrap_or(at).replace('T', " "))).unwrap_or_default();
+        let at =
+            brief.at.as_deref().map(|at| format!(", {} UTC", at.get(..19).unwrap_or(at).replace('T', " "))).unwrap_or_default();
         page.wrap(0, &format!("{told_as}{decision}{at}"));
         page.wrap(2, &brief.text);
         if let Some(waiting) = brief.waiting_for.as_ref().filter(|_| brief.outcome.is_none()) {

@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_refused_with_what_can_be_written() {
-        for text in ["", "yesterday", "2026-05-01", "25:00", "2x", "h", "2h3", "-2h", "99999999999999999999d", "1969-01-01 00:00"] {
+        for text in ["", "yesterday", "2026-05-01", "25:00", "2x", "h", "2h3", "-2h", "99999999999999999999d", "1969-01-01 00:00"]
+        {
             let refused = read(text, now()).unwrap_err();
 
             assert!(refused.contains("2h30m") && refused.contains(&format!("{text:?}")), "{text}: {refused}");

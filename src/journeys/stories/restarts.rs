@@ -63,7 +63,8 @@ async fn a_round_over_a_restart_is_whole() {
     world.pass(3.5).await;
     let seq = before.decision.as_ref().unwrap().seq;
     let told = super::ask(&world, "salon", Some("aria"), Some(crate::ports::house::decisions::WhyAt::Event(seq))).await.unwrap();
-    let other = super::ask(&world, "salon", Some("bruno"), Some(crate::ports::house::decisions::WhyAt::Event(seq))).await.unwrap();
+    let other =
+        super::ask(&world, "salon", Some("bruno"), Some(crate::ports::house::decisions::WhyAt::Event(seq))).await.unwrap();
 
     assert_eq!(before.waiting_for.unwrap().text, "the votes of Bruno: it wants to speak");
     assert_eq!(step(&told, "restart"), "The server was started again: what was going on went on from there.");

@@ -16,7 +16,10 @@ async fn talk_for_others_tells_whom_it_was_for_and_which_setting_leaves_it_alone
     let told = why(&world, "lobby", "aria").await;
 
     assert_eq!(step(&told, "message"), "Ana said to somebody else: “@Ben, lunch?”");
-    assert_eq!(step(&told, "decision"), "Aria was not asked: everything was addressed to somebody else. That is a NO (it was quiet).");
+    assert_eq!(
+        step(&told, "decision"),
+        "Aria was not asked: everything was addressed to somebody else. That is a NO (it was quiet)."
+    );
     assert!(step(&told, "rule").contains("gate.skip_when_other_addressed"), "{}", texts(&told));
 }
 
@@ -48,7 +51,8 @@ async fn a_budget_is_named() {
 
 #[tokio::test(start_paused = true)]
 async fn the_loop_guard_tells_how_many_statements_stood_in_a_row() {
-    let world = World::with_salon(json!({ "turn_taking": { "max_companion_streak": 2 }, "repetition": { "enabled": false } })).await;
+    let world =
+        World::with_salon(json!({ "turn_taking": { "max_companion_streak": 2 }, "repetition": { "enabled": false } })).await;
     world.side.follows(|_| Some(ballot("YES", 5)));
     world.say("salon", "Ari and Bruno?").await;
     world.pass(30.0).await;
@@ -115,8 +119,16 @@ async fn too_many_and_too_old_messages_tell_the_limit() {
     let seq = stale["seq"].as_u64().unwrap();
     let stale = ask(&world, "lobby", None, Some(WhyAt::Event(crate::domain::id::Seq(seq)))).await.unwrap();
 
-    assert!(step(&overflow, "rule").contains("At most 3 messages wait to be considered (gate.max_buffer)"), "{}", texts(&overflow));
-    assert!(step(&stale, "rule").contains("older than 30 s is not answered any more (gate.stale_after_secs"), "{}", texts(&stale));
+    assert!(
+        step(&overflow, "rule").contains("At most 3 messages wait to be considered (gate.max_buffer)"),
+        "{}",
+        texts(&overflow)
+    );
+    assert!(
+        step(&stale, "rule").contains("older than 30 s is not answered any more (gate.stale_after_secs"),
+        "{}",
+        texts(&stale)
+    );
 }
 
 #[tokio::test(start_paused = true)]

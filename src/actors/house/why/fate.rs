@@ -165,12 +165,17 @@ impl Scene<'_> {
                     Some(Event::Said { message, .. }) => {
                         (Outcome::Answered, format!("It answered it{together}: “{}”", cut(&message.text)))
                     }
-                    Some(Event::ReplyFailed { error, .. }) => {
-                        (Outcome::Failed, format!("It got the floor to answer it{together}, and no statement was made ({error})."))
-                    }
+                    Some(Event::ReplyFailed { error, .. }) => (
+                        Outcome::Failed,
+                        format!("It got the floor to answer it{together}, and no statement was made ({error})."),
+                    ),
                     Some(_) => (Outcome::Cleared, format!("It was about to answer it{together}, and was stopped before.")),
-                    None if found.is_read => (Outcome::Speaking, format!("It has the floor to answer it{together}, and has not spoken yet.")),
-                    None => (Outcome::Unknown, format!("It got the floor to answer it{together}; the record is not read further.")),
+                    None if found.is_read => {
+                        (Outcome::Speaking, format!("It has the floor to answer it{together}, and has not spoken yet."))
+                    }
+                    None => {
+                        (Outcome::Unknown, format!("It got the floor to answer it{together}; the record is not read further."))
+                    }
                 };
                 let seq = match yes {
                     Some(yes) => Some(*yes),

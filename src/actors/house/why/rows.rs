@@ -86,7 +86,11 @@ fn counted(who: &Who, evaluated: &Evaluated) -> String {
         let temper = settings.interjection.as_str();
         is_this.then(|| format!(" (its temper, {temper}: {interval}, give or take {MOST_JITTER})"))
     });
-    let declined = if *check_count > 0 { format!(" (sooner than at first: it had declined {})", times(*check_count)) } else { String::new() };
+    let declined = if *check_count > 0 {
+        format!(" (sooner than at first: it had declined {})", times(*check_count))
+    } else {
+        String::new()
+    };
     format!(
         "{} had counted {} since it spoke last, and considers an interjection from {due} on{}{declined}",
         who.name,

@@ -103,7 +103,10 @@ impl Scene<'_> {
                 who.name, gate.evaluations_per_hour
             );
         }
-        format!("Used up were the guild's questions of an hour (gate.guild_evaluations_per_hour, {} now), {guilds}.", gate.guild_evaluations_per_hour)
+        format!(
+            "Used up were the guild's questions of an hour (gate.guild_evaluations_per_hour, {} now), {guilds}.",
+            gate.guild_evaluations_per_hour
+        )
     }
 }
 

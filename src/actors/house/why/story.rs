@@ -79,9 +79,10 @@ impl Scene<'_> {
             _ => None,
         });
         let decision = Some(record(recorded, decided, &who.id, &self.room, texts.collect()));
-        let prompt = decided.call.as_ref().map(|call| {
-            call.prompt.iter().map(|(part, tokens)| PromptPart { part: part.clone(), tokens: *tokens }).collect()
-        });
+        let prompt = decided
+            .call
+            .as_ref()
+            .map(|call| call.prompt.iter().map(|(part, tokens)| PromptPart { part: part.clone(), tokens: *tokens }).collect());
         Ok(Why { story, decision, prompt, ..Why::default() })
     }
 
@@ -109,6 +110,7 @@ impl Scene<'_> {
             tried.extend(messages.rev().take(QUOTED).collect::<Vec<_>>().into_iter().rev().filter_map(|said| self.quoted(said)));
             tried.push(line(asked, "evaluate", asked_because(who, asked, evaluated, &events)));
         }
+        tried.sort_by_key(|line| line.seq);
         let now = self.house.kit.clock.now();
         self.add_starts_until(&mut tried, now).await?;
         Ok(tried)
@@ -167,11 +169,7 @@ impl Scene<'_> {
     }
 
     /// Tells of starts of the server between the first message or question of a story and its end.
-    async fn add_starts_until(
-        &self,
-        story: &mut Vec<StoryLine>,
-        last: Moment,
-    ) -> Result<(), ReadError> {
+    async fn add_starts_until(&self, story: &mut Vec<StoryLine>, last: Moment) -> Result<(), ReadError> {
         let begins = |line: &&StoryLine| matches!(&*line.event, "message" | "round_opened" | "evaluate" | "error");
         let Some(first) = story.iter().find(begins).map(|line| line.at.0) else { return Ok(()) };
         for start in self.reader().starts(first, last, STARTS).await? {
@@ -223,9 +221,9 @@ impl Course {
                     }));
                 } else if let Some(other) = closed.others.iter().find(|other| other.companion == who.id) {
                     self.has_lost = true;
-                    let due = other.next_interjection_at.map(|next| {
-                        format!("; by its count of messages alone it would be asked again at {next}")
-                    });
+                    let due = other
+                        .next_interjection_at
+                        .map(|next| format!("; by its count of messages alone it would be asked again at {next}"));
                     let text = format!(
                         "{name} did not get the floor. Nothing settles for it, and its wish is kept for the next round{}.",
                         due.unwrap_or_default()
@@ -246,7 +244,10 @@ impl Course {
             Event::ReplyOwed { companion: by, ticket, messages, .. } if *by == who.id && self.owed.is_none() => {
                 self.owed = Some(*ticket);
                 let text = if self.has_lost {
-                    format!("The one before it made no statement, so {name} took over, and answers {}.", messages_in_words(messages.len()))
+                    format!(
+                        "The one before it made no statement, so {name} took over, and answers {}.",
+                        messages_in_words(messages.len())
+                    )
                 } else {
                     format!("{name} got the floor, and answers {}.", messages_in_words(messages.len()))
                 };

@@ -110,7 +110,8 @@ impl Scene<'_> {
 
     /// What a message still waits for, as the companion for whom it does.
     pub(super) fn still_waits(unsettled: usize, waiting: &WaitingFor) -> String {
-        let together = if unsettled > 1 { format!(", together with {}", messages_in_words(unsettled - 1)) } else { String::new() };
+        let together =
+            if unsettled > 1 { format!(", together with {}", messages_in_words(unsettled - 1)) } else { String::new() };
         format!("It is not settled yet{together}. It waits for {}.", waiting.text)
     }
 }

@@ -236,3 +236,41 @@ pub(super) fn cut(text: &str) -> String {
         None => text.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_told_as_people_say_it() {
+        let told = [0.0, 0.25, 3.0, 8.98, 9.97, 59.4, 599.0, 600.0, 5_400.0, 7_200.0, 90_000.0, 400_000.0];
+
+        assert_eq!(
+            told.map(|span| secs(Duration::from_secs_f64(span))),
+            ["0 s", "0.3 s", "3 s", "9 s", "10 s", "59 s", "599 s", "10 min", "90 min", "2 h", "25 h", "5 days"]
+        );
+    }
+
+    #[test]
+    fn what_is_decided_together_counts_the_others() {
+        let seqs = |count: u64| (1..=count).map(Seq).collect::<Vec<_>>();
+
+        assert_eq!(
+            [0, 1, 2, 5].map(|count| together_with(&seqs(count))),
+            ["", "", ", together with one other message", ", together with 4 other messages"]
+        );
+    }
+
+    #[test]
+    fn names_are_listed_as_in_a_sentence() {
+        let names = ["Ana", "Ben", "Cleo"].map(str::to_owned);
+
+        assert_eq!([0, 1, 2, 3].map(|count| listed(&names[..count])), ["", "Ana", "Ana and Ben", "Ana, Ben and Cleo"]);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(cut(&"ü".repeat(200)).chars().count(), 200);
+        assert!(cut(&"ü".repeat(201)).ends_with("ü…"));
+    }
+}

@@ -104,7 +104,10 @@ No server runs here: this is what the store tells.
 
 #[test]
 fn lines_are_as_wide_as_the_terminal_within_reason() {
-    assert_eq!([width(None), width(Some("72")), width(Some("5")), width(Some("9999")), width(Some("x"))], [100, 72, 50, 160, 100]);
+    assert_eq!(
+        [width(None), width(Some("72")), width(Some("5")), width(Some("9999")), width(Some("x"))],
+        [100, 72, 50, 160, 100]
+    );
 }
 
 fn told(json: Value) -> Told {

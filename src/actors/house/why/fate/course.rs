@@ -155,3 +155,149 @@ impl Course {
 pub(super) fn is_yes(recorded: &Recorded, companion: &CompanionId) -> bool {
     matches!(&recorded.event, Event::Decided(decided) if decided.decision == Decision::Yes && decided.companions.contains(companion))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::decision::Reason;
+    use crate::domain::message::{Author, Message};
+    use crate::domain::moment::Moment;
+    use crate::domain::trigger::Trigger;
+
+    #[test]
+    fn a_message_settles_with_the_first_decision_that_names_it() {
+        let mut course = course();
+
+        course.follow(&no(8, &["aria"], &[6]));
+        assert_eq!(course.fate(&"aria".into()), &Fate::Open);
+        course.follow(&no(9, &["aria", "ben"], &[6, 7]));
+        course.follow(&no(10, &["aria"], &[7]));
+
+        for companion in ["aria", "ben"] {
+            assert!(matches!(course.fate(&companion.into()), Fate::Silent(settled, _) if settled.seq == Seq(9)), "{companion}");
+        }
+        assert!(course.is_over());
+    }
+
+    #[test]
+    fn what_was_decided_before_the_room_was_cleared_counts_though_it_is_on_record_after_it() {
+        let mut course = course();
+
+        course.follow(&recorded(8, Event::Cleared));
+        course.follow(&no(9, &["aria"], &[7]));
+
+        assert!(matches!(course.fate(&"aria".into()), Fate::Silent(..)));
+        assert!(matches!(course.fate(&"ben".into()), Fate::Cleared(_)));
+    }
+
+    #[test]
+    fn a_reply_owed_is_over_once_it_is_said_failed_or_dropped() {
+        let owed = || {
+            let mut course = course();
+            course.follow(&yes(8, "ben"));
+            course.follow(&owed("ben", 9, 4));
+            course
+        };
+        let (mut said, mut failed, mut cleared) = (owed(), owed(), owed());
+        let failure = |ticket| Event::ReplyFailed {
+            companion: "ben".into(),
+            ticket: Ticket(ticket),
+            trigger: Trigger::DirectAddress,
+            error: "timeout".into(),
+        };
+
+        said.follow(&recorded(10, statement("ben", 3)));
+        assert!(matches!(said.fate(&"ben".into()), Fate::Owed { ending: None, yes: Some(Seq(8)), .. }));
+        said.follow(&recorded(11, statement("ben", 4)));
+        failed.follow(&recorded(10, failure(4)));
+        cleared.follow(&recorded(10, Event::Cleared));
+
+        for (course, seq) in [(said, 11), (failed, 10), (cleared, 10)] {
+            let fate = course.fate(&"ben".into());
+            assert!(matches!(fate, Fate::Owed { ending: Some(ending), .. } if ending.seq == Seq(seq)), "{fate:?}");
+        }
+    }
+
+    #[test]
+    fn whoever_was_there_and_left_is_followed_unless_one_alone_is_asked_for() {
+        let mut one = Course::new(&message(), BTreeSet::from(["aria".into()]), true);
+        let mut all = course();
+        for course in [&mut one, &mut all] {
+            course.follow(&no(8, &["aria", "zed"], &[7]));
+            course.follow(&recorded(9, Event::Left { companion: "cleo".into() }));
+            course.follow(&recorded(10, Event::Joined { companion: "newcomer".into(), external: false }));
+        }
+
+        let followed = |course: &Course| course.companions().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(followed(&one), ["aria"]);
+        assert_eq!(followed(&all), ["aria", "ben", "cleo", "zed"]);
+    }
+
+    fn course() -> Course {
+        Course::new(&message(), BTreeSet::from(["aria".into(), "ben".into()]), false)
+    }
+
+    fn message() -> Recorded {
+        recorded(7, said("ana", Role::Person, None))
+    }
+
+    fn statement(by: &str, ticket: u64) -> Event {
+        said(by, Role::Companion, Some(Ticket(ticket)))
+    }
+
+    fn said(by: &str, role: Role, reply: Option<Ticket>) -> Event {
+        let message = Message {
+            id: None,
+            from: Author { id: by.into(), name: by.into(), role },
+            text: "words".into(),
+            modality: Default::default(),
+            lull_endpoint: false,
+            address: Default::default(),
+        };
+        Event::Said { message, reply_to: None, reply }
+    }
+
+    fn owed(by: &str, seq: u64, ticket: u64) -> Recorded {
+        let owed = Event::ReplyOwed {
+            companion: by.into(),
+            ticket: Ticket(ticket),
+            trigger: Trigger::DirectAddress,
+            messages: vec![Seq(7)],
+            upto: Seq(7),
+            next_interjection_at: 9,
+            due_at: None,
+        };
+        recorded(seq, owed)
+    }
+
+    fn yes(seq: u64, companion: &str) -> Recorded {
+        recorded(seq, decided(&[companion], &[], Decision::Yes))
+    }
+
+    fn no(seq: u64, companions: &[&str], messages: &[u64]) -> Recorded {
+        recorded(seq, decided(companions, messages, Decision::No))
+    }
+
+    fn decided(companions: &[&str], messages: &[u64], decision: Decision) -> Event {
+        Event::Decided(Decided {
+            companions: companions.iter().map(|id| CompanionId::from(*id)).collect(),
+            trigger: Trigger::Lull,
+            decision,
+            reason: Reason::ModelNo,
+            ticket: None,
+            messages: messages.iter().copied().map(Seq).collect(),
+            upto: Seq::NONE,
+            message_count: 1,
+            check_count: 0,
+            threshold: None,
+            next_interjection_at: None,
+            vote: None,
+            why: None,
+            call: None,
+        })
+    }
+
+    fn recorded(seq: u64, event: Event) -> Recorded {
+        Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(seq), event }
+    }
+}
