@@ -181,7 +181,7 @@ impl Scene<'_> {
                     Some(yes) => Some(*yes),
                     None => self.yes_before(who, owed).await?,
                 };
-                Brief { seq, at: at(ending.as_ref().unwrap_or(owed)), ..brief(outcome, text) }
+                Brief { seq, at: at(ending.as_deref().unwrap_or(owed)), ..brief(outcome, text) }
             }
             Fate::TakenBack(recorded) => {
                 let text = "It was taken back before it was considered.".to_owned();

@@ -17,7 +17,7 @@ pub(super) enum Fate {
     /// It settled with a NO.
     Silent(Recorded, Box<Decided>),
     /// It settled with a statement that was owed; how that ended, once it did.
-    Owed { owed: Recorded, yes: Option<Seq>, ending: Option<Recorded> },
+    Owed { owed: Recorded, yes: Option<Seq>, ending: Option<Box<Recorded>> },
     /// It was taken back first.
     TakenBack(Recorded),
     /// What was going on was dropped first.
@@ -145,7 +145,7 @@ impl Course {
                 && let Event::ReplyOwed { ticket, .. } = &owed.event
                 && is_it(companion, *ticket)
             {
-                *ending = Some(recorded.clone());
+                *ending = Some(Box::new(recorded.clone()));
             }
         }
     }
