@@ -31,7 +31,9 @@ fn in_utc(time: civil::DateTime) -> Option<Moment> {
 }
 
 fn time_of_day(text: &str, now: Moment) -> Option<Moment> {
-    let time: civil::Time = text.parse().ok().filter(|_| text.contains(':'))?;
+    // A time is read out of a date with one, too.
+    let is_time = text.contains(':') && !text.contains('-');
+    let time: civil::Time = text.parse().ok().filter(|_| is_time)?;
     let now_there = jiff::Timestamp::from_microsecond(i64::try_from(now.as_micros()).ok()?).ok()?;
     let today = TimeZone::UTC.to_datetime(now_there).date();
     let then = in_utc(today.to_datetime(time))?;

@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_span_is_told_as_people_say_it() {
-        let told = [0.0, 0.25, 3.0, 8.98, 9.97, 59.4, 599.0, 600.0, 5_400.0, 7_200.0, 90_000.0, 400_000.0];
+        let told = [0.0, 0.26, 3.0, 8.98, 9.97, 59.4, 599.0, 600.0, 5_400.0, 7_200.0, 90_000.0, 400_000.0];
 
         assert_eq!(
             told.map(|span| secs(Duration::from_secs_f64(span))),

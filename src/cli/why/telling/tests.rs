@@ -45,7 +45,7 @@ fn a_long_step_is_wrapped_under_its_own_words() {
     let text = tell(&told, &asked(), true, 50);
 
     let steps: Vec<_> = text.lines().skip(3).collect();
-    assert_eq!(steps, ["  22:14:00  one two three four five six seven eight", "            nine ten eleven twelve"]);
+    assert_eq!(steps, ["  22:14:00  one two three four five six seven", "            eight nine ten eleven twelve"]);
     assert_eq!(wrapped("aaaaaaaaaa", 4), ["aaaa", "aaaa", "aa"]);
 }
 
