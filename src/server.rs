@@ -28,8 +28,10 @@ use crate::adapters::llm;
 use crate::adapters::store::sled::{OpenOptions, SledStore};
 use crate::adapters::system::{SystemChance, SystemClock};
 use crate::ports::chance::Chance as _;
+use crate::ports::chat_platform::Platforms;
 use crate::ports::language_model::ModelRole;
 use crate::settings::{self, Loaded, Sources};
+use crate::telemetry::Telemetry;
 use crate::telemetry::recorder::Recorder;
 
 pub use address::{Running, running};
@@ -59,7 +61,7 @@ pub enum Ended {
 ///
 /// # Errors
 /// It cannot start, or the store took no more.
-pub fn run(loaded: Loaded, sources: &Sources, recorder: Recorder, accept_loss: bool) -> Result<(), Ended> {
+pub fn run(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_loss: bool) -> Result<(), Ended> {
     let data = loaded.settings.storage.path.clone();
     let options = OpenOptions { accept_loss, deadline: OPEN_DEADLINE, cache_bytes: CACHE_BYTES, new_id: SystemChance.id() };
     let store = SledStore::open(&data, &options).map_err(|error| Ended::Store(error.into()))?;
@@ -69,19 +71,19 @@ pub fn run(loaded: Loaded, sources: &Sources, recorder: Recorder, accept_loss: b
         .build()
         .context("the runtime cannot be made")
         .map_err(Ended::Failed)?;
-    let outcome = runtime.block_on(serve(loaded, sources, recorder, store.clone()));
+    let outcome = runtime.block_on(serve(loaded, sources, telemetry, store.clone()));
     // Whatever still runs is on record; the store is closed last, when nobody holds it any more.
     runtime.shutdown_timeout(STOP_DEADLINE);
     drop(store);
     outcome
 }
 
-async fn serve(loaded: Loaded, sources: &Sources, recorder: Recorder, store: Arc<SledStore>) -> Result<(), Ended> {
+async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: Arc<SledStore>) -> Result<(), Ended> {
     let _watchdog = Watchdog::start(STALLED_AFTER_TICKS).context("the watchdog cannot be started").map_err(Ended::Failed)?;
     let (failed, mut store_failed) = watch::channel(None::<String>);
     let rooms = loaded.settings.console.rooms.clone();
     let data = loaded.settings.storage.path.clone();
-    let kit = kit(loaded, recorder, store.clone(), failed).map_err(Ended::Failed)?;
+    let kit = kit(loaded, telemetry.recorder(), store.clone(), failed).map_err(Ended::Failed)?;
     let (root, tree) = Actor::spawn(None, Root, kit.clone())
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
@@ -91,9 +93,11 @@ async fn serve(loaded: Loaded, sources: &Sources, recorder: Recorder, store: Arc
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
     let house = ActorHouse::new(kit.clone(), store);
     let console =
-        Console::bind(&kit.settings.server, Arc::new(house), kit.chance.clone()).await.map_err(|error| match error {
-            CannotServe::Setting(_) => Ended::Settings(error),
-            CannotServe::InUse(_) | CannotServe::CannotBind { .. } => Ended::Failed(error.into()),
+        Console::bind(&kit.settings.server, Arc::new(house), kit.chance.clone(), telemetry.metrics()).await.map_err(|error| {
+            match error {
+                CannotServe::Setting(_) => Ended::Settings(error),
+                CannotServe::InUse(_) | CannotServe::CannotBind { .. } => Ended::Failed(error.into()),
+            }
         })?;
     let address = console.address();
     let _note = address::leave(&data, address).context("the server's address cannot be noted").map_err(Ended::Failed)?;
@@ -138,6 +142,7 @@ fn kit(loaded: Loaded, recorder: Recorder, store: Arc<SledStore>, failed: watch:
         chance: Arc::new(SystemChance),
         directory,
         hub: Hub::new(),
+        platforms: Platforms::default(),
         pool,
         recorder,
         residents: Residents::new(companions, settings.companion_defaults.clone()),

@@ -20,7 +20,9 @@ use tracing_subscriber::{Layer, Registry};
 pub mod attributes;
 pub mod decisions;
 pub mod export;
+pub mod instruments;
 pub mod memory;
+pub mod metrics;
 pub mod model_calls;
 pub mod operations;
 pub mod plain;
@@ -34,6 +36,7 @@ mod tests;
 
 use crate::settings::telemetry::{LogFormat, Telemetry as Settings};
 use export::{ExportError, ExportPlan, Ledger};
+use metrics::{Metrics, MetricsError, MetricsPlan};
 use recorder::Recorder;
 
 /// The instrumentation scope of our spans, and the root of our targets.
@@ -58,6 +61,9 @@ pub enum TelemetryError {
     /// The exporter cannot be made.
     #[error(transparent)]
     Export(#[from] ExportError),
+    /// Metrics cannot be read.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
     /// Somebody else in this process has set a subscriber.
     #[error("logging is already set up in this process: {0}")]
     AlreadySet(#[from] tracing::subscriber::SetGlobalDefaultError),
@@ -68,7 +74,30 @@ pub enum TelemetryError {
 pub struct Telemetry {
     recorder: Recorder,
     ledger: Ledger,
+    metrics: Metrics,
     provider: Option<SdkTracerProvider>,
+}
+
+/// Where spans and metrics go; nowhere by default.
+#[derive(Clone, Debug, Default)]
+pub struct Plans {
+    /// Where spans go.
+    pub spans: Option<ExportPlan>,
+    /// Where metrics go besides `/metrics`.
+    pub metrics: Option<MetricsPlan>,
+}
+
+impl Plans {
+    /// What the standard variables say.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        Self { spans: ExportPlan::from_variables(&variable), metrics: MetricsPlan::from_variables(&variable) }
+    }
+}
+
+impl From<Option<ExportPlan>> for Plans {
+    fn from(spans: Option<ExportPlan>) -> Self {
+        Self { spans, metrics: None }
+    }
 }
 
 /// Sets the process's subscriber: log lines to stderr, spans to the OTLP endpoint that the environment names, if it names one.
@@ -76,9 +105,9 @@ pub struct Telemetry {
 /// # Errors
 /// The directives or the endpoint are wrong, or a subscriber is set already.
 pub fn init(options: &Settings) -> Result<Telemetry, TelemetryError> {
-    let plan = ExportPlan::from_variables(|name| std::env::var(name).ok());
+    let plans = Plans::from_variables(|name| std::env::var(name).ok());
     let colours = std::io::stderr().is_terminal();
-    let (subscriber, telemetry) = build(options, plan, std::io::stderr, colours)?;
+    let (subscriber, telemetry) = build(options, plans, std::io::stderr, colours)?;
     tracing::subscriber::set_global_default(subscriber)?;
     Ok(telemetry)
 }
@@ -87,18 +116,25 @@ pub fn init(options: &Settings) -> Result<Telemetry, TelemetryError> {
 ///
 /// # Errors
 /// The directives or the endpoint are wrong.
-pub fn build<W>(
+pub fn build<W, P>(
     options: &Settings,
-    plan: Option<ExportPlan>,
+    plans: P,
     writer: W,
     colours: bool,
-) -> Result<(impl Subscriber + Send + Sync + use<W>, Telemetry), TelemetryError>
+) -> Result<(impl Subscriber + Send + Sync + use<W, P>, Telemetry), TelemetryError>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+    P: Into<Plans>,
 {
+    let plans = plans.into();
     let filter = log_filter(&options.log)?;
     let ledger = Ledger::default();
-    let provider = plan.map(|plan| plan.called(&options.service_name).provider(options.span_queue, &ledger)).transpose()?;
+    let plan = plans.spans.map(|plan| plan.called(&options.service_name));
+    let provider = plan.map(|plan| plan.provider(options.span_queue, &ledger)).transpose()?;
+    let named = plans.metrics.as_ref().and_then(|plan| plan.service_name.as_deref());
+    let resource = export::resource(named.unwrap_or(&options.service_name));
+    let metrics = Metrics::new(resource, plans.metrics.as_ref())?;
+    metrics.observe_process(&ledger);
     let tracer = provider.as_ref().map(|provider| provider.tracer(SCOPE));
     let spans = tracer.clone().map(|tracer| {
         tracing_opentelemetry::layer()
@@ -113,8 +149,8 @@ where
         LogFormat::Json => tracing_subscriber::fmt::layer().with_writer(writer).json().flatten_event(true).boxed(),
     };
     let subscriber = Registry::default().with(spans).with(lines.with_filter(filter));
-    let recorder = tracer.map_or_else(Recorder::silent, |tracer| Recorder::new(tracer, options.capture_content));
-    Ok((subscriber, Telemetry { recorder, ledger, provider }))
+    let recorder = Recorder::new(tracer, options.capture_content, metrics.instruments());
+    Ok((subscriber, Telemetry { recorder, ledger, metrics, provider }))
 }
 
 impl Telemetry {
@@ -123,9 +159,14 @@ impl Telemetry {
         self.recorder.clone()
     }
 
-    /// What became of the spans, for metrics.
+    /// What became of the spans.
     pub fn ledger(&self) -> Ledger {
         self.ledger.clone()
+    }
+
+    /// What is measured.
+    pub fn metrics(&self) -> Metrics {
+        self.metrics.clone()
     }
 
     /// Exports what waits, for at most five seconds, and ends. Blocks: not to be called on an async thread.
@@ -134,11 +175,14 @@ impl Telemetry {
     }
 
     fn flush_and_end(&mut self) {
-        let Some(provider) = self.provider.take() else { return };
+        let provider = self.provider.take();
+        let metrics = self.metrics.clone();
         // On a thread of its own, because the blocking HTTP client must not meet a runtime, and to be sure of the deadline.
         let (done, finished) = mpsc::channel();
         let flushing = thread::Builder::new().name("telemetry-flush".to_owned()).spawn(move || {
-            let _ = done.send(provider.shutdown_with_timeout(FLUSH_DEADLINE));
+            let flushed = provider.map_or(Ok(()), |provider| provider.shutdown_with_timeout(FLUSH_DEADLINE));
+            metrics.shutdown(FLUSH_DEADLINE);
+            let _ = done.send(flushed);
         });
         let outcome = flushing.map(|_| finished.recv_timeout(FLUSH_DEADLINE + Duration::from_secs(1)));
         if !matches!(outcome, Ok(Ok(Ok(())))) {

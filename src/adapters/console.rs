@@ -42,10 +42,11 @@ use crate::ports::chance::Chance;
 use crate::ports::house::House;
 use crate::settings;
 use crate::settings::server::Server;
+use crate::telemetry::instruments::{Instruments, NONE};
+use crate::telemetry::metrics::Metrics;
 use auth::Auth;
 use host::Names;
 use limits::{Allowance, Places};
-use metrics::Counts;
 use page::Page;
 
 /// A token shorter than this is warned about beyond loopback.
@@ -92,7 +93,8 @@ struct Common {
     auth: Auth,
     requests: Allowance,
     places: Arc<Places>,
-    counts: Counts,
+    metrics: Metrics,
+    instruments: Instruments,
     page: Page,
     /// Turns true at shutdown. Who holds a receiver is waited for.
     closing: watch::Sender<bool>,
@@ -102,7 +104,12 @@ type Shared = Arc<Common>;
 
 impl Console {
     /// Binds the port. Beyond loopback an admin token is required.
-    pub async fn bind(settings: &Server, house: Arc<dyn House>, chance: Arc<dyn Chance>) -> Result<Self, CannotServe> {
+    pub async fn bind(
+        settings: &Server,
+        house: Arc<dyn House>,
+        chance: Arc<dyn Chance>,
+        metrics: Metrics,
+    ) -> Result<Self, CannotServe> {
         settings.check()?;
         let token = settings.token()?;
         let address = settings.address()?;
@@ -119,7 +126,8 @@ impl Console {
             auth: Auth::new(token, settings, chance),
             requests: Allowance::new(settings.requests_per_second.into(), settings.request_burst.into()),
             places: Places::new(settings.max_live, settings.max_live_per_address),
-            counts: Counts::default(),
+            instruments: metrics.instruments(),
+            metrics,
             page: Page::new(),
             closing: watch::Sender::new(false),
             settings: settings.clone(),
@@ -150,13 +158,13 @@ impl Console {
                 Ok((stream, peer)) => {
                     if let Ok(place) = places.clone().try_acquire_owned() {
                         let (router, shared, closing) = (router.clone(), shared.clone(), shared.closing.subscribe());
-                        shared.counts.connected();
+                        shared.instruments.http_connections.add(1, NONE);
                         connections.spawn(async move {
                             connection::serve(stream, peer, router, &shared.settings, closing).await;
                             drop(place);
                         });
                     } else {
-                        shared.counts.turned_away();
+                        shared.instruments.http_connections_refused.add(1, NONE);
                         if let Ok(place) = farewells.clone().try_acquire_owned() {
                             connections.spawn(async move {
                                 connection::turn_away(stream).await;

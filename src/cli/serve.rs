@@ -23,7 +23,7 @@ pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
     for note in &loaded.notes {
         tracing::warn!("{note}");
     }
-    let outcome = server::run(loaded, sources, telemetry.recorder(), accept_loss);
+    let outcome = server::run(loaded, sources, &telemetry, accept_loss);
     telemetry.shutdown();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

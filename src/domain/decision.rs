@@ -59,6 +59,21 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 11] = [
+        Self::ModelYes,
+        Self::ModelNo,
+        Self::Unreadable,
+        Self::External,
+        Self::OtherAddressed,
+        Self::Budget,
+        Self::LoopGuard,
+        Self::Closed,
+        Self::Paused,
+        Self::Overflow,
+        Self::Stale,
+    ];
+
     /// The name used in records, replay, spans and logs.
     pub const fn as_str(self) -> &'static str {
         match self {

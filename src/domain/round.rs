@@ -88,6 +88,13 @@ impl Round {
     }
 }
 
+/// Whether somebody else was called upon like the one who was selected, and found it as important: so that something else decided.
+pub fn is_tied(states: &[State], selected: &CompanionId) -> bool {
+    let Some(winner) = states.iter().find(|state| state.from == *selected) else { return false };
+    let is_level = |other: &&State| other.selected == winner.selected && other.importance == winner.importance;
+    states.iter().filter(|state| is_candidate(state) && state.from != *selected).any(|other| is_level(&other))
+}
+
 /// How an event's number is written in a State (seed 000: a string).
 pub fn message_id(message: Seq) -> String {
     message.to_string()

@@ -48,6 +48,11 @@ pub const REPETITION_DETECTIONS: &str = "repetition.detections";
 /// `lexical` or `model`: who judged.
 pub const REPETITION_JUDGE: &str = "repetition.judge";
 
+/// Whether the last messages were found to repeat each other.
+pub const REPETITION_FOUND: &str = "repetition.found";
+/// `selected` or `nobody`.
+pub const ROUND_OUTCOME: &str = "round.outcome";
+
 /// The channel.
 pub const CHANNEL_ID: &str = "channel.id";
 /// The guild.
@@ -60,6 +65,24 @@ pub const TURN_ID: &str = "turn.id";
 pub const TURN_OUTCOME: &str = "turn.outcome";
 /// Whether a statement comes unasked.
 pub const STATEMENT_UNSOLICITED: &str = "statement.is_unsolicited";
+
+/// Where people talk: `console`, …
+pub const PLATFORM: &str = "platform";
+/// `user`, `companion` or `bot`: who said a message.
+pub const MESSAGE_ROLE: &str = "message.role";
+/// `posted`, `failed` or `unconfirmed`: what came of sending a part of a statement.
+pub const SEND_OUTCOME: &str = "send.outcome";
+
+/// How urgent a question to a model is.
+pub const POOL_PRIORITY: &str = "pool.priority";
+/// In which currency a cost is.
+pub const COST_CURRENCY: &str = "cost.currency";
+/// `exported`, `failed` or `dropped`: what became of a span.
+pub const SPAN_FATE: &str = "span.fate";
+/// The status of an HTTP answer.
+pub const HTTP_STATUS: &str = "http.response.status_code";
+/// The pattern of paths that an HTTP request went to.
+pub const HTTP_ROUTE: &str = "http.route";
 
 /// What sort of actor.
 pub const ACTOR_SORT: &str = "actor.sort";
@@ -93,6 +116,8 @@ pub const GEN_AI_RESPONSE_FINISH_REASONS: &str = "gen_ai.response.finish_reasons
 pub const GEN_AI_USAGE_INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
 /// Tokens written.
 pub const GEN_AI_USAGE_OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+/// `input` or `output`: which tokens.
+pub const GEN_AI_TOKEN_TYPE: &str = "gen_ai.token.type";
 /// The conversation: the channel's id.
 pub const GEN_AI_CONVERSATION_ID: &str = "gen_ai.conversation.id";
 /// The companion's id.

@@ -4,6 +4,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanKind;
 
 use super::attributes as name;
+use super::instruments::error_label;
 use super::plain::Plain;
 use super::recorder::{FinishedSpan, Place, Recorder};
 use super::trace::{SpanRef, TurnTrace};
@@ -39,6 +40,8 @@ pub struct DecisionFacts<'a> {
     pub threshold: Option<u64>,
     /// In rounds, the vote.
     pub vote: Option<VoteFacts<'a>>,
+    /// Whether a model, or the program that plays it, was asked.
+    pub was_asked: bool,
     /// When the evaluation began.
     pub started: Moment,
     /// When it was over.
@@ -51,15 +54,21 @@ pub enum Answer<'a> {
     /// It was decided.
     Decided {
         /// `YES` or `NO`.
-        decision: &'a str,
+        decision: &'static str,
         /// One of the closed list of reasons.
-        reason: &'a str,
+        reason: &'static str,
     },
     /// No answer arrived. Not a NO.
     Missing {
         /// A stable code: `timeout`, `unreachable`, …
         error_type: &'a str,
     },
+}
+
+impl Answer<'_> {
+    fn is_yes(&self) -> bool {
+        matches!(self, Self::Decided { decision: "YES", .. })
+    }
 }
 
 /// A companion's vote in a round.
@@ -74,12 +83,13 @@ pub struct VoteFacts<'a> {
     /// Its closing stage.
     pub closing: &'a str,
     /// `won`, `lost` or `none`; absent while it is not known.
-    pub floor: Option<&'a str>,
+    pub floor: Option<&'static str>,
 }
 
 /// Records a decision, or that there is none. The span's reference, if spans are written.
 pub fn record(recorder: &Recorder, facts: &DecisionFacts<'_>) -> Option<SpanRef> {
     log(facts);
+    measure(recorder, facts);
     if !recorder.is_on() {
         return None;
     }
@@ -112,6 +122,20 @@ fn log(facts: &DecisionFacts<'_>) {
             let error = Plain(error_type);
             tracing::info!(%channel, %trigger, %companion, msgs, %error, "evaluation without an answer");
         }
+    }
+}
+
+fn measure(recorder: &Recorder, facts: &DecisionFacts<'_>) {
+    let (instruments, trigger) = (recorder.instruments(), facts.trigger.as_str());
+    match facts.answer {
+        Answer::Decided { decision, reason } => instruments.decisions.add(1, [trigger, decision, reason]),
+        Answer::Missing { error_type } => instruments.unanswered.add(1, [trigger, error_label(error_type)]),
+    }
+    if facts.was_asked {
+        instruments.decision_duration.record(facts.ended.since(facts.started).as_secs_f64(), [trigger]);
+    }
+    if let Some(floor) = facts.vote.and_then(|vote| vote.floor).filter(|_| facts.answer.is_yes()) {
+        instruments.round_wishes.add(1, [floor]);
     }
 }
 

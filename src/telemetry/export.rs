@@ -76,19 +76,23 @@ impl ExportPlan {
         Ok(SdkTracerProvider::builder()
             .with_id_generator(RecordedIds::default())
             .with_sampler(Sampler::AlwaysOn)
-            .with_resource(self.resource())
+            .with_resource(resource(self.service_name.as_deref().unwrap_or(DEFAULT_NAME)))
             .with_span_processor(CountedProcessor::new(Watched::new(exporter, ledger.clone()), span_queue, ledger.clone()))
             .build())
     }
+}
 
-    fn resource(&self) -> Resource {
-        let own = [KeyValue::new("service.name", "tertulia"), KeyValue::new("service.version", env!("CARGO_PKG_VERSION"))];
-        Resource::builder_empty()
-            .with_attributes(own)
-            .with_detectors(&[Box::new(TelemetryResourceDetector), Box::new(EnvResourceDetector::new())])
-            .with_attributes(self.service_name.clone().map(|name| KeyValue::new("service.name", name)))
-            .build()
-    }
+/// What a server without a name of its own is called.
+const DEFAULT_NAME: &str = "tertulia";
+
+/// Who exports: the service's name, its version, and what `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` add.
+pub(super) fn resource(service_name: &str) -> Resource {
+    let own = [KeyValue::new("service.name", DEFAULT_NAME), KeyValue::new("service.version", env!("CARGO_PKG_VERSION"))];
+    Resource::builder_empty()
+        .with_attributes(own)
+        .with_detectors(&[Box::new(TelemetryResourceDetector), Box::new(EnvResourceDetector::new())])
+        .with_attributes([KeyValue::new("service.name", service_name.to_owned())])
+        .build()
 }
 
 /// What became of the spans. Cloned, it is the same ledger.

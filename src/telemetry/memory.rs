@@ -7,6 +7,7 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter};
 
 use super::SCOPE;
+use super::instruments::Instruments;
 use super::recorder::{RecordedIds, Recorder};
 
 /// Spans written by one recorder, in the order in which they were written. Cloned, it is the same memory.
@@ -26,7 +27,7 @@ impl SpanMemory {
             .with_sampler(Sampler::AlwaysOn)
             .with_simple_exporter(self.clone())
             .build();
-        Recorder::new(provider.tracer(SCOPE), capture_content)
+        Recorder::new(Some(provider.tracer(SCOPE)), capture_content, Instruments::unread())
     }
 
     /// All spans so far.

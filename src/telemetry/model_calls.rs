@@ -1,10 +1,11 @@
 //! Records calls of language models, by the OpenTelemetry conventions for generative AI.
 
 use opentelemetry::trace::SpanKind;
-use opentelemetry::{Array, KeyValue, Value};
+use opentelemetry::{Array, KeyValue, StringValue, Value};
 use serde_json::json;
 
 use super::attributes as name;
+use super::instruments::{Instruments, error_label};
 use super::recorder::{FinishedSpan, Place, Recorder};
 use super::trace::SpanRef;
 use crate::domain::id::ChannelId;
@@ -35,6 +36,7 @@ pub struct CallFacts<'a> {
 
 /// Records a call: `chat {model}`. What was said is kept only if the recorder captures content.
 pub fn record(recorder: &Recorder, facts: &CallFacts<'_>) -> Option<SpanRef> {
+    measure(recorder.instruments(), facts);
     if !recorder.is_on() {
         return None;
     }
@@ -56,6 +58,19 @@ pub fn record(recorder: &Recorder, facts: &CallFacts<'_>) -> Option<SpanRef> {
         error: facts.outcome.err().map(|error| error.code().into()),
         links: Vec::new(),
     })
+}
+
+fn measure(instruments: &Instruments, facts: &CallFacts<'_>) {
+    let of = |last: &'static str| -> [StringValue; 5] {
+        let (provider, model) = (facts.identity.provider.clone(), facts.identity.model.clone());
+        ["chat".into(), provider.into(), model.into(), role(facts.request.role).into(), last.into()]
+    };
+    let error = facts.outcome.err().map_or("", |error| error_label(error.code()));
+    instruments.model_duration.record(facts.ended.since(facts.started).as_secs_f64(), of(error));
+    if let Ok(answer) = facts.outcome {
+        instruments.model_tokens.record(answer.usage.input_tokens as f64, of("input"));
+        instruments.model_tokens.record(answer.usage.output_tokens as f64, of("output"));
+    }
 }
 
 fn asked(facts: &CallFacts<'_>) -> Vec<KeyValue> {

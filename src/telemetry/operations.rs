@@ -15,7 +15,7 @@ use crate::domain::moment::Moment;
 #[derive(Clone, Copy, Debug)]
 pub struct ActorFacts<'a> {
     /// What sort of actor: `channel`, `companion`, …
-    pub sort: &'a str,
+    pub sort: &'static str,
     /// Which one.
     pub address: &'a str,
     /// How it ended.
@@ -26,6 +26,7 @@ pub struct ActorFacts<'a> {
 
 /// Records that an actor is started again after a delay: `actor.restart`.
 pub fn restarted(recorder: &Recorder, facts: &ActorFacts<'_>, after: Duration) -> Option<SpanRef> {
+    recorder.instruments().actor_restarts.add(1, [facts.sort]);
     let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
     tracing::warn!(sort = facts.sort, actor = %Plain(facts.address), ending = ?facts.ending, after_ms, "restarting an actor");
     write(
@@ -39,6 +40,7 @@ pub fn restarted(recorder: &Recorder, facts: &ActorFacts<'_>, after: Duration) -
 
 /// Records that an actor ended once too often, and that the supervisor above has to decide: `supervisor.escalate`.
 pub fn escalated(recorder: &Recorder, facts: &ActorFacts<'_>) -> Option<SpanRef> {
+    recorder.instruments().escalations.add(1, [facts.sort]);
     tracing::error!(sort = facts.sort, actor = %Plain(facts.address), ending = ?facts.ending, "too many restarts");
     write(recorder, facts, name::SPAN_ESCALATE, facts.at, None)
 }

@@ -8,6 +8,7 @@ use opentelemetry::trace::{Link, Span, SpanBuilder, SpanId, SpanKind, Status, Tr
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SdkTracer};
 
+use super::instruments::Instruments;
 use super::trace::{SpanRef, TurnTrace};
 use crate::domain::moment::Moment;
 
@@ -16,6 +17,7 @@ use crate::domain::moment::Moment;
 pub struct Recorder {
     tracer: Option<SdkTracer>,
     capture_content: bool,
+    instruments: Instruments,
 }
 
 /// A span that is over.
@@ -51,14 +53,19 @@ pub enum Place {
 }
 
 impl Recorder {
-    /// Writes through a tracer whose provider has [`RecordedIds`] as its id generator.
-    pub fn new(tracer: SdkTracer, capture_content: bool) -> Self {
-        Self { tracer: Some(tracer), capture_content }
+    /// Writes through a tracer, if there is one, whose provider has [`RecordedIds`] as its id generator; measures with these instruments.
+    pub const fn new(tracer: Option<SdkTracer>, capture_content: bool, instruments: Instruments) -> Self {
+        Self { tracer, capture_content, instruments }
     }
 
-    /// Writes nothing, and costs nothing.
-    pub const fn silent() -> Self {
-        Self { tracer: None, capture_content: false }
+    /// Writes nothing, and measures what nobody reads.
+    pub fn silent() -> Self {
+        Self::new(None, false, Instruments::unread())
+    }
+
+    /// What is measured with.
+    pub const fn instruments(&self) -> &Instruments {
+        &self.instruments
     }
 
     /// Whether anything is written: attributes that are dear to make need not be made otherwise.

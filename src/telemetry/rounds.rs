@@ -4,6 +4,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanKind;
 
 use super::attributes as name;
+use super::instruments::{Instruments, NONE};
 use super::plain::Plain;
 use super::recorder::{FinishedSpan, Place, Recorder};
 use super::trace::{SpanRef, TurnTrace};
@@ -26,10 +27,14 @@ pub struct SelectionFacts<'a> {
     pub message: Seq,
     /// How many took part.
     pub states: usize,
+    /// How many of them want to speak.
+    pub speak: usize,
     /// How many of them could be selected.
     pub candidates: usize,
     /// How many were asked and gave no answer.
     pub missing: usize,
+    /// Whether equal wishes had to be told apart.
+    pub is_tied: bool,
     /// Who was selected, if somebody was.
     pub selected: Option<&'a CompanionId>,
     /// When it was opened.
@@ -73,7 +78,7 @@ pub struct RepetitionFacts<'a> {
     /// Detections in a row, this one included.
     pub detections: u32,
     /// `lexical` or `model`.
-    pub judge: &'a str,
+    pub judge: &'static str,
     /// When.
     pub at: Moment,
 }
@@ -83,6 +88,7 @@ pub fn record_selection(recorder: &Recorder, facts: &SelectionFacts<'_>) -> Opti
     let selected = facts.selected.map_or("-", CompanionId::as_str);
     let (channel, selected) = (Plain(facts.channel.as_str()), Plain(selected));
     tracing::info!(%channel, states = facts.states, candidates = facts.candidates, missing = facts.missing, %selected, "round");
+    measure_selection(recorder.instruments(), facts);
     if !recorder.is_on() {
         return None;
     }
@@ -103,6 +109,7 @@ pub fn record_selection(recorder: &Recorder, facts: &SelectionFacts<'_>) -> Opti
 pub fn record_closing(recorder: &Recorder, facts: &ClosingFacts<'_>) -> Option<SpanRef> {
     let (channel, companion) = (Plain(facts.channel.as_str()), Plain(facts.companion.as_str()));
     tracing::info!(%channel, %companion, from = %facts.from, to = %facts.to, cause = %facts.cause, "closing");
+    recorder.instruments().closing_transitions.add(1, [facts.to.as_str(), facts.cause.as_str()]);
     if !recorder.is_on() {
         return None;
     }
@@ -121,6 +128,9 @@ pub fn record_closing(recorder: &Recorder, facts: &ClosingFacts<'_>) -> Option<S
 pub fn record_repetition(recorder: &Recorder, facts: &RepetitionFacts<'_>) -> Option<SpanRef> {
     let channel = Plain(facts.channel.as_str());
     tracing::info!(%channel, score = facts.score, detections = facts.detections, judge = facts.judge, "repetition");
+    let found = if facts.detections > 0 { "true" } else { "false" };
+    recorder.instruments().repetition_judgements.add(1, [facts.judge, found]);
+    recorder.instruments().repetition_score.record(facts.score, NONE);
     if !recorder.is_on() {
         return None;
     }
@@ -129,9 +139,18 @@ pub fn record_repetition(recorder: &Recorder, facts: &RepetitionFacts<'_>) -> Op
         KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
         KeyValue::new(name::REPETITION_SCORE, facts.score),
         KeyValue::new(name::REPETITION_DETECTIONS, i64::from(facts.detections)),
-        KeyValue::new(name::REPETITION_JUDGE, facts.judge.to_owned()),
+        KeyValue::new(name::REPETITION_JUDGE, facts.judge),
     ];
     write(recorder, name::SPAN_REPETITION, facts.under, (facts.at, facts.at), attributes)
+}
+
+fn measure_selection(instruments: &Instruments, facts: &SelectionFacts<'_>) {
+    instruments.rounds.add(1, [if facts.selected.is_some() { "selected" } else { "nobody" }]);
+    instruments.round_duration.record(facts.ended.since(facts.started).as_secs_f64(), NONE);
+    instruments.round_votes.add(facts.speak as u64, ["speak"]);
+    instruments.round_votes.add(facts.states.saturating_sub(facts.speak) as u64, ["listen"]);
+    instruments.round_missing_votes.add(facts.missing as u64, NONE);
+    instruments.round_ties.add(u64::from(facts.is_tied), NONE);
 }
 
 fn write(
@@ -166,8 +185,10 @@ mod tests {
             channel: &channel,
             message: Seq(7),
             states: 3,
+            speak: 0,
             candidates: 0,
             missing: 2,
+            is_tied: false,
             selected: None,
             started: Moment::from_micros(1),
             ended: Moment::from_micros(2),

@@ -199,6 +199,7 @@ fn decide(recorder: &Recorder, channel: &str, answer: Answer<'_>) {
         check_count: 1,
         threshold: Some(9),
         vote: None,
+        was_asked: true,
         started: Moment::from_micros(5_000_000),
         ended: Moment::from_micros(5_250_000),
     };

@@ -4,6 +4,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanKind;
 
 use super::attributes as name;
+use super::instruments::error_label;
 use super::recorder::{FinishedSpan, Place, Recorder};
 use super::trace::{SpanRef, TurnTrace};
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
@@ -24,7 +25,7 @@ pub struct TurnFacts<'a> {
     /// The strongest trigger of the group.
     pub trigger: Trigger,
     /// `posted`, `silence`, `failed` or `cancelled`.
-    pub outcome: &'a str,
+    pub outcome: &'static str,
     /// A stable code of what went wrong, if something did.
     pub error_type: Option<&'a str>,
     /// The turn that it goes on from: the one whose statement opened this round, or itself before a restart.
@@ -62,6 +63,9 @@ pub struct StatementFacts<'a> {
 
 /// Records a turn: `conversation.turn`. Its children may be on record already.
 pub fn record(recorder: &Recorder, facts: &TurnFacts<'_>) -> Option<SpanRef> {
+    let (instruments, trigger) = (recorder.instruments(), facts.trigger.as_str());
+    instruments.turns.add(1, [trigger, facts.outcome]);
+    instruments.turn_duration.record(facts.ended.since(facts.started).as_secs_f64(), [trigger, facts.outcome]);
     if !recorder.is_on() {
         return None;
     }
@@ -70,7 +74,7 @@ pub fn record(recorder: &Recorder, facts: &TurnFacts<'_>) -> Option<SpanRef> {
         KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
         KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
         KeyValue::new(name::DECISION_TRIGGER, facts.trigger.as_str()),
-        KeyValue::new(name::TURN_OUTCOME, facts.outcome.to_owned()),
+        KeyValue::new(name::TURN_OUTCOME, facts.outcome),
     ];
     attributes.extend(facts.error_type.map(|code| KeyValue::new(name::ERROR_TYPE, code.to_owned())));
     recorder.write(FinishedSpan {
@@ -87,6 +91,9 @@ pub fn record(recorder: &Recorder, facts: &TurnFacts<'_>) -> Option<SpanRef> {
 
 /// Records a statement: `invoke_agent {companion}`.
 pub fn record_statement(recorder: &Recorder, facts: &StatementFacts<'_>) -> Option<SpanRef> {
+    if let Some(error) = facts.error_type {
+        recorder.instruments().statements_failed.add(1, [error_label(error)]);
+    }
     if !recorder.is_on() {
         return None;
     }

@@ -90,8 +90,8 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow {
         from: "adapters",
-        // Of telemetry the names alone.
-        to: &["domain", "ports", "settings", "telemetry::attributes"],
+        // Of telemetry the names, and what they measure with.
+        to: &["domain", "ports", "settings", "telemetry::attributes", "telemetry::instruments", "telemetry::metrics"],
         never: &["ractor"],
         way_out: "an adapter serves a port: name the trait in src/ports, and let src/server.rs put the two together",
     },

@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, UPGRADE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::auth::Admission;
+use super::metrics;
 use super::problem::Problem;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -35,19 +36,22 @@ pub(super) struct Caller {
 /// The layer around all routes.
 pub(super) async fn guard(State(console): State<Shared>, request: Request, next: Next) -> Response {
     let is_static = is_file(request.uri().path());
+    let began = Instant::now();
+    // The pattern, never the path: what is asked for is without number.
+    let route = request.extensions().get::<MatchedPath>().map_or_else(|| "none".into(), |route| route.as_str().to_owned());
     let mut response = match admit(&console, request) {
         Ok(request) => match AssertUnwindSafe(next.run(request)).catch_unwind().await {
             Ok(response) => response,
             // The panic itself was logged by the hook where it happened.
             Err(_) => {
-                console.counts.panicked();
+                metrics::panicked(&console);
                 Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "something of the server's is broken; its log says what")
                     .into_response()
             }
         },
         Err(refusal) => *refusal,
     };
-    console.counts.answered(response.status());
+    metrics::answered(&console, &route, response.status(), began.elapsed());
     // Files are asked for each time, and answered with 304 where nothing changed.
     protect(response.headers_mut(), if is_static { "no-cache" } else { "no-store" });
     response

@@ -125,6 +125,7 @@ impl Places {
     }
 
     /// How many are taken.
+    #[cfg(test)]
     pub(super) fn taken(&self) -> usize {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
     }

@@ -25,6 +25,8 @@ use super::problem::Problem;
 use super::words;
 use crate::domain::id::Seq;
 use crate::ports::house::live::LiveStream;
+use crate::telemetry::instruments::NONE;
+use crate::telemetry::instruments::kinds::Counted;
 
 /// Watchers have nothing to say.
 const MAX_HEARD_BYTES: usize = 4_096;
@@ -53,7 +55,8 @@ pub(super) async fn live(
     let place = console.places.take(caller.address).map_err(|full| no_place(full, console.settings.live_ping()))?;
     let after = asked.after.map(Seq);
     let events = console.house.live(&room, after).await?;
-    let watcher = Watcher { after, caller, closing: console.closing.subscribe(), console, _place: place };
+    let counted = console.instruments.live_sockets.one(NONE);
+    let watcher = Watcher { after, caller, closing: console.closing.subscribe(), console, _place: (place, counted) };
     let upgrade = upgrade.max_message_size(MAX_HEARD_BYTES).max_frame_size(MAX_HEARD_BYTES);
     Ok(upgrade.on_upgrade(move |socket| watcher.watch(socket, events)))
 }
@@ -74,7 +77,7 @@ struct Watcher {
     caller: Caller,
     closing: watch::Receiver<bool>,
     console: Shared,
-    _place: Place,
+    _place: (Place, Counted),
 }
 
 /// Why a watcher is let go.

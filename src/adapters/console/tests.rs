@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::ports::house::fake::FakeHouse;
 use crate::settings::server::tests::defaults;
+use crate::telemetry::metrics::Metrics;
 
 const TOKEN: &str = "correct-horse-battery-staple";
 
@@ -70,7 +71,7 @@ impl World {
 
     async fn with(settings: Server) -> Self {
         let house = Arc::new(FakeHouse::with_lobby());
-        let console = Console::bind(&settings, house.clone(), chance()).await.unwrap();
+        let console = Console::bind(&settings, house.clone(), chance(), Metrics::local()).await.unwrap();
         let address = console.address();
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(console.serve(async { drop(stopped.await) }));

@@ -132,6 +132,7 @@ impl World {
             check_count: 2,
             threshold: Some(12),
             vote: None,
+            was_asked: true,
             started: Moment::from_micros(1_000_000),
             ended: Moment::from_micros(1_500_000),
         }

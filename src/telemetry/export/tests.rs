@@ -2,6 +2,7 @@ use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::error::OTelSdkError;
 use std::sync::mpsc;
 
+use super::super::instruments::Instruments;
 use super::super::recorder::{FinishedSpan, Place, Recorder};
 use super::*;
 use crate::domain::moment::Moment;
@@ -67,7 +68,7 @@ fn spans_beyond_the_limit_are_dropped_and_counted() {
     let provider = SdkTracerProvider::builder()
         .with_span_processor(CountedProcessor::new(Watched::new(stuck, ledger.clone()), 10, ledger.clone()))
         .build();
-    let recorder = Recorder::new(provider.tracer("test"), false);
+    let recorder = Recorder::new(Some(provider.tracer("test")), false, Instruments::unread());
 
     for _ in 0..25 {
         recorder.write(span());
@@ -89,7 +90,7 @@ fn a_failing_endpoint_costs_the_spans_and_nothing_else() {
         .build();
     release.send(Err(OTelSdkError::InternalFailure("refused".to_owned()))).expect("it waits");
 
-    Recorder::new(provider.tracer("test"), false).write(span());
+    Recorder::new(Some(provider.tracer("test")), false, Instruments::unread()).write(span());
 
     let _ = provider.shutdown();
     assert_eq!((ledger.waiting(), ledger.exported(), ledger.failed()), (0, 0, 1));

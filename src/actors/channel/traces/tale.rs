@@ -8,6 +8,8 @@ use crate::domain::closing::{Cause, Stage};
 use crate::domain::event::{Decided, RoundClosed};
 use crate::domain::id::CompanionId;
 use crate::domain::moment::Moment;
+use crate::domain::round;
+use crate::domain::vote::Stance;
 use crate::journal::place::Place;
 use crate::telemetry::decisions::{self, Answer, DecisionFacts, VoteFacts};
 use crate::telemetry::rounds::{self, ClosingFacts, RepetitionFacts, SelectionFacts};
@@ -47,7 +49,7 @@ impl Tale {
         match self {
             Self::Decided { decided, flight, floor } => tell_decision(&decided, &flight, floor, place, kit),
             Self::Unanswered { companion, error, flight } => {
-                tell(&flight, &companion, Answer::Missing { error_type: &error }, None, place, kit);
+                tell(&flight, &companion, (Answer::Missing { error_type: &error }, true), None, place, kit);
             }
             Self::Selection { turn, closed, missing, since, at } => {
                 let facts = SelectionFacts {
@@ -57,8 +59,10 @@ impl Tale {
                     channel: &place.channel,
                     message: closed.message,
                     states: closed.states.len(),
+                    speak: closed.states.iter().filter(|state| state.state == Stance::Speak).count(),
                     candidates: usize::from(closed.selected.is_some()) + closed.others.len(),
                     missing,
+                    is_tied: closed.selected.as_ref().is_some_and(|selected| round::is_tied(&closed.states, selected)),
                     selected: closed.selected.as_ref(),
                     started: since,
                     ended: at,
@@ -135,11 +139,18 @@ fn tell_decision(decided: &Decided, flight: &Flight, floor: Option<&'static str>
         floor,
     });
     for companion in &decided.companions {
-        tell(flight, companion, answer, vote, place, kit);
+        tell(flight, companion, (answer, decided.ticket.is_some()), vote, place, kit);
     }
 }
 
-fn tell(flight: &Flight, companion: &CompanionId, answer: Answer<'_>, vote: Option<VoteFacts<'_>>, place: &Place, kit: &Kit) {
+fn tell(
+    flight: &Flight,
+    companion: &CompanionId,
+    (answer, was_asked): (Answer<'_>, bool),
+    vote: Option<VoteFacts<'_>>,
+    place: &Place,
+    kit: &Kit,
+) {
     let (message_count, check_count, threshold) = flight.counts;
     decisions::record(
         &kit.recorder,
@@ -155,6 +166,7 @@ fn tell(flight: &Flight, companion: &CompanionId, answer: Answer<'_>, vote: Opti
             check_count,
             threshold,
             vote,
+            was_asked,
             started: flight.since,
             ended: kit.clock.now(),
         },

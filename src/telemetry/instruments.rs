@@ -1,0 +1,256 @@
+//! Every instrument: its name, its unit, its labels and one sentence for whoever reads a dashboard. Each name is here and nowhere else.
+//!
+//! Names are those of OpenTelemetry; at `/metrics` dots become underscores, a unit and `_total` are added by its rules. What counts begins
+//! at zero with every combination of closed labels, so that a rate can be taken of the first event already. No label holds a guild, a
+//! channel, a person, a companion or a text.
+
+pub mod kinds;
+mod values;
+
+use std::sync::Arc;
+
+use opentelemetry::metrics::{Meter, MeterProvider as _};
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+
+use super::attributes as name;
+use kinds::{Counter, Declared, Gauge, Histogram, Sum, UpDown};
+pub use kinds::{Label, NONE};
+
+/// From a microsecond that nobody notices to a second that everybody does: work of our own.
+const OWN_SECONDS: &[f64] = &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
+/// From a quick answer to one that is given up: what waits for models.
+const MODEL_SECONDS: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0];
+/// As the conventions for generative AI advise for `gen_ai.client.operation.duration`.
+const GEN_AI_SECONDS: &[f64] = &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+/// As the conventions for generative AI advise for `gen_ai.client.token.usage`.
+const GEN_AI_TOKENS: &[f64] = &[
+    1.0,
+    4.0,
+    16.0,
+    64.0,
+    256.0,
+    1_024.0,
+    4_096.0,
+    16_384.0,
+    65_536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+    67_108_864.0,
+];
+/// Doubling.
+const SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0];
+/// From all different to the same again.
+const SCORES: &[f64] = &[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
+
+const TRIGGER: Label = Label { name: name::DECISION_TRIGGER, values: values::TRIGGERS };
+const ERROR: Label = Label { name: name::ERROR_TYPE, values: values::ERRORS };
+const ROLE: Label = Label { name: name::MODEL_ROLE, values: values::ROLES };
+const PROVIDER: Label = Label { name: name::GEN_AI_PROVIDER_NAME, values: &[] };
+const MODEL: Label = Label { name: name::GEN_AI_REQUEST_MODEL, values: &[] };
+const OPERATION: Label = Label { name: name::GEN_AI_OPERATION_NAME, values: &["chat"] };
+const SORT: Label = Label { name: name::ACTOR_SORT, values: values::SORTS };
+const PLATFORM: Label = Label { name: name::PLATFORM, values: values::PLATFORMS };
+
+const fn counted(labels: &[Label]) -> usize {
+    labels.len()
+}
+
+macro_rules! instruments {
+    ($($field:ident: $kind:ident $(($buckets:expr))?, $name:literal, $unit:literal, [$($label:expr),*], $help:literal;)*) => {
+        /// All instruments. What nobody reads costs next to nothing.
+        #[derive(Debug)]
+        pub struct Set {
+            $(#[doc = $help] pub $field: $kind<{ counted(&[$($label),*]) }>,)*
+        }
+
+        impl Set {
+            fn new(meter: &Meter) -> Self {
+                Self { $($field: $kind::new(meter, Declared { name: $name, unit: $unit, help: $help }, [$($label),*] $(, $buckets)?),)* }
+            }
+        }
+
+        /// All instruments: kind, name, unit, labels, sentence.
+        pub const CATALOGUE: &[Entry] = &[$(
+            Entry { kind: stringify!($kind), name: $name, unit: $unit, labels: &[$($label),*], help: $help },
+        )*];
+    };
+}
+
+instruments! {
+    decisions: Counter, "tertulia.decisions", "{decision}", [TRIGGER, Label { name: name::DECISION, values: values::DECISIONS }, Label { name: name::DECISION_REASON, values: values::REASONS }],
+        "Decisions whether a companion speaks, by why it considered to, what was decided and the reason.";
+    evaluations: Counter, "tertulia.evaluations", "{evaluation}", [TRIGGER],
+        "Questions that a model, or the program that plays a companion, was asked: decisions without one were skipped.";
+    unanswered: Counter, "tertulia.evaluations.unanswered", "{evaluation}", [TRIGGER, ERROR],
+        "Questions that got no answer and are asked again later; none of them is a NO.";
+    decision_duration: Histogram(MODEL_SECONDS), "tertulia.decision.duration", "s", [TRIGGER],
+        "Time from asking whether a companion speaks to its answer, waiting included.";
+
+    turns: Counter, "tertulia.turns", "{turn}", [TRIGGER, Label { name: name::TURN_OUTCOME, values: values::OUTCOMES }],
+        "Turns that ended, from the messages that led to them to a posted statement, silence or a failure, by the strongest trigger.";
+    turn_duration: Histogram(MODEL_SECONDS), "tertulia.turn.duration", "s", [TRIGGER, Label { name: name::TURN_OUTCOME, values: values::OUTCOMES }],
+        "Time from the trigger to the end of the turn: of posted ones, from trigger to words.";
+    turn_overhead: Histogram(OWN_SECONDS), "tertulia.turn.overhead", "s", [Label { name: name::TURN_OUTCOME, values: values::OUTCOMES }],
+        "What the server itself adds to a turn: its time less that of models and of deliberate delays.";
+
+    messages: Counter, "tertulia.messages", "{message}", [PLATFORM, Label { name: name::MESSAGE_ROLE, values: values::MESSAGE_ROLES }],
+        "Messages accepted, by platform and by who said them.";
+    statements_failed: Counter, "tertulia.statements.failed", "{statement}", [ERROR],
+        "Statements that a companion had the floor for and that were never made.";
+    platform_sends: Counter, "tertulia.platform.sends", "{part}", [PLATFORM, Label { name: name::SEND_OUTCOME, values: values::SENDS }],
+        "Parts of statements sent to a platform, by what came of it.";
+    platform_send_duration: Histogram(OWN_SECONDS), "tertulia.platform.send.duration", "s", [PLATFORM],
+        "Time from words being ready to their being posted.";
+
+    rounds: Counter, "tertulia.rounds", "{round}", [Label { name: name::ROUND_OUTCOME, values: values::ROUNDS }],
+        "Rounds in channels with several companions, by whether somebody was selected.";
+    round_duration: Histogram(MODEL_SECONDS), "tertulia.round.duration", "s", [],
+        "Time from a round's opening to the selection.";
+    round_votes: Counter, "tertulia.round.votes", "{vote}", [Label { name: name::DECISION_STATE, values: values::STATES }],
+        "Votes in rounds, those without a call included.";
+    round_missing_votes: Counter, "tertulia.round.missing_votes", "{vote}", [],
+        "Votes that were asked for and did not come in time; they count as listening.";
+    round_ties: Counter, "tertulia.round.ties", "{round}", [],
+        "Rounds that equal wishes tied, so that who spoke least recently was selected.";
+    round_wishes: Counter, "tertulia.round.wishes", "{wish}", [Label { name: name::DECISION_FLOOR, values: values::FLOORS }],
+        "Wishes to speak in rounds, by whether they got the floor.";
+    loop_guard_trips: Counter, "tertulia.loop_guard.trips", "{round}", [],
+        "Rounds that were not held because companions had talked for long enough without a human.";
+    closing_transitions: Counter, "tertulia.closing.transitions", "{transition}", [Label { name: name::CLOSING_TO, values: values::STAGES }, Label { name: name::CLOSING_CAUSE, values: values::CAUSES }],
+        "Changes of how near its end a companion sees the conversation, by the new stage and the cause.";
+    repetition_judgements: Counter, "tertulia.repetition.judgements", "{judgement}", [Label { name: name::REPETITION_JUDGE, values: values::JUDGES }, Label { name: name::REPETITION_FOUND, values: values::FLAGS }],
+        "Judgements whether a talk goes in circles, by who judged and whether it does.";
+    repetition_score: Histogram(SCORES), "tertulia.repetition.score", "1", [],
+        "How much the last messages of a talk repeat each other, from 0 to 1; over 0.7 counts as repetition.";
+
+    model_duration: Histogram(GEN_AI_SECONDS), "gen_ai.client.operation.duration", "s", [OPERATION, PROVIDER, MODEL, ROLE, ERROR],
+        "Time that calls of models took, by model; with an error_type those that gave no answer.";
+    model_tokens: Histogram(GEN_AI_TOKENS), "gen_ai.client.token.usage", "{token}", [OPERATION, PROVIDER, MODEL, ROLE, Label { name: name::GEN_AI_TOKEN_TYPE, values: &["input", "output"] }],
+        "Tokens that calls of models read and wrote.";
+    model_cost: Sum, "tertulia.model.cost", "", [MODEL, ROLE, Label { name: name::COST_CURRENCY, values: &[] }],
+        "What calls of models cost by the prices in the settings; a model without a price does not count.";
+    pool_calls: Counter, "tertulia.pool.calls", "{call}", [ROLE],
+        "Calls of models begun, every try counted.";
+    pool_retries: Counter, "tertulia.pool.retries", "{call}", [ROLE],
+        "Calls that failed and are tried again.";
+    pool_timeouts: Counter, "tertulia.pool.timeouts", "{question}", [ROLE],
+        "Questions whose time was over before there was an answer.";
+    pool_shed: Counter, "tertulia.pool.shed", "{question}", [ROLE, Label { name: name::POOL_PRIORITY, values: values::PRIORITIES }],
+        "Questions shed because too many waited: lulls first, direct addresses last.";
+    pool_waiting: Gauge, "tertulia.pool.waiting", "{question}", [ROLE],
+        "Questions that wait for a model, pauses between tries included.";
+    pool_running: Gauge, "tertulia.pool.running", "{call}", [ROLE],
+        "Calls of models under way.";
+    pool_wait: Histogram(MODEL_SECONDS), "tertulia.pool.wait", "s", [ROLE],
+        "Time that questions waited in the queue and between tries.";
+    breakers_opened: Counter, "tertulia.breakers.opened", "{endpoint}", [],
+        "Times that an endpoint failed so often in a row that it was left alone for a while.";
+    breakers_open: Gauge, "tertulia.breakers.open", "{endpoint}", [],
+        "Endpoints that are left alone at the moment.";
+
+    actors: UpDown, "tertulia.actors", "{actor}", [SORT],
+        "Actors alive, by sort; a channel without an actor is asleep.";
+    channels_known: Gauge, "tertulia.channels.known", "{channel}", [],
+        "Channels that companions live in, awake and asleep.";
+    channel_restore_duration: Histogram(OWN_SECONDS), "tertulia.channel.restore.duration", "s", [],
+        "Time that a channel took to read back its record, at the start, after sleep or after a failure.";
+    actor_restarts: Counter, "tertulia.actor.restarts", "{restart}", [SORT],
+        "Actors that ended unexpectedly and were started again.";
+    escalations: Counter, "tertulia.supervisor.escalations", "{escalation}", [SORT],
+        "Actors that failed too often, so that the supervisor above had to decide.";
+    actor_hangs: Counter, "tertulia.actor.hangs", "{hang}", [SORT],
+        "Actors that were busy for longer than their deadline and were replaced.";
+    guilds_quarantined: UpDown, "tertulia.guilds.quarantined", "{guild}", [],
+        "Guilds in quarantine because they kept failing.";
+    quarantines: Counter, "tertulia.guild.quarantines", "{quarantine}", [],
+        "Times that a guild was put in quarantine.";
+    messages_set_aside: Counter, "tertulia.messages.set_aside", "{message}", [],
+        "Messages set aside because they killed their handler again and again.";
+
+    append_duration: Histogram(OWN_SECONDS), "tertulia.journal.append.duration", "s", [],
+        "Time from handing an event to the scribe to its being committed.";
+    commit_duration: Histogram(OWN_SECONDS), "tertulia.journal.commit.duration", "s", [],
+        "Time that one group took to be written and synced.";
+    group_size: Histogram(SIZES), "tertulia.journal.group.size", "{batch}", [],
+        "Batches that were committed together.";
+    journal_events: Counter, "tertulia.journal.events", "{event}", [],
+        "Events put on record.";
+    store_failures: Counter, "tertulia.store.failures", "{failure}", [],
+        "Writes that failed for good; the process ends and begins anew.";
+    store_size: Gauge, "tertulia.store.size", "By", [],
+        "Bytes on disk under the data folder's store.";
+    disk_free: Gauge, "tertulia.disk.free", "By", [],
+        "Bytes free on the disk that holds the data folder.";
+
+    http_requests: Counter, "tertulia.http.requests", "{request}", [Label { name: name::HTTP_STATUS, values: values::STATUSES }],
+        "HTTP requests answered, by status.";
+    http_duration: Histogram(OWN_SECONDS), "http.server.request.duration", "s", [Label { name: name::HTTP_ROUTE, values: &[] }],
+        "Time to answer HTTP requests, by route.";
+    http_panics: Counter, "tertulia.http.panics", "{request}", [],
+        "HTTP requests whose handler panicked.";
+    http_connections: Counter, "tertulia.http.connections", "{connection}", [],
+        "HTTP connections accepted.";
+    http_connections_refused: Counter, "tertulia.http.connections.refused", "{connection}", [],
+        "HTTP connections refused because too many were open.";
+    live_sockets: UpDown, "tertulia.live.sockets", "{socket}", [],
+        "WebSockets that watch a room.";
+    live_missed: Counter, "tertulia.live.missed", "{event}", [],
+        "Events that a slow watcher missed and had to read from the record.";
+}
+
+/// What is known of an instrument before anything is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// `Counter`, `Sum`, `UpDown`, `Gauge` or `Histogram`.
+    pub kind: &'static str,
+    /// By the rules of OpenTelemetry.
+    pub name: &'static str,
+    /// In UCUM, empty where there is none.
+    pub unit: &'static str,
+    /// In the order in which values are given.
+    pub labels: &'static [Label],
+    /// For a person.
+    pub help: &'static str,
+}
+
+/// All instruments of one server. A handle: cloned, it measures into the same place.
+#[derive(Clone, Debug)]
+pub struct Instruments(Arc<Set>);
+
+impl Instruments {
+    /// Instruments that this provider reads.
+    pub fn new(provider: &SdkMeterProvider) -> Self {
+        Self(Arc::new(Set::new(&provider.meter(super::SCOPE))))
+    }
+
+    /// Instruments that nobody reads.
+    pub fn unread() -> Self {
+        Self::new(&SdkMeterProvider::default())
+    }
+}
+
+impl Default for Instruments {
+    fn default() -> Self {
+        Self::unread()
+    }
+}
+
+impl std::ops::Deref for Instruments {
+    type Target = Set;
+
+    fn deref(&self) -> &Set {
+        &self.0
+    }
+}
+
+/// A code of what went wrong, as a label: what is none of the closed list is `other`, so that no text from outside becomes a series.
+pub fn error_label(code: &str) -> &'static str {
+    values::ERRORS.iter().find(|known| **known == code).copied().unwrap_or("other")
+}
+
+/// An HTTP status, as a label: one that is none of the closed list is `other`.
+pub fn status_label(status: u16) -> &'static str {
+    values::STATUSES.iter().find(|known| known.parse() == Ok(status)).copied().unwrap_or("other")
+}

@@ -1,0 +1,160 @@
+//! The kinds of instruments. Each takes exactly as many label values as it has labels; the compiler holds that.
+
+use opentelemetry::metrics::{self, Meter};
+use opentelemetry::{KeyValue, StringValue};
+
+use super::values;
+
+/// The values of an instrument without labels.
+pub const NONE: [&str; 0] = [];
+
+/// A label, and what it may say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The attribute's name.
+    pub name: &'static str,
+    /// The closed list; empty for one that settings bound, such as the names of models.
+    pub values: &'static [&'static str],
+}
+
+/// What an instrument is called.
+pub(super) struct Declared {
+    pub name: &'static str,
+    pub unit: &'static str,
+    pub help: &'static str,
+}
+
+/// Counts.
+#[derive(Debug)]
+pub struct Counter<const N: usize>(metrics::Counter<u64>, [Label; N]);
+
+/// Adds up what is no whole number.
+#[derive(Debug)]
+pub struct Sum<const N: usize>(metrics::Counter<f64>, [Label; N]);
+
+/// Counts what comes and goes.
+#[derive(Debug)]
+pub struct UpDown<const N: usize>(metrics::UpDownCounter<i64>, [Label; N]);
+
+/// Says how much there is now.
+#[derive(Debug)]
+pub struct Gauge<const N: usize>(metrics::Gauge<u64>, [Label; N]);
+
+/// Tells how values are spread.
+#[derive(Debug)]
+pub struct Histogram<const N: usize>(metrics::Histogram<f64>, [Label; N]);
+
+impl<const N: usize> Counter<N> {
+    pub(super) fn new(meter: &Meter, declared: Declared, labels: [Label; N]) -> Self {
+        let Declared { name, unit, help } = declared;
+        let counter = meter.u64_counter(name).with_unit(unit).with_description(help).build();
+        for_each_combination(name, &labels, |attributes| counter.add(0, attributes));
+        Self(counter, labels)
+    }
+
+    /// Counts so many more.
+    pub fn add<V: Into<StringValue>>(&self, more: u64, values: [V; N]) {
+        self.0.add(more, &attributes(&self.1, values));
+    }
+}
+
+impl<const N: usize> Sum<N> {
+    pub(super) fn new(meter: &Meter, declared: Declared, labels: [Label; N]) -> Self {
+        let counter = meter.f64_counter(declared.name).with_description(declared.help);
+        let counter = if declared.unit.is_empty() { counter } else { counter.with_unit(declared.unit) }.build();
+        for_each_combination(declared.name, &labels, |attributes| counter.add(0.0, attributes));
+        Self(counter, labels)
+    }
+
+    /// Adds so much; what is negative or no number is left out.
+    pub fn add<V: Into<StringValue>>(&self, more: f64, values: [V; N]) {
+        if more >= 0.0 && more.is_finite() {
+            self.0.add(more, &attributes(&self.1, values));
+        }
+    }
+}
+
+impl<const N: usize> UpDown<N> {
+    pub(super) fn new(meter: &Meter, declared: Declared, labels: [Label; N]) -> Self {
+        let Declared { name, unit, help } = declared;
+        let counter = meter.i64_up_down_counter(name).with_unit(unit).with_description(help).build();
+        for_each_combination(name, &labels, |attributes| counter.add(0, attributes));
+        Self(counter, labels)
+    }
+
+    /// Adds one until what is returned is dropped: on every way out, a panic and a killed actor included.
+    #[must_use]
+    pub fn one<V: Into<StringValue>>(&self, values: [V; N]) -> Counted {
+        let attributes = attributes(&self.1, values).to_vec();
+        self.0.add(1, &attributes);
+        Counted { counter: self.0.clone(), attributes }
+    }
+}
+
+/// Something that counts as long as it lives.
+#[derive(Debug)]
+pub struct Counted {
+    counter: metrics::UpDownCounter<i64>,
+    attributes: Vec<KeyValue>,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.counter.add(-1, &self.attributes);
+    }
+}
+
+impl<const N: usize> Gauge<N> {
+    pub(super) fn new(meter: &Meter, declared: Declared, labels: [Label; N]) -> Self {
+        let Declared { name, unit, help } = declared;
+        let gauge = meter.u64_gauge(name).with_unit(unit).with_description(help).build();
+        for_each_combination(name, &labels, |attributes| gauge.record(0, attributes));
+        Self(gauge, labels)
+    }
+
+    /// There are so many now.
+    pub fn set<V: Into<StringValue>>(&self, now: u64, values: [V; N]) {
+        self.0.record(now, &attributes(&self.1, values));
+    }
+}
+
+impl<const N: usize> Histogram<N> {
+    pub(super) fn new(meter: &Meter, declared: Declared, labels: [Label; N], bounds: &[f64]) -> Self {
+        let Declared { name, unit, help } = declared;
+        let histogram = meter.f64_histogram(name).with_unit(unit).with_description(help);
+        Self(histogram.with_boundaries(bounds.to_vec()).build(), labels)
+    }
+
+    /// Takes in a value. An empty value of a label leaves the label out.
+    pub fn record<V: Into<StringValue>>(&self, value: f64, values: [V; N]) {
+        let attributes = attributes(&self.1, values);
+        let is_empty = |attribute: &KeyValue| attribute.value.as_str().is_empty();
+        if attributes.iter().any(is_empty) {
+            let attributes: Vec<_> = attributes.into_iter().filter(|attribute| !is_empty(attribute)).collect();
+            self.0.record(value, &attributes);
+        } else {
+            self.0.record(value, &attributes);
+        }
+    }
+}
+
+fn attributes<V: Into<StringValue>, const N: usize>(labels: &[Label; N], values: [V; N]) -> [KeyValue; N] {
+    let mut labels = labels.iter();
+    values.map(|value| KeyValue::new(labels.next().map_or("", |label| label.name), value.into()))
+}
+
+/// Every combination of values that can be, if all labels are closed.
+fn for_each_combination(instrument: &str, labels: &[Label], mut each: impl FnMut(&[KeyValue])) {
+    if labels.iter().any(|label| label.values.is_empty()) {
+        return;
+    }
+    let mut combinations: Vec<Vec<&'static str>> = vec![Vec::new()];
+    for label in labels {
+        let longer = |known: &Vec<_>| label.values.iter().map(|value| [known.as_slice(), &[*value]].concat()).collect::<Vec<_>>();
+        combinations = combinations.iter().flat_map(longer).collect();
+    }
+    for values in combinations.into_iter().filter(|values| values::can_be(instrument, values)) {
+        let attributes: Vec<_> = labels.iter().zip(values).map(|(label, value)| KeyValue::new(label.name, value)).collect();
+        each(&attributes);
+    }
+}

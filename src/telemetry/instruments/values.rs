@@ -1,0 +1,55 @@
+//! The closed lists of what labels say.
+
+use crate::domain::closing::{Cause, Stage};
+use crate::domain::trigger::Trigger;
+
+/// A list of names out of a list of values, at compile time.
+macro_rules! names {
+    ($all:expr) => {{
+        const NAMES: [&str; $all.len()] = {
+            let mut names = [""; $all.len()];
+            let mut index = 0;
+            while index < names.len() {
+                names[index] = $all[index].as_str();
+                index += 1;
+            }
+            names
+        };
+        &NAMES
+    }};
+}
+
+pub(super) const TRIGGERS: &[&str] = names!(Trigger::ALL);
+pub(super) const DECISIONS: &[&str] = &["YES", "NO"];
+pub(super) const REASONS: &[&str] = names!(crate::domain::decision::Reason::ALL);
+pub(super) const STAGES: &[&str] = names!(Stage::ALL);
+pub(super) const CAUSES: &[&str] = names!(Cause::ALL);
+pub(super) const ROLES: &[&str] = &["side", "main"];
+/// The codes of `NoAnswer`, those of statements that were not made, and whatever is none of them.
+pub(super) const ERRORS: &[&str] =
+    &["timeout", "unreachable", "overloaded", "refused", "cancelled", "empty", "absent", "budget", "other"];
+pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled"];
+pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot"];
+pub(super) const PLATFORMS: &[&str] = &["console"];
+pub(super) const SENDS: &[&str] = &["posted", "failed", "unconfirmed"];
+pub(super) const ROUNDS: &[&str] = &["selected", "nobody"];
+pub(super) const STATES: &[&str] = &["speak", "listen"];
+pub(super) const FLOORS: &[&str] = &["won", "lost", "none"];
+pub(super) const JUDGES: &[&str] = &["lexical", "model"];
+pub(super) const FLAGS: &[&str] = &["true", "false"];
+pub(super) const PRIORITIES: &[&str] = &["summary", "lull", "interjection", "turn", "voice", "direct_address"];
+pub(super) const SORTS: &[&str] =
+    &["scribe", "side_models", "switchboard", "guilds", "guild", "companion", "channel", "turn_taking_manager", "reply"];
+pub(super) const STATUSES: &[&str] = &[
+    "101", "200", "201", "202", "204", "303", "304", "400", "401", "403", "404", "405", "408", "409", "413", "415", "422", "426",
+    "429", "500", "501", "503", "other",
+];
+
+/// Whether a combination of labels can be; only those that can begin at zero.
+pub(super) fn can_be(instrument: &str, values: &[&str]) -> bool {
+    match (instrument, values) {
+        ("tertulia.decisions", [_, "YES", reason]) => matches!(*reason, "model_yes" | "external"),
+        ("tertulia.decisions", [_, _, reason]) => *reason != "model_yes",
+        _ => true,
+    }
+}

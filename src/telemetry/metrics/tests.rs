@@ -1,0 +1,92 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::instruments::{CATALOGUE, Entry};
+use super::*;
+
+#[test]
+fn what_counts_is_there_from_the_start_at_zero() {
+    let metrics = Metrics::local();
+
+    let text = metrics.exposition().unwrap();
+
+    for counted in
+        CATALOGUE.iter().filter(|entry| entry.kind != "Histogram" && entry.labels.iter().all(|label| !label.values.is_empty()))
+    {
+        let values: BTreeSet<_> = series(&text, &prometheus_name(counted)).into_values().collect();
+        assert_eq!(values, BTreeSet::from(["0".to_owned()]), "{}", counted.name);
+    }
+}
+
+#[test]
+fn no_decision_begins_that_cannot_be() {
+    let metrics = Metrics::local();
+
+    let decisions = series(&metrics.exposition().unwrap(), "tertulia_decisions_total");
+
+    let is_possible = |labels: &String| {
+        labels.contains("\"YES\"") == (labels.contains("model_yes") || (labels.contains("YES") && labels.contains("external")))
+    };
+    assert_eq!(decisions.len(), 4 * 12);
+    assert!(decisions.keys().all(is_possible), "{decisions:#?}");
+}
+
+#[test]
+fn a_handle_counts_until_it_is_dropped() {
+    let metrics = Metrics::local();
+    let instruments = metrics.instruments();
+    let alive = || series(&metrics.exposition().unwrap(), "tertulia_actors")["actor_sort=\"reply\""].clone();
+
+    let one = instruments.actors.one(["reply"]);
+
+    assert_eq!(alive(), "1");
+    drop(one);
+    assert_eq!(alive(), "0");
+}
+
+#[test]
+fn an_empty_label_is_left_out() {
+    let metrics = Metrics::local();
+
+    metrics.instruments().model_duration.record(0.5, ["chat", "openai", "small", "side", ""]);
+
+    let counted = series(&metrics.exposition().unwrap(), "gen_ai_client_operation_duration_seconds_count");
+    let labels = r#"gen_ai_operation_name="chat",gen_ai_provider_name="openai",gen_ai_request_model="small",model_role="side""#;
+    assert_eq!(counted, BTreeMap::from([(labels.to_owned(), "1".to_owned())]));
+}
+
+#[test]
+fn the_standard_variables_say_where_metrics_go() {
+    let plan = |variables: &[(&str, &str)]| {
+        let variables: BTreeMap<String, String> =
+            variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        MetricsPlan::from_variables(|name| variables.get(name).cloned()).map(|plan| plan.endpoint)
+    };
+    let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/");
+
+    assert_eq!(plan(&[]), None);
+    assert_eq!(plan(&[base]).as_deref(), Some("http://collector:4318/v1/metrics"));
+    assert_eq!(plan(&[base, ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://other/m")]).as_deref(), Some("http://other/m"));
+    assert_eq!(plan(&[base, ("OTEL_METRICS_EXPORTER", "none")]), None);
+    assert_eq!(plan(&[base, ("OTEL_SDK_DISABLED", "true")]), None);
+}
+
+/// What a counter or gauge is called in Prometheus text.
+fn prometheus_name(entry: &Entry) -> String {
+    let unit = match entry.unit {
+        "s" => "_seconds",
+        "By" => "_bytes",
+        _ => "",
+    };
+    let total = if matches!(entry.kind, "Counter" | "Sum") { "_total" } else { "" };
+    format!("{}{unit}{total}", entry.name.replace('.', "_"))
+}
+
+/// The series of one name: their labels as they are written, and their values.
+fn series(text: &str, name: &str) -> BTreeMap<String, String> {
+    let of_it = text.lines().filter_map(|line| line.strip_prefix(name));
+    let split = of_it.filter_map(|rest| match rest.strip_prefix('{') {
+        Some(rest) => rest.split_once("} ").map(|(labels, value)| (labels.to_owned(), value.to_owned())),
+        None => rest.strip_prefix(' ').map(|value| (String::new(), value.to_owned())),
+    });
+    split.collect()
+}
