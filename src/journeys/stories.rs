@@ -235,11 +235,19 @@ async fn a_new_conversation_is_told_as_one() {
     let world = World::with_lobby().await;
     world.say("lobby", "good night").await;
     world.pass(12_000.0).await;
+    let over = why(&world, "lobby", "aria").await;
 
     world.say("lobby", "good morning").await;
-    world.pass(20.0).await;
-
+    world.pass(2.0).await;
+    let begun = why(&world, "lobby", "aria").await;
+    world.pass(18.0).await;
     let told = why(&world, "lobby", "aria").await;
+
+    assert_eq!(
+        step(&over, "episode"),
+        "The conversation was over: nothing had been said for 30 min (closing.episode_idle_secs)."
+    );
+    assert_eq!(step(&begun, "episode"), "A new conversation began, and nothing was decided in it yet.");
     assert_eq!(step(&told, "episode"), "A new conversation began: nothing had been said for 3 h (closing.episode_idle_secs).");
     assert_eq!(step(&told, "message"), "Ana said: “good morning”");
 }

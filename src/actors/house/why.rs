@@ -149,6 +149,7 @@ impl Scene<'_> {
             let since = asked.as_ref().map_or(Seq::NONE, |recorded| recorded.seq);
             why.story.extend(self.since(since, &who).await.map_err(unread)?);
             let look = self.house.stand(&self.place).await.map_err(unread)?;
+            why.story.extend(asked.and_then(|decided| self.over_since(&decided, &look)));
             why.waiting_for = self.waiting_for(&who, &look).await;
         }
         why.name = Some(who.name);

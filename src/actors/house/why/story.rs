@@ -5,6 +5,7 @@ use super::rows::asked_because;
 use super::rules::streak;
 use super::words::{cut, decided_because, failure, line, messages_in_words, moved, repeated, secs, settled, stage_changed};
 use super::{Scene, Who};
+use crate::actors::channel::Look;
 use crate::actors::house::reading::record;
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Evaluated, Event, Recorded};
@@ -132,6 +133,22 @@ impl Scene<'_> {
         let text = format!("A new conversation began: nothing had been said for {} (closing.episode_idle_secs).", secs(quiet));
         let is_new = quiet >= self.house.kit.settings.closing.episode_idle();
         is_new.then(|| StoryLine { seq: Some(first.seq), ..line(first, "episode", text) })
+    }
+
+    /// That the conversation of a decision is over, if it is.
+    pub(super) fn over_since(&self, decided: &Recorded, look: &Look) -> Option<StoryLine> {
+        let idle = self.house.kit.settings.closing.episode_idle();
+        let now = self.house.kit.clock.now();
+        let (began_at, last_at) = look.conversation.episode().map(|episode| (episode.began_at, episode.last_at))?;
+        let (at, text) = if began_at > decided.at {
+            (began_at, "A new conversation began, and nothing was decided in it yet.".to_owned())
+        } else if now.since(last_at) >= idle {
+            let quiet = secs(idle);
+            (last_at + idle, format!("The conversation was over: nothing had been said for {quiet} (closing.episode_idle_secs)."))
+        } else {
+            return None;
+        };
+        Some(StoryLine { at: at.into(), seq: None, event: "episode".into(), text })
     }
 
     /// What became of a wish, or of a vote in a round.

@@ -158,8 +158,9 @@ pub(super) fn is_yes(recorded: &Recorded, companion: &CompanionId) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
-    use crate::domain::decision::Reason;
     use crate::domain::message::{Author, Message};
     use crate::domain::moment::Moment;
     use crate::domain::trigger::Trigger;
@@ -279,22 +280,18 @@ mod tests {
     }
 
     fn decided(companions: &[&str], messages: &[u64], decision: Decision) -> Event {
-        Event::Decided(Decided {
-            companions: companions.iter().map(|id| CompanionId::from(*id)).collect(),
-            trigger: Trigger::Lull,
-            decision,
-            reason: Reason::ModelNo,
-            ticket: None,
-            messages: messages.iter().copied().map(Seq).collect(),
-            upto: Seq::NONE,
-            message_count: 1,
-            check_count: 0,
-            threshold: None,
-            next_interjection_at: None,
-            vote: None,
-            why: None,
-            call: None,
-        })
+        let decided = json!({
+            "event": "decided",
+            "companions": companions,
+            "trigger": "lull",
+            "decision": decision,
+            "reason": "model_no",
+            "messages": messages,
+            "upto": 0,
+            "message_count": 1,
+            "check_count": 0,
+        });
+        serde_json::from_value(decided).unwrap()
     }
 
     fn recorded(seq: u64, event: Event) -> Recorded {
