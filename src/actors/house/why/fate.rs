@@ -9,6 +9,7 @@ use super::super::desk::unread;
 use super::words::{cut, decided_because, line, together_with};
 use super::{Scene, Who};
 use crate::actors::channel::Look;
+use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
@@ -206,7 +207,9 @@ impl Scene<'_> {
     async fn silent(&self, who: &Who, recorded: &Recorded, decided: &Decided) -> Result<String, ReadError> {
         let mut text =
             format!("It stayed silent on it{}. {}", together_with(&decided.messages), decided_because(&who.name, decided));
-        let before = self.before(recorded.seq).await?;
+        // Only these rules look back.
+        let looks_back = matches!(decided.reason, Reason::Budget | Reason::Paused);
+        let before = if looks_back { self.before(recorded.seq).await? } else { Vec::new() };
         text.extend(self.rule(who, recorded, decided, &before).into_iter().flat_map(|rule| [" ".to_owned(), rule]));
         Ok(text)
     }
