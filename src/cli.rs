@@ -1,14 +1,17 @@
 //! The command line: what can be asked for, and how the answer is given.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings, 3 the store cannot be used.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings, 3 the store cannot be used; of a server also 70 (its runtime hung) and 130
+//! (told to stop twice).
 
 mod asking;
 pub mod check;
 mod client;
 mod failure;
+pub mod health;
 pub mod history;
 pub mod replay;
 pub mod serve;
+pub mod usage;
 mod whom;
 pub mod why;
 
@@ -33,13 +36,16 @@ Examples:
   TERTULIA__GATE__MAX_BUFFER=100 tertulia   change one setting for one run
   tertulia replay night.json --json         run a scripted conversation in virtual time
   tertulia why lobby aria                   tell why a companion spoke, or did not
+  tertulia health                           ask the running server whether it can be talked to
   tertulia history backup /backups          copy what is stored, while the server runs
+  tertulia usage --last 7d                  what the last week cost, by guild
 
 Exit codes:
   0  done
   1  failed
   2  wrong usage or wrong settings
-  3  the store cannot be opened, or takes no more";
+  3  the store cannot be opened, or takes no more
+  70, 130  a server that hung, and one that was told twice to stop";
 
 /// Hosts AI companions, and decides when they speak, who speaks next, and when to stop.
 #[derive(Clone, Debug, Parser)]
@@ -86,8 +92,21 @@ pub enum Command {
     },
     /// Tell why a companion spoke, or did not, and what became of a message
     Why(why::Why),
+    /// Tell whether the server can be talked to
+    #[command(after_help = "Examples:\n  tertulia health\n  tertulia health --server http://127.0.0.1:7878 --json\n\n\
+                            Exit codes:\n  0  ready\n  1  not ready, not there, or not reached\n  2  wrong usage or wrong settings")]
+    Health {
+        /// Ask this server [default: the one that runs on the data folder]
+        #[arg(long, value_name = "URL")]
+        server: Option<String>,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// Read out, copy, check, and forget what is stored
     History(history::History),
+    /// Tell what guilds used: calls, tokens and what they cost, and how they stand with their caps
+    Usage(usage::Usage),
 }
 
 impl Cli {

@@ -25,7 +25,7 @@ use crate::actors::starts;
 use crate::actors::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::adapters::console::{CannotServe, Console};
 use crate::adapters::llm;
-use crate::adapters::store::sled::{OpenOptions, SledStore};
+use crate::adapters::store::sled::{OpenOptions, SledStore, disk_bytes, disk_free};
 use crate::adapters::system::{SystemChance, SystemClock};
 use crate::ports::chance::Chance as _;
 use crate::ports::chat_platform::Platforms;
@@ -63,9 +63,19 @@ pub enum Ended {
 /// It cannot start, or the store took no more.
 pub fn run(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_loss: bool) -> Result<(), Ended> {
     let data = loaded.settings.storage.path.clone();
-    let options = OpenOptions { accept_loss, deadline: OPEN_DEADLINE, cache_bytes: CACHE_BYTES, new_id: SystemChance.id() };
+    let options = OpenOptions {
+        accept_loss,
+        deadline: OPEN_DEADLINE,
+        cache_bytes: CACHE_BYTES,
+        new_id: SystemChance.id(),
+        instruments: telemetry.metrics().instruments(),
+    };
     let store = SledStore::open(&data, &options).map_err(|error| Ended::Store(error.into()))?;
     let store = Arc::new(store);
+    address::clear(&data).context("the note of a killed server cannot be taken away").map_err(Ended::Failed)?;
+    // By its path: whoever still reads metrics at the end must not keep the store open.
+    let (used, free) = (data.clone(), data);
+    telemetry.metrics().observe_disk(move || disk_bytes(&used).ok(), move || disk_free(&free).ok());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -104,6 +114,7 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
     // Heard before anybody is told that we are ready: who waits for that may send one at once.
     let signals = signals(kit.clone(), sources.clone()).context("signals cannot be heard").map_err(Ended::Failed)?;
     announce(address);
+    tracing::info!(%address, "ready");
 
     let mut tree = tree;
     let stop = async {
@@ -144,8 +155,8 @@ fn kit(loaded: Loaded, recorder: Recorder, store: Arc<SledStore>, failed: watch:
         hub: Hub::new(),
         platforms: Platforms::default(),
         pool,
+        residents: Residents::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
         recorder,
-        residents: Residents::new(companions, settings.companion_defaults.clone()),
         settings: Arc::new(settings),
         store_failed: Arc::new(move |detail| {
             tracing::error!(detail, "the store takes no more");

@@ -178,7 +178,7 @@ impl World {
     }
 
     /// The same with other settings.
-    pub(super) async fn with_lobby_and(overlay: Value) -> Self {
+    pub(super) async fn with_lobby_set(overlay: Value) -> Self {
         let world = Self::set(Arc::new(MemoryStore::new()), overlay).await;
         world.open("lobby", &["aria"]).await;
         world
@@ -227,7 +227,7 @@ impl World {
             hub: Hub::new(),
             platforms: platforms.clone(),
             recorder: spans.recorder(false),
-            residents: Residents::new(cast(&settings), settings.companion_defaults.clone()),
+            residents: Residents::new(cast(&settings), settings.companion_defaults.clone(), spans.metrics().instruments()),
             settings,
             store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
         };
@@ -336,7 +336,7 @@ impl World {
     /// Kills whoever is at a place. The test says so, because nobody else may die.
     pub(super) async fn kill<P: Address>(&mut self, place: &P) {
         self.kit.directory.find(place).expect("somebody is there").kill();
-        self.killed += 1;
+        self.killed = self.killed.saturating_add(1);
         self.rest().await;
     }
 }

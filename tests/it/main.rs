@@ -4,4 +4,5 @@ mod arrows;
 mod commands;
 mod conversations;
 mod harness;
+mod operating;
 mod processes;

@@ -25,9 +25,9 @@ async fn talk_for_others_tells_whom_it_was_for_and_which_setting_leaves_it_alone
 
 #[tokio::test(start_paused = true)]
 async fn a_budget_is_named() {
-    let asked = World::with_lobby_and(json!({ "gate": { "evaluations_per_hour": 1 } })).await;
-    let addressed = World::with_lobby_and(json!({ "gate": { "addresses_per_minute": 1 } })).await;
-    let guild = World::with_lobby_and(json!({ "gate": { "guild_statements_per_day": 0 } })).await;
+    let asked = World::with_lobby_set(json!({ "gate": { "evaluations_per_hour": 1 } })).await;
+    let addressed = World::with_lobby_set(json!({ "gate": { "addresses_per_minute": 1 } })).await;
+    let guild = World::with_lobby_set(json!({ "gate": { "guild_statements_per_day": 0 } })).await;
     for _ in 0..2 {
         asked.say("lobby", "hm").await;
         asked.pass(20.0).await;
@@ -103,7 +103,7 @@ async fn a_pause_of_the_whole_room_is_told_as_one() {
 
 #[tokio::test(start_paused = true)]
 async fn too_many_and_too_old_messages_tell_the_limit() {
-    let world = World::with_lobby_and(json!({ "gate": { "max_buffer": 3, "stale_after_secs": 30.0 } })).await;
+    let world = World::with_lobby_set(json!({ "gate": { "max_buffer": 3, "stale_after_secs": 30.0 } })).await;
     world.side.takes(std::time::Duration::from_secs(6));
     world.say("lobby", "Ari?").await;
     world.pass(1.0).await;

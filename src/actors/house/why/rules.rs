@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::words::{messages_in_words, secs};
 use super::{Scene, Who};
+use crate::domain::budget::{Budget, UsedUp};
 use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::message::Role;
@@ -71,9 +72,48 @@ impl Scene<'_> {
         }
     }
 
+    /// Which budget was used up, as it is on record.
+    fn used_up(&self, who: &Who, recorded: &Recorded, used_up: &UsedUp) -> String {
+        let settings = &self.house.kit.settings;
+        let gate = &settings.gate;
+        let tokens = settings.models.guild_tokens_per_day.map_or_else(|| "none".to_owned(), |most| most.to_string());
+        let (what, setting, most) = match used_up.budget {
+            Budget::Evaluations => (
+                format!("the questions of an hour to {} in this room", who.name),
+                "gate.evaluations_per_hour",
+                gate.evaluations_per_hour.to_string(),
+            ),
+            Budget::GuildEvaluations => (
+                "the guild's questions of an hour".to_owned(),
+                "gate.guild_evaluations_per_hour",
+                gate.guild_evaluations_per_hour.to_string(),
+            ),
+            Budget::Addresses => (
+                "what one person may address companions in a minute".to_owned(),
+                "gate.addresses_per_minute",
+                gate.addresses_per_minute.to_string(),
+            ),
+            Budget::GuildStatements => (
+                "the guild's statements of a day".to_owned(),
+                "gate.guild_statements_per_day",
+                gate.guild_statements_per_day.to_string(),
+            ),
+            Budget::GuildTokens => ("the guild's tokens of a day".to_owned(), "models.guild_tokens_per_day", tokens),
+        };
+        let free = match used_up.free_at {
+            Some(at) => format!("One more fitted in after {}, if nothing was used until then.", secs(at.since(recorded.at))),
+            None => "With such a setting nothing ever fits in.".to_owned(),
+        };
+        format!("Used up: {what} ({setting}, {most} now). {free}")
+    }
+
     /// Which budget it was, as far as the record of this room tells.
     fn budget(&self, who: &Who, recorded: &Recorded, decided: &Decided, before: &[Recorded]) -> String {
         let gate = &self.house.kit.settings.gate;
+        if let Some(used_up) = &decided.used_up {
+            return self.used_up(who, recorded, used_up);
+        }
+        // Records from before it was noted.
         if decided.ticket.is_some() {
             return format!(
                 "It wanted to speak, and the guild had made its statements of a day (gate.guild_statements_per_day, {} now).",
