@@ -19,6 +19,7 @@ pub mod root;
 pub mod scribe;
 pub mod set_aside;
 pub mod side_models;
+pub mod starts;
 pub mod supervision;
 pub mod switchboard;
 pub mod turn_taking_manager;

@@ -13,6 +13,7 @@ pub mod replay;
 pub mod serve;
 pub mod usage;
 mod whom;
+pub mod why;
 
 use std::path::PathBuf;
 
@@ -34,6 +35,7 @@ Examples:
   tertulia serve --profile production       lay production.toml over default.toml
   TERTULIA__GATE__MAX_BUFFER=100 tertulia   change one setting for one run
   tertulia replay night.json --json         run a scripted conversation in virtual time
+  tertulia why lobby aria                   tell why a companion spoke, or did not
   tertulia health                           ask the running server whether it can be talked to
   tertulia history backup /backups          copy what is stored, while the server runs
   tertulia usage --last 7d                  what the last week cost, by guild
@@ -88,6 +90,8 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Tell why a companion spoke, or did not, and what became of a message
+    Why(why::Why),
     /// Tell whether the server can be talked to
     #[command(after_help = "Examples:\n  tertulia health\n  tertulia health --server http://127.0.0.1:7878 --json\n\n\
                             Exit codes:\n  0  ready\n  1  not ready, not there, or not reached\n  2  wrong usage or wrong settings")]

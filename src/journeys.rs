@@ -7,6 +7,7 @@ mod keeping;
 mod measuring;
 mod rooms;
 mod rounds;
+mod stories;
 mod talking;
 mod tracing;
 mod usage;

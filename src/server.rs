@@ -21,6 +21,7 @@ use crate::actors::places::PoolPlace;
 use crate::actors::residents::Residents;
 use crate::actors::root::{Root, RootMessage};
 use crate::actors::side_models::{Models, Pool};
+use crate::actors::starts;
 use crate::actors::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::adapters::console::{CannotServe, Console};
 use crate::adapters::llm;
@@ -98,6 +99,7 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
     // Who lives where is known before anybody is woken.
     move_in(&kit, &rooms).await.context("the rooms cannot be set up").map_err(Ended::Failed)?;
+    starts::note(&kit).await;
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
     let house = ActorHouse::new(kit.clone(), store);
     let console =

@@ -71,6 +71,11 @@ pub fn sweep(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::Meta).text("sweep").channel(channel)
 }
 
+/// That a server was started at this moment. Ward 0.
+pub fn start(at: Moment) -> Key {
+    Key::new(Ward(0), Kind::Meta).text("start").number(at.as_micros())
+}
+
 /// Something that a guild used. `number` tells apart what was used at one moment in one channel.
 pub fn usage(guild: &GuildId, at: Moment, channel: ChannelNo, number: u64) -> Key {
     usage_from(guild, at).channel(channel).number(number)

@@ -310,6 +310,19 @@ impl<'a> Reader<'a> {
         Ok(guilds)
     }
 
+    /// When servers were started after one moment and before another, oldest first; so many at most.
+    pub async fn starts(&self, after: Moment, before: Moment, limit: usize) -> Result<Vec<Moment>, ReadError> {
+        let from = Moment::from_micros(after.as_micros().saturating_add(1));
+        let stored = self.collect(key::start(from), key::start(before), limit, false).await?;
+        Ok(stored.iter().filter_map(|(key, _)| key.last_number().map(Moment::from_micros)).collect())
+    }
+
+    /// Why a message of a channel was set aside, if it was.
+    pub async fn set_aside_as(&self, place: &Place, seq: Seq) -> Result<Option<SetAsideRecord>, ReadError> {
+        let Some(no) = self.channel_no(place).await? else { return Ok(None) };
+        self.record(key::set_aside(place.ward(), no, seq)).await
+    }
+
     /// The messages of a person in a guild, by channel.
     pub async fn said_by(&self, guild: &GuildId, person: &PersonId) -> Result<Vec<(ChannelNo, Seq)>, ReadError> {
         let stored = self.all(key::said_by(guild, person)).await?;

@@ -273,6 +273,14 @@ const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+/// That a server was started. When is in the key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartRecord {
+    /// Its version.
+    #[serde(default)]
+    pub version: Arc<str>,
+}
+
 /// A message that killed its handler too often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetAsideRecord {

@@ -38,7 +38,7 @@ async fn the_story_of_a_yes_goes_from_what_was_heard_to_what_was_said() {
 
     let events: Vec<&str> = told.story.iter().map(|line| &*line.event).collect();
     assert_eq!(events, ["message", "evaluate", "decision", "respond", "statement"]);
-    assert_eq!(told.story[0].text, "Ana said: “Ari, are you there?”");
+    assert_eq!(told.story[0].text, "Ana said to Aria: “Ari, are you there?”");
     assert!(told.story[2].text.contains("YES: “They mean me.”"), "{}", told.story[2].text);
     assert_eq!(told.decision.unwrap().more["messages"], json!(["Ari, are you there?"]));
 }
@@ -170,7 +170,7 @@ async fn a_message_that_was_set_aside_can_be_tried_again_and_given_up() {
     assert!(matches!(world.house.release("home").await, Err(Refused::NotFound(_))));
 }
 
-async fn set_aside(world: &World, seq: Seq) {
+pub(super) async fn set_aside(world: &World, seq: Seq) {
     let place = Place::new(&"home".into(), &room("lobby").channel());
     let no = Reader::new(&*world.store).channel_no(&place).await.unwrap().unwrap();
     let record = SetAsideRecord {

@@ -19,6 +19,7 @@ use crate::actors::places::{ChannelPlace, PoolPlace};
 use crate::actors::residents::Residents;
 use crate::actors::root::{Root, RootMessage};
 use crate::actors::side_models::{Models, Pool};
+use crate::actors::starts;
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
@@ -56,6 +57,8 @@ pub(super) struct World {
 #[derive(Clone, Default)]
 struct Kept {
     platforms: Platforms,
+    /// Time goes on meanwhile.
+    clock: Arc<TokioClock>,
     /// Ids go on, so that no trace after it is taken for one before.
     chance: Arc<Counting>,
 }
@@ -75,6 +78,12 @@ pub(super) struct Scripted {
 }
 
 struct TokioClock(tokio::time::Instant);
+
+impl Default for TokioClock {
+    fn default() -> Self {
+        Self(tokio::time::Instant::now())
+    }
+}
 
 #[derive(Default)]
 struct Counting(AtomicU64);
@@ -226,7 +235,7 @@ impl World {
         let (spans, telemetry) = (SpanMemory::new(), &settings.telemetry);
         let kit = Kit {
             store: store.clone(),
-            clock: Arc::new(TokioClock(tokio::time::Instant::now())),
+            clock: kept.clock.clone(),
             chance: kept.chance.clone(),
             pool: Pool::new(&settings.models, models, move || found.find(&PoolPlace())),
             directory,
@@ -239,6 +248,7 @@ impl World {
         };
         let (root, _) = Root::spawn(None, Root, kit.clone()).await.unwrap();
         rooms::move_in(&kit, &[]).await.unwrap();
+        starts::note(&kit).await;
         root.cast(RootMessage::WakePending).unwrap();
         let house = ActorHouse::new(kit.clone(), store.clone());
         Self { kit, house, store, side, main, root, spans, killed: 0, overlay, kept }

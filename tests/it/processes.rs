@@ -13,4 +13,5 @@ mod starved;
 mod telling;
 mod unfit;
 mod usage;
+mod why;
 mod writers;

@@ -13,7 +13,7 @@ use crate::domain::id::Seq;
 use crate::ports::house::messages::{Edit, History, HistoryQuery, NewMessage};
 
 const MAX_MENTIONS: usize = 64;
-const MAX_ID_CHARS: usize = 128;
+pub(super) const MAX_ID_CHARS: usize = 128;
 
 /// The number of a message that was accepted.
 #[derive(Serialize)]

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::Shared;
 use super::body::Asked;
-use super::messages::limit;
+use super::messages::{MAX_ID_CHARS, limit};
 use super::problem::Problem;
 use super::words;
 use crate::domain::id::{CompanionId, Seq};
@@ -45,16 +45,24 @@ pub(super) struct AskedWhy {
     room: Option<String>,
     companion: Option<String>,
     at: Option<String>,
+    message: Option<String>,
 }
 
-/// `GET /api/why?room=&companion=&at=`: `at` is the number of a decision's event, or a time.
+/// `GET /api/why?room=&companion=&at=&message=`: `companion` is an id, a name or an alias, `at` the number of a decision's event or a time,
+/// `message` a message's number or id.
 pub(super) async fn why(State(console): State<Shared>, Asked(asked): Asked<AskedWhy>) -> Result<Answer<Why>, Problem> {
     let room = asked.room.ok_or_else(|| Problem::query("room", "room is missing, name the room that the story is about"))?;
-    let query = WhyQuery {
-        room: words::room("room", &room)?,
-        companion: companion(asked.companion)?,
-        at: asked.at.as_deref().map(at).transpose()?,
+    let at = match (asked.at, asked.message) {
+        (Some(_), Some(_)) => return Err(Problem::query("message", "message and at name two stories, leave one of them out")),
+        (Some(time), None) => Some(at(&time)?),
+        (None, Some(id)) => {
+            words::opaque_id("message", &id, MAX_ID_CHARS)?;
+            Some(WhyAt::Message(id.into()))
+        }
+        (None, None) => None,
     };
+    let companion = asked.companion.map(|name| words::name("companion", &name)).transpose()?;
+    let query = WhyQuery { room: words::room("room", &room)?, companion, at };
     Ok(Answer(console.house.why(query).await?))
 }
 

@@ -60,24 +60,35 @@ pub struct DecisionRecord {
 pub struct WhyQuery {
     /// In which room.
     pub room: RoomId,
-    /// Of which companion; may be absent where only one is present.
-    pub companion: Option<CompanionId>,
+    /// Of which companion: its id, its name or an alias. Absent where several are present, each is told of in short.
+    pub companion: Option<Arc<str>>,
     /// Which decision; absent, the newest, and what is waited for since.
     pub at: Option<WhyAt>,
 }
 
 /// How a story's decision is named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhyAt {
     /// The decision with this number, or the first one after it.
     Event(Seq),
     /// The last decision at or before this moment.
     Moment(Moment),
+    /// Whatever was decided about the message with this number, or with this id of its platform or its sender.
+    Message(Arc<str>),
 }
 
-/// The story of a decision, or of why nothing has triggered yet.
+/// The story of a decision, or of why nothing has triggered yet; or what became of a message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Why {
+    /// Whose story it is; absent where several are told of in short.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub companion: Option<CompanionId>,
+    /// What people call it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
+    /// The number of the message that was asked about, if one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<Seq>,
     /// What happened, oldest first.
     pub story: Vec<StoryLine>,
     /// The decision, if there is one.
@@ -86,6 +97,59 @@ pub struct Why {
     pub waiting_for: Option<WaitingFor>,
     /// What the model was given to read, if one was asked.
     pub prompt: Option<Vec<PromptPart>>,
+    /// In short, by id: what became of the message for each companion; or, of several that are present, the newest decision of each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub companions: Vec<Brief>,
+}
+
+/// One companion's side, in short.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Brief {
+    /// Whose.
+    pub companion: CompanionId,
+    /// What people call it.
+    pub name: Arc<str>,
+    /// What became of a message for it, if one was asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// What happened, in words.
+    pub text: String,
+    /// The number of the decision that is told of, if there is one.
+    pub seq: Option<Seq>,
+    /// When that was made; without one, when it happened.
+    pub at: Option<Stamp>,
+    /// What it would take for the companion to be asked, if it is told of now.
+    pub waiting_for: Option<WaitingFor>,
+}
+
+/// What became of a message for one companion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It spoke, with this message among those that it answered.
+    Answered,
+    /// It got the floor, with this message among those to be answered, and has not spoken yet.
+    Speaking,
+    /// It got the floor, and no statement was made.
+    Failed,
+    /// It stayed silent on it.
+    Silent,
+    /// It is not settled yet.
+    Waiting,
+    /// It said this itself.
+    Own,
+    /// The message was taken back first.
+    TakenBack,
+    /// What was going on in the room was dropped first.
+    Cleared,
+    /// It left first.
+    Left,
+    /// It was not there.
+    Absent,
+    /// The message was set aside, because whoever handled it died of it: nobody is asked about it.
+    SetAside,
+    /// The record does not say, as far as it is read.
+    Unknown,
 }
 
 /// One thing that happened.
@@ -112,6 +176,8 @@ pub struct WaitingFor {
     pub lull_at: Option<Stamp>,
     /// When it is asked again, in back-off.
     pub retry_at: Option<Stamp>,
+    /// Messages that it has heard and not settled.
+    pub unsettled: usize,
 }
 
 /// One part of a prompt.

@@ -375,6 +375,7 @@ impl House for FakeHouse {
             None => "nothing yet".to_owned(),
             Some(WhyAt::Event(seq)) => format!("event {seq}"),
             Some(WhyAt::Moment(moment)) => format!("moment {}", moment.as_micros()),
+            Some(WhyAt::Message(id)) => format!("message {id} of {}", query.companion.as_deref().unwrap_or("everybody")),
         };
         let story = vec![StoryLine { at: NOON.into(), seq: None, event: "message".into(), text }];
         Ok(Why { story, ..Why::default() })

@@ -4,11 +4,12 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{StoryLine, line};
+use super::words::{line, listed};
 use crate::domain::closing::Stage;
 use crate::domain::event::{Event, Recorded, RoundClosed, RoundOpened};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::vote::{Stance, State};
+use crate::ports::house::decisions::StoryLine;
 
 /// The round that a vote was given in.
 pub(super) struct Ballot<'a> {
@@ -69,12 +70,7 @@ impl<'a> Ballot<'a> {
     }
 
     fn listed<'b>(&self, companions: impl Iterator<Item = &'b CompanionId>) -> String {
-        let names: Vec<_> = companions.map(|companion| (self.name)(companion)).collect();
-        match &names[..] {
-            [] => String::new(),
-            [only] => only.clone(),
-            [most @ .., last] => format!("{} and {last}", most.join(", ")),
-        }
+        listed(&companions.map(|companion| (self.name)(companion)).collect::<Vec<_>>())
     }
 
     fn vote(&self, state: &State) -> String {

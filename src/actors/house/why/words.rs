@@ -2,31 +2,66 @@
 
 use std::time::Duration;
 
-use super::{QUOTED_CHARS, StoryLine};
+use super::{Scene, Who};
 use crate::domain::closing::{Cause, Stage};
 use crate::domain::decision::{Decision, Reason};
-use crate::domain::event::{Call, Decided, Evaluated, Event, Recorded};
-use crate::domain::id::CompanionId;
-use crate::domain::message::Role;
+use crate::domain::event::{Call, Decided, Event, Recorded};
+use crate::domain::id::Seq;
+use crate::domain::message::{Message, Role};
 use crate::domain::trigger::Trigger;
-use crate::ports::house::messages::HistoryMessage;
+use crate::journal::redaction::is_wordless;
+use crate::ports::house::decisions::StoryLine;
+
+/// Characters of a quotation.
+const QUOTED_CHARS: usize = 200;
 
 pub(super) fn line(recorded: &Recorded, event: &str, text: String) -> StoryLine {
     StoryLine { at: recorded.at.into(), seq: Some(recorded.seq), event: event.into(), text }
 }
 
-pub(super) fn quoted(message: &HistoryMessage) -> StoryLine {
-    let verb = if message.role == Role::Person { "said" } else { "said (not a person)" };
-    let text = format!("{} {verb}: “{}”", message.from, cut(&message.text));
-    StoryLine { at: message.at, seq: Some(message.seq), event: "message".into(), text }
+/// Somebody whose name was not forgotten.
+pub(super) fn author(message: &Message) -> String {
+    if message.from.name.is_empty() { "Somebody".to_owned() } else { message.from.name.to_string() }
+}
+
+impl Scene<'_> {
+    /// What was said, by whom, and to whom. None for what is no message.
+    pub(super) fn quoted(&self, recorded: &Recorded) -> Option<StoryLine> {
+        let Event::Said { message, .. } = &recorded.event else { return None };
+        let text = if is_wordless(message) {
+            format!("{} said something that was taken back since.", author(message))
+        } else {
+            let bot = if message.from.role == Role::Bot { " (not a person)" } else { "" };
+            format!("{}{bot} said{}: “{}”", author(message), self.addressees(message), cut(&message.text))
+        };
+        Some(line(recorded, "message", text))
+    }
+
+    fn addressees(&self, message: &Message) -> String {
+        let mut whom: Vec<_> = message.address.companions.iter().map(|id| self.name(id)).collect();
+        if message.address.others {
+            whom.push("somebody else".to_owned());
+        }
+        if whom.is_empty() { String::new() } else { format!(" to {}", listed(&whom)) }
+    }
+}
+
+/// Names in a sentence.
+pub(super) fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
 }
 
 /// An attempt that came to nothing; one that a program outside plays is not asked through a model.
-pub(super) fn failure(recorded: &Recorded, whose: &CompanionId, name: &str, is_external: bool) -> Option<StoryLine> {
+pub(super) fn failure(recorded: &Recorded, who: &Who) -> Option<StoryLine> {
     let Event::Unanswered { companion, trigger, error, back_off, .. } = &recorded.event else { return None };
-    (companion == whose).then(|| {
+    let name = &who.name;
+    (*companion == who.id).then(|| {
         let because = trigger_in_words(*trigger);
-        let what = if is_external {
+        let what = if who.is_external {
             "the program that plays it did not vote in time".to_owned()
         } else {
             format!("no answer came ({error})")
@@ -36,22 +71,6 @@ pub(super) fn failure(recorded: &Recorded, whose: &CompanionId, name: &str, is_e
     })
 }
 
-pub(super) fn asked_because(name: &str, evaluated: &Evaluated) -> String {
-    let Evaluated { message_count, threshold, check_count, .. } = evaluated;
-    let why = match evaluated.trigger {
-        Trigger::DirectAddress => format!("{name} was addressed directly, so it was asked at once"),
-        Trigger::Interjection => format!(
-            "{} had been said without {name}, and it looks after {}{}, so it was asked",
-            messages_in_words(*message_count as usize),
-            threshold.unwrap_or(*message_count),
-            if *check_count > 0 { format!(" (it had declined {check_count} times)") } else { String::new() }
-        ),
-        Trigger::Lull => format!("It had become quiet, so {name} was asked"),
-        Trigger::Turn => format!("A companion had just spoken, so {name} was asked"),
-    };
-    format!("{why}, about {}.", messages_in_words(evaluated.messages.len()))
-}
-
 pub(super) fn decided_because(name: &str, decided: &Decided) -> String {
     let answer = decided.decision;
     if decided.reason == Reason::External {
@@ -59,6 +78,7 @@ pub(super) fn decided_because(name: &str, decided: &Decided) -> String {
     }
     match (&decided.call, decided.reason) {
         (Some(call), Reason::Unreadable) => format!("{} gave no readable YES or NO, which counts as NO.", model(call)),
+        (Some(call), Reason::Budget) => format!("{} answered YES, but a budget is used up: that is a NO.", model(call)),
         (Some(call), _) => match &decided.why {
             Some(why) => format!("{} answered {answer}{}: “{}”", model(call), vote_in_words(decided), cut(why)),
             None => format!("{} answered {answer}{}, without a reason.", model(call), vote_in_words(decided)),
@@ -102,8 +122,9 @@ fn vote_in_words(decided: &Decided) -> String {
 }
 
 /// A stage that changed, and why.
-pub(super) fn stage_changed(recorded: &Recorded, whose: &CompanionId, name: &str) -> Option<StoryLine> {
+pub(super) fn stage_changed(recorded: &Recorded, who: &Who) -> Option<StoryLine> {
     let Event::StageChanged { companion, from, to, cause } = &recorded.event else { return None };
+    let name = &who.name;
     let because = match cause {
         Cause::State => "its own vote said so",
         Cause::MaxTurns => "companions have said as much as one conversation may hold (turn_taking.max_turns)",
@@ -112,7 +133,23 @@ pub(super) fn stage_changed(recorded: &Recorded, whose: &CompanionId, name: &str
         Cause::ReopenAfter => "people went on talking (closing.reopen_after)",
         Cause::NewEpisode => "a new conversation began after a long quiet",
     };
-    (companion == whose).then(|| line(recorded, "closing", format!("{name} went from {from} to {to}, because {because}.")))
+    (*companion == who.id).then(|| line(recorded, "closing", format!("{name} went from {from} to {to}, because {because}.")))
+}
+
+/// Whoever was silenced, let go on, came or went.
+pub(super) fn moved(recorded: &Recorded, who: &Who) -> Option<StoryLine> {
+    let name = &who.name;
+    let text = match &recorded.event {
+        Event::Paused { companion, paused } if companion.as_ref().is_none_or(|whom| *whom == who.id) => {
+            let whom = if companion.is_none() { "everybody here" } else { name };
+            if *paused { format!("An operator paused {whom}.") } else { format!("An operator let {whom} go on.") }
+        }
+        Event::Joined { companion, .. } if *companion == who.id => format!("{name} came into the room."),
+        Event::Left { companion } if *companion == who.id => format!("{name} left the room."),
+        Event::Cleared => "The room was cleared: what was going on was dropped.".to_owned(),
+        _ => return None,
+    };
+    Some(line(recorded, "moved", text))
 }
 
 /// Talk that goes in circles.
@@ -154,19 +191,86 @@ fn trigger_in_words(trigger: Trigger) -> &'static str {
     }
 }
 
+/// The other messages that something is about, besides one.
+pub(super) fn together_with(messages: &[Seq]) -> String {
+    match messages.len() {
+        0 | 1 => String::new(),
+        2 => ", together with one other message".to_owned(),
+        count => format!(", together with {} other messages", count - 1),
+    }
+}
+
+pub(super) fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        count => format!("{count} times"),
+    }
+}
+
 pub(super) fn messages_in_words(count: usize) -> String {
     if count == 1 { "one message".into() } else { format!("{count} messages") }
 }
 
-/// Seconds, to a tenth where that says something.
+/// A span of time: seconds, to a tenth where that says something; minutes, hours and days where those say enough.
 pub(super) fn secs(span: Duration) -> String {
     let secs = span.as_secs_f64();
-    if secs < 10.0 && span.subsec_millis() > 0 { format!("{secs:.1} s") } else { format!("{secs:.0} s") }
+    let whole = |unit: f64| (secs / unit).round();
+    let tenths = (secs * 10.0).round();
+    if secs < 9.95 && tenths % 10.0 > 0.0 {
+        format!("{secs:.1} s")
+    } else if secs < 600.0 {
+        format!("{secs:.0} s")
+    } else if secs < 2.0 * 3_600.0 {
+        format!("{} min", whole(60.0))
+    } else if secs < 48.0 * 3_600.0 {
+        format!("{} h", whole(3_600.0))
+    } else {
+        format!("{} days", whole(86_400.0))
+    }
 }
 
 pub(super) fn cut(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_told_as_people_say_it() {
+        let told = [0.0, 0.26, 3.0, 8.98, 9.97, 59.4, 599.0, 600.0, 5_400.0, 7_200.0, 90_000.0, 400_000.0];
+
+        assert_eq!(
+            told.map(|span| secs(Duration::from_secs_f64(span))),
+            ["0 s", "0.3 s", "3 s", "9 s", "10 s", "59 s", "599 s", "10 min", "90 min", "2 h", "25 h", "5 days"]
+        );
+    }
+
+    #[test]
+    fn what_is_decided_together_counts_the_others() {
+        let seqs = |count: u64| (1..=count).map(Seq).collect::<Vec<_>>();
+
+        assert_eq!(
+            [0, 1, 2, 5].map(|count| together_with(&seqs(count))),
+            ["", "", ", together with one other message", ", together with 4 other messages"]
+        );
+    }
+
+    #[test]
+    fn names_are_listed_as_in_a_sentence() {
+        let names = ["Ana", "Ben", "Cleo"].map(str::to_owned);
+
+        assert_eq!([0, 1, 2, 3].map(|count| listed(&names[..count])), ["", "Ana", "Ana and Ben", "Ana, Ben and Cleo"]);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(cut(&"ü".repeat(200)).chars().count(), 200);
+        assert!(cut(&"ü".repeat(201)).ends_with("ü…"));
     }
 }

@@ -69,6 +69,8 @@ export const history = (room, before, limit) => call('GET', roomPath(room, `/his
 export const roomState = room => call('GET', roomPath(room, '/state'));
 export const decisions = (room, after, limit) => call('GET', `/api/decisions${query({ room, after, limit })}`);
 export const why = (room, companion, at) => call('GET', `/api/why${query({ room, companion, at })}`);
+// What became of a message, for everybody who was there.
+export const fates = (room, message) => call('GET', `/api/why${query({ room, message })}`);
 export const companions = () => call('GET', '/api/companions');
 export const readiness = () => call('GET', '/readyz');
 export const quarantine = () => call('GET', '/api/quarantine');

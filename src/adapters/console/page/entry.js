@@ -3,7 +3,7 @@
 import { el, glyph, name } from './dom.js';
 import { drawRound, isLive } from './rounds.js';
 import { nameOf } from './state.js';
-import { tell } from './story.js';
+import { tell, tellFates } from './story.js';
 import { initial } from './tones.js';
 import * as words from './words.js';
 
@@ -122,6 +122,8 @@ function message(view, { entry, follows }) {
   const { room } = view;
   const isOurs = entry.role === 'companion';
   const answered = entry.replyTo && room.entries.find(other => other.key === `m${entry.replyTo}`);
+  const story = view.stories.get(entry.key);
+  const body = `story-${entry.seq}-message`;
   const node = speech(view, {
     ...entry,
     follows,
@@ -133,10 +135,12 @@ function message(view, { entry, follows }) {
       el(
         'span',
         { class: 'tools' },
+        el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'fates', title: 'What became of it', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, onclick: () => view.act.open(entry) }, story ? 'close' : 'why?'),
         el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', title: 'Reply', onclick: () => view.act.reply(entry) }, 'reply'),
         entry.role === 'user' ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', title: 'Edit', onclick: () => view.act.edit(entry) }, 'edit') : null,
         entry.role === 'user' ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', title: 'Delete', onclick: event => view.act.remove(entry, event.currentTarget) }, 'delete') : null,
       ),
+      story ? el('div', { id: body }, tellFates(story, view.tone)) : null,
     ],
   });
   if (entry.replyTo) {

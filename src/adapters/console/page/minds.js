@@ -136,11 +136,12 @@ function untilWords(mind, lullLeft, isVoting) {
 function doingWords(mind, now) {
   const since = Date.parse(mind.since);
   const elapsed = Number.isFinite(since) ? now - since : null;
+  const slow = mind.isExternal ? 'its program is slow' : 'the model is slow';
   switch (mind.doing) {
     case 'asked':
-      return elapsed === null ? 'considering' : `considering · ${words.seconds(elapsed)}${elapsed > SLOW_MS ? ' · the model is slow' : ''}`;
+      return elapsed === null ? 'considering' : `considering · ${words.seconds(elapsed)}${elapsed > SLOW_MS ? ` · ${slow}` : ''}`;
     case 'speaking':
-      return elapsed === null ? 'speaking' : `speaking · ${words.seconds(elapsed)}${elapsed > 3 * SLOW_MS ? ' · the model is slow' : ''}`;
+      return elapsed === null ? 'speaking' : `speaking · ${words.seconds(elapsed)}${elapsed > 3 * SLOW_MS ? ` · ${slow}` : ''}`;
     case 'back_off': {
       const left = Date.parse(mind.retryAt) - now;
       return left > 0 ? `no answer · asks again in ${words.seconds(left)}` : 'no answer · asks again';

@@ -1,7 +1,7 @@
 // The story of a decision, opened from its line: what was heard, what was asked, what came back, and what it cost.
 
 import * as api from './api.js';
-import { el } from './dom.js';
+import { el, name } from './dom.js';
 import * as words from './words.js';
 
 // The number of the decision that an entry belongs to: a reply that failed, to the yes before it; a question without an answer, to what
@@ -10,6 +10,11 @@ function decisionOf(room, entry) {
   if (entry.kind !== 'failed') return entry.seq;
   const yes = room.entries.findLast(other => other.kind === 'decision' && other.yes && other.companion === entry.companion && other.seq < entry.seq);
   return yes?.seq ?? entry.seq;
+}
+
+// What the server tells of an entry.
+function read(room, entry) {
+  return entry.kind === 'message' ? api.fates(room.id, entry.seq) : api.why(room.id, entry.companion, decisionOf(room, entry));
 }
 
 // Stories that are open, by the key of their line: { state: 'loading' | 'told' | 'untold', told }. `change(key)` draws one anew.
@@ -24,11 +29,11 @@ export function stories(change) {
     },
     async toggle(room, entry) {
       if (open.delete(entry.key)) return change(entry.key);
-      const story = { state: 'loading', told: null };
+      const story = { state: 'loading', told: null, isExternal: room.minds.get(entry.companion)?.isExternal };
       open.set(entry.key, story);
       change(entry.key);
       try {
-        story.told = await api.why(room.id, entry.companion, decisionOf(room, entry));
+        story.told = await read(room, entry);
         story.state = 'told';
       } catch (problem) {
         story.state = 'untold';
@@ -95,7 +100,7 @@ export function tell(entry, story) {
   const d = (isError ? null : told.decision) ?? entry.record ?? {};
   const facts = [
     fact(words.wasAsked(d) ? 'why it was asked' : 'why it was its turn', d.trigger && words.occasion(d)),
-    fact('what went wrong', entry.error && words.failure(entry.error, entry.text)),
+    fact('what went wrong', entry.error && words.failure(entry.error, entry.text, story.isExternal)),
     fact('asked again', isError && entry.retryAt && words.second(entry.retryAt)),
     fact('reason on record', d.reason && words.reason(d.reason)),
     fact('messages counted', Number.isFinite(d.message_count) ? (Number.isFinite(d.threshold) ? `${d.message_count} of ${d.threshold}` : d.message_count) : null),
@@ -118,5 +123,29 @@ export function tell(entry, story) {
     Array.isArray(told.story) && told.story.some(line => line.event === 'message') ? null : heard(d.messages),
     isError ? null : promptParts(told.prompt),
     facts.length ? el('dl', { class: 'facts' }, facts) : null,
+  );
+}
+
+// What became of a message, for everybody who was there.
+export function tellFates(story, tone) {
+  const told = story.told ?? {};
+  const fates = Array.isArray(told.companions) ? told.companions : [];
+  // The message itself stands above.
+  const around = (told.story ?? []).filter(line => line.event === 'changed' || line.event === 'set_aside');
+  return el(
+    'div',
+    { class: 'story' },
+    story.state === 'loading' ? el('p', { class: 'hush' }, 'reading the record …') : null,
+    story.state === 'untold' ? el('p', { class: 'hush' }, `The story could not be read: ${story.problem}`) : null,
+    around.length ? sentences(around) : null,
+    fates.length
+      ? el(
+          'ul',
+          { class: 'fates' },
+          fates.map(fate => el('li', null, el('p', null, name(fate.name, { class: 'who', 'data-tone': tone(fate.companion) }), ` ${words.outcome(fate.outcome)}`, fate.at ? [' · ', el('time', { datetime: fate.at, title: words.moment(fate.at) }, words.second(fate.at))] : null), el('p', { class: 'hush', dir: 'auto' }, fate.text))),
+        )
+      : story.state === 'told'
+        ? el('p', { class: 'hush' }, 'Nobody was there to hear it.')
+        : null,
   );
 }

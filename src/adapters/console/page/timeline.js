@@ -55,7 +55,7 @@ export function timeline(root, { tone, go }) {
     const who = nameOf(room, entry.companion);
     if (entry.kind === 'round') return `${at} round #${entry.message ?? entry.seq}: ${entry.phase === 'open' ? 'who speaks next?' : spoken(room, entry)}`;
     if (entry.kind === 'decision') return `${at} ${who}: ${[entry.yes ? 'yes' : 'no', words.occasion(entry)].filter(Boolean).join(', ')}. ${short(entry.why || words.reason(entry.reason))}`;
-    return `${at} ${who}: ${entry.kind === 'failed' ? 'the reply failed' : 'no answer'}, ${words.failure(entry.error, entry.text)}`;
+    return `${at} ${who}: ${entry.kind === 'failed' ? 'the reply failed' : 'no answer'}, ${words.failure(entry.error, entry.text, room.minds.get(entry.companion)?.isExternal)}`;
   }
 
   function shape(entry, x, y) {

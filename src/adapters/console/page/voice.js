@@ -20,7 +20,7 @@ export function sentence(room, e, me) {
     case 'closing':
       return `${who()} ${words.step(e.to, e.cause)}.`;
     case 'error':
-      return `${who()}: ${words.error(e.error)}`;
+      return `${who()}: ${words.error(e.error, room.minds.get(e.companion)?.isExternal)}`;
     case 'failed':
       return `The reply of ${who()} failed.`;
     default:

@@ -58,6 +58,22 @@ const CAUSES = {
   new_episode: 'a new talk began',
 };
 
+// What became of a message for one companion.
+const OUTCOMES = {
+  answered: 'answered it',
+  speaking: 'is about to answer it',
+  failed: 'wanted to answer it',
+  silent: 'stayed silent on it',
+  waiting: 'has not decided about it yet',
+  own: 'said it',
+  taken_back: 'never considered it',
+  cleared: 'never considered it',
+  left: 'never considered it',
+  absent: 'was not there',
+  set_aside: 'never considered it',
+  unknown: 'is not told of',
+};
+
 const NUMBERS = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven', 'twelve'];
 
 const ERRORS = {
@@ -70,6 +86,7 @@ export const TEMPERS = ['very_quiet', 'quiet', 'average', 'eager', 'very_eager']
 
 const plain = code => String(code ?? '').replaceAll('_', ' ');
 
+export const outcome = code => OUTCOMES[code] ?? plain(code);
 export const trigger = code => TRIGGERS[code] ?? plain(code);
 export const reason = code => REASONS[code] ?? plain(code);
 // A reply that failed after its first words was broken off.

@@ -201,6 +201,7 @@ async fn a_query_that_does_not_fit_is_refused_by_the_name_of_its_parameter() {
         ("/api/usage?since=1", "since"),
         ("/api/why", "room"),
         ("/api/why?room=lobby&at=noon", "at"),
+        ("/api/why?room=lobby&at=12&message=3", "message"),
         ("/api/export?as=replay", "room"),
         ("/api/export?as=pdf", "as"),
         ("/api/live", "room"),
@@ -269,6 +270,7 @@ async fn decisions_and_their_stories_are_told() {
     let none = world.get("/api/decisions?room=lobby&after=2").await;
     let now = world.get("/api/why?room=lobby&companion=aria").await;
     let event = world.get("/api/why?room=lobby&at=12").await;
+    let message = world.get("/api/why?room=lobby&companion=Mira%20Vale&message=m-17").await;
     let moment = world.get("/api/why?room=lobby&at=2026-05-01T14:00:00%2B02:00").await;
     let unescaped = world.get("/api/why?room=lobby&at=2026-05-01T14:00:00+02:00").await;
 
@@ -281,6 +283,7 @@ async fn decisions_and_their_stories_are_told() {
     let told = json!({ "at": "2026-05-01T12:00:00.000Z", "seq": null, "event": "message", "text": "nothing yet" });
     assert_eq!(now, (200, json!({ "story": [told], "decision": null, "waiting_for": null, "prompt": null })));
     assert_eq!(event.1["story"][0]["text"], "event 12");
+    assert_eq!(message.1["story"][0]["text"], "message m-17 of Mira Vale");
     assert_eq!(moment.1["story"][0]["text"], "moment 1777636800000000");
     assert_eq!(unescaped, moment);
 }

@@ -1,0 +1,258 @@
+//! What became of a message, for everybody who was there.
+
+mod course;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::super::desk::unread;
+use super::words::{cut, decided_because, line, together_with};
+use super::{Scene, Who};
+use crate::actors::channel::Look;
+use crate::domain::decision::Reason;
+use crate::domain::event::{Decided, Event, Recorded};
+use crate::domain::id::{CompanionId, Seq};
+use crate::domain::message::Role;
+use crate::journal::reader::{Range, ReadError};
+use crate::ports::house::Refused;
+use crate::ports::house::decisions::{Brief, Outcome, StoryLine, Why, WhyAt};
+use course::{Course, Fate};
+
+/// Events that are read after a message to find what became of it.
+const SEARCHED: usize = 16_384;
+/// Events read at once.
+const PAGE: usize = 256;
+
+/// A message, and what the record tells of it.
+struct Found {
+    message: Recorded,
+    course: Course,
+    /// The record was read to its end.
+    is_read: bool,
+    /// Why it was set aside, if it was.
+    set_aside: Option<Arc<str>>,
+}
+
+impl Scene<'_> {
+    /// What became of the message with this number or id: for one companion with the whole story of its decision, or for everybody in short.
+    pub(super) async fn message(&self, id: &str, whose: Option<CompanionId>) -> Result<Why, Refused> {
+        let message = self.message_of(id).await?;
+        let seq = message.seq;
+        let companions = whose.as_ref().map_or_else(|| self.residence.companions.clone(), |id| BTreeSet::from([id.clone()]));
+        let found = self.follow(message, companions, whose.is_some()).await.map_err(unread)?;
+        let look = self.house.stand(&self.place).await.map_err(unread)?;
+        let mut briefs = Vec::new();
+        for id in found.course.companions() {
+            briefs.push(self.brief_fate(&self.who(id), &found, &look).await.map_err(unread)?);
+        }
+        let [brief] = &briefs[..] else {
+            let story = self.around(&found);
+            return Ok(Why { message: Some(seq), story, companions: briefs, ..Why::default() });
+        };
+        let id = brief.companion.clone();
+        if brief.outcome == Some(Outcome::Absent) && !self.residence.companions.contains(&id) {
+            let known = self.decision(&id, Some(&WhyAt::Event(Seq::NONE))).await.map_err(unread)?;
+            known.ok_or_else(|| self.not_here(&id))?;
+        }
+        let who = self.who(&id);
+        let mut why = match brief.seq {
+            Some(decision) => match self.reader().event(&self.place, decision).await.map_err(unread)? {
+                Some(decided) => self.story(&who, &decided).await.map_err(unread)?,
+                None => Why::default(),
+            },
+            None => {
+                let mut story = self.around(&found);
+                if brief.outcome == Some(Outcome::Waiting) {
+                    story.extend(self.since(seq, &who).await.map_err(unread)?);
+                }
+                Why { story, waiting_for: brief.waiting_for.clone(), ..Why::default() }
+            }
+        };
+        // A message that came between a YES and the words is not among those that were decided about.
+        if !why.story.iter().any(|line| line.seq == Some(seq)) {
+            why.story.splice(..0, self.around(&found));
+        }
+        (why.message, why.name, why.companion, why.companions) = (Some(seq), Some(who.name), Some(id), briefs);
+        Ok(why)
+    }
+
+    async fn message_of(&self, id: &str) -> Result<Recorded, Refused> {
+        let reader = self.reader();
+        let at = |seq| reader.event(&self.place, seq);
+        let is_message = |recorded: &Recorded| matches!(recorded.event, Event::Said { .. });
+        if let Some(seq) = id.parse().ok().map(Seq)
+            && let Some(recorded) = at(seq).await.map_err(unread)?.filter(is_message)
+        {
+            return Ok(recorded);
+        }
+        if let Some(seq) = reader.message(&self.place, id).await.map_err(unread)?
+            && let Some(recorded) = at(seq).await.map_err(unread)?.filter(is_message)
+        {
+            return Ok(recorded);
+        }
+        let head = reader.head(&self.place).await.map_err(unread)?;
+        let what = match id.parse().ok().map(Seq) {
+            Some(seq) if seq >= head.swept_below && seq <= head.last && seq > Seq::NONE => "is not a message's",
+            _ => "is known as no message's",
+        };
+        let room = &self.room;
+        Err(Refused::NotFound(format!(
+            "in room {room}, whose last event is {}, {id:?} {what} number or id; GET /api/rooms/{room}/history lists its messages",
+            head.last
+        )))
+    }
+
+    async fn follow(&self, message: Recorded, companions: BTreeSet<CompanionId>, is_one: bool) -> Result<Found, ReadError> {
+        let mut course = Course::new(&message, companions, is_one);
+        let mut range = Range { after: message.seq, before: None, limit: PAGE, newest_first: false };
+        let (mut read, mut is_read) = (0, false);
+        while read < SEARCHED && !is_read && !course.is_over() {
+            let page = self.reader().events(&self.place, range).await?;
+            read += page.len();
+            is_read = page.len() < PAGE;
+            for recorded in &page {
+                range.after = recorded.seq;
+                course.follow(recorded);
+            }
+        }
+        let set_aside = self.reader().set_aside_as(&self.place, message.seq).await?.map(|record| record.error);
+        Ok(Found { message, course, is_read, set_aside })
+    }
+
+    /// The message itself, and what happened to it.
+    fn around(&self, found: &Found) -> Vec<StoryLine> {
+        let mut story: Vec<_> = self.quoted(&found.message).into_iter().collect();
+        for recorded in found.course.changes() {
+            let text = match &recorded.event {
+                Event::Edited { text, .. } if text.is_empty() => continue,
+                Event::Edited { text, .. } => format!("It was changed: “{}”", cut(text)),
+                Event::Deleted { .. } => "It was taken back.".to_owned(),
+                _ => continue,
+            };
+            story.push(line(recorded, "changed", text));
+        }
+        if let Some(error) = &found.set_aside {
+            let text = format!("It was set aside, because whoever handled it died of it: {error}.");
+            story.push(StoryLine { at: found.message.at.into(), seq: None, event: "set_aside".into(), text });
+        }
+        story
+    }
+
+    async fn brief_fate(&self, who: &Who, found: &Found, look: &Look) -> Result<Brief, ReadError> {
+        let (companion, name) = (who.id.clone(), who.name.clone());
+        let brief = |outcome, text| Brief {
+            companion: companion.clone(),
+            name: name.clone(),
+            outcome: Some(outcome),
+            text,
+            seq: None,
+            at: None,
+            waiting_for: None,
+        };
+        let at = |recorded: &Recorded| Some(recorded.at.into());
+        Ok(match found.course.fate(&who.id) {
+            Fate::Own => Brief { at: at(&found.message), ..brief(Outcome::Own, "It said this itself.".into()) },
+            Fate::Silent(recorded, decided) => {
+                let text = self.silent(who, recorded, decided).await?;
+                Brief { seq: Some(recorded.seq), at: at(recorded), ..brief(Outcome::Silent, text) }
+            }
+            Fate::Owed { owed, yes, ending } => {
+                let messages = match &owed.event {
+                    Event::ReplyOwed { messages, .. } => &messages[..],
+                    _ => &[],
+                };
+                let together = together_with(messages);
+                let (outcome, text) = match ending.as_ref().map(|ending| &ending.event) {
+                    Some(Event::Said { message, .. }) => {
+                        (Outcome::Answered, format!("It answered it{together}: “{}”", cut(&message.text)))
+                    }
+                    Some(Event::ReplyFailed { error, .. }) => (
+                        Outcome::Failed,
+                        format!("It got the floor to answer it{together}, and no statement was made ({error})."),
+                    ),
+                    Some(_) => (Outcome::Cleared, format!("It was about to answer it{together}, and was stopped before.")),
+                    None if found.is_read => {
+                        (Outcome::Speaking, format!("It has the floor to answer it{together}, and has not spoken yet."))
+                    }
+                    None => {
+                        (Outcome::Unknown, format!("It got the floor to answer it{together}; the record is not read further."))
+                    }
+                };
+                let seq = match yes {
+                    Some(yes) => Some(*yes),
+                    None => self.yes_before(who, owed).await?,
+                };
+                Brief { seq, at: at(ending.as_deref().unwrap_or(owed)), ..brief(outcome, text) }
+            }
+            Fate::TakenBack(recorded) => {
+                let text = "It was taken back before it was considered.".to_owned();
+                Brief { at: at(recorded), ..brief(Outcome::TakenBack, text) }
+            }
+            Fate::Cleared(recorded) => {
+                let text = "The room was cleared before it was considered: what waited was dropped.".to_owned();
+                Brief { at: at(recorded), ..brief(Outcome::Cleared, text) }
+            }
+            Fate::Left(recorded) => {
+                let text = "It left the room before it was considered.".to_owned();
+                Brief { at: at(recorded), ..brief(Outcome::Left, text) }
+            }
+            Fate::CameLater(recorded) => {
+                let text = "It came into the room only later; a companion begins at what is newest then.".to_owned();
+                Brief { at: at(recorded), ..brief(Outcome::Absent, text) }
+            }
+            Fate::Open => self.open(who, found, look, brief).await,
+        })
+    }
+
+    async fn silent(&self, who: &Who, recorded: &Recorded, decided: &Decided) -> Result<String, ReadError> {
+        let mut text =
+            format!("It stayed silent on it{}. {}", together_with(&decided.messages), decided_because(&who.name, decided));
+        // Only these rules look back.
+        let looks_back = matches!(decided.reason, Reason::Budget | Reason::Paused);
+        let before = if looks_back { self.before(recorded.seq).await? } else { Vec::new() };
+        text.extend(self.rule(who, recorded, decided, &before).into_iter().flat_map(|rule| [" ".to_owned(), rule]));
+        Ok(text)
+    }
+
+    /// Nothing on record settles it.
+    async fn open(&self, who: &Who, found: &Found, look: &Look, brief: impl Fn(Outcome, String) -> Brief) -> Brief {
+        let seq = found.message.seq;
+        if found.set_aside.is_some() {
+            let text = "It was set aside: nobody is asked about it. GET /api/quarantine lists it; it can be tried again there.";
+            return brief(Outcome::SetAside, text.into());
+        }
+        let conversation = &look.conversation;
+        if conversation.buffer(&who.id).any(|entry| entry.seq == seq) && conversation.gate(&who.id).is_some() {
+            let waiting_for = self.waiting_for(who, look).await;
+            let text = waiting_for.as_ref().map_or_else(
+                || "It is not settled yet, and nobody of this name is configured to consider it.".to_owned(),
+                |waiting| Self::still_waits(waiting.unsettled, waiting),
+            );
+            // It may have wanted to speak, and lost the floor so far.
+            return Brief { seq: found.course.newest_yes(&who.id), waiting_for, ..brief(Outcome::Waiting, text) };
+        }
+        if conversation.handled() < seq {
+            let when = if self.is_served() { "that happens in a moment" } else { "that happens once the server runs" };
+            return brief(Outcome::Waiting, format!("It is stored, and was not handled yet; {when}."));
+        }
+        if !found.is_read {
+            let text = format!("The {SEARCHED} events after it do not tell; it was most likely not in the room then.");
+            return brief(Outcome::Unknown, text);
+        }
+        if found.message_is_bare() {
+            return brief(Outcome::TakenBack, "It was taken back before it was considered.".into());
+        }
+        brief(Outcome::Absent, "It was not in the room then, as far as the record tells.".into())
+    }
+
+    async fn yes_before(&self, who: &Who, owed: &Recorded) -> Result<Option<Seq>, ReadError> {
+        let before = self.before(owed.seq).await?;
+        Ok(before.iter().rev().find(|earlier| course::is_yes(earlier, &who.id)).map(|yes| yes.seq))
+    }
+}
+
+impl Found {
+    fn message_is_bare(&self) -> bool {
+        matches!(&self.message.event, Event::Said { message, .. } if message.from.role != Role::Companion && message.text.is_empty())
+    }
+}

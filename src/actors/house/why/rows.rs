@@ -1,0 +1,140 @@
+//! Which row of the gate's table applied, and with which numbers (DESIGN.md 2).
+
+use std::time::Duration;
+
+use super::Who;
+use super::words::{author, messages_in_words, secs, times};
+use crate::domain::event::{Evaluated, Event, Recorded};
+use crate::domain::id::{CompanionId, Seq};
+use crate::domain::message::{Message, Modality};
+use crate::domain::names::Names;
+use crate::domain::trigger::Trigger;
+use crate::settings::companion::Companion;
+
+/// The greatest jitter of an interval, in messages (DESIGN.md 2).
+const MOST_JITTER: u64 = 2;
+
+/// Why a question was asked, and about how much; `before` is what happened before it, oldest first.
+pub(super) fn asked_because(who: &Who, asked: &Recorded, evaluated: &Evaluated, before: &[Recorded]) -> String {
+    let name = &who.name;
+    let said = said(before, evaluated.message);
+    let row = match evaluated.trigger {
+        Trigger::DirectAddress => addressed(who, evaluated, before),
+        Trigger::Interjection => counted(who, evaluated),
+        Trigger::Turn => {
+            let speaker = said.map_or_else(|| "A companion".to_owned(), |(message, _)| author(message));
+            format!("{speaker} had just spoken")
+        }
+        Trigger::Lull => match said {
+            Some((message, _)) if message.modality == Modality::Voice && message.lull_endpoint => {
+                format!("What {} said ended a pause in the talk", author(message))
+            }
+            _ => match quiet(asked, evaluated, before) {
+                Some(quiet) => format!("It had been quiet for {}", secs(quiet)),
+                None => "It had become quiet".to_owned(),
+            },
+        },
+    };
+    let about = messages_in_words(evaluated.messages.len());
+    let whom = if who.is_external { format!("the program that plays {name}") } else { name.to_string() };
+    let at_once = if evaluated.trigger == Trigger::DirectAddress && !again(who, evaluated, asked.seq, before).is_told() {
+        " at once"
+    } else {
+        ""
+    };
+    let again = again(who, evaluated, asked.seq, before).words(name);
+    format!("{row}, so {whom} was asked{at_once}, about {about}.{again}")
+}
+
+/// The message of this number, and what it answers.
+fn said(before: &[Recorded], seq: Seq) -> Option<(&Message, Option<Seq>)> {
+    let at = before.binary_search_by_key(&seq, |recorded| recorded.seq).ok()?;
+    match &before[at].event {
+        Event::Said { message, reply_to, .. } => Some((message, *reply_to)),
+        _ => None,
+    }
+}
+
+fn addressed(who: &Who, evaluated: &Evaluated, before: &[Recorded]) -> String {
+    let name = &who.name;
+    let Some((message, reply_to)) = said(before, evaluated.message) else {
+        return format!("{name} was addressed directly");
+    };
+    let speaker = author(message);
+    let is_answer = reply_to.and_then(|seq| said(before, seq)).is_some_and(|(answered, _)| answered.is_by(&who.id));
+    if is_answer {
+        format!("{speaker} answered something that {name} had said")
+    } else if who.settings.as_ref().is_some_and(|settings| is_named(&who.id, settings, &message.text)) {
+        format!("{speaker} named {name}")
+    } else {
+        format!("{speaker} addressed {name} directly")
+    }
+}
+
+fn is_named(id: &CompanionId, settings: &Companion, text: &str) -> bool {
+    let names = Names::new([(id.clone(), settings.names().collect::<Vec<_>>())]);
+    names.is_ok_and(|names| !names.find(text).is_empty())
+}
+
+fn counted(who: &Who, evaluated: &Evaluated) -> String {
+    let Evaluated { message_count, threshold, check_count, .. } = evaluated;
+    let due = threshold.unwrap_or(*message_count);
+    let temper = who.settings.as_ref().filter(|_| *check_count == 0).and_then(|settings| {
+        let interval = settings.temper().starting_interval;
+        // It may have had another temper then.
+        let is_this = due.abs_diff(interval) <= MOST_JITTER;
+        let temper = settings.interjection.as_str();
+        is_this.then(|| format!(" (its temper, {temper}: {interval}, give or take {MOST_JITTER})"))
+    });
+    let declined = if *check_count > 0 {
+        format!(" (sooner than at first: it had declined {})", times(*check_count))
+    } else {
+        String::new()
+    };
+    format!(
+        "{} had counted {} since it spoke last, and considers an interjection from {due} on{}{declined}",
+        who.name,
+        messages_in_words(usize::try_from(*message_count).unwrap_or(usize::MAX)),
+        temper.unwrap_or_default()
+    )
+}
+
+/// How long nothing had been said.
+fn quiet(asked: &Recorded, evaluated: &Evaluated, before: &[Recorded]) -> Option<Duration> {
+    let at = before.binary_search_by_key(&evaluated.upto, |recorded| recorded.seq).ok()?;
+    Some(asked.at.since(before[at].at))
+}
+
+/// What makes a question the continuation of an earlier one.
+enum Again {
+    No,
+    Unanswered,
+    FloorLost,
+}
+
+impl Again {
+    fn is_told(&self) -> bool {
+        !matches!(self, Self::No)
+    }
+
+    fn words(&self, name: &str) -> String {
+        match self {
+            Self::No => String::new(),
+            Self::Unanswered => " It was asked once more, because no answer had come before.".to_owned(),
+            Self::FloorLost => format!(" {name} had wanted to speak before and lost the floor; its wish had been kept."),
+        }
+    }
+}
+
+fn again(who: &Who, evaluated: &Evaluated, asked: Seq, before: &[Recorded]) -> Again {
+    let earlier = before.iter().rev().filter(|recorded| recorded.seq < asked);
+    for recorded in earlier.take_while(|recorded| recorded.seq > evaluated.message) {
+        match &recorded.event {
+            Event::Unanswered { companion, .. } if *companion == who.id => return Again::Unanswered,
+            Event::RoundClosed(closed) if closed.others.iter().any(|other| other.companion == who.id) => return Again::FloorLost,
+            Event::Cleared => return Again::No,
+            _ => {}
+        }
+    }
+    Again::No
+}

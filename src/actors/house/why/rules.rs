@@ -1,0 +1,160 @@
+//! The rules that decide without asking, or overrule what was answered, and the ways out.
+
+use std::time::Duration;
+
+use super::words::{messages_in_words, secs};
+use super::{Scene, Who};
+use crate::domain::budget::{Budget, UsedUp};
+use crate::domain::decision::Reason;
+use crate::domain::event::{Decided, Event, Recorded};
+use crate::domain::message::Role;
+use crate::domain::trigger::Trigger;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+impl Scene<'_> {
+    /// Which rule decided, with its numbers as they are now, and what would have to be different; `before` is what happened before.
+    pub(super) fn rule(&self, who: &Who, recorded: &Recorded, decided: &Decided, before: &[Recorded]) -> Option<String> {
+        let settings = &self.house.kit.settings;
+        let name = &who.name;
+        Some(match decided.reason {
+            Reason::OtherAddressed => format!(
+                "Talk that is plainly meant for somebody else is left alone (gate.skip_when_other_addressed). To be asked, {name} \
+                 must be named or answered, or the setting be false."
+            ),
+            Reason::Budget => self.budget(who, recorded, decided, before),
+            Reason::LoopGuard => {
+                let most = settings.turn_taking.max_companion_streak;
+                format!(
+                    "At most {most} statements of companions may follow each other without a person (turn_taking.max_companion_streak). A \
+                     word by a person lets them go on; a greater number lets them talk longer."
+                )
+            }
+            Reason::Closed => {
+                let after = messages_in_words(settings.closing.reopen_after as usize);
+                format!(
+                    "It comes back when a person addresses it, after {after} by people (closing.reopen_after), or in a new conversation."
+                )
+            }
+            Reason::Paused => self.pause(who, before),
+            Reason::Overflow => format!(
+                "At most {} wait to be considered (gate.max_buffer), and the oldest settle first. {name} was not free to consider them: \
+                 see what it waited for before.",
+                messages_in_words(settings.gate.max_buffer)
+            ),
+            Reason::Stale => format!(
+                "What is older than {} is not answered any more (gate.stale_after_secs; a direct address waits {} over a restart, \
+                 gate.stale_address_after_secs): no answer came in all that time, or the server was down.",
+                secs(settings.gate.stale_after()),
+                secs(settings.gate.stale_address_after())
+            ),
+            Reason::Unreadable => {
+                "A model has to end with YES or NO, or in a round to answer in JSON with a decision: the answer as it came is on record; \
+                 another model (models.side) may follow better."
+                    .to_owned()
+            }
+            Reason::ModelYes | Reason::ModelNo | Reason::External => return None,
+        })
+    }
+
+    fn pause(&self, who: &Who, before: &[Recorded]) -> String {
+        let pause = before.iter().rev().find_map(|recorded| match &recorded.event {
+            Event::Paused { companion, paused: true } if companion.as_ref().is_none_or(|whom| *whom == who.id) => Some(companion),
+            _ => None,
+        });
+        let room = &self.room;
+        match pause {
+            Some(None) => format!("The whole room is paused: PATCH /api/rooms/{room} with {{\"paused\": false}} lets it go on."),
+            _ => format!(
+                "PATCH /api/rooms/{room} with {{\"companions\": {{\"{}\": {{\"paused\": null}}}}}} lets it go on, or the page.",
+                who.id
+            ),
+        }
+    }
+
+    /// Which budget was used up, as it is on record.
+    fn used_up(&self, who: &Who, recorded: &Recorded, used_up: &UsedUp) -> String {
+        let settings = &self.house.kit.settings;
+        let gate = &settings.gate;
+        let tokens = settings.models.guild_tokens_per_day.map_or_else(|| "none".to_owned(), |most| most.to_string());
+        let (what, setting, most) = match used_up.budget {
+            Budget::Evaluations => (
+                format!("the questions of an hour to {} in this room", who.name),
+                "gate.evaluations_per_hour",
+                gate.evaluations_per_hour.to_string(),
+            ),
+            Budget::GuildEvaluations => (
+                "the guild's questions of an hour".to_owned(),
+                "gate.guild_evaluations_per_hour",
+                gate.guild_evaluations_per_hour.to_string(),
+            ),
+            Budget::Addresses => (
+                "what one person may address companions in a minute".to_owned(),
+                "gate.addresses_per_minute",
+                gate.addresses_per_minute.to_string(),
+            ),
+            Budget::GuildStatements => (
+                "the guild's statements of a day".to_owned(),
+                "gate.guild_statements_per_day",
+                gate.guild_statements_per_day.to_string(),
+            ),
+            Budget::GuildTokens => ("the guild's tokens of a day".to_owned(), "models.guild_tokens_per_day", tokens),
+        };
+        let free = match used_up.free_at {
+            Some(at) => format!("One more fitted in after {}, if nothing was used until then.", secs(at.since(recorded.at))),
+            None => "With such a setting nothing ever fits in.".to_owned(),
+        };
+        format!("Used up: {what} ({setting}, {most} now). {free}")
+    }
+
+    /// Which budget it was, as far as the record of this room tells.
+    fn budget(&self, who: &Who, recorded: &Recorded, decided: &Decided, before: &[Recorded]) -> String {
+        let gate = &self.house.kit.settings.gate;
+        if let Some(used_up) = &decided.used_up {
+            return self.used_up(who, recorded, used_up);
+        }
+        // Records from before it was noted.
+        if decided.ticket.is_some() {
+            return format!(
+                "It wanted to speak, and the guild had made its statements of a day (gate.guild_statements_per_day, {} now).",
+                gate.guild_statements_per_day
+            );
+        }
+        let is_refused = |earlier: &Recorded| matches!(&earlier.event, Event::AddressRefused { message } if decided.messages.contains(message));
+        if decided.trigger == Trigger::DirectAddress && before.iter().any(is_refused) {
+            return format!(
+                "Whoever said it had addressed companions as often as a person may in a minute (gate.addresses_per_minute, {} now).",
+                gate.addresses_per_minute
+            );
+        }
+        let guilds = format!(
+            "the guild's statements of a day (gate.guild_statements_per_day, {} now) or its tokens of a day (models.guild_tokens_per_day)",
+            gate.guild_statements_per_day
+        );
+        if decided.trigger == Trigger::DirectAddress {
+            return format!("Used up were {guilds}.");
+        }
+        let asked = before.iter().filter(|earlier| recorded.at.since(earlier.at) < HOUR).filter(|earlier| {
+            matches!(&earlier.event, Event::Evaluated(asked) if asked.companion == who.id && asked.trigger != Trigger::DirectAddress)
+        });
+        if asked.count() >= gate.evaluations_per_hour as usize {
+            return format!(
+                "{} had been asked as often in this room as it may be in an hour (gate.evaluations_per_hour, {} now).",
+                who.name, gate.evaluations_per_hour
+            );
+        }
+        format!(
+            "Used up were the guild's questions of an hour (gate.guild_evaluations_per_hour, {} now), {guilds}.",
+            gate.guild_evaluations_per_hour
+        )
+    }
+}
+
+/// How many statements of companions stand in a row at the end of this, without a person between them.
+pub(super) fn streak(before: &[Recorded]) -> usize {
+    let said = before.iter().rev().filter_map(|recorded| match &recorded.event {
+        Event::Said { message, .. } => Some(message.from.role),
+        _ => None,
+    });
+    said.take_while(|role| *role != Role::Person).filter(|role| *role == Role::Companion).count()
+}

@@ -1,0 +1,312 @@
+//! What led to a decision, and what became of it.
+
+use super::round::Ballot;
+use super::rows::asked_because;
+use super::rules::streak;
+use super::words::{cut, decided_because, failure, line, messages_in_words, moved, repeated, secs, settled, stage_changed};
+use super::{Scene, Who};
+use crate::actors::channel::Look;
+use crate::actors::house::reading::record;
+use crate::domain::decision::{Decision, Reason};
+use crate::domain::event::{Decided, Evaluated, Event, Recorded};
+use crate::domain::id::{Seq, Ticket};
+use crate::domain::moment::Moment;
+use crate::journal::reader::{Range, ReadError};
+use crate::journal::redaction::is_wordless;
+use crate::ports::house::decisions::{PromptPart, StoryLine, Why};
+
+/// Events that are read before a decision to find what led to it, and after it to find what became of it.
+const BEFORE: usize = 2_048;
+const AFTER: usize = 512;
+/// Messages that a story quotes; of more, the newest. Attempts that it tells.
+const QUOTED: usize = 12;
+/// Starts of the server that a story tells; of more, the first.
+const STARTS: usize = 4;
+
+impl Scene<'_> {
+    pub(super) async fn story(&self, who: &Who, recorded: &Recorded) -> Result<Why, ReadError> {
+        let Event::Decided(decided) = &recorded.event else { return Ok(Why::default()) };
+        let before = self.before(recorded.seq).await?;
+        let question = question(&before, decided);
+        let messages = question.map_or(&decided.messages, |(_, evaluated)| &evaluated.messages);
+        let is_heard = |earlier: &&Recorded| matches!(earlier.event, Event::Said { .. }) && messages.contains(&earlier.seq);
+        let heard: Vec<&Recorded> = before.iter().filter(is_heard).collect();
+
+        let mut story: Vec<StoryLine> = heard.iter().rev().take(QUOTED).rev().filter_map(|said| self.quoted(said)).collect();
+        if heard.len() > QUOTED {
+            let text = format!("{} messages before these are left out here.", heard.len() - QUOTED);
+            story.insert(0, StoryLine { at: heard[0].at.into(), seq: None, event: "message".into(), text });
+        }
+        story.splice(..0, heard.first().and_then(|first| self.episode(first, &before)));
+        let from = heard.first().map_or(recorded.seq, |message| message.seq);
+        let told = |earlier: &Recorded| {
+            failure(earlier, who)
+                .or_else(|| stage_changed(earlier, who))
+                .or_else(|| moved(earlier, who))
+                .or_else(|| repeated(earlier))
+        };
+        story.extend(before.iter().filter(|earlier| earlier.seq >= from).filter_map(told));
+        if matches!(decided.reason, Reason::Closed | Reason::Paused) && decided.ticket.is_none() {
+            // What silenced it may lie further back.
+            let earlier = before.iter().rev().filter(|earlier| earlier.seq < from);
+            let silenced = earlier.filter_map(|earlier| match decided.reason {
+                Reason::Closed => stage_changed(earlier, who),
+                _ => moved(earlier, who),
+            });
+            story.extend(silenced.take(1));
+        }
+        story.sort_by_key(|line| line.seq);
+        let ballot = decided.vote.as_ref().map(|vote| Ballot::new(vote, &before, |id| self.name(id)));
+        story.extend(ballot.as_ref().and_then(Ballot::opened));
+        if let Some((asked, evaluated)) = question {
+            story.push(line(asked, "evaluate", asked_because(who, asked, evaluated, &before)));
+        }
+        if decided.reason == Reason::LoopGuard {
+            let text = format!("Companions had made {} statements in a row, without a word by a person.", streak(&before));
+            story.push(line(recorded, "loop_guard", text));
+        }
+        story.push(line(recorded, "decision", decided_because(&who.name, decided)));
+        if decided.decision == Decision::No {
+            story.push(line(recorded, "silence", settled(&who.name, decided.messages.len())));
+        }
+        story.extend(self.rule(who, recorded, decided, &before).map(|text| line(recorded, "rule", text)));
+        let is_yes = decided.decision == Decision::Yes;
+        if ballot.is_some() || is_yes {
+            story.extend(self.became(recorded.seq, who, ballot, is_yes).await?);
+        }
+        self.add_starts(&mut story).await?;
+        let texts = heard.iter().filter_map(|said| match &said.event {
+            Event::Said { message, .. } if !is_wordless(message) => Some(message.text.clone()),
+            _ => None,
+        });
+        let decision = Some(record(recorded, decided, &who.id, &self.room, texts.collect()));
+        let prompt = decided
+            .call
+            .as_ref()
+            .map(|call| call.prompt.iter().map(|(part, tokens)| PromptPart { part: part.clone(), tokens: *tokens }).collect());
+        Ok(Why { story, decision, prompt, ..Why::default() })
+    }
+
+    /// What was tried since a decision and came to nothing, and the question that is open; oldest first.
+    pub(super) async fn since(&self, since: Seq, who: &Who) -> Result<Vec<StoryLine>, ReadError> {
+        let range = Range { after: since, before: None, limit: BEFORE, newest_first: true };
+        let mut events = self.reader().events(&self.place, range).await?;
+        events.reverse();
+        let mut open: Option<(&Recorded, &Evaluated)> = None;
+        let mut tried = Vec::new();
+        for recorded in &events {
+            tried.extend(failure(recorded, who));
+            match &recorded.event {
+                Event::Evaluated(evaluated) if evaluated.companion == who.id => open = Some((recorded, evaluated)),
+                Event::Unanswered { companion, .. } | Event::Left { companion } if *companion == who.id => open = None,
+                Event::Paused { companion, paused: true } if companion.as_ref().is_none_or(|whom| *whom == who.id) => open = None,
+                Event::Decided(decided) if decided.companions.contains(&who.id) && decided.ticket.is_some() => open = None,
+                Event::Cleared => open = None,
+                _ => {}
+            }
+        }
+        tried.drain(..tried.len().saturating_sub(QUOTED));
+        if let Some((asked, evaluated)) = open {
+            let messages = events.iter().filter(|said| evaluated.messages.contains(&said.seq));
+            tried.extend(messages.rev().take(QUOTED).collect::<Vec<_>>().into_iter().rev().filter_map(|said| self.quoted(said)));
+            tried.push(line(asked, "evaluate", asked_because(who, asked, evaluated, &events)));
+        }
+        tried.sort_by_key(|line| line.seq);
+        let now = self.house.kit.clock.now();
+        self.add_starts_until(&mut tried, now).await?;
+        Ok(tried)
+    }
+
+    /// The events before a decision, oldest first, as far as they are read.
+    pub(super) async fn before(&self, seq: Seq) -> Result<Vec<Recorded>, ReadError> {
+        let range = Range { after: Seq::NONE, before: Some(seq), limit: BEFORE, newest_first: true };
+        let mut events = self.reader().events(&self.place, range).await?;
+        events.reverse();
+        Ok(events)
+    }
+
+    /// That a conversation began with a message, if one did.
+    fn episode(&self, first: &Recorded, before: &[Recorded]) -> Option<StoryLine> {
+        let earlier = before.iter().rev().filter(|earlier| earlier.seq < first.seq);
+        let last = earlier.into_iter().find(|earlier| matches!(earlier.event, Event::Said { .. }))?;
+        let quiet = first.at.since(last.at);
+        let text = format!("A new conversation began: nothing had been said for {} (closing.episode_idle_secs).", secs(quiet));
+        let is_new = quiet >= self.house.kit.settings.closing.episode_idle();
+        is_new.then(|| StoryLine { seq: Some(first.seq), ..line(first, "episode", text) })
+    }
+
+    /// That the conversation of a decision is over, if it is.
+    pub(super) fn over_since(&self, decided: &Recorded, look: &Look) -> Option<StoryLine> {
+        let idle = self.house.kit.settings.closing.episode_idle();
+        let now = self.house.kit.clock.now();
+        let (began_at, last_at) = look.conversation.episode().map(|episode| (episode.began_at, episode.last_at))?;
+        let (at, text) = if began_at > decided.at {
+            (began_at, "A new conversation began, and nothing was decided in it yet.".to_owned())
+        } else if now.since(last_at) >= idle {
+            let quiet = secs(idle);
+            (last_at + idle, format!("The conversation was over: nothing had been said for {quiet} (closing.episode_idle_secs)."))
+        } else {
+            return None;
+        };
+        Some(StoryLine { at: at.into(), seq: None, event: "episode".into(), text })
+    }
+
+    /// What became of a wish, or of a vote in a round.
+    pub(super) async fn became(
+        &self,
+        seq: Seq,
+        who: &Who,
+        mut ballot: Option<Ballot<'_>>,
+        is_yes: bool,
+    ) -> Result<Vec<StoryLine>, ReadError> {
+        let range = Range { after: seq, before: None, limit: AFTER, newest_first: false };
+        let mut story = Vec::new();
+        let mut course = Course { is_yes, ..Course::default() };
+        for recorded in self.reader().events(&self.place, range).await? {
+            story.extend(stage_changed(&recorded, who));
+            if let Some(ballot) = ballot.as_mut() {
+                ballot.follow(&recorded);
+            }
+            if let Event::RoundClosed(closed) = &recorded.event
+                && !course.is_over
+            {
+                story.extend(ballot.as_ref().map(|ballot| line(&recorded, "round", ballot.closed(closed))));
+            }
+            story.extend(course.follow(&recorded, who));
+            if course.is_told {
+                break;
+            }
+        }
+        Ok(story)
+    }
+
+    async fn add_starts(&self, story: &mut Vec<StoryLine>) -> Result<(), ReadError> {
+        let Some(last) = story.iter().map(|line| line.at.0).max() else { return Ok(()) };
+        self.add_starts_until(story, last).await
+    }
+
+    /// Tells of starts of the server between the first message or question of a story and its end.
+    async fn add_starts_until(&self, story: &mut Vec<StoryLine>, last: Moment) -> Result<(), ReadError> {
+        let begins = |line: &&StoryLine| matches!(&*line.event, "message" | "round_opened" | "evaluate" | "error");
+        let Some(first) = story.iter().find(begins).map(|line| line.at.0) else { return Ok(()) };
+        for start in self.reader().starts(first, last, STARTS).await? {
+            let place = story.iter().rposition(|line| line.at.0 <= start).map_or(0, |at| at + 1);
+            let went_on = match place.checked_sub(1).map(|at| &*story[at].event) {
+                Some("evaluate" | "round_opened") => ": the open question was asked anew",
+                Some("decision" | "rule") => ": what was going on went on from there",
+                Some("round" | "turn") => ": its turn was kept",
+                Some("respond") => ": the statement was begun anew",
+                Some("message") => ": what was not settled was still there",
+                _ => "",
+            };
+            let text = format!("The server was started again{went_on}.");
+            story.insert(place, StoryLine { at: start.into(), seq: None, event: "restart".into(), text });
+        }
+        Ok(())
+    }
+}
+
+/// How far a story has come after its decision.
+#[derive(Default)]
+struct Course {
+    is_yes: bool,
+    /// The round is closed, or none was held.
+    is_over: bool,
+    /// It wanted the floor, and somebody else got it.
+    has_lost: bool,
+    owed: Option<Ticket>,
+    /// There is no more to tell.
+    is_told: bool,
+}
+
+impl Course {
+    fn follow(&mut self, recorded: &Recorded, who: &Who) -> Vec<StoryLine> {
+        let name = &who.name;
+        let mut told = Vec::new();
+        match &recorded.event {
+            Event::RoundClosed(closed) if !self.is_over => {
+                self.is_over = true;
+                self.is_told = !self.is_yes;
+                if closed.selected.as_ref() == Some(&who.id) {
+                    let delay = closed.speak_at.map(|at| at.since(recorded.at)).filter(|delay| !delay.is_zero());
+                    told.extend(delay.map(|delay| {
+                        let text = format!(
+                            "{name} waits {} before it speaks (turn_taking.turn_delay_secs); what is said meanwhile is answered, too.",
+                            secs(delay)
+                        );
+                        line(recorded, "turn", text)
+                    }));
+                } else if let Some(other) = closed.others.iter().find(|other| other.companion == who.id) {
+                    self.has_lost = true;
+                    let due = other
+                        .next_interjection_at
+                        .map(|next| format!("; by its count of messages alone it would be asked again at {next}"));
+                    let text = format!(
+                        "{name} did not get the floor. Nothing settles for it, and its wish is kept for the next round{}.",
+                        due.unwrap_or_default()
+                    );
+                    told.push(line(recorded, "floor_lost", text));
+                }
+            }
+            Event::Decided(decided) if self.has_lost && decided.companions.contains(&who.id) => {
+                let text = format!(
+                    "{name} was considered anew, and that came to {} ({}): decision {}.",
+                    decided.decision, decided.reason, recorded.seq
+                );
+                told.push(line(recorded, "next", text));
+                self.is_told = true;
+            }
+            // The next round without it: its own wish is gone, or told of there.
+            Event::RoundOpened(_) if self.owed.is_none() && self.is_over && !self.has_lost => self.is_told = true,
+            Event::ReplyOwed { companion: by, ticket, messages, .. } if *by == who.id && self.owed.is_none() => {
+                self.owed = Some(*ticket);
+                let text = if self.has_lost {
+                    format!(
+                        "The one before it made no statement, so {name} took over, and answers {}.",
+                        messages_in_words(messages.len())
+                    )
+                } else {
+                    format!("{name} got the floor, and answers {}.", messages_in_words(messages.len()))
+                };
+                told.push(line(recorded, "respond", text));
+            }
+            Event::Said { message, reply: Some(ticket), .. } if self.owed == Some(*ticket) => {
+                let text = if is_wordless(message) {
+                    format!("{name} said something that was taken back since.")
+                } else {
+                    format!("{name} said: “{}”", cut(&message.text))
+                };
+                told.push(line(recorded, "statement", text));
+                self.is_told = true;
+            }
+            Event::ReplyFailed { ticket, error, .. } if self.owed == Some(*ticket) => {
+                let text = format!("No statement was made ({error}). What was heard is in the history all the same.");
+                told.push(line(recorded, "failed", text));
+                self.is_told = true;
+            }
+            Event::Cleared => {
+                told.push(line(recorded, "cleared", "What was going on was dropped before anything was said.".into()));
+                self.is_told = true;
+            }
+            Event::Left { companion } if *companion == who.id => {
+                told.push(line(recorded, "moved", format!("{name} left the room before anything was said.")));
+                self.is_told = true;
+            }
+            Event::Paused { companion, paused: true }
+                if self.owed.is_none() && companion.as_ref().is_none_or(|whom| *whom == who.id) =>
+            {
+                told.push(line(recorded, "moved", format!("An operator paused {name} before it spoke.")));
+                self.is_told = true;
+            }
+            _ => {}
+        }
+        told
+    }
+}
+
+fn question<'a>(before: &'a [Recorded], decided: &Decided) -> Option<(&'a Recorded, &'a Evaluated)> {
+    before.iter().rev().find_map(|recorded| match &recorded.event {
+        Event::Evaluated(evaluated) if Some(evaluated.ticket) == decided.ticket => Some((recorded, evaluated)),
+        _ => None,
+    })
+}

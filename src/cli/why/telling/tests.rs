@@ -1,0 +1,119 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+#[test]
+fn a_story_is_told_one_step_a_line_with_the_day_once() {
+    let told = told(json!({
+        "companion": "aria",
+        "name": "Aria",
+        "story": [
+            { "at": "2026-05-01T22:14:00.250Z", "seq": 2, "event": "message", "text": "Ana said: “one”" },
+            { "at": "2026-05-01T22:14:10.250Z", "seq": 4, "event": "evaluate", "text": "It had been quiet for 10 s." },
+            { "at": "2026-05-02T00:00:01.000Z", "seq": 5, "event": "decision", "text": "A NO." },
+        ],
+        "decision": { "seq": 5, "decision": "NO", "trigger": "lull", "reason": "model_no", "trace": "abc" },
+        "waiting_for": { "text": "8 more messages, or its name", "messages": 8, "unsettled": 1 },
+    }));
+
+    let text = tell(&told, &asked(), true, 100);
+
+    let expected = "\
+Aria in lobby, decision 5: NO (lull, model_no)
+
+  2026-05-01 UTC
+  22:14:00  Ana said: “one”
+  22:14:10  It had been quiet for 10 s.
+
+  2026-05-02 UTC
+  00:00:01  A NO.
+
+It has heard one message that is not settled. It waits for 8 more messages, or its name.
+
+trace abc
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn a_long_step_is_wrapped_under_its_own_words() {
+    let told = told(json!({
+        "companion": "aria",
+        "story": [{ "at": "2026-05-01T22:14:00.250Z", "text": "one two three four five six seven eight nine ten eleven twelve" }],
+    }));
+
+    let text = tell(&told, &asked(), true, 50);
+
+    let steps: Vec<_> = text.lines().skip(3).collect();
+    assert_eq!(steps, ["  22:14:00  one two three four five six seven", "            eight nine ten eleven twelve"]);
+    assert_eq!(wrapped("aaaaaaaaaa", 4), ["aaaa", "aaaa", "aa"]);
+}
+
+#[test]
+fn nothing_that_people_wrote_is_obeyed_by_a_terminal() {
+    let text = "Ana said: “\u{1b}[2J\u{1b}]0;x\u{7} \r\nAria in lobby\u{202e}\u{9b}31m”";
+    let told = told(json!({
+        "companion": "aria",
+        "name": "A\u{1b}[31m",
+        "story": [{ "at": "2026\u{1b}c-05-01T22:14:00.250Z", "text": text }],
+        "companions": [],
+    }));
+
+    let text = tell(&told, &asked(), true, 100);
+
+    assert!(text.chars().all(|char| char == '\n' || !char.is_control()), "{text:?}");
+    assert!(!text.contains('\u{202e}') && text.contains("\\u{1b}[2J") && text.contains("\\r\\nAria in lobby"), "{text}");
+}
+
+#[test]
+fn everybody_is_told_of_in_short_and_how_to_hear_more() {
+    let brief = |id: &str, name: &str| {
+        json!({
+            "companion": id,
+            "name": name,
+            "outcome": "silent",
+            "text": "It stayed silent on it.",
+            "seq": 7,
+            "at": "2026-05-01T22:14:00.250Z",
+            "waiting_for": null,
+        })
+    };
+    let told = told(json!({
+        "message": 3,
+        "story": [],
+        "companions": [brief("aria", "Aria"), brief("ben", "Benedict")],
+    }));
+
+    let text = tell(&told, &Why { message: Some("3".into()), ..asked() }, false, 100);
+
+    let expected = "\
+Message 3 in lobby
+
+Aria stayed silent on it, decision 7, 2026-05-01 22:14:00 UTC
+  It stayed silent on it.
+
+Benedict (ben) stayed silent on it, decision 7, 2026-05-01 22:14:00 UTC
+  It stayed silent on it.
+
+The whole story of one of them: tertulia why lobby aria --message 3
+
+No server runs here: this is what the store tells.
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn lines_are_as_wide_as_the_terminal_within_reason() {
+    assert_eq!(
+        [width(None), width(Some("72")), width(Some("5")), width(Some("9999")), width(Some("x"))],
+        [100, 72, 50, 160, 100]
+    );
+}
+
+fn told(json: Value) -> Told {
+    Told::read(&json.to_string()).unwrap()
+}
+
+fn asked() -> Why {
+    Why { room: "lobby".into(), companion: None, at: None, message: None, server: None, json: false }
+}

@@ -1,0 +1,113 @@
+//! Reads a time as people write it. What names no zone is UTC.
+
+use std::time::Duration;
+
+use jiff::civil;
+use jiff::tz::TimeZone;
+
+use crate::domain::moment::Moment;
+use crate::ports::house::stamp::from_rfc3339;
+
+const DAY: u64 = 86_400;
+
+/// Reads a time: RFC 3339, a date and time without a zone, a time of the day (the last time that it was that time), or how long ago.
+///
+/// # Errors
+/// What can be written instead.
+pub(super) fn read(text: &str, now: Moment) -> Result<Moment, String> {
+    let text = text.trim();
+    let known = from_rfc3339(text)
+        .or_else(|| text.parse::<civil::DateTime>().ok().filter(|_| text.contains(':')).and_then(in_utc))
+        .or_else(|| time_of_day(text, now))
+        .or_else(|| ago(text).map(|ago| Moment::from_micros(now.as_micros().saturating_sub(micros(ago)))));
+    known.ok_or_else(|| {
+        format!("--at {text:?} is no time: write 2026-05-01T22:14:05Z, 2026-05-01 22:14, 22:14, 2h30m, or a decision's number")
+    })
+}
+
+fn in_utc(time: civil::DateTime) -> Option<Moment> {
+    let timestamp = TimeZone::UTC.to_timestamp(time).ok()?;
+    u64::try_from(timestamp.as_microsecond()).ok().map(Moment::from_micros)
+}
+
+fn time_of_day(text: &str, now: Moment) -> Option<Moment> {
+    // A time is read out of a date with one, too.
+    let is_time = text.contains(':') && !text.contains('-');
+    let time: civil::Time = text.parse().ok().filter(|_| is_time)?;
+    let now_there = jiff::Timestamp::from_microsecond(i64::try_from(now.as_micros()).ok()?).ok()?;
+    let today = TimeZone::UTC.to_datetime(now_there).date();
+    let then = in_utc(today.to_datetime(time))?;
+    Some(if then > now { Moment::from_micros(then.as_micros().saturating_sub(micros(Duration::from_secs(DAY)))) } else { then })
+}
+
+/// `90s`, `15m`, `2h30m`, `3d`, with or without `ago` and spaces.
+fn ago(text: &str) -> Option<Duration> {
+    let text = text.strip_suffix("ago").unwrap_or(text);
+    let mut secs = 0_u64;
+    let mut number = String::new();
+    let mut is_whole = false;
+    for char in text.chars().filter(|char| !char.is_whitespace()) {
+        if char.is_ascii_digit() {
+            number.push(char);
+            is_whole = false;
+            continue;
+        }
+        let unit = match char {
+            'd' => DAY,
+            'h' => 3_600,
+            'm' => 60,
+            's' => 1,
+            _ => return None,
+        };
+        secs = secs.checked_add(number.parse::<u64>().ok()?.checked_mul(unit)?)?;
+        number.clear();
+        is_whole = true;
+    }
+    is_whole.then(|| Duration::from_secs(secs))
+}
+
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::house::stamp::rfc3339;
+
+    #[test]
+    fn a_time_is_read_as_people_write_it() {
+        for (text, expected) in [
+            ("2026-05-01T22:14:05.250Z", "2026-05-01T22:14:05.250Z"),
+            ("2026-05-02T00:14:05+02:00", "2026-05-01T22:14:05.000Z"),
+            ("2026-05-01T22:14:05", "2026-05-01T22:14:05.000Z"),
+            (" 2026-05-01 22:14 ", "2026-05-01T22:14:00.000Z"),
+            ("09:30", "2026-05-03T09:30:00.000Z"),
+            ("10:00:00", "2026-05-03T10:00:00.000Z"),
+            ("2h", "2026-05-03T08:00:00.000Z"),
+            ("1d 2h30m ago", "2026-05-02T07:30:00.000Z"),
+            ("90s", "2026-05-03T09:58:30.000Z"),
+        ] {
+            assert_eq!(read(text, now()).map(rfc3339), Ok(expected.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_of_the_day_that_is_still_to_come_was_yesterday() {
+        assert_eq!(read("23:40", now()).map(rfc3339), Ok("2026-05-02T23:40:00.000Z".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused_with_what_can_be_written() {
+        for text in ["", "yesterday", "2026-05-01", "25:00", "2x", "h", "2h3", "-2h", "99999999999999999999d", "1969-01-01 00:00"]
+        {
+            let refused = read(text, now()).unwrap_err();
+
+            assert!(refused.contains("2h30m") && refused.contains(&format!("{text:?}")), "{text}: {refused}");
+        }
+    }
+
+    fn now() -> Moment {
+        from_rfc3339("2026-05-03T10:00:00Z").unwrap()
+    }
+}

@@ -1,0 +1,271 @@
+//! Why somebody spoke, or did not: the story of every row, every rule, every round, and of every message.
+
+mod fates;
+mod long_ago;
+mod restarts;
+mod rules;
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::world::{World, asker, room};
+use crate::domain::id::Seq;
+use crate::ports::house::decisions::{Brief, Why, WhyAt, WhyQuery};
+use crate::ports::house::{House, Refused};
+use crate::ports::language_model::NoAnswer;
+
+async fn ask(world: &World, id: &str, companion: Option<&str>, at: Option<WhyAt>) -> Result<Why, Refused> {
+    world.house.why(WhyQuery { room: room(id), companion: companion.map(Into::into), at }).await
+}
+
+/// The newest story of a companion, and what it waits for.
+async fn why(world: &World, id: &str, companion: &str) -> Why {
+    ask(world, id, Some(companion), None).await.unwrap()
+}
+
+/// What became of a message, for everybody.
+async fn fates(world: &World, id: &str, message: &str) -> Vec<Brief> {
+    ask(world, id, None, Some(WhyAt::Message(message.into()))).await.unwrap().companions
+}
+
+/// What a story says, one sentence a line.
+fn texts(why: &Why) -> String {
+    why.story.iter().map(|line| format!("{}: {}\n", line.event, line.text)).collect()
+}
+
+/// The words of the one step of this name.
+fn step<'a>(why: &'a Why, event: &str) -> &'a str {
+    let mut steps = why.story.iter().filter(|line| &*line.event == event);
+    match (steps.next(), steps.next()) {
+        (Some(step), None) => &step.text,
+        _ => panic!("not one {event} in\n{}", texts(why)),
+    }
+}
+
+fn ballot(decision: &str, importance: u8) -> Result<String, NoAnswer> {
+    Ok(json!({ "reason": "So.", "decision": decision, "importance": importance }).to_string())
+}
+
+/// What is not tried again at once.
+fn refused() -> NoAnswer {
+    NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_row_that_applied_is_told_with_its_numbers() {
+    let world = World::with_lobby().await;
+
+    world.say("lobby", "what a day").await;
+    world.pass(15.0).await;
+    let lull = why(&world, "lobby", "aria").await;
+    for number in 2..=9 {
+        world.say("lobby", &format!("message {number}")).await;
+    }
+    world.pass(2.0).await;
+    let interjection = why(&world, "lobby", "aria").await;
+    for number in 1..=6 {
+        world.say("lobby", &format!("and {number}")).await;
+    }
+    world.pass(2.0).await;
+    let sooner = why(&world, "lobby", "aria").await;
+    world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
+    world.say("lobby", "ARI?").await;
+    world.pass(5.0).await;
+    let named = why(&world, "lobby", "aria").await;
+    let statement = named.story.last().and_then(|line| line.seq).unwrap();
+    world.say_with("lobby", json!({ "from": "Ben", "text": "why?", "reply_to": statement })).await;
+    world.pass(5.0).await;
+    let answered = why(&world, "lobby", "aria").await;
+    world.say_with("lobby", json!({ "from": "Ben", "text": "hm", "mentions": ["aria"] })).await;
+    world.pass(5.0).await;
+    let mentioned = why(&world, "lobby", "aria").await;
+
+    assert_eq!(step(&lull, "evaluate"), "It had been quiet for 10 s, so Aria was asked, about one message.");
+    assert_eq!(
+        step(&interjection, "evaluate"),
+        "Aria had counted 9 messages since it spoke last, and considers an interjection from 9 on (its temper, average: 9, give or take \
+         2), so Aria was asked, about 8 messages."
+    );
+    assert_eq!(
+        step(&sooner, "evaluate"),
+        "Aria had counted 15 messages since it spoke last, and considers an interjection from 15 on (sooner than at first: it had \
+         declined once), so Aria was asked, about 6 messages."
+    );
+    assert_eq!(step(&named, "evaluate"), "Ana named Aria, so Aria was asked at once, about one message.");
+    assert_eq!(
+        step(&answered, "evaluate"),
+        "Ben answered something that Aria had said, so Aria was asked at once, about one message."
+    );
+    assert_eq!(step(&mentioned, "evaluate"), "Ben addressed Aria directly, so Aria was asked at once, about one message.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_got_no_answer_is_told_with_the_one_after_it() {
+    let world = World::with_lobby().await;
+    world.side.answers([Err(refused()), Ok("Not mine.\nNO")]);
+
+    let seq = world.say("lobby", "Ari, there?").await;
+    world.pass(5.0).await;
+    let tried = why(&world, "lobby", "aria").await;
+    let waits = fates(&world, "lobby", &seq.to_string()).await.remove(0);
+    world.pass(30.0).await;
+    let told = why(&world, "lobby", "aria").await;
+
+    assert_eq!(
+        step(&tried, "error"),
+        "Aria was asked (it was addressed), and no answer came (refused); it waited 10 s to ask again."
+    );
+    assert!(waits.text.starts_with("It is not settled yet. It waits for another try in 6 s, because"), "{}", waits.text);
+    assert_eq!(step(&told, "error"), step(&tried, "error"));
+    assert_eq!(
+        step(&told, "evaluate"),
+        "Ana named Aria, so Aria was asked, about one message. It was asked once more, because no answer had come before."
+    );
+    assert_eq!(step(&told, "silence"), "Aria stays silent; one message is settled.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_lost_the_floor_is_told_what_came_of_its_wish() {
+    let world = World::with_salon(json!({ "turn_taking": { "max_companion_streak": 2 } })).await;
+    world.side.follows(|request| {
+        Some(match asker(request) {
+            "bruno" => ballot("YES", 8),
+            "cleo" => ballot("NO", 0),
+            _ => ballot("YES", 4),
+        })
+    });
+
+    world.say("salon", "Ari and Bruno, what of it?").await;
+    world.pass(2.5).await;
+    let losing = why(&world, "salon", "aria").await;
+    world.pass(60.0).await;
+    let lost = ask(&world, "salon", Some("aria"), Some(WhyAt::Event(losing.decision.as_ref().unwrap().seq))).await.unwrap();
+
+    assert_eq!(
+        step(&losing, "floor_lost"),
+        "Aria did not get the floor. Nothing settles for it, and its wish is kept for the next round."
+    );
+    assert_eq!(losing.waiting_for.unwrap().text, "Bruno to have spoken: it is considered then");
+    assert!(
+        step(&lost, "next").starts_with("Aria was considered anew, and that came to YES (model_yes): decision "),
+        "{}",
+        texts(&lost)
+    );
+    assert_eq!(
+        step(&lost, "round"),
+        "Aria would speak (4, was named), Bruno would speak (8, was named), Cleo listens. Bruno was selected, because nobody else found \
+         it as important to speak."
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_tells_who_had_spoken() {
+    let world = World::with_salon(json!({})).await;
+    world.side.follows(|request| {
+        let has_spoken = request.user.contains("Hello!");
+        Some(if asker(request) == "bruno" && !has_spoken { ballot("YES", 5) } else { ballot("NO", 0) })
+    });
+
+    world.say("salon", "what a day").await;
+    world.pass(30.0).await;
+    let turn = why(&world, "salon", "cleo").await;
+
+    assert_eq!(step(&turn, "evaluate"), "Bruno had just spoken, so Cleo was asked, about one message.");
+    assert_eq!(step(&turn, "message"), "Bruno said: “Hello!”");
+    assert_eq!(step(&turn, "round_opened"), "A round was held: Aria and Cleo were asked.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_name_everybody_is_told_of_in_short() {
+    let world = World::with_salon(json!({})).await;
+    world.say("salon", "Ari, are you there?").await;
+    world.pass(3.0).await;
+    let noon = world.kit.clock.now();
+    world.say("salon", "Bruno?").await;
+    world.pass(3.0).await;
+
+    let now = ask(&world, "salon", None, None).await.unwrap();
+    let then = ask(&world, "salon", None, Some(WhyAt::Moment(noon))).await.unwrap();
+
+    let told: Vec<_> =
+        now.companions.iter().map(|brief| (&*brief.name, brief.seq.is_some(), brief.waiting_for.is_some())).collect();
+    assert_eq!(told, [("Aria", true, true), ("Bruno", true, true), ("Cleo", false, true)]);
+    let told: Vec<_> =
+        then.companions.iter().map(|brief| (&*brief.name, brief.seq.is_some(), brief.waiting_for.is_some())).collect();
+    assert_eq!(told, [("Aria", true, false), ("Bruno", false, false), ("Cleo", false, false)]);
+    assert!(now.companions[0].text.contains("answered NO"), "{}", now.companions[0].text);
+    assert_eq!(now.companion, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_companion_is_found_by_any_of_its_names_and_whoever_is_unknown_is_told_who_is_there() {
+    let world = World::with_salon(json!({})).await;
+    world.say("salon", "Ari?").await;
+    world.pass(3.0).await;
+
+    for name in ["aria", "Aria", "ARI"] {
+        assert_eq!(ask(&world, "salon", Some(name), None).await.unwrap().companion, Some("aria".into()), "{name}");
+    }
+    let unknown = ask(&world, "salon", Some("zoe"), None).await.unwrap_err();
+    let cellar = ask(&world, "cellar", None, None).await.unwrap_err();
+    let message = ask(&world, "salon", None, Some(WhyAt::Message("99".into()))).await.unwrap_err();
+
+    assert_eq!(unknown.to_string(), "zoe is not in room salon, and nothing is on record of it there; present: aria, bruno, cleo");
+    assert!(cellar.to_string().ends_with("there are salon"), "{cellar}");
+    assert!(message.to_string().contains("\"99\" is known as no message's number or id"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_of_one_companion_is_found_by_its_number_alone() {
+    let world = World::with_salon(json!({})).await;
+    world.say("salon", "Bruno?").await;
+    world.pass(3.0).await;
+    let seq = why(&world, "salon", "bruno").await.decision.unwrap().seq;
+
+    let told = ask(&world, "salon", None, Some(WhyAt::Event(seq))).await.unwrap();
+    let beyond = ask(&world, "salon", None, Some(WhyAt::Event(Seq(seq.0 + 50)))).await.unwrap_err();
+
+    assert_eq!((told.companion, told.decision.unwrap().seq), (Some("bruno".into()), seq));
+    assert!(matches!(beyond, Refused::NotFound(_)), "{beyond}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_conversation_is_told_as_one() {
+    let world = World::with_lobby().await;
+    world.say("lobby", "good night").await;
+    world.pass(12_000.0).await;
+    let over = why(&world, "lobby", "aria").await;
+
+    world.say("lobby", "good morning").await;
+    world.pass(2.0).await;
+    let begun = why(&world, "lobby", "aria").await;
+    world.pass(18.0).await;
+    let told = why(&world, "lobby", "aria").await;
+
+    assert_eq!(
+        step(&over, "episode"),
+        "The conversation was over: nothing had been said for 30 min (closing.episode_idle_secs)."
+    );
+    assert_eq!(step(&begun, "episode"), "A new conversation began, and nothing was decided in it yet.");
+    assert_eq!(step(&told, "episode"), "A new conversation began: nothing had been said for 3 h (closing.episode_idle_secs).");
+    assert_eq!(step(&told, "message"), "Ana said: “good morning”");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_waited_for_tells_how_long_a_turn_is_still_delayed() {
+    let world = World::with_salon(json!({})).await;
+    world.side.follows(|_| Some(ballot("YES", 5)));
+    world.side.takes(Duration::from_secs(1));
+
+    world.say("salon", "Bruno?").await;
+    world.pass(1.5).await;
+    let told = why(&world, "salon", "bruno").await;
+
+    assert!(
+        step(&told, "turn").starts_with("Bruno waits 2 s before it speaks (turn_taking.turn_delay_secs)"),
+        "{}",
+        texts(&told)
+    );
+    assert_eq!(told.waiting_for.unwrap().text, "1.5 s before it speaks: it was selected");
+}

@@ -1,0 +1,157 @@
+//! "It ignored me last night": what became of a message, for everybody.
+
+use serde_json::json;
+
+use super::super::world::{World, room};
+use super::{ask, ballot, fates, texts};
+use crate::domain::id::Seq;
+use crate::journal::place::Place;
+use crate::journal::reader::Reader;
+use crate::ports::house::House;
+use crate::ports::house::decisions::{Brief, Outcome, WhyAt};
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_settled_with_a_later_batch_names_the_decision() {
+    let world = World::with_lobby().await;
+    let first = world.say_with("lobby", json!({ "from": "Ana", "text": "one", "id": "mine-1" })).await;
+    world.say("lobby", "two").await;
+    world.pass(30.0).await;
+
+    let by_number = fates(&world, "lobby", &first.to_string()).await;
+    let by_id = fates(&world, "lobby", "mine-1").await;
+
+    let decision = world.decisions("lobby").await[0]["seq"].as_u64().map(Seq);
+    assert_eq!(by_number, by_id);
+    assert_eq!((by_id[0].outcome, by_id[0].seq), (Some(Outcome::Silent), decision));
+    assert!(by_id[0].text.starts_with("It stayed silent on it, together with one other message. scripted"), "{}", by_id[0].text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_by_a_companion_and_one_answered_by_another_are_told_for_each() {
+    let world = World::with_salon(json!({})).await;
+    world.side.answers([Ok("{\"decision\": \"YES\", \"importance\": 5}"), Ok("{\"decision\": \"NO\"}")]);
+    let asked = world.say("salon", "Bruno, tell us").await;
+    world.pass(60.0).await;
+    let statement = world.told("salon", "statement").await[0]["seq"].as_u64().unwrap();
+
+    let question = fates(&world, "salon", &asked.to_string()).await;
+    let words = fates(&world, "salon", &statement.to_string()).await;
+
+    assert_eq!(outcomes(&question), [("aria", Outcome::Silent), ("bruno", Outcome::Answered), ("cleo", Outcome::Silent)]);
+    assert_eq!(question[1].text, "It answered it: “Hello!”");
+    assert_eq!(outcomes(&words), [("aria", Outcome::Silent), ("bruno", Outcome::Own), ("cleo", Outcome::Silent)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_waits_tells_for_what() {
+    let world = World::with_lobby().await;
+    world.say("lobby", "one").await;
+    let seq = world.say("lobby", "two").await;
+    world.pass(4.0).await;
+
+    let told = fates(&world, "lobby", &seq.to_string()).await.remove(0);
+    let whole = ask(&world, "lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
+
+    assert_eq!(
+        (told.outcome, &*told.text),
+        (
+            Some(Outcome::Waiting),
+            "It is not settled yet, together with one message. It waits for 7 more messages, 6 s of quiet, or its name."
+        )
+    );
+    assert_eq!(whole.message, Some(seq));
+    assert_eq!(texts(&whole), "message: Ana said: “two”\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_was_taken_back_or_cleared_away_first_says_so() {
+    let world = World::with_lobby().await;
+    let gone = world.say("lobby", "never mind").await;
+    let stays = world.say("lobby", "hello").await;
+    world.house.unsay(&room("lobby"), gone).await.unwrap();
+    world.rest().await;
+    world.house.clear(&room("lobby")).await.unwrap();
+    world.pass(60.0).await;
+
+    let taken_back = ask(&world, "lobby", None, Some(WhyAt::Message(gone.to_string().into()))).await.unwrap();
+    let cleared = fates(&world, "lobby", &stays.to_string()).await;
+
+    assert_eq!(outcomes(&taken_back.companions), [("aria", Outcome::TakenBack)]);
+    assert_eq!(texts(&taken_back), "message: Somebody said something that was taken back since.\nchanged: It was taken back.\n");
+    assert_eq!(outcomes(&cleared), [("aria", Outcome::Cleared)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_came_later_or_left_first_is_told_of_as_that() {
+    let world = World::with_lobby().await;
+    let seq = world.say("lobby", "hello").await;
+    world.open("lobby", &["bruno"]).await;
+    world.pass(60.0).await;
+
+    let told = fates(&world, "lobby", &seq.to_string()).await;
+
+    assert_eq!(outcomes(&told), [("aria", Outcome::Left), ("bruno", Outcome::Absent)]);
+    assert!(told[1].text.starts_with("It came into the room only later"), "{}", told[1].text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_was_set_aside_says_so_and_where_it_is_listed() {
+    let world = World::with_lobby().await;
+    let seq = world.say("lobby", "poison").await;
+    super::super::keeping::set_aside(&world, seq).await;
+    let world = world.crash().await;
+    world.pass(60.0).await;
+
+    let told = ask(&world, "lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
+
+    assert_eq!(outcomes(&told.companions), [("aria", Outcome::SetAside)]);
+    assert!(told.companions[0].text.contains("GET /api/quarantine"), "{}", told.companions[0].text);
+    assert!(texts(&told).contains("It was set aside, because whoever handled it died of it: a bug."), "{}", texts(&told));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_of_a_paused_companion_says_that_it_was_paused() {
+    let world = World::with_lobby().await;
+    world.house.patch_room(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
+    let seq = world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+
+    let told = fates(&world, "lobby", &seq.to_string()).await.remove(0);
+
+    assert_eq!(told.outcome, Some(Outcome::Silent));
+    assert!(told.text.contains("an operator paused it") && told.text.contains("{\"paused\": false}"), "{}", told.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_came_after_the_yes_is_among_those_that_are_answered() {
+    let world = World::with_salon(json!({})).await;
+    world.side.follows(|_| Some(ballot("YES", 5)));
+    world.say("salon", "Bruno?").await;
+    world.pass(1.5).await;
+    let late = world.say("salon", "quick now").await;
+    world.pass(3.0).await;
+
+    let told = ask(&world, "salon", Some("bruno"), Some(WhyAt::Message(late.to_string().into()))).await.unwrap();
+
+    assert_eq!(outcomes(&told.companions), [("bruno", Outcome::Answered)]);
+    assert_eq!(told.companions[0].text, "It answered it, together with one other message: “Hello!”");
+    assert!(texts(&told).starts_with("message: Ana said: “quick now”\n"), "{}", texts(&told));
+    assert!(texts(&told).contains("decision: scripted"), "{}", texts(&told));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_message_is_refused() {
+    let world = World::with_lobby().await;
+    world.say("lobby", "one").await;
+    world.pass(30.0).await;
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    let last = Reader::new(&*world.store).head(&place).await.unwrap().last;
+
+    let refused = ask(&world, "lobby", None, Some(WhyAt::Message(last.to_string().into()))).await.unwrap_err();
+
+    assert!(refused.to_string().contains("is not a message's number or id"), "{refused}");
+}
+
+fn outcomes(briefs: &[Brief]) -> Vec<(&str, Outcome)> {
+    briefs.iter().map(|brief| (brief.companion.as_str(), brief.outcome.unwrap())).collect()
+}

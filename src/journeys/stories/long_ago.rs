@@ -1,0 +1,95 @@
+//! Stories of a room with a long past: nothing is read that is not needed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+
+use super::super::world::{World, room};
+use crate::actors::house::ActorHouse;
+use crate::actors::kit::Kit;
+use crate::adapters::store::memory::MemoryStore;
+use crate::domain::id::{Seq, Ward};
+use crate::domain::moment::Moment;
+use crate::journal::place::Place;
+use crate::journal::reader::Reader;
+use crate::ports::house::House;
+use crate::ports::house::decisions::{Why, WhyAt, WhyQuery};
+use crate::ports::store::key::Key;
+use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
+
+/// What the room's past holds.
+const EVENTS: u64 = 20_000;
+
+/// A store that counts the values that are read from it.
+struct Counted {
+    store: Arc<MemoryStore>,
+    read: AtomicUsize,
+}
+
+#[async_trait]
+impl Store for Counted {
+    async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
+        self.store.take(ward).await
+    }
+
+    async fn commit(&self, group: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
+        self.store.commit(group).await
+    }
+
+    async fn get(&self, key: Key) -> Result<Option<Value>, StoreError> {
+        self.read.fetch_add(1, Ordering::Relaxed);
+        self.store.get(key).await
+    }
+
+    async fn scan(&self, from: Key, to: Key, newest_first: bool, limit: usize) -> Result<Vec<(Key, Value)>, StoreError> {
+        let page = self.store.scan(from, to, newest_first, limit).await?;
+        self.read.fetch_add(page.len().max(1), Ordering::Relaxed);
+        Ok(page)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_story_of_the_beginning_of_a_long_past_is_found_with_few_reads() {
+    let world = World::with_lobby().await;
+    let first = world.say("lobby", "the very first").await;
+    world.pass(60.0).await;
+    let beginning = world.kit.clock.now();
+    let mut middle = None;
+    while last(&world).await < Seq(EVENTS) {
+        // A burst, whose questions come one after the other.
+        for number in 0..200 {
+            world.say("lobby", &format!("number {number}")).await;
+        }
+        world.pass(120.0).await;
+        middle = middle.or_else(|| Some(world.kit.clock.now()));
+    }
+    let counted = Arc::new(Counted { store: world.store.clone(), read: AtomicUsize::new(0) });
+    let kit = Kit { store: counted.clone(), ..world.kit.clone() };
+    let house = ActorHouse::new(kit, world.store.clone());
+
+    let by_time = reads(&house, &counted, WhyAt::Moment(beginning)).await;
+    let by_number = reads(&house, &counted, WhyAt::Event(first)).await;
+    let by_message = reads(&house, &counted, WhyAt::Message(first.to_string().into())).await;
+    let in_the_middle = reads(&house, &counted, WhyAt::Moment(middle.unwrap())).await;
+    let before_everything = reads(&house, &counted, WhyAt::Moment(Moment::ZERO)).await;
+
+    for (why, read) in [&by_time, &by_number, &by_message] {
+        assert_eq!(why.story[0].text, "Ana said: “the very first”");
+        assert_eq!(&*why.decision.as_ref().unwrap().reason, "model_no");
+        assert!(*read < 1_000, "{read} values were read");
+    }
+    assert!(in_the_middle.0.decision.is_some() && in_the_middle.1 < 1_500, "{} values were read", in_the_middle.1);
+    assert!(before_everything.0.decision.is_none() && before_everything.1 < 1_000, "{} values were read", before_everything.1);
+}
+
+async fn reads(house: &ActorHouse, counted: &Counted, at: WhyAt) -> (Why, usize) {
+    let before = counted.read.load(Ordering::Relaxed);
+    let why = house.why(WhyQuery { room: room("lobby"), companion: None, at: Some(at) }).await.unwrap();
+    (why, counted.read.load(Ordering::Relaxed) - before)
+}
+
+async fn last(world: &World) -> Seq {
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    Reader::new(&*world.store).head(&place).await.unwrap().last
+}

@@ -1,0 +1,73 @@
+//! Stories that go on after a restart of the server.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::super::world::World;
+use super::{ballot, fates, step, texts, why};
+use crate::ports::house::decisions::Outcome;
+
+#[tokio::test(start_paused = true)]
+async fn a_question_in_flight_over_a_restart_is_told_with_both_attempts_and_how_it_ended() {
+    let world = World::with_lobby().await;
+    world.side.takes(Duration::from_secs(60));
+    world.say("lobby", "Ari, are you there?").await;
+    world.pass(3.0).await;
+    let asked = why(&world, "lobby", "aria").await;
+
+    let world = world.crash().await;
+    world.side.answers([Ok("They mean me.\nYES")]);
+    world.pass(5.0).await;
+    let told = why(&world, "lobby", "aria").await;
+
+    assert!(asked.decision.is_none());
+    assert_eq!(asked.story.iter().map(|line| &*line.event).collect::<Vec<_>>(), ["message", "evaluate"]);
+    let events: Vec<_> = told.story.iter().map(|line| &*line.event).collect();
+    assert_eq!(events, ["message", "evaluate", "restart", "decision", "respond", "statement"], "{}", texts(&told));
+    assert_eq!(step(&told, "restart"), "The server was started again: the open question was asked anew.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_in_the_making_over_a_restart_is_told_as_begun_anew() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("They mean me.\nYES")]);
+    world.main.takes(Duration::from_secs(60));
+    let seq = world.say("lobby", "Ari, are you there?").await;
+    world.pass(3.0).await;
+    let speaking = fates(&world, "lobby", &seq.to_string()).await.remove(0);
+
+    let world = world.crash().await;
+    world.pass(5.0).await;
+    let told = why(&world, "lobby", "aria").await;
+    let answered = fates(&world, "lobby", &seq.to_string()).await.remove(0);
+
+    let events: Vec<_> = told.story.iter().map(|line| &*line.event).collect();
+    assert_eq!(events, ["message", "evaluate", "decision", "respond", "restart", "statement"], "{}", texts(&told));
+    assert_eq!(step(&told, "restart"), "The server was started again: the statement was begun anew.");
+    assert_eq!((speaking.outcome, answered.outcome), (Some(Outcome::Speaking), Some(Outcome::Answered)));
+    assert_eq!((speaking.seq, &*answered.text), (answered.seq, "It answered it: “Hello!”"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_over_a_restart_is_whole() {
+    let world = World::with_salon(json!({})).await;
+    world.side.takes_for("bruno", Duration::from_secs(60));
+    world.side.follows(|_| Some(ballot("YES", 5)));
+    world.say("salon", "Ari and Bruno?").await;
+    world.pass(3.0).await;
+    let before = why(&world, "salon", "aria").await;
+
+    let world = world.crash().await;
+    world.side.follows(|_| Some(ballot("YES", 6)));
+    world.pass(3.5).await;
+    let seq = before.decision.as_ref().unwrap().seq;
+    let told = super::ask(&world, "salon", Some("aria"), Some(crate::ports::house::decisions::WhyAt::Event(seq))).await.unwrap();
+    let other =
+        super::ask(&world, "salon", Some("bruno"), Some(crate::ports::house::decisions::WhyAt::Event(seq))).await.unwrap();
+
+    assert_eq!(before.waiting_for.unwrap().text, "the votes of Bruno: it wants to speak");
+    assert_eq!(step(&told, "restart"), "The server was started again: what was going on went on from there.");
+    assert!(step(&told, "round").contains("Bruno was selected"), "{}", texts(&told));
+    assert_eq!(step(&other, "restart"), "The server was started again: the open question was asked anew.");
+}

@@ -1,0 +1,145 @@
+//! The rules that decide without asking: which one, about what, and what would have to be different.
+
+use serde_json::json;
+
+use super::super::world::{World, asker, room};
+use super::{ask, ballot, step, texts, why};
+use crate::ports::house::House;
+use crate::ports::house::decisions::WhyAt;
+
+#[tokio::test(start_paused = true)]
+async fn talk_for_others_tells_whom_it_was_for_and_which_setting_leaves_it_alone() {
+    let world = World::with_lobby().await;
+    world.say_with("lobby", json!({ "from": "Ana", "text": "@Ben, lunch?" })).await;
+    world.pass(20.0).await;
+
+    let told = why(&world, "lobby", "aria").await;
+
+    assert_eq!(step(&told, "message"), "Ana said to somebody else: “@Ben, lunch?”");
+    assert_eq!(
+        step(&told, "decision"),
+        "Aria was not asked: everything was addressed to somebody else. That is a NO (it was quiet)."
+    );
+    assert!(step(&told, "rule").contains("gate.skip_when_other_addressed"), "{}", texts(&told));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_is_named() {
+    let asked = World::with_lobby_set(json!({ "gate": { "evaluations_per_hour": 1 } })).await;
+    let addressed = World::with_lobby_set(json!({ "gate": { "addresses_per_minute": 1 } })).await;
+    let guild = World::with_lobby_set(json!({ "gate": { "guild_statements_per_day": 0 } })).await;
+    for _ in 0..2 {
+        asked.say("lobby", "hm").await;
+        asked.pass(20.0).await;
+        addressed.say("lobby", "Ari?").await;
+        addressed.pass(2.0).await;
+    }
+    guild.say("lobby", "Ari?").await;
+    guild.pass(20.0).await;
+
+    let rules = [
+        (why(&asked, "lobby", "aria").await, "(gate.evaluations_per_hour, 1 now)"),
+        (why(&addressed, "lobby", "aria").await, "(gate.addresses_per_minute, 1 now)"),
+        (why(&guild, "lobby", "aria").await, "(gate.guild_statements_per_day, 0 now)"),
+    ];
+
+    for (told, setting) in rules {
+        assert_eq!(&*told.decision.as_ref().unwrap().reason, "budget", "{}", texts(&told));
+        assert!(step(&told, "rule").contains(setting), "{setting}: {}", texts(&told));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_loop_guard_tells_how_many_statements_stood_in_a_row() {
+    let world =
+        World::with_salon(json!({ "turn_taking": { "max_companion_streak": 2 }, "repetition": { "enabled": false } })).await;
+    world.side.follows(|_| Some(ballot("YES", 5)));
+    world.say("salon", "Ari and Bruno?").await;
+    world.pass(30.0).await;
+
+    let told = why(&world, "salon", "cleo").await;
+
+    assert_eq!(&*told.decision.as_ref().unwrap().reason, "loop_guard");
+    assert_eq!(step(&told, "loop_guard"), "Companions had made 2 statements in a row, without a word by a person.");
+    assert!(step(&told, "rule").starts_with("At most 2 statements of companions"), "{}", texts(&told));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_closed_or_was_paused_tells_since_when_and_what_opens_it() {
+    let world = World::with_salon(json!({})).await;
+    world.side.follows(|request| {
+        let terminal = json!({ "reason": "bye", "decision": "NO", "closing": "terminal" }).to_string();
+        (asker(request) == "aria").then_some(Ok(terminal))
+    });
+    world.say("salon", "Ari, good night").await;
+    world.pass(5.0).await;
+    let patch = json!({ "companions": { "bruno": { "paused": true } } });
+    world.house.patch_room(&room("salon"), serde_json::from_value(patch).unwrap()).await.unwrap();
+    world.say("salon", "still here").await;
+    world.pass(5.0).await;
+
+    let closed = why(&world, "salon", "aria").await;
+    let paused = why(&world, "salon", "bruno").await;
+
+    assert_eq!(step(&closed, "closing"), "Aria went from none to terminal, because its own vote said so.");
+    assert!(step(&closed, "rule").contains("after 9 messages by people (closing.reopen_after)"), "{}", texts(&closed));
+    assert_eq!(step(&paused, "moved"), "An operator paused Bruno.");
+    assert!(step(&paused, "rule").contains("{\"companions\": {\"bruno\": {\"paused\": null}}}"), "{}", texts(&paused));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_of_the_whole_room_is_told_as_one() {
+    let world = World::with_lobby().await;
+    world.house.patch_room(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
+    world.say("lobby", "hello?").await;
+    world.pass(5.0).await;
+
+    let told = why(&world, "lobby", "aria").await;
+
+    assert_eq!(&*told.decision.as_ref().unwrap().reason, "paused");
+    assert!(texts(&told).contains("paused"), "{}", texts(&told));
+    assert_eq!(told.waiting_for.unwrap().text, "an operator, who paused it and can let it go on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_and_too_old_messages_tell_the_limit() {
+    let world = World::with_lobby_set(json!({ "gate": { "max_buffer": 3, "stale_after_secs": 30.0 } })).await;
+    world.side.takes(std::time::Duration::from_secs(6));
+    world.say("lobby", "Ari?").await;
+    world.pass(1.0).await;
+    for number in 0..4 {
+        world.say("lobby", &format!("number {number}")).await;
+    }
+    world.rest().await;
+    let overflow = why(&world, "lobby", "aria").await;
+    world.side.answers([Err(super::refused())]);
+    world.pass(300.0).await;
+    let decisions = world.decisions("lobby").await;
+    let stale = decisions.iter().find(|decision| decision["reason"] == "stale").unwrap_or_else(|| panic!("{decisions:#?}"));
+    let seq = stale["seq"].as_u64().unwrap();
+    let stale = ask(&world, "lobby", None, Some(WhyAt::Event(crate::domain::id::Seq(seq)))).await.unwrap();
+
+    assert!(
+        step(&overflow, "rule").contains("At most 3 messages wait to be considered (gate.max_buffer)"),
+        "{}",
+        texts(&overflow)
+    );
+    assert!(
+        step(&stale, "rule").contains("older than 30 s is not answered any more (gate.stale_after_secs"),
+        "{}",
+        texts(&stale)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_cannot_be_read_tells_what_was_expected() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Perhaps, perhaps not.")]);
+    world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+
+    let told = why(&world, "lobby", "aria").await;
+
+    assert!(step(&told, "decision").ends_with("gave no readable YES or NO, which counts as NO."), "{}", texts(&told));
+    assert!(step(&told, "rule").starts_with("A model has to end with YES or NO"), "{}", texts(&told));
+}
