@@ -3,5 +3,6 @@
 mod arrows;
 mod commands;
 mod conversations;
+mod dashboards;
 mod harness;
 mod processes;
