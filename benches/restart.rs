@@ -4,35 +4,28 @@
 //! `cargo bench --bench restart -- [KILLS] [sled]`: 200 kills of each kind unless told otherwise; in memory, or in a sled store in a
 //! temporary folder. The model answers at once.
 
-use std::collections::BTreeMap;
+#[path = "shared/system.rs"]
+mod system;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use ractor::{Actor, ActorRef};
 use serde_json::{Value, json};
+use system::{kit, millis, room, say};
 use tertulia::actors::directory::{Directory, Place};
 use tertulia::actors::house::ActorHouse;
 use tertulia::actors::house::rooms::move_in;
-use tertulia::actors::hub::Hub;
 use tertulia::actors::kit::Kit;
 use tertulia::actors::places::{ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace};
-use tertulia::actors::residents::Residents;
 use tertulia::actors::root::{Root, RootMessage};
-use tertulia::actors::side_models::{Models, Pool};
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
-use tertulia::adapters::system::{SystemChance, SystemClock};
 use tertulia::ports::house::House;
 use tertulia::ports::house::live::LiveStream;
-use tertulia::ports::house::room::RoomId;
-use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
-use tertulia::settings::Settings;
-use tertulia::settings::companion::{Companion, CompanionFile};
 use tertulia::telemetry::recorder::Recorder;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 /// The room in which is measured, and those that are busy meanwhile: some of its guild, some of another.
@@ -80,21 +73,6 @@ fn kill<P: Place>(directory: &Directory, place: &P) {
     directory.find(place).expect("whoever is to be killed is there").kill();
 }
 
-/// Says NO, at once.
-struct Instantly(Identity);
-
-#[async_trait]
-impl LanguageModel for Instantly {
-    async fn ask(&self, _: &Request, _: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
-        let text = "Not mine.\nNO".to_owned();
-        Ok(Answer { text, usage: Usage::default(), model: None, response_id: None, finish_reason: None })
-    }
-
-    fn identity(&self) -> &Identity {
-        &self.0
-    }
-}
-
 /// A whole system; each kill gets its own, so that no restart is held back by those before.
 struct World {
     house: Arc<ActorHouse>,
@@ -112,11 +90,11 @@ impl World {
             let folder = tempfile::tempdir()?;
             let options = OpenOptions { accept_loss: false, deadline: PATIENCE, cache_bytes: 16 << 20, new_id: 1 };
             let store = Arc::new(SledStore::open(&folder.path().join("data"), &options)?);
-            let kit = kit(store.clone())?;
+            let kit = kit(store.clone(), Recorder::silent())?;
             Self::on(kit.clone(), ActorHouse::new(kit, store), Some(folder)).await
         } else {
             let store = Arc::new(MemoryStore::new());
-            let kit = kit(store.clone())?;
+            let kit = kit(store.clone(), Recorder::silent())?;
             Self::on(kit.clone(), ActorHouse::new(kit, store), None).await
         }
     }
@@ -170,40 +148,6 @@ impl World {
     }
 }
 
-async fn say(house: &ActorHouse, id: &str, text: &str) -> anyhow::Result<()> {
-    let message = serde_json::from_value(json!({ "from": "Ana", "text": text }))?;
-    house.say(&room(id), message).await?;
-    Ok(())
-}
-
-fn kit(store: Arc<dyn tertulia::ports::store::Store>) -> anyhow::Result<Kit> {
-    // Who talks so much would be over budget.
-    let generous = json!({ "gate": { "addresses_per_minute": 1_000_000 } });
-    let settings = Arc::new(Settings::overlay(generous).map_err(|problems| anyhow::anyhow!("{problems}"))?);
-    let model: Arc<dyn LanguageModel> =
-        Arc::new(Instantly(Identity { provider: "bench".into(), model: "instant".into(), endpoint: "bench".into() }));
-    let file: CompanionFile = serde_json::from_value(json!({ "id": "aria" }))?;
-    let aria = Companion::from_file(file, None, &settings.companion_defaults).map_err(|_| anyhow::anyhow!("Aria is fine"))?;
-    let directory = Directory::new();
-    let found = directory.clone();
-    Ok(Kit {
-        store,
-        clock: Arc::new(SystemClock),
-        chance: Arc::new(SystemChance),
-        pool: Pool::new(&settings.models, Models { side: model.clone(), main: model }, move || found.find(&PoolPlace())),
-        directory,
-        hub: Hub::new(),
-        recorder: Recorder::silent(),
-        residents: Residents::new(BTreeMap::from([(aria.id.clone(), aria)]), settings.companion_defaults.clone()),
-        settings,
-        store_failed: Arc::new(|detail| eprintln!("the store failed: {detail}")),
-    })
-}
-
-fn room(id: &str) -> RoomId {
-    RoomId::parse(id).expect("a room's name")
-}
-
 async fn measure(victim: Victim, kills: usize, on_disk: bool) -> anyhow::Result<()> {
     let (mut accepted, mut decided, mut lost) = (Vec::new(), Vec::new(), 0);
     for kill in 0..kills {
@@ -227,12 +171,6 @@ async fn measure(victim: Victim, kills: usize, on_disk: bool) -> anyhow::Result<
     let [d, e, f] = [0.5, 0.99, 1.0].map(|part| millis(&decided, part));
     println!("{:<12} {kills:>6} {a:>9.2} {b:>9.2} {c:>9.2} {d:>11.2} {e:>9.2} {f:>9.2} {lost:>6}", format!("{victim:?}"));
     Ok(())
-}
-
-/// The value below which so great a part lies, in milliseconds.
-fn millis(sorted: &[Duration], part: f64) -> f64 {
-    let index = (sorted.len() as f64 * part).ceil() as usize;
-    sorted.get(index.saturating_sub(1)).map_or(f64::NAN, |span| span.as_secs_f64() * 1e3)
 }
 
 #[tokio::main]

@@ -2,6 +2,7 @@
 
 pub mod channel;
 pub mod companion;
+pub mod delivery;
 pub mod directory;
 pub mod guild;
 pub mod guilds;

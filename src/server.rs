@@ -27,6 +27,7 @@ use crate::adapters::llm;
 use crate::adapters::store::sled::{OpenOptions, SledStore};
 use crate::adapters::system::{SystemChance, SystemClock};
 use crate::ports::chance::Chance as _;
+use crate::ports::chat_platform::Platforms;
 use crate::ports::language_model::ModelRole;
 use crate::settings::{self, Loaded, Sources};
 use crate::telemetry::Telemetry;
@@ -139,6 +140,7 @@ fn kit(loaded: Loaded, recorder: Recorder, store: Arc<SledStore>, failed: watch:
         chance: Arc::new(SystemChance),
         directory,
         hub: Hub::new(),
+        platforms: Platforms::default(),
         pool,
         recorder,
         residents: Residents::new(companions, settings.companion_defaults.clone()),

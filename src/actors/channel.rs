@@ -4,6 +4,7 @@
 //! fails is simply started again.
 
 mod conduct;
+mod delivering;
 mod duties;
 mod judging;
 mod notes;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::sync::OnceCell;
 
+use super::delivery::Delivered;
 use super::directory::Registration;
 use super::kit::Kit;
 use super::places::ChannelPlace;
@@ -36,8 +38,9 @@ use crate::domain::moment::Moment;
 use crate::domain::vote::{State as Ballot, Vote};
 use crate::journal::place::Place;
 use crate::journal::reader::Restored;
-use crate::journal::record::Used;
+use crate::journal::record::{OutboxRecord, Used};
 use crate::ports::language_model::Request;
+use delivering::Underway;
 use duties::Duty;
 use notes::Shown;
 use pace::Pace;
@@ -188,6 +191,15 @@ pub enum ChannelMessage {
         /// What it took.
         outcome: Box<Outcome>,
     },
+    /// A statement was posted on a platform, or not.
+    Delivered {
+        /// Which reply.
+        ticket: Ticket,
+        /// What came of it.
+        delivered: Box<Delivered>,
+    },
+    /// A delivery's actor is gone, after whatever it had to say.
+    DeliveryGone(ActorId),
     /// A reply's actor is gone, after whatever it had to say.
     ReplyGone(ActorId),
     /// A summary came to its end.
@@ -244,6 +256,9 @@ pub struct State {
     calls: HashMap<Ticket, CallId>,
     tries: HashMap<Ticket, u32>,
     replies: HashMap<ActorId, (Ticket, ractor::ActorCell)>,
+    deliveries: HashMap<ActorId, Underway>,
+    /// The statement that was on its way when the channel began.
+    owed_before: Option<(Ticket, OutboxRecord)>,
     /// Who was asked in the newest round.
     round_asked: Vec<CompanionId>,
     /// The turn-taking manager of the round that is open.
@@ -300,6 +315,8 @@ impl Actor for Channel {
             calls: HashMap::new(),
             tries: HashMap::new(),
             replies: HashMap::new(),
+            deliveries: HashMap::new(),
+            owed_before: None,
             round_asked: Vec::new(),
             manager: None,
             selected: None,
@@ -336,6 +353,8 @@ impl Actor for Channel {
             ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked, *outcome),
             ChannelMessage::ManagerGone(manager) => state.manager_is_gone(manager),
             ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, *outcome),
+            ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),
+            ChannelMessage::DeliveryGone(delivery) => state.delivery_is_gone(delivery)?,
             ChannelMessage::ReplyGone(reply) => state.reply_is_gone(reply),
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
             ChannelMessage::Woken => state.woken(),
@@ -352,12 +371,17 @@ impl Actor for Channel {
         event: SupervisionEvent,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        // Replies and the turn-taking manager are linked here. One that died is begun again while it is still needed.
+        // Replies, deliveries and the turn-taking manager are linked here. One that died is begun again while it is still needed.
         match event {
             SupervisionEvent::ActorTerminated(child, ..) | SupervisionEvent::ActorFailed(child, _) => {
                 let child = child.get_id();
-                let is_reply = state.replies.contains_key(&child);
-                let gone = if is_reply { ChannelMessage::ReplyGone(child) } else { ChannelMessage::ManagerGone(child) };
+                let gone = if state.replies.contains_key(&child) {
+                    ChannelMessage::ReplyGone(child)
+                } else if state.deliveries.contains_key(&child) {
+                    ChannelMessage::DeliveryGone(child)
+                } else {
+                    ChannelMessage::ManagerGone(child)
+                };
                 // Supervision overtakes the mailbox, where the child's last words may still wait: they come first.
                 let _ = state.myself.cast(gone);
             }

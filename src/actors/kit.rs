@@ -7,6 +7,7 @@ use super::hub::Hub;
 use super::residents::Residents;
 use super::side_models::Pool;
 use crate::ports::chance::Chance;
+use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
 use crate::ports::store::Store;
 use crate::settings::Settings;
@@ -25,6 +26,8 @@ pub struct Kit {
     pub directory: Directory,
     /// Whoever watches.
     pub hub: Hub,
+    /// Where people talk, apart from the console.
+    pub platforms: Platforms,
     /// The models.
     pub pool: Pool,
     /// Spans.

@@ -79,6 +79,7 @@ impl Actor for Reply {
         let request = Arc::new(worded(reply));
         let priority = Priority::of(reply.trigger, reply.modality);
         let deadline = reply.kit.pool.deadline(ModelRole::Main);
+        let _typing = show_typing(reply);
         let drafts = reply.kit.hub.is_watched(&reply.place).then(|| show_drafts(reply));
         let outcome = loop {
             let outcome = reply.kit.pool.answer(request.clone(), priority, deadline, drafts.clone()).await;
@@ -136,6 +137,29 @@ fn worded(reply: &Arguments) -> Request {
         sizes: prompt.sizes,
         newest: Line::newest_of(recent.iter().chain(&snapshot).copied()),
         max_tokens: words.max_main_answer_tokens,
+    }
+}
+
+/// Shows that somebody is writing, where the platform has a sign for it, until this is dropped.
+fn show_typing(reply: &Arguments) -> Option<Typing> {
+    let platform = reply.kit.platforms.of(&reply.place.channel)?.clone();
+    let shows = platform.capabilities().typing_shows?;
+    let place = reply.place.clone();
+    let signs = tokio::spawn(async move {
+        loop {
+            platform.typing(&place.guild, &place.channel).await;
+            // A little earlier than it fades.
+            tokio::time::sleep(shows.mul_f64(0.8)).await;
+        }
+    });
+    Some(Typing(signs.abort_handle()))
+}
+
+struct Typing(tokio::task::AbortHandle);
+
+impl Drop for Typing {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

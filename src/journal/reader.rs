@@ -70,6 +70,8 @@ pub struct Restored {
     pub head: Seq,
     /// Who was asked in the newest of its rounds: a round that is open does not say it of those who answered.
     pub asked: Vec<CompanionId>,
+    /// Replies owed whose words are written.
+    pub owed: Vec<(Ticket, OutboxRecord)>,
     /// Events among them that killed their handler and were set aside: they are not to be handled.
     pub skip: BTreeSet<Seq>,
 }
@@ -166,7 +168,9 @@ impl<'a> Reader<'a> {
             Some(asked) => asked.clone(),
             None => self.asked_before(place, snapshot.as_ref()).await?,
         };
-        Ok(Restored { snapshot, events, head: head.last, asked, skip })
+        let mut owed = self.outbox(place).await?;
+        owed.retain(|(_, owed)| owed.text.is_some());
+        Ok(Restored { snapshot, events, head: head.last, asked, owed, skip })
     }
 
     /// Who was asked in the round that was open when a snapshot was taken.

@@ -159,6 +159,8 @@ pub enum PartRecord {
         /// The platform's id of it.
         id: Arc<str>,
     },
+    /// Sent, and nobody can know whether it was posted: it is not sent again.
+    Unconfirmed,
 }
 
 /// That something is unsettled, armed or owed in a channel.

@@ -23,6 +23,7 @@ use crate::adapters::store::memory::MemoryStore;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
 use crate::ports::chance::Chance;
+use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::clock::Clock;
 use crate::ports::house::House;
 use crate::ports::house::live::LiveStream;
@@ -47,6 +48,7 @@ pub(super) struct World {
     pub(super) spans: SpanMemory,
     killed: usize,
     overlay: Value,
+    platforms: Platforms,
 }
 
 /// Answers a question by what it says; none: as it would otherwise.
@@ -181,12 +183,23 @@ impl World {
         world
     }
 
+    /// A system with a platform in the place of the console, and the room `lobby` of the guild `home`, in which Aria lives.
+    pub(super) async fn over(platform: Arc<dyn ChatPlatform>) -> Self {
+        let world = Self::set_over(Arc::new(MemoryStore::new()), json!({}), Platforms::new([platform])).await;
+        world.open("lobby", &["aria"]).await;
+        world
+    }
+
     /// A system that goes on with what is stored.
     pub(super) async fn on(store: Arc<MemoryStore>) -> Self {
         Self::set(store, json!({})).await
     }
 
     async fn set(store: Arc<MemoryStore>, overlay: Value) -> Self {
+        Self::set_over(store, overlay, Platforms::default()).await
+    }
+
+    async fn set_over(store: Arc<MemoryStore>, overlay: Value, platforms: Platforms) -> Self {
         let settings = Arc::new(Settings::overlay(overlay.clone()).unwrap());
         let (side, main) = (Scripted::new("No.\nNO"), Scripted::new("Hello!"));
         let directory = Directory::new();
@@ -200,6 +213,7 @@ impl World {
             pool: Pool::new(&settings.models, models, move || found.find(&PoolPlace())),
             directory,
             hub: Hub::new(),
+            platforms: platforms.clone(),
             recorder: spans.recorder(false),
             residents: Residents::new(cast(&settings), settings.companion_defaults.clone()),
             settings,
@@ -209,7 +223,7 @@ impl World {
         rooms::move_in(&kit, &[]).await.unwrap();
         root.cast(RootMessage::WakePending).unwrap();
         let house = ActorHouse::new(kit.clone(), store.clone());
-        Self { kit, house, store, side, main, root, spans, killed: 0, overlay }
+        Self { kit, house, store, side, main, root, spans, killed: 0, overlay, platforms }
     }
 
     /// Ends this system as a crash would, and begins another with what is stored.
@@ -218,7 +232,7 @@ impl World {
         self.rest().await;
         self.store.reopen();
         self.killed = usize::MAX;
-        Self::set(self.store.clone(), self.overlay.clone()).await
+        Self::set_over(self.store.clone(), self.overlay.clone(), self.platforms.clone()).await
     }
 
     /// Configures these of the companions, as a reload would.

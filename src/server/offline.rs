@@ -19,6 +19,7 @@ use crate::adapters::llm::rehearsal::Rehearsal;
 use crate::adapters::store::sled::{OpenOptions, SledStore};
 use crate::adapters::system::{SystemChance, SystemClock};
 use crate::ports::chance::Chance as _;
+use crate::ports::chat_platform::Platforms;
 use crate::ports::house::House;
 use crate::settings::Loaded;
 use crate::telemetry::recorder::Recorder;
@@ -75,6 +76,7 @@ fn kit(loaded: Loaded, store: Arc<SledStore>) -> Kit {
         chance: Arc::new(SystemChance),
         directory,
         hub: Hub::new(),
+        platforms: Platforms::default(),
         pool,
         recorder: Recorder::silent(),
         residents: Residents::new(companions, settings.companion_defaults.clone()),

@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 
 use ractor::{ActorProcessingErr, RpcReplyPort};
 
+use super::rounds::Words;
 use super::{Alarm, ChannelMessage, DOZE_AFTER, Look, State};
 use crate::actors::guild::GuildMessage;
 use crate::actors::inbound::Inbound;
@@ -158,7 +159,10 @@ impl State {
 
     /// Goes to sleep, if nothing is going on. What comes meanwhile is still handled, or wakes it again.
     pub(super) fn doze(&mut self) -> Result<(), ActorProcessingErr> {
-        let is_quiet = self.last_heard.elapsed() >= DOZE_AFTER && self.owed.is_empty() && self.replies.is_empty();
+        let is_quiet = self.last_heard.elapsed() >= DOZE_AFTER
+            && self.owed.is_empty()
+            && self.replies.is_empty()
+            && self.deliveries.is_empty();
         if !is_quiet || !self.conversation.is_at_rest() {
             self.watch_for_doze();
             return Ok(());
@@ -208,7 +212,13 @@ impl State {
             match output {
                 Output::Made { handled, event } => made.push((handled, event)),
                 Output::Cancel { ticket } => cancelled.push(ticket),
-                Output::Post { companion, ticket, text } => self.post(&companion, ticket, text),
+                Output::Post { companion, ticket, text } => match self.kit.platforms.of(&self.place.channel).cloned() {
+                    Some(platform) => self.deliver(ticket, text, platform),
+                    None => {
+                        let words = self.awaited_words(ticket);
+                        self.post(&companion, ticket, text, Vec::new(), words);
+                    }
+                },
                 Output::Summarise { after, upto } => self.summarise(after, upto),
                 Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
             }
@@ -259,7 +269,15 @@ impl State {
         self.send(ScribeMessage::Record(record));
     }
 
-    fn post(&mut self, companion: &CompanionId, ticket: Ticket, text: Arc<str>) {
+    /// Puts a statement on record, under the ids that its platform gave its parts; where it has none, that posts it.
+    pub(super) fn post(
+        &mut self,
+        companion: &CompanionId,
+        ticket: Ticket,
+        text: Arc<str>,
+        ids: Vec<Arc<str>>,
+        awaited: Option<Words>,
+    ) {
         let residents = &self.kit.residents;
         let known = residents.companion(&self.place.channel, companion);
         let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
@@ -268,16 +286,15 @@ impl State {
         let heard = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, direct_to: &[] };
         let names = residents.names(&self.place.guild);
         let address = names.map(|names| address::resolve(&names, is_companion, &heard)).unwrap_or_default();
-        let message = Message { id: None, address, modality: Modality::Text, lull_endpoint: false, text, from };
+        let message = Message { id: ids.first().cloned(), address, modality: Modality::Text, lull_endpoint: false, text, from };
         let mut usage = vec![Used::Statement { companion: companion.clone() }];
         usage.extend(self.traces.take_spent(ticket));
         let channel = self.myself.clone();
-        let awaited = self.awaited_words(ticket);
         self.send(ScribeMessage::Post(Post {
             place: self.place.clone(),
             at: None,
             event: Event::Said { message, reply_to: None, reply: Some(ticket) },
-            id: None,
+            ids,
             ticket,
             usage,
             reply: Reply::new(move |result| {
@@ -287,6 +304,26 @@ impl State {
                     let _ = words.reply.send(seq);
                 }
                 let _ = channel.cast(ChannelMessage::Posted { result });
+            }),
+        }));
+    }
+
+    /// A reply that nobody owes any more is taken off the record.
+    pub(super) fn forget_owed(&mut self, ticket: Ticket) {
+        self.batches += 1;
+        let (batch, channel) = (self.batches, self.myself.clone());
+        self.owed.push_back((batch, Vec::new()));
+        self.send(ScribeMessage::Record(Record {
+            place: self.place.clone(),
+            at: self.conversation.clock(),
+            made: Vec::new(),
+            quiet: None,
+            snapshot: None,
+            outbox: vec![OutboxWrite::Remove(ticket)],
+            usage: Vec::new(),
+            reply: Reply::new(move |result| {
+                // As above.
+                let _ = channel.cast(ChannelMessage::Recorded { batch, result });
             }),
         }));
     }

@@ -127,7 +127,9 @@ impl State {
     }
 
     fn reply(&mut self, ticket: Ticket) {
-        let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else { return };
+        let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket && !floor.is_posting) else {
+            return;
+        };
         if self.is_external(&floor.companion) {
             self.await_words(ticket);
             return;

@@ -110,6 +110,7 @@ impl State {
             }
             !is_cancelled
         });
+        self.stop_delivery(ticket);
         self.traces.cancelled(ticket, &self.place, &self.kit);
     }
 }

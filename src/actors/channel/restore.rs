@@ -94,7 +94,7 @@ async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Re
 impl State {
     /// Folds the record, goes on with what it leaves open, and takes in what was heard meanwhile.
     pub(super) fn restored(&mut self, restored: Restored) {
-        let Restored { snapshot, events, skip, asked, .. } = restored;
+        let Restored { snapshot, events, skip, asked, owed, .. } = restored;
         self.round_asked = asked;
         if let Some(snapshot) = snapshot {
             self.conversation = snapshot.conversation;
@@ -109,6 +109,7 @@ impl State {
         self.traces.resume(&self.conversation, &events, now, &self.kit);
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);
+        self.deliver_on(owed);
         for duty in reopened {
             self.discharge(duty);
         }

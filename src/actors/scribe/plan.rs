@@ -71,9 +71,10 @@ pub(super) fn plan(request: &Request, ward: &mut Held, standing: &mut Standing) 
             page.hear(at.unwrap_or_default(), event, id.as_ref())?;
             Ok(page.finish())
         }
-        Request::Post(Post { place, at, event, id, ticket, usage, .. }) => {
+        Request::Post(Post { place, at, event, ids, ticket, usage, .. }) => {
             let mut page = Page::of(place, ward, standing);
-            page.hear(at.unwrap_or_default(), event, id.as_ref())?;
+            page.hear(at.unwrap_or_default(), event, ids.first())?;
+            ids.iter().skip(1).for_each(|id| page.name(id));
             page.fulfil(*ticket);
             page.count(page.standing.at, usage);
             Ok(page.finish())
@@ -213,6 +214,12 @@ impl<'a> Page<'a> {
         self.put_pending();
         self.append(at.max(self.standing.at), seq, event);
         Ok(())
+    }
+
+    /// The newest event goes by this id, too.
+    fn name(&mut self, id: &str) {
+        let seq = self.standing.last;
+        self.batch.writes.push(Write::Put(key::message_id(self.batch.ward, self.no, id), encode(&seq)));
     }
 
     /// Its time is the conversation's, which may not have handled the journal's newest event yet: a fold needs just that.

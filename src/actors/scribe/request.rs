@@ -67,8 +67,8 @@ pub struct Post {
     pub at: Option<Moment>,
     /// The statement.
     pub event: Event,
-    /// The message's id; as in [`Accept`].
-    pub id: Option<Arc<str>>,
+    /// The platform's ids of the statement's parts: the first as in [`Accept`]; by the others it is found as well.
+    pub ids: Vec<Arc<str>>,
     /// The reply that it fulfils.
     pub ticket: Ticket,
     /// What was used.
@@ -231,7 +231,8 @@ impl Request {
     /// The platform's id of the message, which has to be new.
     pub(super) fn message_id(&self) -> Option<&Arc<str>> {
         match self {
-            Self::Accept(Accept { id, .. }) | Self::Post(Post { id, .. }) => id.as_ref(),
+            Self::Accept(Accept { id, .. }) => id.as_ref(),
+            Self::Post(Post { ids, .. }) => ids.first(),
             _ => None,
         }
     }

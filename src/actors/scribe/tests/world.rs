@@ -98,7 +98,7 @@ impl World {
             place: place("lobby"),
             at: None,
             event,
-            id: None,
+            ids: Vec::new(),
             ticket,
             usage: Vec::new(),
             reply,

@@ -1,0 +1,83 @@
+//! A whole system for benchmarks, with a model that answers at once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::json;
+use tertulia::actors::directory::Directory;
+use tertulia::actors::house::ActorHouse;
+use tertulia::actors::hub::Hub;
+use tertulia::actors::kit::Kit;
+use tertulia::actors::places::PoolPlace;
+use tertulia::actors::residents::Residents;
+use tertulia::actors::side_models::{Models, Pool};
+use tertulia::adapters::system::{SystemChance, SystemClock};
+use tertulia::ports::chat_platform::Platforms;
+use tertulia::ports::house::House;
+use tertulia::ports::house::room::RoomId;
+use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
+use tertulia::ports::store::Store;
+use tertulia::settings::Settings;
+use tertulia::settings::companion::{Companion, CompanionFile};
+use tertulia::telemetry::recorder::Recorder;
+use tokio::sync::mpsc;
+
+/// Says NO, at once.
+struct Instantly(Identity);
+
+#[async_trait]
+impl LanguageModel for Instantly {
+    async fn ask(&self, _: &Request, _: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
+        let text = "Not mine.\nNO".to_owned();
+        Ok(Answer { text, usage: Usage::default(), model: None, response_id: None, finish_reason: None })
+    }
+
+    fn identity(&self) -> &Identity {
+        &self.0
+    }
+}
+
+/// What the actors work with: Aria, no limits to how often she is addressed, and the model.
+pub fn kit(store: Arc<dyn Store>, recorder: Recorder) -> anyhow::Result<Kit> {
+    // Who talks so much would be over budget.
+    let generous = json!({ "gate": { "addresses_per_minute": 1_000_000 } });
+    let settings = Arc::new(Settings::overlay(generous).map_err(|problems| anyhow::anyhow!("{problems}"))?);
+    let model: Arc<dyn LanguageModel> =
+        Arc::new(Instantly(Identity { provider: "bench".into(), model: "instant".into(), endpoint: "bench".into() }));
+    let file: CompanionFile = serde_json::from_value(json!({ "id": "aria" }))?;
+    let aria = Companion::from_file(file, None, &settings.companion_defaults).map_err(|_| anyhow::anyhow!("Aria is fine"))?;
+    let directory = Directory::new();
+    let found = directory.clone();
+    Ok(Kit {
+        store,
+        clock: Arc::new(SystemClock),
+        chance: Arc::new(SystemChance),
+        pool: Pool::new(&settings.models, Models { side: model.clone(), main: model }, move || found.find(&PoolPlace())),
+        directory,
+        platforms: Platforms::default(),
+        hub: Hub::new(),
+        recorder,
+        residents: Residents::new(BTreeMap::from([(aria.id.clone(), aria)]), settings.companion_defaults.clone()),
+        settings,
+        store_failed: Arc::new(|detail| eprintln!("the store failed: {detail}")),
+    })
+}
+
+/// A room's id.
+pub fn room(id: &str) -> RoomId {
+    RoomId::parse(id).expect("a room's name")
+}
+
+/// Has Ana say something.
+pub async fn say(house: &ActorHouse, id: &str, text: &str) -> anyhow::Result<()> {
+    let message = serde_json::from_value(json!({ "from": "Ana", "text": text }))?;
+    house.say(&room(id), message).await?;
+    Ok(())
+}
+
+/// The value below which so great a part lies, in milliseconds.
+pub fn millis(sorted: &[std::time::Duration], part: f64) -> f64 {
+    let index = (sorted.len() as f64 * part).ceil() as usize;
+    sorted.get(index.saturating_sub(1)).map_or(f64::NAN, |span| span.as_secs_f64() * 1e3)
+}

@@ -1,0 +1,131 @@
+//! Statements on their way to a platform that is not ours.
+
+use std::sync::Arc;
+
+use ractor::{ActorId, ActorProcessingErr, ActorRuntime};
+use tokio::sync::watch;
+
+use super::State;
+use super::rounds::Words;
+use crate::actors::delivery::{Arguments, Delivered, Delivery};
+use crate::domain::conversation::Input;
+use crate::domain::id::{CompanionId, Ticket};
+use crate::journal::record::OutboxRecord;
+use crate::ports::chat_platform::ChatPlatform;
+
+/// A statement on its way.
+pub(super) struct Underway {
+    companion: CompanionId,
+    ticket: Ticket,
+    stop: watch::Sender<bool>,
+    /// Whoever waits for its number.
+    words: Option<Words>,
+}
+
+impl State {
+    /// Has a statement posted on a platform.
+    pub(super) fn deliver(&mut self, ticket: Ticket, text: Arc<str>, platform: Arc<dyn ChatPlatform>) {
+        let words = self.awaited_words(ticket);
+        let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else { return };
+        let owed = self.owed_before.take_if(|(known, _)| *known == ticket).map(|(_, owed)| owed);
+        let owed = owed.unwrap_or_else(|| OutboxRecord {
+            companion: floor.companion.clone(),
+            trigger: floor.trigger,
+            messages: floor.messages.clone(),
+            upto: floor.upto,
+            text: Some(text),
+            parts: Vec::new(),
+        });
+        self.send_off(ticket, owed, platform, words, false);
+    }
+
+    /// Goes on with what was on its way before a restart. What nobody wants any more, because it was dropped meanwhile, sends nothing
+    /// further; what was posted of it is put on record.
+    pub(super) fn deliver_on(&mut self, owed: Vec<(Ticket, OutboxRecord)>) {
+        let Some(platform) = self.kit.platforms.of(&self.place.channel).cloned() else { return };
+        let owes = self.conversation.floor().map(|floor| floor.ticket);
+        for (ticket, owed) in owed.into_iter().filter(|(_, owed)| owed.text.is_some()) {
+            if owes == Some(ticket) {
+                let text = owed.text.clone().unwrap_or_default();
+                self.owed_before = Some((ticket, owed));
+                self.step(Input::Written { ticket, text });
+            } else {
+                self.send_off(ticket, owed, platform.clone(), None, true);
+            }
+        }
+    }
+
+    fn send_off(
+        &mut self,
+        ticket: Ticket,
+        owed: OutboxRecord,
+        platform: Arc<dyn ChatPlatform>,
+        words: Option<Words>,
+        is_stopped: bool,
+    ) {
+        let companion = owed.companion.clone();
+        let known = self.kit.residents.companion(&self.place.channel, &companion);
+        let (stop, stopped) = watch::channel(is_stopped);
+        let arguments = Arguments {
+            place: self.place.clone(),
+            ticket,
+            owed,
+            name: known.map_or_else(|| companion.as_str().into(), |known| known.name),
+            used: self.traces.take_spent(ticket),
+            platform,
+            stop: stopped,
+            channel: self.myself.clone(),
+            kit: self.kit.clone(),
+        };
+        match ActorRuntime::spawn_linked_instant(None, Delivery, arguments, self.myself.get_cell()) {
+            Ok((actor, _)) => {
+                self.deliveries.insert(actor.get_id(), Underway { companion, ticket, stop, words });
+            }
+            Err(error) => {
+                tracing::error!(channel = %self.place.channel, %error, "a statement could not be sent");
+                self.not_delivered(ticket, "unreachable");
+            }
+        }
+    }
+
+    /// Nothing of it was posted.
+    fn not_delivered(&mut self, ticket: Ticket, error: &str) {
+        if self.conversation.floor().is_some_and(|floor| floor.ticket == ticket) {
+            self.step(Input::ReplyFailed { ticket, error: error.into() });
+        } else {
+            self.forget_owed(ticket);
+        }
+    }
+
+    /// What has not left yet does not leave any more; what came of the rest is told as ever.
+    pub(super) fn stop_delivery(&self, ticket: Ticket) {
+        for underway in self.deliveries.values().filter(|underway| underway.ticket == ticket) {
+            underway.stop.send_replace(true);
+        }
+    }
+
+    /// A statement is posted, or as much of it as could be.
+    pub(super) fn delivered(&mut self, ticket: Ticket, delivered: Delivered) {
+        let Some(actor) = self.deliveries.iter().find(|(_, underway)| underway.ticket == ticket).map(|(actor, _)| *actor) else {
+            return;
+        };
+        let Some(Underway { companion, words, .. }) = self.deliveries.remove(&actor) else { return };
+        let Delivered { text, ids, is_unconfirmed, error } = delivered;
+        if text.is_empty() {
+            self.not_delivered(ticket, error.unwrap_or("empty"));
+            return;
+        }
+        if is_unconfirmed {
+            tracing::warn!(channel = %self.place.channel, %companion, "nobody knows whether a statement was posted; it counts as posted");
+        }
+        self.post(&companion, ticket, text, ids, words);
+    }
+
+    /// A delivery that died without a word: nobody knows what it did, so the channel begins anew from what is on record.
+    pub(super) fn delivery_is_gone(&mut self, actor: ActorId) -> Result<(), ActorProcessingErr> {
+        match self.deliveries.remove(&actor) {
+            Some(_) => Err("a delivery died on its way".into()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! A statement on its way to a platform: part by part, each sent at most once, whatever dies in between.
+//!
+//! Before a part leaves it is on record that it does; one of which that is all that is known is looked for before anything is sent again.
+//! Stopped softly, it finishes the part that is on its way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::channel::ChannelMessage;
+use super::kit::Kit;
+use super::places::ScribePlace;
+use super::scribe::{Lost, OutboxWrite, Record, Reply, ScribeMessage};
+use crate::domain::id::Ticket;
+use crate::domain::split::split;
+use crate::journal::place::Place;
+use crate::journal::record::{OutboxRecord, PartRecord, Used};
+use crate::ports::chat_platform::{ChatPlatform, NotRead, NotSent, Part};
+
+/// A part that cannot be sent for so long is given up.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// The pause before a part is tried again, doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause, unless the platform asks for more.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// The actor.
+pub struct Delivery;
+
+/// What is to be delivered.
+pub struct Arguments {
+    /// Where.
+    pub place: Place,
+    /// The reply's number.
+    pub ticket: Ticket,
+    /// What is on record of it, with the words.
+    pub owed: OutboxRecord,
+    /// Under which name the companion speaks.
+    pub name: Arc<str>,
+    /// What writing the words used, to go on record with the first part.
+    pub used: Vec<Used>,
+    /// Where to.
+    pub platform: Arc<dyn ChatPlatform>,
+    /// True: what has not left yet shall not leave any more.
+    pub stop: watch::Receiver<bool>,
+    /// Who is told what came of it.
+    pub channel: ActorRef<ChannelMessage>,
+    /// What it works with.
+    pub kit: Kit,
+}
+
+/// What came of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// The words that were posted, or may have been; empty: none.
+    pub text: Arc<str>,
+    /// The platform's ids of its parts.
+    pub ids: Vec<Arc<str>>,
+    /// Whether nobody can know of some part whether it was posted.
+    pub is_unconfirmed: bool,
+    /// Why the rest was not posted, if it was not: a stable code.
+    pub error: Option<&'static str>,
+}
+
+/// What a delivery is told, by itself.
+pub struct Deliver;
+
+impl Actor for Delivery {
+    type Msg = Deliver;
+    type State = Arguments;
+    type Arguments = Arguments;
+
+    async fn pre_start(&self, myself: ActorRef<Deliver>, arguments: Arguments) -> Result<Arguments, ActorProcessingErr> {
+        myself.cast(Deliver)?;
+        Ok(arguments)
+    }
+
+    async fn handle(&self, myself: ActorRef<Deliver>, _: Deliver, delivery: &mut Arguments) -> Result<(), ActorProcessingErr> {
+        let texts = split(delivery.owed.text.as_deref().unwrap_or_default(), delivery.platform.capabilities().longest_part);
+        delivery.owed.parts.resize(texts.len(), PartRecord::Owed);
+        let error = delivery.send_all(&texts).await?;
+        let delivered = delivery.outcome(&texts, error);
+        delivery.channel.cast(ChannelMessage::Delivered { ticket: delivery.ticket, delivered: Box::new(delivered) })?;
+        myself.stop(None);
+        Ok(())
+    }
+}
+
+impl Arguments {
+    /// Sends what was not sent yet. The code of what kept it from sending all of it.
+    async fn send_all(&mut self, texts: &[String]) -> Result<Option<&'static str>, Lost> {
+        let began = Instant::now();
+        for (index, text) in texts.iter().enumerate() {
+            let part = self.part(index, text);
+            let mut pauses = Pauses { began, next: FIRST_PAUSE };
+            loop {
+                let wait = match self.owed.parts[index].clone() {
+                    PartRecord::Sent { .. } | PartRecord::Unconfirmed => break,
+                    PartRecord::Sending { after } => self.look(index, &part, after.as_deref()).await?,
+                    PartRecord::Owed if *self.stop.borrow() => return Ok(Some("cancelled")),
+                    PartRecord::Owed => match self.send(index, &part).await? {
+                        Ok(wait) => wait,
+                        Err(code) => return Ok(Some(code)),
+                    },
+                };
+                let Some(wait) = wait else { continue };
+                if !pauses.pause(wait, &mut self.stop).await {
+                    if matches!(self.owed.parts[index], PartRecord::Sending { .. }) {
+                        self.note(index, PartRecord::Unconfirmed).await?;
+                        break;
+                    }
+                    return Ok(Some("unreachable"));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sends a part that has certainly not been posted. How long to wait before it is tried again; an error is for good.
+    async fn send(&mut self, index: usize, part: &Part) -> Result<Result<Option<Wait>, &'static str>, Lost> {
+        let after = self.newest_before(index, part);
+        self.note(index, PartRecord::Sending { after }).await?;
+        match self.platform.send(part).await {
+            Ok(id) => {
+                self.note(index, PartRecord::Sent { id }).await?;
+                Ok(Ok(None))
+            }
+            Err(NotSent::Later { after, detail }) => {
+                tracing::debug!(channel = %self.place.channel, detail, "a part of a statement has to wait");
+                // On record it stays on its way, which costs a look after a crash.
+                self.owed.parts[index] = PartRecord::Owed;
+                Ok(Ok(Some(Wait(after))))
+            }
+            Err(NotSent::Unknown(detail)) => {
+                tracing::warn!(channel = %self.place.channel, detail, "nobody knows whether a part of a statement was posted; it is looked for");
+                Ok(Ok(None))
+            }
+            Err(NotSent::Refused(detail)) => {
+                tracing::warn!(channel = %self.place.channel, detail, "the platform refused a statement");
+                self.owed.parts[index] = PartRecord::Owed;
+                Ok(Err("refused"))
+            }
+        }
+    }
+
+    /// Looks for a part that may have been posted, once it must have arrived.
+    async fn look(&mut self, index: usize, part: &Part, after: Option<&str>) -> Result<Option<Wait>, Lost> {
+        tokio::time::sleep(self.platform.capabilities().request_timeout).await;
+        let found = match self.platform.find(part, after).await {
+            Ok(Some(id)) => PartRecord::Sent { id },
+            Ok(None) => PartRecord::Owed,
+            Err(NotRead::Later { after, .. }) => return Ok(Some(Wait(after))),
+            Err(NotRead::Never(detail)) => {
+                tracing::warn!(channel = %self.place.channel, detail, "it cannot be known whether a statement was posted; it is not sent again");
+                PartRecord::Unconfirmed
+            }
+        };
+        self.note(index, found).await?;
+        Ok(None)
+    }
+
+    /// The newest message that was there before a part left.
+    fn newest_before(&self, index: usize, part: &Part) -> Option<Arc<str>> {
+        let before = self.owed.parts[..index].iter().rev().find_map(|earlier| match earlier {
+            PartRecord::Sent { id } => Some(id.clone()),
+            _ => None,
+        });
+        before.or_else(|| self.platform.newest(&part.channel))
+    }
+
+    /// Puts on record how far a part has come.
+    async fn note(&mut self, index: usize, part: PartRecord) -> Result<(), Lost> {
+        self.owed.parts[index] = part;
+        let (reply, committed) = Reply::awaited();
+        let record = Record {
+            place: self.place.clone(),
+            at: self.kit.clock.now(),
+            made: Vec::new(),
+            quiet: None,
+            snapshot: None,
+            outbox: vec![OutboxWrite::Put(self.ticket, self.owed.clone())],
+            usage: std::mem::take(&mut self.used),
+            reply,
+        };
+        match self.kit.directory.find(&ScribePlace()) {
+            Some(scribe) => drop(scribe.cast(ScribeMessage::Record(record))),
+            None => drop(record),
+        }
+        committed.await.unwrap_or(Err(Lost::Unknown)).map(drop)
+    }
+
+    fn part(&self, index: usize, text: &str) -> Part {
+        Part {
+            guild: self.place.guild.clone(),
+            channel: self.place.channel.clone(),
+            companion: self.owed.companion.clone(),
+            name: self.name.clone(),
+            text: text.into(),
+            nonce: format!("{}#{}.{index}", self.place.channel, self.ticket).into(),
+        }
+    }
+
+    fn outcome(&self, texts: &[String], error: Option<&'static str>) -> Delivered {
+        let left = |part: &&PartRecord| matches!(part, PartRecord::Sent { .. } | PartRecord::Unconfirmed);
+        let posted = self.owed.parts.iter().take_while(left).count();
+        let text = if posted == texts.len() { self.owed.text.clone() } else { Some(texts[..posted].join("\n").into()) };
+        let ids = self.owed.parts.iter().filter_map(|part| match part {
+            PartRecord::Sent { id } => Some(id.clone()),
+            _ => None,
+        });
+        Delivered {
+            text: text.unwrap_or_else(|| "".into()),
+            ids: ids.collect(),
+            is_unconfirmed: self.owed.parts.contains(&PartRecord::Unconfirmed),
+            error,
+        }
+    }
+}
+
+/// How long the platform asked to be left alone, if it did.
+struct Wait(Option<Duration>);
+
+struct Pauses {
+    began: Instant,
+    next: Duration,
+}
+
+impl Pauses {
+    /// Waits, unless it took too long already or is wanted no more: false.
+    async fn pause(&mut self, Wait(asked): Wait, stop: &mut watch::Receiver<bool>) -> bool {
+        let pause = asked.unwrap_or_default().max(self.next);
+        self.next = (self.next * 2).min(LONGEST_PAUSE);
+        if *stop.borrow() || self.began.elapsed() + pause > PATIENCE {
+            return false;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => true,
+            // A channel that is gone takes this actor along.
+            _ = stop.changed() => false,
+        }
+    }
+}

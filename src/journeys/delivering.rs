@@ -1,0 +1,177 @@
+//! Statements on their way to a platform: each part is posted once, whatever dies, fails or stays silent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::world::{World, room, said};
+use crate::actors::places::ChannelPlace;
+use crate::journal::place::Place;
+use crate::journal::reader::Reader;
+use crate::ports::chat_platform::fake::{FakePlatform, Fate};
+use crate::ports::chat_platform::{NotRead, NotSent};
+use crate::ports::house::House;
+
+/// Longer than the platform's shortest parts: three of them.
+const LONG: &str = "First comes a sentence. Then there is another one. And then the third ends it.";
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_is_posted_and_then_on_record() {
+    let (platform, world) = asked("Hello!").await;
+
+    world.pass(60.0).await;
+
+    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(owed(&world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sign_of_typing_shows_while_the_model_writes() {
+    let (platform, world) = asked("Hello!").await;
+    world.main.takes(Duration::from_secs(21));
+
+    world.pass(60.0).await;
+
+    assert_eq!(platform.typed(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_statement_goes_in_parts_and_is_found_by_the_id_of_each() {
+    let (platform, world) = asked(LONG).await;
+    platform.takes_at_most(32);
+
+    world.pass(60.0).await;
+
+    let posted: Vec<_> = platform.posted().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(posted, ["First comes a sentence.", "Then there is another one.", "And then the third ends it."]);
+    let reader = Reader::new(&*world.store);
+    let by_id = [reader.message(&place(), "1").await.unwrap(), reader.message(&place(), "3").await.unwrap()];
+    assert!(by_id[0].is_some() && by_id[0] == by_id[1], "{by_id:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_part_is_lost_or_doubled_when_a_channel_dies_or_the_system_crashes_at_any_step() {
+    let step = 0.125;
+    // Asked at 1 s, written at 2 s, then half a second for each of three parts.
+    for tick in 0..32 {
+        for crashes in [false, true] {
+            let (platform, mut world) = asked(LONG).await;
+            platform.takes_at_most(32);
+            world.pass(f64::from(tick) * step + 0.01).await;
+
+            if crashes {
+                world = world.crash().await;
+                world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+                world.main.answers([Ok(LONG)]);
+            } else {
+                world.kill(&ChannelPlace(room("lobby").channel())).await;
+            }
+            world.pass(700.0).await;
+
+            let posted: Vec<_> = platform.posted().into_iter().map(|(_, text)| text).collect();
+            let expected = ["First comes a sentence.", "Then there is another one.", "And then the third ends it."];
+            assert_eq!(posted, expected, "tick {tick}, crashes: {crashes}");
+            assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", LONG)]), "tick {tick}");
+            assert_eq!(owed(&world).await, 0, "tick {tick}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_whose_answer_is_lost_is_looked_for_and_not_sent_again() {
+    let (platform, world) = asked("Hello!").await;
+    platform.will([Fate::Silent]);
+
+    world.pass(60.0).await;
+
+    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_never_arrived_is_sent_again() {
+    let (platform, world) = asked("Hello!").await;
+    platform.will([Fate::Fails(NotSent::Unknown("cut off".into())), Fate::Fails(later(Some(30)))]);
+
+    world.pass(120.0).await;
+
+    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nothing_can_be_read_a_part_that_may_be_there_is_not_sent_again() {
+    let (platform, world) = asked("Hello!").await;
+    platform.will([Fate::Fails(NotSent::Unknown("cut off".into()))]);
+    platform.hides(NotRead::Never("no permission".into()));
+
+    world.pass(120.0).await;
+
+    assert_eq!(platform.posted(), said(&[]));
+    // It may be there, so it counts as said.
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_platform_that_refuses_leaves_a_failed_reply_on_record() {
+    let (platform, world) = asked("Hello!").await;
+    platform.will([Fate::Fails(NotSent::Refused("no permission".into()))]);
+
+    world.pass(60.0).await;
+
+    let failed = world.told("lobby", "failed").await;
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one")]));
+    assert_eq!(owed(&world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_platform_that_is_away_for_long_leaves_a_failed_reply_and_for_a_while_does_not() {
+    for (refusals, is_posted) in [(5, true), (40, false)] {
+        let (platform, world) = asked("Hello!").await;
+        platform.will(std::iter::repeat_n(Fate::Fails(later(None)), refusals));
+
+        world.pass(1_500.0).await;
+
+        assert_eq!(platform.posted().len(), usize::from(is_posted), "{refusals} refusals");
+        assert_eq!(world.told("lobby", "failed").await.len(), usize::from(!is_posted), "{refusals} refusals");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_cleared_sends_nothing_further_and_keeps_what_was_posted_on_record() {
+    let (platform, world) = asked(LONG).await;
+    platform.takes_at_most(32);
+    // In the middle of the second part.
+    world.pass(2.8).await;
+
+    world.house.clear(&room("lobby")).await.unwrap();
+    world.pass(60.0).await;
+
+    let posted: Vec<_> = platform.posted().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(posted, ["First comes a sentence.", "Then there is another one."]);
+    let history = world.history("lobby").await;
+    assert_eq!(history[1], ("aria".to_owned(), posted.join("\n")));
+    assert_eq!(owed(&world).await, 0);
+}
+
+/// A world in which Aria was just addressed and will say this, and the platform of its lobby.
+async fn asked(words: &'static str) -> (Arc<FakePlatform>, World) {
+    let platform = Arc::<FakePlatform>::default();
+    let world = World::over(platform.clone()).await;
+    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+    world.main.answers([Ok(words)]);
+    world.say("lobby", "Ari, one").await;
+    (platform, world)
+}
+
+async fn owed(world: &World) -> usize {
+    Reader::new(&*world.store).outbox(&place()).await.unwrap().len()
+}
+
+fn place() -> Place {
+    Place { guild: "home".into(), channel: room("lobby").channel() }
+}
+
+fn later(secs: Option<u64>) -> NotSent {
+    NotSent::Later { after: secs.map(Duration::from_secs), detail: "busy".into() }
+}

@@ -1,0 +1,123 @@
+//! A place where people talk that is not ours: what it can do, and how a companion's words get there, each at most once.
+//!
+//! The console needs none of this: there a statement is posted by being stored.
+
+#[cfg(test)]
+pub(crate) mod fake;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::domain::id::{ChannelId, CompanionId, GuildId};
+
+/// What a platform can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The longest part of a statement that it takes, in UTF-16 code units.
+    pub longest_part: usize,
+    /// A request that was sent so long ago has arrived by now, or never will.
+    pub request_timeout: Duration,
+    /// How long a typing sign shows; none: it has none.
+    pub typing_shows: Option<Duration>,
+}
+
+/// A part of a statement, small enough for its platform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Whose channel.
+    pub guild: GuildId,
+    /// Where.
+    pub channel: ChannelId,
+    /// Who speaks.
+    pub companion: CompanionId,
+    /// Under which name.
+    pub name: Arc<str>,
+    /// The words.
+    pub text: Arc<str>,
+    /// The same for the same part, whenever and however often it is sent; unique among all parts of all channels.
+    pub nonce: Arc<str>,
+}
+
+/// Why a part was not sent, named for what is done next.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotSent {
+    /// It was certainly not posted, and may be sent again.
+    #[error("not now: {detail}")]
+    Later {
+        /// What the platform asked for, if it did.
+        after: Option<Duration>,
+        /// What happened.
+        detail: String,
+    },
+    /// It may have been posted: look before it is sent again.
+    #[error("nobody knows: {0}")]
+    Unknown(String),
+    /// The platform will not take it: no permission, no such channel.
+    #[error("refused: {0}")]
+    Refused(String),
+}
+
+/// Why it cannot be read whether a part was posted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotRead {
+    /// Not now; ask again.
+    #[error("not now: {detail}")]
+    Later {
+        /// What the platform asked for, if it did.
+        after: Option<Duration>,
+        /// What happened.
+        detail: String,
+    },
+    /// Never: it may not be read here, or too much was posted since.
+    #[error("it cannot be known: {0}")]
+    Never(String),
+}
+
+/// A platform, as the core sees it.
+#[async_trait]
+pub trait ChatPlatform: Send + Sync + 'static {
+    /// What the ids of its channels begin with, before the colon: `discord`.
+    fn name(&self) -> &'static str;
+
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The platform's id of the newest message that it knows of in a channel, without asking anybody.
+    fn newest(&self, channel: &ChannelId) -> Option<Arc<str>>;
+
+    /// Posts a part: the platform's id of the message.
+    async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent>;
+
+    /// Looks for a part among what was posted after this message: the platform's id of it, if it is there.
+    async fn find(&self, part: &Part, after: Option<&str>) -> Result<Option<Arc<str>>, NotRead>;
+
+    /// Shows that a companion is writing. Whether it works is nobody's concern.
+    async fn typing(&self, guild: &GuildId, channel: &ChannelId);
+}
+
+/// The platforms besides the console, by name. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Platforms(Arc<BTreeMap<&'static str, Arc<dyn ChatPlatform>>>);
+
+impl Platforms {
+    /// These platforms.
+    pub fn new(platforms: impl IntoIterator<Item = Arc<dyn ChatPlatform>>) -> Self {
+        Self(Arc::new(platforms.into_iter().map(|platform| (platform.name(), platform)).collect()))
+    }
+
+    /// The platform of a channel; none for one that posts by storing, as the console does.
+    pub fn of(&self, channel: &ChannelId) -> Option<&Arc<dyn ChatPlatform>> {
+        let (name, _) = channel.as_str().split_once(':')?;
+        self.0.get(name)
+    }
+}
+
+impl fmt::Debug for Platforms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}

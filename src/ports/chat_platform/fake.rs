@@ -1,0 +1,121 @@
+//! A platform in memory that does what it is told to: refuses, delays, loses answers. It takes the place of the console.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
+use crate::domain::id::{ChannelId, GuildId};
+
+/// How long a request takes, and after which time it never arrives any more.
+pub(crate) const TAKES: Duration = Duration::from_millis(500);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What becomes of the next request.
+#[derive(Clone, Debug)]
+pub(crate) enum Fate {
+    /// It is posted, and the answer is lost.
+    Silent,
+    /// It is not posted.
+    Fails(NotSent),
+}
+
+/// A platform in memory.
+#[derive(Default)]
+pub(crate) struct FakePlatform {
+    posted: Mutex<Vec<(String, Part)>>,
+    fates: Mutex<VecDeque<Fate>>,
+    unreadable: Mutex<Option<NotRead>>,
+    typed: Mutex<usize>,
+    longest: Mutex<Option<usize>>,
+}
+
+impl FakePlatform {
+    /// What was posted, in order: who said what.
+    pub(crate) fn posted(&self) -> Vec<(String, String)> {
+        lock(&self.posted).iter().map(|(_, part)| (part.name.to_string(), part.text.to_string())).collect()
+    }
+
+    /// What becomes of the next requests.
+    pub(crate) fn will(&self, fates: impl IntoIterator<Item = Fate>) {
+        lock(&self.fates).extend(fates);
+    }
+
+    /// Nobody may read what was posted.
+    pub(crate) fn hides(&self, why: NotRead) {
+        *lock(&self.unreadable) = Some(why);
+    }
+
+    /// Takes no longer parts.
+    pub(crate) fn takes_at_most(&self, units: usize) {
+        *lock(&self.longest) = Some(units);
+    }
+
+    /// How often a typing sign was shown.
+    pub(crate) fn typed(&self) -> usize {
+        *lock(&self.typed)
+    }
+
+    fn post(&self, part: &Part) -> Arc<str> {
+        let mut posted = lock(&self.posted);
+        let id = format!("{}", posted.len() + 1);
+        posted.push((id.clone(), part.clone()));
+        id.into()
+    }
+}
+
+#[async_trait]
+impl ChatPlatform for FakePlatform {
+    fn name(&self) -> &'static str {
+        "console"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let longest_part = lock(&self.longest).unwrap_or(2_000);
+        Capabilities { longest_part, request_timeout: REQUEST_TIMEOUT, typing_shows: Some(Duration::from_secs(10)) }
+    }
+
+    fn newest(&self, _: &ChannelId) -> Option<Arc<str>> {
+        lock(&self.posted).last().map(|(id, _)| id.as_str().into())
+    }
+
+    async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent> {
+        // It arrives in the middle; whoever is killed then does not hear of it.
+        tokio::time::sleep(TAKES / 2).await;
+        let fate = lock(&self.fates).pop_front();
+        let answer = match fate {
+            None => Ok(self.post(part)),
+            Some(Fate::Silent) => {
+                self.post(part);
+                tokio::time::sleep(REQUEST_TIMEOUT).await;
+                Err(NotSent::Unknown("no answer".into()))
+            }
+            Some(Fate::Fails(why)) => Err(why),
+        };
+        tokio::time::sleep(TAKES / 2).await;
+        answer
+    }
+
+    async fn find(&self, part: &Part, after: Option<&str>) -> Result<Option<Arc<str>>, NotRead> {
+        tokio::time::sleep(TAKES).await;
+        if let Some(why) = lock(&self.unreadable).clone() {
+            return Err(why);
+        }
+        let after = after.map_or(0, |after| after.parse::<usize>().unwrap_or_default());
+        let posted = lock(&self.posted);
+        let is_it = |(id, found): &&(String, Part)| {
+            id.parse::<usize>().is_ok_and(|id| id > after) && found.text == part.text && found.name == part.name
+        };
+        Ok(posted.iter().find(is_it).map(|(id, _)| id.as_str().into()))
+    }
+
+    async fn typing(&self, _: &GuildId, _: &ChannelId) {
+        *lock(&self.typed) += 1;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
