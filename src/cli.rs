@@ -9,6 +9,7 @@ mod failure;
 pub mod history;
 pub mod replay;
 pub mod serve;
+pub mod usage;
 mod whom;
 
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ Examples:
   TERTULIA__GATE__MAX_BUFFER=100 tertulia   change one setting for one run
   tertulia replay night.json --json         run a scripted conversation in virtual time
   tertulia history backup /backups          copy what is stored, while the server runs
+  tertulia usage --last 7d                  what the last week cost, by guild
 
 Exit codes:
   0  done
@@ -84,6 +86,8 @@ pub enum Command {
     },
     /// Read out, copy, check, and forget what is stored
     History(history::History),
+    /// Tell what guilds used: calls, tokens and what they cost, and how they stand with their caps
+    Usage(usage::Usage),
 }
 
 impl Cli {
