@@ -1,11 +1,13 @@
 //! The command line: what can be asked for, and how the answer is given.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings, 3 the store cannot be used.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings, 3 the store cannot be used; of a server also 70 (its runtime hung) and 130
+//! (told to stop twice).
 
 mod asking;
 pub mod check;
 mod client;
 mod failure;
+pub mod health;
 pub mod history;
 pub mod replay;
 pub mod serve;
@@ -32,6 +34,7 @@ Examples:
   tertulia serve --profile production       lay production.toml over default.toml
   TERTULIA__GATE__MAX_BUFFER=100 tertulia   change one setting for one run
   tertulia replay night.json --json         run a scripted conversation in virtual time
+  tertulia health                           ask the running server whether it can be talked to
   tertulia history backup /backups          copy what is stored, while the server runs
   tertulia usage --last 7d                  what the last week cost, by guild
 
@@ -39,7 +42,8 @@ Exit codes:
   0  done
   1  failed
   2  wrong usage or wrong settings
-  3  the store cannot be opened, or takes no more";
+  3  the store cannot be opened, or takes no more
+  70, 130  a server that hung, and one that was told twice to stop";
 
 /// Hosts AI companions, and decides when they speak, who speaks next, and when to stop.
 #[derive(Clone, Debug, Parser)]
@@ -81,6 +85,17 @@ pub enum Command {
         #[arg(value_name = "FILE")]
         file: PathBuf,
         /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tell whether the server can be talked to
+    #[command(after_help = "Examples:\n  tertulia health\n  tertulia health --server http://127.0.0.1:7878 --json\n\n\
+                            Exit codes:\n  0  ready\n  1  not ready, not there, or not reached\n  2  wrong usage or wrong settings")]
+    Health {
+        /// Ask this server [default: the one that runs on the data folder]
+        #[arg(long, value_name = "URL")]
+        server: Option<String>,
+        /// Print one JSON object
         #[arg(long)]
         json: bool,
     },

@@ -65,6 +65,7 @@ pub fn run(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_loss
     let options = OpenOptions { accept_loss, deadline: OPEN_DEADLINE, cache_bytes: CACHE_BYTES, new_id: SystemChance.id() };
     let store = SledStore::open(&data, &options).map_err(|error| Ended::Store(error.into()))?;
     let store = Arc::new(store);
+    address::clear(&data).context("the note of a killed server cannot be taken away").map_err(Ended::Failed)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -102,6 +103,7 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
     // Heard before anybody is told that we are ready: who waits for that may send one at once.
     let signals = signals(kit.clone(), sources.clone()).context("signals cannot be heard").map_err(Ended::Failed)?;
     announce(address);
+    tracing::info!(%address, "ready");
 
     let mut tree = tree;
     let stop = async {

@@ -29,6 +29,19 @@ impl Client {
         Ok(Self { http, url, token, is_named })
     }
 
+    /// The same server, asked without the token.
+    pub(super) fn without_token(self) -> Self {
+        Self { token: None, ..self }
+    }
+
+    /// Where it is asked, without what somebody else may not see: `http://127.0.0.1:7878`.
+    pub(super) fn address(&self) -> String {
+        let mut shown = self.url.clone();
+        // An address of this kind can always do without.
+        let _ = (shown.set_username(""), shown.set_password(None));
+        shown.as_str().trim_end_matches('/').to_owned()
+    }
+
     /// A request to one of the API's paths, such as `/api/backup`.
     pub(super) fn request(&self, method: Method, path: &str, query: &[(&str, &str)]) -> RequestBuilder {
         let mut url = self.url.clone();
@@ -59,7 +72,7 @@ impl Client {
         Err(match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Failure::Failed(format!(
                 "{} does not let us in: {detail}; set TERTULIA__SERVER__ADMIN_TOKEN or server.admin_token_file to its token",
-                self.url
+                self.address()
             )),
             StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => Failure::Usage(detail),
             _ => Failure::Failed(detail),
@@ -76,7 +89,7 @@ impl Client {
     pub(super) fn broken(&self, error: &reqwest::Error) -> Failure {
         let cause = std::iter::successors(std::error::Error::source(error), |cause| cause.source()).last();
         let cause = cause.map_or_else(|| error.to_string(), ToString::to_string);
-        Failure::Failed(format!("the server at {} does not answer as it should: {cause}", self.url))
+        Failure::Failed(format!("the server at {} does not answer as it should: {cause}", self.address()))
     }
 }
 

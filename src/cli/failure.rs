@@ -1,5 +1,6 @@
 //! Why a command about stored data did not do what it was asked, and the exit code that says so.
 
+use std::fmt;
 use std::process::ExitCode;
 
 use crate::adapters::store::OpenError;
@@ -22,13 +23,20 @@ pub(super) enum Failure {
 impl Failure {
     /// Prints it to standard error, and says how the program has to end.
     pub(super) fn tell(self) -> ExitCode {
-        let (detail, code) = match self {
-            Self::Usage(detail) => (detail, EXIT_USAGE),
-            Self::Store(detail) => (detail, EXIT_STORE),
-            Self::Failed(detail) => (detail, 1),
+        eprintln!("tertulia: {self}");
+        let code = match self {
+            Self::Usage(_) => EXIT_USAGE,
+            Self::Store(_) => EXIT_STORE,
+            Self::Failed(_) => 1,
         };
-        eprintln!("tertulia: {detail}");
         ExitCode::from(code)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Usage(detail) | Self::Store(detail) | Self::Failed(detail)) = self;
+        f.write_str(detail)
     }
 }
 

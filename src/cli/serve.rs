@@ -20,6 +20,10 @@ pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
             return ExitCode::from(EXIT_USAGE);
         }
     };
+    let data = &loaded.settings.storage.path;
+    let data = std::path::absolute(data).unwrap_or_else(|_| data.clone());
+    let settings = loaded.sources.join(", ");
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), settings, data = %data.display(), "starting");
     for note in &loaded.notes {
         tracing::warn!("{note}");
     }

@@ -24,6 +24,14 @@ pub struct Running {
 #[derive(Debug)]
 pub(super) struct Note(PathBuf);
 
+/// Takes away the note that a killed server left; for who holds the data folder.
+pub(super) fn clear(data: &Path) -> io::Result<()> {
+    match fs::remove_file(data.join(FILE)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Leaves the note. Only its owner may read it.
 pub(super) fn leave(data: &Path, address: SocketAddr) -> io::Result<Note> {
     let path = data.join(FILE);

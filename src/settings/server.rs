@@ -16,7 +16,7 @@ pub struct Server {
     /// Address and port, `127.0.0.1:7878` or `localhost:7878`; port 0 takes a free one. Beyond loopback an admin token is required.
     pub listen: String,
     /// How browsers reach the server, where that is not `listen`: `https://talk.example.org` behind a proxy. Its host is accepted as Host,
-    /// itself as Origin; `https` makes cookies Secure.
+    /// itself as Origin; `https` makes cookies Secure. Unless it names loopback, an admin token is required.
     #[serde(default)]
     pub public_url: Option<String>,
     /// What programs and people show to be let in. From the environment alone; see `admin_token_file`.
@@ -72,10 +72,16 @@ impl Server {
         if self.admin_token.is_some() && self.admin_token_file.is_some() {
             return Err(problem("admin_token_file", "is set together with admin_token, set one of them".into()));
         }
-        if !address.ip().to_canonical().is_loopback() && self.admin_token.is_none() && self.admin_token_file.is_none() {
-            let way_out = "set TERTULIA__SERVER__ADMIN_TOKEN or server.admin_token_file, or listen on 127.0.0.1";
-            let message = format!("= {:?} can be reached from other machines, and no admin token is set; {way_out}", self.listen);
-            return Err(problem("listen", message));
+        if self.admin_token.is_none() && self.admin_token_file.is_none() {
+            let reached = "can be reached from other machines, and no admin token is set; \
+                           set TERTULIA__SERVER__ADMIN_TOKEN or server.admin_token_file";
+            if !address.ip().to_canonical().is_loopback() {
+                return Err(problem("listen", format!("= {:?} {reached}, or listen on 127.0.0.1", self.listen)));
+            }
+            // Whoever comes through the proxy comes from loopback.
+            if let Some(url) = self.public_url.as_deref().filter(|_| !self.is_public_on_loopback()) {
+                return Err(problem("public_url", format!("= {url:?} {reached}")));
+            }
         }
         within("max_body_bytes", self.max_body_bytes, 1_024, 16 << 20)?;
         within("max_text_chars", self.max_text_chars, 1, 100_000)?;
@@ -125,6 +131,15 @@ impl Server {
         let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
         let is_valid = !authority.is_empty() && !authority.starts_with(':') && authority.chars().all(is_host) && port_is_a_number;
         is_valid.then(|| format!("{scheme}://{authority}"))
+    }
+
+    /// Whether `public_url` names this machine as it calls itself.
+    fn is_public_on_loopback(&self) -> bool {
+        let origin = self.public_origin().unwrap_or_default();
+        let authority = origin.split_once("://").map_or("", |(_, authority)| authority);
+        let host = authority.rsplit_once(':').filter(|(_, port)| !port.contains(']')).map_or(authority, |(host, _)| host);
+        let address: Option<IpAddr> = host.trim_start_matches('[').trim_end_matches(']').parse().ok();
+        host == "localhost" || address.is_some_and(|address| address.to_canonical().is_loopback())
     }
 
     /// The admin token: set, or read from its file.
@@ -284,6 +299,21 @@ pub(crate) mod tests {
             ["127.0.0.1:1", "[::1]:1", "localhost:1", "[::ffff:127.0.0.1]:1"].map(|listen| listening(listen).check().is_ok());
 
         assert_eq!((refused, accepted), ([true; 3], [true; 4]));
+        assert!(with_token.check().is_ok());
+    }
+
+    #[test]
+    fn behind_a_proxy_a_token_is_required() {
+        let published = |url: &str| Server { public_url: Some(url.into()), ..defaults() };
+        let with_token = Server { admin_token: Some("correct-horse-battery".into()), ..published("https://talk.example.org") };
+
+        let refused = ["https://talk.example.org", "http://10.0.0.1:80", "https://localhost.example", "http://[2001:db8::1]"]
+            .map(|url| published(url).check().unwrap_err().key);
+        let accepted = ["http://localhost:7878", "http://127.0.0.1:8080", "http://[::1]", "http://[::1]:8080"]
+            .map(|url| published(url).check());
+
+        assert_eq!(refused, ["public_url"; 4]);
+        assert_eq!(accepted, [const { Ok(()) }; 4]);
         assert!(with_token.check().is_ok());
     }
 

@@ -5,4 +5,5 @@ mod commands;
 mod conversations;
 mod dashboards;
 mod harness;
+mod operating;
 mod processes;

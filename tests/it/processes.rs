@@ -5,6 +5,7 @@ mod company;
 mod crashes;
 mod first_contact;
 mod gatherings;
+mod health;
 mod rounds;
 mod signals;
 mod starved;

@@ -129,6 +129,8 @@ impl SledStore {
         let db = self.db.clone().ok_or_else(gone)?;
         match tokio::task::spawn_blocking(move || read(&db)).await {
             Ok(outcome) => outcome.map_err(|error| unreadable(&error)),
+            // The runtime ends, and whoever waits here with it: nothing is wrong with the store.
+            Err(end) if end.is_cancelled() => std::future::pending().await,
             Err(panic) => Err(StoreError::Damaged(format!("a read panicked: {panic}"))),
         }
     }

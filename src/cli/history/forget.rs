@@ -40,7 +40,8 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, guild: &str, person: &st
         }
     };
     let sentence = format!(
-        "forgotten: {} messages, {} decisions, {} summaries; backups made before still hold them",
+        "forgotten: {} messages, {} decisions, {} summaries; backups made before still hold them, \
+         and the file on disk until `tertulia history compact`",
         forgotten["messages"], forgotten["decisions"], forgotten["summaries"]
     );
     report(json, &forgotten, &sentence)

@@ -7,6 +7,7 @@ use super::*;
 impl World {
     async fn say_as(&self, headers: &[(&str, &str)]) -> u16 {
         let mut request = self.request(Method::POST, "/api/rooms/lobby/messages").json(&json!({ "from": "Ana", "text": "hi" }));
+        request = request.bearer_auth(TOKEN);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -48,7 +49,7 @@ async fn probes_answer_under_any_name() {
 
 #[tokio::test]
 async fn only_our_own_pages_may_change_something() {
-    let world = World::with(Server { public_url: Some("https://talk.example.org".into()), ..settings() }).await;
+    let world = World::with(Server { public_url: Some("https://talk.example.org".into()), ..with_token() }).await;
     let own = world.url("");
 
     assert_eq!(world.say_as(&[]).await, 202);

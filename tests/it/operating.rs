@@ -1,0 +1,128 @@
+//! What operators are told and given agrees with the program: the settings that `docs/operating.md` names, and the service.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use tertulia::cli::{EXIT_STORE, EXIT_USAGE};
+use toml::Value;
+
+#[test]
+fn every_setting_that_operators_are_told_of_is_one_and_has_this_default() {
+    let settings = settings();
+    let sections: Vec<_> = settings.keys().map(String::as_str).collect();
+    let page = read("docs/operating.md");
+
+    let named: Vec<_> = code_spans(&page)
+        .filter(|(code, _)| code.split_once('.').is_some_and(|(section, key)| sections.contains(&section) && key != "json"))
+        .filter(|(code, _)| code.chars().all(|char| char.is_ascii_lowercase() || "._".contains(char)))
+        .collect();
+
+    assert!(named.len() > 20, "the page names settings: {named:?}");
+    for (code, after) in named {
+        let value = find(&settings, code).unwrap_or_else(|| panic!("{code} is not a key of config/default.toml"));
+        if let Some(told) = figure(after) {
+            let default = value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
+            assert_eq!(default, Some(told), "{code}");
+        }
+    }
+}
+
+#[test]
+fn the_service_is_not_started_again_where_only_a_person_can_help() {
+    let service = unit("deploy/tertulia.service");
+
+    assert_eq!(service["Restart"], "on-failure");
+    assert_eq!(service["RestartPreventExitStatus"], format!("{EXIT_USAGE} {EXIT_STORE}"));
+}
+
+#[test]
+fn the_service_and_the_container_have_time_to_stop() {
+    let drain = find(&settings(), "server.drain_secs").and_then(|value| value.as_float()).expect("seconds");
+    // The tree and the runtime, one after the other.
+    let needed = drain + 10.0;
+
+    let service: f64 = unit("deploy/tertulia.service")["TimeoutStopSec"].parse().expect("seconds");
+    let page = read("docs/operating.md");
+    let container: f64 =
+        page.split("--stop-timeout ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok()).expect("seconds");
+
+    assert!(service > needed && container > needed, "{service}, {container}");
+}
+
+#[test]
+fn everything_that_the_image_is_built_of_is_sent_to_the_builder() {
+    let ignored = read("deploy/Dockerfile.dockerignore");
+    let sent: Vec<_> = ignored.lines().filter_map(|line| line.strip_prefix('!')).collect();
+
+    let mut copied = Vec::new();
+    for line in read("deploy/Dockerfile").lines().filter_map(|line| line.strip_prefix("COPY ").map(str::to_owned)) {
+        let words: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
+        if !line.starts_with("--from") {
+            copied.extend_from_slice(&words[..words.len() - 1]);
+        }
+    }
+
+    assert!(copied.iter().all(|path| root().join(path).exists()), "{copied:?}");
+    copied.sort();
+    let mut sent = sent;
+    sent.sort_unstable();
+    assert_eq!(copied, sent);
+}
+
+/// `config/default.toml` with the keys that are commented out there.
+fn settings() -> BTreeMap<String, Value> {
+    let is_key = |rest: &str| {
+        rest.split_once(" = ")
+            .is_some_and(|(key, _)| !key.is_empty() && key.chars().all(|char| char.is_ascii_lowercase() || char == '_'))
+    };
+    let text = read("config/default.toml");
+    let lines: Vec<_> = text.lines().map(|line| line.strip_prefix("# ").filter(|rest| is_key(rest)).unwrap_or(line)).collect();
+    toml::from_str(&lines.join("\n")).expect("TOML")
+}
+
+fn find<'a>(settings: &'a BTreeMap<String, Value>, path: &str) -> Option<&'a Value> {
+    let mut keys = path.split('.');
+    let section = settings.get(keys.next()?)?;
+    keys.try_fold(section, |value, key| value.get(key))
+}
+
+/// What stands between backticks, and what follows it in its line; blocks of code are left out.
+fn code_spans(page: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut is_block = false;
+    let lines = page.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_block ^= is_fence;
+        !is_block && !is_fence
+    });
+    lines.flat_map(|line| {
+        let bounds: Vec<_> = line.match_indices('`').map(|(at, _)| at).collect();
+        let spans: Vec<_> = bounds.chunks_exact(2).map(|pair| (&line[pair[0] + 1..pair[1]], &line[pair[1] + 1..])).collect();
+        spans
+    })
+}
+
+/// The number of ` (1,024; …)`.
+fn figure(after: &str) -> Option<f64> {
+    let inside = after.strip_prefix(" (")?;
+    let end = inside.find(|char: char| !char.is_ascii_digit() && !",.".contains(char))?;
+    inside[..end].replace(',', "").parse().ok()
+}
+
+/// The keys of a unit's section `[Service]`; of those that come several times, the last.
+fn unit(path: &str) -> BTreeMap<String, String> {
+    let text = read(path);
+    let service = text.lines().skip_while(|line| *line != "[Service]").skip(1).take_while(|line| !line.starts_with('['));
+    service
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())))
+        .collect()
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
