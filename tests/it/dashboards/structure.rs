@@ -253,11 +253,13 @@ impl Measured {
                 kind => panic!("{kind} is unknown"),
             }
         }
-        // What is measured of the process itself, and what Prometheus adds.
+        // What is asked for when it is read, and what Prometheus adds.
         for gauge in [
             "process_uptime_seconds",
             "process_memory_usage_bytes",
             "process_open_file_descriptors",
+            "tertulia_disk_free_bytes",
+            "tertulia_store_size_bytes",
             "tertulia_telemetry_queue",
             "up",
         ] {
