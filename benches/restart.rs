@@ -25,6 +25,7 @@ use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::ports::house::House;
 use tertulia::ports::house::live::LiveStream;
+use tertulia::telemetry::instruments::Instruments;
 use tertulia::telemetry::recorder::Recorder;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -88,7 +89,8 @@ impl World {
     async fn new(on_disk: bool) -> anyhow::Result<Self> {
         if on_disk {
             let folder = tempfile::tempdir()?;
-            let options = OpenOptions { accept_loss: false, deadline: PATIENCE, cache_bytes: 16 << 20, new_id: 1 };
+            let instruments = Instruments::unread();
+            let options = OpenOptions { accept_loss: false, deadline: PATIENCE, cache_bytes: 16 << 20, new_id: 1, instruments };
             let store = Arc::new(SledStore::open(&folder.path().join("data"), &options)?);
             let kit = kit(store.clone(), Recorder::silent())?;
             Self::on(kit.clone(), ActorHouse::new(kit, store), Some(folder)).await

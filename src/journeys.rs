@@ -4,6 +4,7 @@ mod company;
 mod delivering;
 mod dying;
 mod keeping;
+mod measuring;
 mod rooms;
 mod rounds;
 mod talking;

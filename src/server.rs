@@ -24,7 +24,7 @@ use crate::actors::side_models::{Models, Pool};
 use crate::actors::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::adapters::console::{CannotServe, Console};
 use crate::adapters::llm;
-use crate::adapters::store::sled::{OpenOptions, SledStore};
+use crate::adapters::store::sled::{OpenOptions, SledStore, disk_bytes, disk_free};
 use crate::adapters::system::{SystemChance, SystemClock};
 use crate::ports::chance::Chance as _;
 use crate::ports::chat_platform::Platforms;
@@ -62,10 +62,19 @@ pub enum Ended {
 /// It cannot start, or the store took no more.
 pub fn run(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_loss: bool) -> Result<(), Ended> {
     let data = loaded.settings.storage.path.clone();
-    let options = OpenOptions { accept_loss, deadline: OPEN_DEADLINE, cache_bytes: CACHE_BYTES, new_id: SystemChance.id() };
+    let options = OpenOptions {
+        accept_loss,
+        deadline: OPEN_DEADLINE,
+        cache_bytes: CACHE_BYTES,
+        new_id: SystemChance.id(),
+        instruments: telemetry.metrics().instruments(),
+    };
     let store = SledStore::open(&data, &options).map_err(|error| Ended::Store(error.into()))?;
     let store = Arc::new(store);
     address::clear(&data).context("the note of a killed server cannot be taken away").map_err(Ended::Failed)?;
+    // By its path: whoever still reads metrics at the end must not keep the store open.
+    let (used, free) = (data.clone(), data);
+    telemetry.metrics().observe_disk(move || disk_bytes(&used).ok(), move || disk_free(&free).ok());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -144,8 +153,8 @@ fn kit(loaded: Loaded, recorder: Recorder, store: Arc<SledStore>, failed: watch:
         hub: Hub::new(),
         platforms: Platforms::default(),
         pool,
+        residents: Residents::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
         recorder,
-        residents: Residents::new(companions, settings.companion_defaults.clone()),
         settings: Arc::new(settings),
         store_failed: Arc::new(move |detail| {
             tracing::error!(detail, "the store takes no more");

@@ -57,8 +57,12 @@ pub fn kit(store: Arc<dyn Store>, recorder: Recorder) -> anyhow::Result<Kit> {
         directory,
         platforms: Platforms::default(),
         hub: Hub::new(),
+        residents: Residents::new(
+            BTreeMap::from([(aria.id.clone(), aria)]),
+            settings.companion_defaults.clone(),
+            recorder.instruments().clone(),
+        ),
         recorder,
-        residents: Residents::new(BTreeMap::from([(aria.id.clone(), aria)]), settings.companion_defaults.clone()),
         settings,
         store_failed: Arc::new(|detail| eprintln!("the store failed: {detail}")),
     })

@@ -24,7 +24,7 @@ use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, Supervi
 use tokio::sync::OnceCell;
 
 use super::delivery::Delivered;
-use super::directory::Registration;
+use super::directory::{Registration, Sort};
 use super::kit::Kit;
 use super::places::ChannelPlace;
 use super::scribe::{Accepted, Committed, Lost};
@@ -41,6 +41,7 @@ use crate::journal::place::Place;
 use crate::journal::reader::Restored;
 use crate::journal::record::{OutboxRecord, Used};
 use crate::ports::language_model::Request;
+use crate::telemetry::instruments::kinds::Counted;
 use delivering::Underway;
 use duties::Duty;
 use notes::Shown;
@@ -281,6 +282,9 @@ pub struct State {
     /// What was used and is not on record yet: it goes there with the next batch.
     spent: Vec<Used>,
     shown: Shown,
+    /// Since when it reads its record.
+    began: tokio::time::Instant,
+    _counted: Counted,
 }
 
 struct Alarm {
@@ -305,6 +309,7 @@ impl Actor for Channel {
         let registration = kit.directory.register(&ChannelPlace(place.channel.clone()), &myself);
         restore::begin(place.clone(), kit.clone(), books.clone(), myself.clone());
         let pace = Pace::new(kit.clock.now());
+        let counted = kit.recorder.instruments().actors.one([Sort::Channel.as_str()]);
         Ok(State {
             place,
             kit,
@@ -334,6 +339,8 @@ impl Actor for Channel {
             traces: Traces::default(),
             spent: Vec::new(),
             shown: Shown::default(),
+            began: tokio::time::Instant::now(),
+            _counted: counted,
         })
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use super::channel::ChannelMessage;
-use super::directory::Registration;
+use super::directory::{Registration, Sort};
 use super::kit::Kit;
 use super::places::{ChannelPlace, CompanionPlace, TurnTakingManagerPlace};
 use super::side_models::{Priority, Question};
@@ -20,6 +20,7 @@ use crate::journal::place::Place;
 use crate::ports::language_model::{Line, ModelRole, Persona, Purpose, Request};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
+use crate::telemetry::instruments::kinds::Counted;
 
 /// The actor.
 pub struct Companion;
@@ -103,10 +104,11 @@ impl Drop for Asking {
     }
 }
 
-/// What a companion keeps: only where it stands in the directory.
+/// What a companion keeps: only where it stands in the directory, and that it counts.
 pub struct State {
     kit: Kit,
     _registration: Registration,
+    _counted: Counted,
 }
 
 impl Actor for Companion {
@@ -117,7 +119,8 @@ impl Actor for Companion {
     async fn pre_start(&self, myself: ActorRef<CompanionMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { guild, companion, kit } = arguments;
         let registration = kit.directory.register(&CompanionPlace(guild, companion), &myself);
-        Ok(State { kit, _registration: registration })
+        let counted = kit.recorder.instruments().actors.one([Sort::Companion.as_str()]);
+        Ok(State { kit, _registration: registration, _counted: counted })
     }
 
     async fn handle(

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::channel::ChannelMessage;
+use super::directory::Sort;
 use super::kit::Kit;
 use super::places::ScribePlace;
 use super::scribe::{Lost, OutboxWrite, Record, Reply, ScribeMessage};
@@ -19,6 +20,8 @@ use crate::domain::split::split;
 use crate::journal::place::Place;
 use crate::journal::record::{OutboxRecord, PartRecord, Used};
 use crate::ports::chat_platform::{ChatPlatform, NotRead, NotSent, Part};
+use crate::telemetry::instruments::kinds::Counted;
+use crate::telemetry::instruments::platform_label;
 
 /// A part that cannot be sent for so long is given up.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -68,17 +71,25 @@ pub struct Delivered {
 /// What a delivery is told, by itself.
 pub struct Deliver;
 
+/// What it keeps.
+pub struct State {
+    arguments: Arguments,
+    _counted: Counted,
+}
+
 impl Actor for Delivery {
     type Msg = Deliver;
-    type State = Arguments;
+    type State = State;
     type Arguments = Arguments;
 
-    async fn pre_start(&self, myself: ActorRef<Deliver>, arguments: Arguments) -> Result<Arguments, ActorProcessingErr> {
+    async fn pre_start(&self, myself: ActorRef<Deliver>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
+        let counted = arguments.kit.recorder.instruments().actors.one([Sort::Delivery.as_str()]);
         myself.cast(Deliver)?;
-        Ok(arguments)
+        Ok(State { arguments, _counted: counted })
     }
 
-    async fn handle(&self, myself: ActorRef<Deliver>, _: Deliver, delivery: &mut Arguments) -> Result<(), ActorProcessingErr> {
+    async fn handle(&self, myself: ActorRef<Deliver>, _: Deliver, state: &mut State) -> Result<(), ActorProcessingErr> {
+        let delivery = &mut state.arguments;
         let texts = split(delivery.owed.text.as_deref().unwrap_or_default(), delivery.platform.capabilities().longest_part);
         delivery.owed.parts.resize(texts.len(), PartRecord::Owed);
         let error = delivery.send_all(&texts).await?;
@@ -109,9 +120,11 @@ impl Arguments {
                 let Some(wait) = wait else { continue };
                 if !pauses.pause(wait, &mut self.stop).await {
                     if matches!(self.owed.parts[index], PartRecord::Sending { .. }) {
+                        self.count("unconfirmed");
                         self.note(index, PartRecord::Unconfirmed).await?;
                         break;
                     }
+                    self.count("failed");
                     return Ok(Some("unreachable"));
                 }
             }
@@ -123,8 +136,10 @@ impl Arguments {
     async fn send(&mut self, index: usize, part: &Part) -> Result<Result<Option<Wait>, &'static str>, Lost> {
         let after = self.newest_before(index, part);
         self.note(index, PartRecord::Sending { after }).await?;
+        let began = Instant::now();
         match self.platform.send(part).await {
             Ok(id) => {
+                self.kit.recorder.instruments().sent(self.label(), "posted", began.elapsed());
                 self.note(index, PartRecord::Sent { id }).await?;
                 Ok(Ok(None))
             }
@@ -141,6 +156,7 @@ impl Arguments {
             Err(NotSent::Refused(detail)) => {
                 tracing::warn!(channel = %self.place.channel, detail, "the platform refused a statement");
                 self.owed.parts[index] = PartRecord::Owed;
+                self.count("failed");
                 Ok(Err("refused"))
             }
         }
@@ -150,11 +166,15 @@ impl Arguments {
     async fn look(&mut self, index: usize, part: &Part, after: Option<&str>) -> Result<Option<Wait>, Lost> {
         tokio::time::sleep(self.platform.capabilities().request_timeout).await;
         let found = match self.platform.find(part, after).await {
-            Ok(Some(id)) => PartRecord::Sent { id },
+            Ok(Some(id)) => {
+                self.count("posted");
+                PartRecord::Sent { id }
+            }
             Ok(None) => PartRecord::Owed,
             Err(NotRead::Later { after, .. }) => return Ok(Some(Wait(after))),
             Err(NotRead::Never(detail)) => {
                 tracing::warn!(channel = %self.place.channel, detail, "it cannot be known whether a statement was posted; it is not sent again");
+                self.count("unconfirmed");
                 PartRecord::Unconfirmed
             }
         };
@@ -190,6 +210,14 @@ impl Arguments {
             None => drop(record),
         }
         committed.await.unwrap_or(Err(Lost::Unknown)).map(drop)
+    }
+
+    fn count(&self, outcome: &'static str) {
+        self.kit.recorder.instruments().platform_sends.add(1, [self.label(), outcome]);
+    }
+
+    fn label(&self) -> &'static str {
+        platform_label(self.place.channel.as_str())
     }
 
     fn part(&self, index: usize, text: &str) -> Part {

@@ -66,6 +66,8 @@ pub enum Sort {
     TurnTakingManager,
     /// A reply.
     Reply,
+    /// A statement on its way to a platform.
+    Delivery,
 }
 
 /// An address together with the messages that are understood there. Implemented once for each actor, beside it, so that nobody
@@ -197,7 +199,7 @@ impl Address {
 
 impl Sort {
     /// Every sort, in the order of declaration.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Scribe,
         Self::Models,
         Self::Switchboard,
@@ -208,13 +210,14 @@ impl Sort {
         Self::Channel,
         Self::TurnTakingManager,
         Self::Reply,
+        Self::Delivery,
     ];
 
     /// The name used as a metric's label and in spans.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Scribe => "scribe",
-            Self::Models => "models",
+            Self::Models => "side_models",
             Self::Switchboard => "switchboard",
             Self::Platform => "platform",
             Self::Guilds => "guilds",
@@ -223,6 +226,7 @@ impl Sort {
             Self::Channel => "channel",
             Self::TurnTakingManager => "turn_taking_manager",
             Self::Reply => "reply",
+            Self::Delivery => "delivery",
         }
     }
 }

@@ -23,6 +23,8 @@ use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::{SetAsideRecord, encode};
 use crate::ports::store::Write;
+use crate::telemetry::instruments::NONE;
+use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::operations::{self, ActorFacts};
 
 /// How a guild starts its actors again: at once, then after 0.2 s, doubling to 30 s. More than 8 in a minute for one of them, or 64 for
@@ -94,6 +96,7 @@ pub struct State {
     wanted: BTreeSet<ChannelId>,
     suspects: Suspects,
     _registration: Registration,
+    _counted: Counted,
 }
 
 impl Actor for Guild {
@@ -108,6 +111,7 @@ impl Actor for Guild {
         myself.send_interval(PRUNE_EVERY, || GuildMessage::Prune);
         Ok(State {
             children: Children::new(myself, RESTARTS, kit.chance.clone()),
+            _counted: kit.recorder.instruments().actors.one([Sort::Guild.as_str()]),
             guild,
             kit,
             books: Arc::default(),
@@ -207,6 +211,7 @@ impl State {
         match report {
             None | Some(Report::Started { .. }) => {}
             Some(Report::Restarting { child, ending, after }) => {
+                ending.measure(child.sort().as_str(), self.kit.recorder.instruments());
                 let ending = ending.to_string();
                 operations::restarted(&self.kit.recorder, &self.facts(&child, &child.to_string(), &ending), after);
                 self.suspect(&child, &ending);
@@ -229,11 +234,7 @@ impl State {
     }
 
     fn facts<'a>(&self, child: &Child, address: &'a str, ending: &'a str) -> ActorFacts<'a> {
-        let sort = match child {
-            Child::Companion(_) => Sort::Companion,
-            Child::Channel(_) => Sort::Channel,
-        };
-        ActorFacts { sort: sort.as_str(), address, ending, at: self.kit.clock.now() }
+        ActorFacts { sort: child.sort().as_str(), address, ending, at: self.kit.clock.now() }
     }
 
     /// A message that kills its channel again and again is set aside, before it takes the guild down.
@@ -267,9 +268,22 @@ impl State {
             let ward = place.ward();
             let writes = vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))];
             // If it is lost, the message kills three more times and is set aside then.
-            let _ =
-                scribe.cast(ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply: Reply::unheard() }));
+            let reply = Reply::new(move |outcome| {
+                if outcome.is_ok() {
+                    kit.recorder.instruments().messages_set_aside.add(1, NONE);
+                }
+            });
+            let _ = scribe.cast(ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply }));
         });
+    }
+}
+
+impl Child {
+    const fn sort(&self) -> Sort {
+        match self {
+            Self::Companion(_) => Sort::Companion,
+            Self::Channel(_) => Sort::Channel,
+        }
     }
 }
 

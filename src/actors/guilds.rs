@@ -1,5 +1,7 @@
 //! Supervises the guilds: one that keeps failing is started again as a whole once, then kept away for a while; the others do not notice.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
@@ -13,6 +15,8 @@ use super::supervision::child::{ChildSpec, Lasting};
 use super::supervision::children::{Children, Report, Upkeep};
 use super::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, GuildId};
+use crate::telemetry::instruments::NONE;
+use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::operations::{self, ActorFacts};
 
 /// How guilds that die by themselves are started again. Their number is no reason to fail: the sum is without a limit that matters.
@@ -59,7 +63,10 @@ pub struct State {
     myself: ActorRef<GuildsMessage>,
     children: Children<GuildId, GuildsMessage>,
     quarantine: Quarantine,
+    /// Those in quarantine, as they are counted.
+    kept_away: BTreeMap<GuildId, Counted>,
     _registration: Registration,
+    _counted: Counted,
 }
 
 impl Actor for Guilds {
@@ -71,9 +78,11 @@ impl Actor for Guilds {
         let registration = kit.directory.register(&GuildsPlace(), &myself);
         Ok(State {
             children: Children::new(myself.clone(), RESTARTS, kit.chance.clone()),
+            _counted: kit.recorder.instruments().actors.one([Sort::Guilds.as_str()]),
             kit,
             myself,
             quarantine: Quarantine::new(QUARANTINE),
+            kept_away: BTreeMap::new(),
             _registration: registration,
         })
     }
@@ -90,12 +99,14 @@ impl Actor for Guilds {
             GuildsMessage::Release(guild, reply) => {
                 let was_away = state.quarantine.release(&guild).is_some();
                 if was_away {
+                    state.kept_away.remove(&guild);
                     state.open(&guild, None);
                 }
                 drop(reply.send(was_away));
             }
             GuildsMessage::QuarantineOver => {
                 for guild in state.quarantine.take_due(state.kit.clock.now()) {
+                    state.kept_away.remove(&guild);
                     state.open(&guild, None);
                 }
             }
@@ -138,6 +149,7 @@ impl State {
             None | Some(Report::Started { .. }) => {}
             Some(Report::Restarting { child, ending, after }) => {
                 operations::restarted(&self.kit.recorder, &self.facts(&child, &ending.to_string()), after);
+                ending.measure(Sort::Guild.as_str(), self.kit.recorder.instruments());
             }
             Some(Report::Ended { child, ending }) => self.rule(&child, &ending.to_string()),
             Some(Report::Escalate { child, escalation }) => self.rule(&child, &escalation.to_string()),
@@ -147,9 +159,17 @@ impl State {
     fn rule(&mut self, guild: &GuildId, reason: &str) {
         let now = self.kit.clock.now();
         match self.quarantine.over_limit(guild, reason, now) {
-            Ruling::RestartWhole => self.open(guild, None),
+            Ruling::RestartWhole => {
+                self.kit.recorder.instruments().actor_restarts.add(1, [Sort::Guild.as_str()]);
+                self.open(guild, None);
+            }
             Ruling::KeepAway { until } => {
                 operations::escalated(&self.kit.recorder, &self.facts(guild, reason));
+                if let Entry::Vacant(entry) = self.kept_away.entry(guild.clone()) {
+                    let instruments = self.kit.recorder.instruments();
+                    instruments.quarantines.add(1, NONE);
+                    entry.insert(instruments.guilds_quarantined.one(NONE));
+                }
                 tracing::error!(%guild, reason, for_secs = until.since(now).as_secs(), "a guild is kept away; release it or wait");
                 self.myself.send_after(until.since(now), || GuildsMessage::QuarantineOver);
             }

@@ -9,6 +9,7 @@ use tokio::time::{Duration, Instant};
 
 use super::channel::ChannelMessage;
 use super::companion::{character, persona, repetition_note};
+use super::directory::Sort;
 use super::hub::{Hub, Live};
 use super::kit::Kit;
 use super::side_models::{Outcome, Priority};
@@ -21,6 +22,7 @@ use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
 use crate::ports::language_model::{Draft, Line, ModelRole, Purpose, Request};
 use crate::settings::companion::Companion as Settings;
+use crate::telemetry::instruments::kinds::Counted;
 
 /// A question that went away with the pool is asked again after so long, until its deadline.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(50);
@@ -65,17 +67,25 @@ pub struct Arguments {
 /// What a reply is told, by itself.
 pub struct Write;
 
+/// What it keeps.
+pub struct State {
+    reply: Arguments,
+    _counted: Counted,
+}
+
 impl Actor for Reply {
     type Msg = Write;
-    type State = Arguments;
+    type State = State;
     type Arguments = Arguments;
 
-    async fn pre_start(&self, myself: ActorRef<Write>, arguments: Arguments) -> Result<Arguments, ActorProcessingErr> {
+    async fn pre_start(&self, myself: ActorRef<Write>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         myself.cast(Write)?;
-        Ok(arguments)
+        let counted = arguments.kit.recorder.instruments().actors.one([Sort::Reply.as_str()]);
+        Ok(State { reply: arguments, _counted: counted })
     }
 
-    async fn handle(&self, myself: ActorRef<Write>, _: Write, reply: &mut Arguments) -> Result<(), ActorProcessingErr> {
+    async fn handle(&self, myself: ActorRef<Write>, _: Write, state: &mut State) -> Result<(), ActorProcessingErr> {
+        let reply = &state.reply;
         let request = Arc::new(worded(reply));
         let priority = Priority::of(reply.trigger, reply.modality);
         let deadline = reply.kit.pool.deadline(ModelRole::Main);

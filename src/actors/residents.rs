@@ -10,6 +10,7 @@ use crate::domain::names::{Names, SharedName};
 use crate::journal::residence::{External, Residence};
 use crate::settings::Problem;
 use crate::settings::companion::{Companion, CompanionDefaults, CompanionFile};
+use crate::telemetry::instruments::{Instruments, NONE};
 
 /// The companions that are configured, by id.
 pub type Cast = BTreeMap<CompanionId, Companion>;
@@ -24,6 +25,7 @@ struct Shared {
     moves: Mutex<HashMap<ChannelId, usize>>,
     /// Grows with every change, so that what was made from the register is made again only then.
     edition: AtomicU64,
+    instruments: Instruments,
 }
 
 struct Register {
@@ -65,9 +67,10 @@ pub enum Miscast {
 
 impl Residents {
     /// These companions, living nowhere. External ones will be what the defaults say, but for their names.
-    pub fn new(cast: Cast, defaults: CompanionDefaults) -> Self {
+    pub fn new(cast: Cast, defaults: CompanionDefaults, instruments: Instruments) -> Self {
         let register = Register { cast: Arc::new(cast), defaults, channels: BTreeMap::new(), guilds: HashMap::new() };
-        Self(Arc::new(Shared { register: RwLock::new(register), moves: Mutex::default(), edition: AtomicU64::new(0) }))
+        let (register, moves, edition) = (RwLock::new(register), Mutex::default(), AtomicU64::new(0));
+        Self(Arc::new(Shared { register, moves, edition, instruments }))
     }
 
     /// The companions that are configured.
@@ -133,6 +136,7 @@ impl Residents {
         let household = register.household_with(channel, Some(&residence), &residence.guild)?;
         register.guilds.insert(residence.guild.clone(), household);
         register.channels.insert(channel.clone(), residence);
+        self.measure(&register);
         Ok(())
     }
 
@@ -145,6 +149,12 @@ impl Residents {
             register.guilds.insert(guild, household);
         }
         register.channels.remove(channel);
+        self.measure(&register);
+    }
+
+    /// While the register is held, so that the newest number is told last.
+    fn measure(&self, register: &Register) {
+        self.0.instruments.channels_known.set(register.channels.len() as u64, NONE);
     }
 
     /// Somebody begins to put on record who comes to a channel and who goes, and does until this is dropped.
@@ -373,7 +383,8 @@ mod tests {
     }
 
     fn residents(companions: &[(&str, &[&str])]) -> Residents {
-        Residents::new(cast(companions), Settings::overlay(serde_json::json!({})).unwrap().companion_defaults)
+        let defaults = Settings::overlay(serde_json::json!({})).unwrap().companion_defaults;
+        Residents::new(cast(companions), defaults, Instruments::unread())
     }
 
     fn with_external(id: &str, external: External) -> Residence {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 
-use super::directory::Registration;
+use super::directory::{Registration, Sort};
 use super::guilds::{Guilds, GuildsMessage};
 use super::kit::Kit;
 use super::pending;
@@ -42,6 +42,17 @@ pub enum Child {
     Switchboard,
     /// Who supervises the guilds.
     Guilds,
+}
+
+impl Child {
+    const fn sort(self) -> Sort {
+        match self {
+            Self::Scribe => Sort::Scribe,
+            Self::SideModels => Sort::Models,
+            Self::Switchboard => Sort::Switchboard,
+            Self::Guilds => Sort::Guilds,
+        }
+    }
 }
 
 /// What the root is told.
@@ -109,7 +120,8 @@ impl State {
         match child {
             Child::Scribe => ChildSpec::of(Lasting::Permanent, move || (Scribe, scribe_arguments(&kit))),
             Child::SideModels => ChildSpec::of(Lasting::Permanent, move || {
-                (SideModels { settings: kit.settings.models.clone(), chance: kit.chance.clone() }, ())
+                let (settings, chance) = (kit.settings.models.clone(), kit.chance.clone());
+                (SideModels { settings, chance, instruments: kit.recorder.instruments().clone() }, ())
             }),
             Child::Switchboard => ChildSpec::of(Lasting::Permanent, move || (Switchboard, kit.clone())),
             Child::Guilds => ChildSpec::of(Lasting::Permanent, move || (Guilds, kit.clone())),
@@ -138,13 +150,14 @@ impl State {
                 }
             }
             Some(Report::Restarting { child, ending, after }) => {
+                ending.measure(child.sort().as_str(), self.kit.recorder.instruments());
                 let (name, ending) = (format!("{child:?}"), ending.to_string());
-                let facts = ActorFacts { sort: "node", address: &name, ending: &ending, at: self.kit.clock.now() };
+                let facts = ActorFacts { sort: child.sort().as_str(), address: &name, ending: &ending, at: self.kit.clock.now() };
                 operations::restarted(&self.kit.recorder, &facts, after);
             }
             Some(Report::Escalate { child, escalation }) => {
                 let (name, ending) = (format!("{child:?}"), escalation.to_string());
-                let facts = ActorFacts { sort: "node", address: &name, ending: &ending, at: self.kit.clock.now() };
+                let facts = ActorFacts { sort: child.sort().as_str(), address: &name, ending: &ending, at: self.kit.clock.now() };
                 operations::escalated(&self.kit.recorder, &facts);
                 return Err(escalation.into());
             }
@@ -159,6 +172,7 @@ fn scribe_arguments(kit: &Kit) -> scribe::Arguments {
         store: kit.store.clone(),
         clock: kit.clock.clone(),
         hub: kit.hub.clone(),
+        instruments: kit.recorder.instruments().clone(),
         deliver: Arc::new(move |guild, channel, recorded| switchboard::deliver(guild, channel, recorded, &deliverer)),
         report: Arc::new(move |fate| match fate {
             Fate::StoreFailed(detail) => failed(detail),

@@ -4,6 +4,7 @@
 //! if it came from outside, and answered, in this order. Requests for one channel take effect in the order in which they were sent.
 
 mod desk;
+mod measures;
 mod plan;
 mod reply;
 mod request;
@@ -25,6 +26,7 @@ pub use request::{
 use self::desk::{Desk, Errand};
 use self::plan::Held;
 use self::request::Request;
+use super::directory::Sort;
 use super::hub::Hub;
 use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, GuildId, Seq, Ward};
@@ -32,6 +34,8 @@ use crate::journal::place::Place;
 use crate::journal::reader::{Head, ReadError, Reader};
 use crate::ports::clock::Clock;
 use crate::ports::store::{Batch, Refusal, Store, StoreError};
+use crate::telemetry::instruments::Instruments;
+use crate::telemetry::instruments::kinds::Counted;
 
 /// The actor. What it works with comes with its [`Arguments`].
 #[derive(Debug, Default)]
@@ -49,6 +53,8 @@ pub struct Arguments {
     pub clock: Arc<dyn Clock>,
     /// Where what is committed is published.
     pub hub: Hub,
+    /// What it measures with.
+    pub instruments: Instruments,
     /// Takes a committed event from outside to its channel, in the order of numbers. Must not wait.
     pub deliver: Deliver,
     /// Hears what happened to the store as a whole. Must not wait.
@@ -134,6 +140,7 @@ enum Note {
 /// What the scribe keeps. All of it can be read again from the store.
 pub struct State {
     desk: Desk,
+    _counted: Counted,
 }
 
 impl Actor for Scribe {
@@ -142,7 +149,8 @@ impl Actor for Scribe {
     type Arguments = Arguments;
 
     async fn pre_start(&self, _: ActorRef<ScribeMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        Ok(State { desk: Desk::new(arguments) })
+        let counted = arguments.instruments.actors.one([Sort::Scribe.as_str()]);
+        Ok(State { desk: Desk::new(arguments), _counted: counted })
     }
 
     async fn handle(

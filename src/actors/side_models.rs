@@ -5,6 +5,7 @@
 
 pub mod breaker;
 pub mod handle;
+mod measures;
 pub mod queue;
 pub mod schedule;
 pub mod tally;
@@ -22,13 +23,17 @@ use tokio::time::Instant;
 pub use handle::{Asked, CallFacts, Models, Outcome, Pool, Question};
 pub use queue::{CallId, Priority};
 
+use super::directory::Sort;
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 use crate::ports::chance::Chance;
 use crate::ports::language_model::{Answer, Draft, NoAnswer};
 use crate::settings::models::Models as Settings;
+use crate::telemetry::instruments::Instruments;
+use crate::telemetry::instruments::kinds::Counted;
 use handle::Reply;
-use schedule::{Counters, Entry, LaneReport, Schedule, Step};
+use measures::Measures;
+use schedule::{Entry, LaneReport, Schedule, Step};
 use tally::{GuildTally, Tallies};
 use trouble::{Trouble, Troubles};
 use worker::{Job, Worker};
@@ -58,8 +63,6 @@ pub enum PoolMessage {
 pub struct PoolReport {
     /// Every queue that was used so far.
     pub lanes: Vec<LaneReport>,
-    /// What happened since it started.
-    pub counters: Counters,
     /// The models that gave no answer when they were called last.
     pub troubles: Vec<Trouble>,
 }
@@ -70,6 +73,8 @@ pub struct SideModels {
     pub settings: Settings,
     /// Spreads the tries of those who failed together.
     pub chance: Arc<dyn Chance>,
+    /// What it measures with.
+    pub instruments: Instruments,
 }
 
 /// What the pool keeps; all of it may be lost, because dropping a question answers it.
@@ -79,7 +84,9 @@ pub struct State {
     questions: HashMap<CallId, Waiting>,
     tallies: Tallies,
     troubles: Troubles,
+    measures: Measures,
     alarm: Option<Alarm>,
+    _counted: Counted,
 }
 
 struct Waiting {
@@ -111,7 +118,9 @@ impl Actor for SideModels {
             questions: HashMap::new(),
             tallies: Tallies::default(),
             troubles: Troubles::default(),
+            measures: Measures::new(self.instruments.clone()),
             alarm: None,
+            _counted: self.instruments.actors.one([Sort::Models.as_str()]),
         })
     }
 
@@ -145,6 +154,7 @@ impl Actor for SideModels {
             }
         };
         state.carry_out(&myself, now, steps);
+        state.measures.take(&mut state.schedule, now);
         state.set_alarm(&myself, now);
         Ok(())
     }
@@ -197,6 +207,7 @@ impl State {
                     }
                     let Some(Waiting { job, reply, worker }) = self.questions.remove(&call) else { continue };
                     drop(worker);
+                    self.measures.answered(job.request.role, spent);
                     let tokens = result.as_ref().ok().map(|answer| answer.usage);
                     self.tallies.count(&job.request.guild, job.request.role, spent.attempts, tokens);
                     reply.send(result, spent.waited, spent.in_calls, spent.attempts);
@@ -211,6 +222,7 @@ impl State {
 
     fn call(&mut self, myself: &ActorRef<PoolMessage>, call: CallId, again: bool) {
         let Some(question) = self.questions.get_mut(&call) else { return };
+        self.measures.called(question.job.request.role);
         if again && let Some(drafts) = &question.job.drafts {
             drop(drafts.send(Draft::Anew));
         }
@@ -218,7 +230,8 @@ impl State {
     }
 
     fn set_alarm(&mut self, myself: &ActorRef<PoolMessage>, now: Moment) {
-        let next = self.schedule.next_wakeup();
+        // That an endpoint is left alone no more is to be seen although nobody asks it.
+        let next = self.schedule.next_wakeup().into_iter().chain(self.schedule.left_alone(now)).min();
         if self.alarm.as_ref().is_some_and(|alarm| Some(alarm.at) == next && alarm.at > now) {
             return;
         }
@@ -234,7 +247,7 @@ impl State {
     }
 
     fn report(&self, now: Moment) -> PoolReport {
-        PoolReport { lanes: self.schedule.lanes(now), counters: self.schedule.counters(), troubles: self.troubles.all() }
+        PoolReport { lanes: self.schedule.lanes(now), troubles: self.troubles.all() }
     }
 }
 

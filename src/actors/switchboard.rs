@@ -3,13 +3,14 @@
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use super::channel::ChannelMessage;
-use super::directory::Registration;
+use super::directory::{Registration, Sort};
 use super::guild::GuildMessage;
 use super::guilds::GuildsMessage;
 use super::kit::Kit;
 use super::places::{ChannelPlace, GuildPlace, GuildsPlace, SwitchboardPlace};
 use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, GuildId};
+use crate::telemetry::instruments::kinds::Counted;
 
 /// The actor.
 pub struct Switchboard;
@@ -24,6 +25,7 @@ pub enum SwitchboardMessage {
 pub struct State {
     kit: Kit,
     _registration: Registration,
+    _counted: Counted,
 }
 
 impl Actor for Switchboard {
@@ -33,7 +35,8 @@ impl Actor for Switchboard {
 
     async fn pre_start(&self, myself: ActorRef<SwitchboardMessage>, kit: Kit) -> Result<State, ActorProcessingErr> {
         let registration = kit.directory.register(&SwitchboardPlace(), &myself);
-        Ok(State { kit, _registration: registration })
+        let counted = kit.recorder.instruments().actors.one([Sort::Switchboard.as_str()]);
+        Ok(State { kit, _registration: registration, _counted: counted })
     }
 
     async fn handle(

@@ -13,7 +13,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use serde_json::{Value, json};
 
 use super::channel::ChannelMessage;
-use super::directory::Registration;
+use super::directory::{Registration, Sort};
 use super::hub::Live;
 use super::kit::Kit;
 use super::places::TurnTakingManagerPlace;
@@ -24,6 +24,7 @@ use crate::domain::vote::{self, State as Ballot};
 use crate::journal::place::Place;
 use crate::ports::house::stamp::rfc3339;
 use crate::ports::language_model::Request;
+use crate::telemetry::instruments::kinds::Counted;
 pub use not_taken::NotTaken;
 
 /// The actor.
@@ -83,6 +84,7 @@ pub struct State {
     channel: ActorRef<ChannelMessage>,
     kit: Kit,
     _registration: Registration,
+    _counted: Counted,
 }
 
 impl Actor for TurnTakingManager {
@@ -96,8 +98,18 @@ impl Actor for TurnTakingManager {
         // It dies with its timer; the channel has one of its own.
         myself.send_after(patience, || ManagerMessage::Due);
         let known: Vec<Ballot> = round.states().cloned().collect();
-        let mut state =
-            State { published: BTreeSet::new(), place, round, asked, external, channel, kit, _registration: registration };
+        let counted = kit.recorder.instruments().actors.one([Sort::TurnTakingManager.as_str()]);
+        let mut state = State {
+            published: BTreeSet::new(),
+            place,
+            round,
+            asked,
+            external,
+            channel,
+            kit,
+            _registration: registration,
+            _counted: counted,
+        };
         state.publish(known);
         Ok(state)
     }

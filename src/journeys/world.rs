@@ -222,7 +222,7 @@ impl World {
             hub: Hub::new(),
             platforms: platforms.clone(),
             recorder: spans.recorder(false),
-            residents: Residents::new(cast(&settings), settings.companion_defaults.clone()),
+            residents: Residents::new(cast(&settings), settings.companion_defaults.clone(), spans.metrics().instruments()),
             settings,
             store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
         };
@@ -329,7 +329,7 @@ impl World {
     /// Kills whoever is at a place. The test says so, because nobody else may die.
     pub(super) async fn kill<P: Address>(&mut self, place: &P) {
         self.kit.directory.find(place).expect("somebody is there").kill();
-        self.killed += 1;
+        self.killed = self.killed.saturating_add(1);
         self.rest().await;
     }
 }

@@ -22,11 +22,18 @@ use crate::ports::chance::Chance as _;
 use crate::ports::chat_platform::Platforms;
 use crate::ports::house::House;
 use crate::settings::Loaded;
+use crate::telemetry::instruments::Instruments;
 use crate::telemetry::recorder::Recorder;
 
 /// How a store is opened by a command: what is missing is never passed over.
 pub fn open_options() -> OpenOptions {
-    OpenOptions { accept_loss: false, deadline: OPEN_DEADLINE, cache_bytes: CACHE_BYTES, new_id: SystemChance.id() }
+    OpenOptions {
+        accept_loss: false,
+        deadline: OPEN_DEADLINE,
+        cache_bytes: CACHE_BYTES,
+        new_id: SystemChance.id(),
+        instruments: Instruments::unread(),
+    }
 }
 
 /// Opens the store and asks the house of it. Of the actors only the scribe is there: what is written is on record as ever, nobody is woken
@@ -79,7 +86,7 @@ fn kit(loaded: Loaded, store: Arc<SledStore>) -> Kit {
         platforms: Platforms::default(),
         pool,
         recorder: Recorder::silent(),
-        residents: Residents::new(companions, settings.companion_defaults.clone()),
+        residents: Residents::new(companions, settings.companion_defaults.clone(), Instruments::unread()),
         settings: Arc::new(settings),
         store_failed: Arc::new(|detail| tracing::error!(detail, "the store takes no more")),
     }
@@ -91,6 +98,7 @@ fn scribe_arguments(kit: &Kit) -> scribe::Arguments {
         store: kit.store.clone(),
         clock: kit.clock.clone(),
         hub: kit.hub.clone(),
+        instruments: kit.recorder.instruments().clone(),
         deliver: Arc::new(|_, _, _| {}),
         report: Arc::new(move |scribe::Fate::StoreFailed(detail)| failed(detail)),
         bounds: scribe::Bounds::default(),

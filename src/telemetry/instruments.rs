@@ -8,6 +8,7 @@ pub mod kinds;
 mod values;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use opentelemetry::metrics::{Meter, MeterProvider as _};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
@@ -20,6 +21,8 @@ pub use kinds::{Label, NONE};
 const OWN_SECONDS: &[f64] = &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
 /// From a quick answer to one that is given up: what waits for models.
 const MODEL_SECONDS: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0];
+/// From no wait at all to one that eats up a question's time: what waits for a place.
+const WAIT_SECONDS: &[f64] = &[0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0];
 /// As the conventions for generative AI advise for `gen_ai.client.operation.duration`.
 const GEN_AI_SECONDS: &[f64] = &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 /// As the conventions for generative AI advise for `gen_ai.client.token.usage`.
@@ -71,7 +74,7 @@ macro_rules! instruments {
             }
         }
 
-        /// All instruments: kind, name, unit, labels, sentence.
+        /// All instruments that are measured where something happens: kind, name, unit, labels, sentence.
         pub const CATALOGUE: &[Entry] = &[$(
             Entry { kind: stringify!($kind), name: $name, unit: $unit, labels: &[$($label),*], help: $help },
         )*];
@@ -139,21 +142,23 @@ instruments! {
         "Questions whose time was over before there was an answer.";
     pool_shed: Counter, "tertulia.pool.shed", "{question}", [ROLE, Label { name: name::POOL_PRIORITY, values: values::PRIORITIES }],
         "Questions shed because too many waited: lulls first, direct addresses last.";
-    pool_waiting: Gauge, "tertulia.pool.waiting", "{question}", [ROLE],
+    pool_panics: Counter, "tertulia.pool.panics", "{call}", [ROLE],
+        "Calls of models that panicked; their questions are answered without one. A fault of this program.";
+    pool_waiting: UpDown, "tertulia.pool.waiting", "{question}", [ROLE],
         "Questions that wait for a model, pauses between tries included.";
-    pool_running: Gauge, "tertulia.pool.running", "{call}", [ROLE],
+    pool_running: UpDown, "tertulia.pool.running", "{call}", [ROLE],
         "Calls of models under way.";
-    pool_wait: Histogram(MODEL_SECONDS), "tertulia.pool.wait", "s", [ROLE],
+    pool_wait: Histogram(WAIT_SECONDS), "tertulia.pool.wait", "s", [ROLE],
         "Time that questions waited in the queue and between tries.";
     breakers_opened: Counter, "tertulia.breakers.opened", "{endpoint}", [],
         "Times that an endpoint failed so often in a row that it was left alone for a while.";
-    breakers_open: Gauge, "tertulia.breakers.open", "{endpoint}", [],
+    breakers_open: UpDown, "tertulia.breakers.open", "{endpoint}", [],
         "Endpoints that are left alone at the moment.";
 
     actors: UpDown, "tertulia.actors", "{actor}", [SORT],
         "Actors alive, by sort; a channel without an actor is asleep.";
     channels_known: Gauge, "tertulia.channels.known", "{channel}", [],
-        "Channels that companions live in, awake and asleep.";
+        "Channels that there are, awake and asleep.";
     channel_restore_duration: Histogram(OWN_SECONDS), "tertulia.channel.restore.duration", "s", [],
         "Time that a channel took to read back its record, at the start, after sleep or after a failure.";
     actor_restarts: Counter, "tertulia.actor.restarts", "{restart}", [SORT],
@@ -161,7 +166,7 @@ instruments! {
     escalations: Counter, "tertulia.supervisor.escalations", "{escalation}", [SORT],
         "Actors that failed too often, so that the supervisor above had to decide.";
     actor_hangs: Counter, "tertulia.actor.hangs", "{hang}", [SORT],
-        "Actors that were busy for longer than their deadline and were replaced.";
+        "Actors that were busy beyond their deadline and were replaced: those that did not come up in time.";
     guilds_quarantined: UpDown, "tertulia.guilds.quarantined", "{guild}", [],
         "Guilds in quarantine because they kept failing.";
     quarantines: Counter, "tertulia.guild.quarantines", "{quarantine}", [],
@@ -170,7 +175,7 @@ instruments! {
         "Messages set aside because they killed their handler again and again.";
 
     append_duration: Histogram(OWN_SECONDS), "tertulia.journal.append.duration", "s", [],
-        "Time from handing an event to the scribe to its being committed.";
+        "Time from handing events to the scribe to their being committed: what a channel made at once, or one event from outside.";
     commit_duration: Histogram(OWN_SECONDS), "tertulia.journal.commit.duration", "s", [],
         "Time that one group took to be written and synced.";
     group_size: Histogram(SIZES), "tertulia.journal.group.size", "{batch}", [],
@@ -179,10 +184,6 @@ instruments! {
         "Events put on record.";
     store_failures: Counter, "tertulia.store.failures", "{failure}", [],
         "Writes that failed for good; the process ends and begins anew.";
-    store_size: Gauge, "tertulia.store.size", "By", [],
-        "Bytes on disk under the data folder's store.";
-    disk_free: Gauge, "tertulia.disk.free", "By", [],
-        "Bytes free on the disk that holds the data folder.";
 
     http_requests: Counter, "tertulia.http.requests", "{request}", [Label { name: name::HTTP_STATUS, values: values::STATUSES }],
         "HTTP requests answered, by status.";
@@ -197,7 +198,43 @@ instruments! {
     live_sockets: UpDown, "tertulia.live.sockets", "{socket}", [],
         "WebSockets that watch a room.";
     live_missed: Counter, "tertulia.live.missed", "{event}", [],
-        "Events that a slow watcher missed and had to read from the record.";
+        "What slow watchers missed; what of it is on record they read again.";
+}
+
+macro_rules! observed {
+    ($($entry:ident: $kind:ident, $name:literal, $unit:literal, [$($label:expr),*], $help:literal;)*) => {
+        $(
+            #[doc = $help]
+            pub const $entry: Entry =
+                Entry { kind: stringify!($kind), name: $name, unit: $unit, labels: &[$($label),*], help: $help };
+        )*
+
+        /// All instruments whose values are asked for when they are read; with [`CATALOGUE`] that is everything there is.
+        pub const OBSERVED: &[Entry] = &[$($entry),*];
+    };
+}
+
+observed! {
+    STORE_SIZE: Gauge, "tertulia.store.size", "By", [],
+        "Bytes on disk under the data folder's store; at most some seconds old.";
+    DISK_FREE: Gauge, "tertulia.disk.free", "By", [],
+        "Bytes that this process may still write to the disk that holds the data folder; at most some seconds old.";
+
+    TELEMETRY_SPANS: Counter, "tertulia.telemetry.spans", "{span}", [Label { name: name::SPAN_FATE, values: values::FATES }],
+        "Spans that were written, by what became of them; dropped ones found the queue full.";
+    TELEMETRY_QUEUE: Gauge, "tertulia.telemetry.queue", "{span}", [],
+        "Spans that wait to be exported.";
+
+    PROCESS_UPTIME: Gauge, "process.uptime", "s", [],
+        "Seconds since the process began.";
+    PROCESS_MEMORY: Gauge, "process.memory.usage", "By", [],
+        "Bytes of memory that the process really occupies.";
+    PROCESS_CPU: Counter, "process.cpu.time", "s", [],
+        "Seconds of processor time used, in user and system mode.";
+    PROCESS_FILES: Gauge, "process.open_file_descriptors", "{file_descriptor}", [],
+        "Files, sockets and pipes that are open.";
+    BUILD_INFO: Gauge, "tertulia.build.info", "", [Label { name: "service.version", values: &[env!("CARGO_PKG_VERSION")] }],
+        "What was built: the version.";
 }
 
 /// What is known of an instrument before anything is measured.
@@ -231,6 +268,16 @@ impl Instruments {
     }
 }
 
+impl Instruments {
+    /// A part of a statement was sent to a platform, with this outcome.
+    pub fn sent(&self, platform: &'static str, outcome: &'static str, took: Duration) {
+        self.platform_sends.add(1, [platform, outcome]);
+        if outcome == "posted" {
+            self.platform_send_duration.record(took.as_secs_f64(), [platform]);
+        }
+    }
+}
+
 impl Default for Instruments {
     fn default() -> Self {
         Self::unread()
@@ -248,6 +295,12 @@ impl std::ops::Deref for Instruments {
 /// A code of what went wrong, as a label: what is none of the closed list is `other`, so that no text from outside becomes a series.
 pub fn error_label(code: &str) -> &'static str {
     values::ERRORS.iter().find(|known| **known == code).copied().unwrap_or("other")
+}
+
+/// The platform that a channel's id begins with, as a label: what is none of the closed list is `other`.
+pub fn platform_label(channel: &str) -> &'static str {
+    let platform = channel.split_once(':').map_or("", |(platform, _)| platform);
+    values::PLATFORMS.iter().find(|known| **known == platform).copied().unwrap_or("other")
 }
 
 /// An HTTP status, as a label: one that is none of the closed list is `other`.

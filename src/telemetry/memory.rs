@@ -1,4 +1,4 @@
-//! Keeps spans in memory, for tests that read what was recorded.
+//! Keeps spans in memory, and what was measured beside them, for tests that read what was recorded.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,12 +7,21 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter};
 
 use super::SCOPE;
-use super::instruments::Instruments;
+use super::metrics::Metrics;
 use super::recorder::{RecordedIds, Recorder};
 
 /// Spans written by one recorder, in the order in which they were written. Cloned, it is the same memory.
-#[derive(Clone, Debug, Default)]
-pub struct SpanMemory(Arc<Mutex<Vec<SpanData>>>);
+#[derive(Clone, Debug)]
+pub struct SpanMemory {
+    spans: Arc<Mutex<Vec<SpanData>>>,
+    metrics: Metrics,
+}
+
+impl Default for SpanMemory {
+    fn default() -> Self {
+        Self { spans: Arc::default(), metrics: Metrics::local() }
+    }
+}
 
 impl SpanMemory {
     /// An empty memory.
@@ -27,12 +36,17 @@ impl SpanMemory {
             .with_sampler(Sampler::AlwaysOn)
             .with_simple_exporter(self.clone())
             .build();
-        Recorder::new(Some(provider.tracer(SCOPE)), capture_content, Instruments::unread())
+        Recorder::new(Some(provider.tracer(SCOPE)), capture_content, self.metrics.instruments())
+    }
+
+    /// What was measured by its recorders.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// All spans so far.
     pub fn spans(&self) -> Vec<SpanData> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.spans.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The spans of one name so far.
@@ -43,7 +57,7 @@ impl SpanMemory {
 
 impl SpanExporter for SpanMemory {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(batch);
+        self.spans.lock().unwrap_or_else(PoisonError::into_inner).extend(batch);
         Ok(())
     }
 }

@@ -3,22 +3,25 @@
 mod process;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
 use std::time::Duration;
 
-use opentelemetry::KeyValue;
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry_otlp::{ExporterBuildError, Protocol, WithExportConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{MeterProviderBuilder, PeriodicReader, SdkMeterProvider};
 use prometheus::{Registry, TextEncoder};
+use tokio::time::Instant;
 
-use super::attributes as name;
 use super::export::Ledger;
-use super::instruments::Instruments;
+use super::instruments::{DISK_FREE, Instruments, STORE_SIZE, TELEMETRY_QUEUE, TELEMETRY_SPANS, kinds};
 
 #[cfg(test)]
 mod tests;
+
+/// How long what is known of the disk is taken for true.
+pub const DISK_LASTS: Duration = Duration::from_secs(5);
 
 /// The media type of [`Metrics::exposition`].
 pub const EXPOSITION_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -101,7 +104,6 @@ impl Metrics {
     ///
     /// # Panics
     /// Never: the reader has a registry of its own.
-    #[cfg(test)]
     pub fn local() -> Self {
         Self::new(Resource::builder_empty().build(), None).expect("a registry of its own takes everything")
     }
@@ -116,22 +118,25 @@ impl Metrics {
         let meter = self.provider.meter(super::SCOPE);
         process::observe(&meter);
         let ledger = spans.clone();
-        meter
-            .u64_observable_counter("tertulia.telemetry.spans")
-            .with_unit("{span}")
-            .with_description("Spans that were written, by what became of them; dropped ones found the queue full.")
-            .with_callback(move |observer| {
-                let fates = [("exported", ledger.exported()), ("failed", ledger.failed()), ("dropped", ledger.dropped())];
-                fates.into_iter().for_each(|(fate, spans)| observer.observe(spans, &[KeyValue::new(name::SPAN_FATE, fate)]));
-            })
-            .build();
+        kinds::observe(&meter, TELEMETRY_SPANS, move |tell| {
+            let fates = [("exported", ledger.exported()), ("failed", ledger.failed()), ("dropped", ledger.dropped())];
+            fates.into_iter().for_each(|(fate, spans)| tell(spans as f64, &[fate]));
+        });
         let ledger = spans.clone();
-        meter
-            .u64_observable_gauge("tertulia.telemetry.queue")
-            .with_unit("{span}")
-            .with_description("Spans that wait to be exported.")
-            .with_callback(move |observer| observer.observe(ledger.waiting(), &[]))
-            .build();
+        kinds::observe(&meter, TELEMETRY_QUEUE, move |tell| tell(ledger.waiting() as f64, &[]));
+    }
+
+    /// Measures the disk as well: how many bytes the store takes up, and how many are free. None: it cannot be said now. Both are asked on
+    /// the thread that reads, at most every [`DISK_LASTS`].
+    pub fn observe_disk(
+        &self,
+        used: impl Fn() -> Option<u64> + Send + Sync + 'static,
+        free: impl Fn() -> Option<u64> + Send + Sync + 'static,
+    ) {
+        let meter = self.provider.meter(super::SCOPE);
+        for (entry, ask) in [(STORE_SIZE, Lasting::new(used)), (DISK_FREE, Lasting::new(free))] {
+            kinds::observe(&meter, entry, move |tell| ask.get().into_iter().for_each(|bytes| tell(bytes as f64, &[])));
+        }
     }
 
     /// Everything in Prometheus text, [`EXPOSITION_TYPE`].
@@ -142,16 +147,62 @@ impl Metrics {
         TextEncoder::new().encode_to_string(&self.registry.gather()).map_err(|error| error.to_string())
     }
 
+    /// What the series of one name add up to, of those that have all of these labels; 0 if there are none. Named as [`Self::exposition`]
+    /// names them; for a histogram, with `_count` or `_sum`. For tests: it writes everything down.
+    pub fn total(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+        let text = self.exposition().unwrap_or_default();
+        let wanted: Vec<_> = labels.iter().map(|(label, value)| format!("{label}=\"{value}\"")).collect();
+        let of_it = text.lines().filter_map(|line| line.strip_prefix(name)).filter_map(|rest| match rest.strip_prefix('{') {
+            Some(rest) => rest.rsplit_once("} "),
+            None => rest.strip_prefix(' ').map(|value| ("", value)),
+        });
+        let wanted = of_it.filter(|(labels, _)| wanted.iter().all(|pair| labels.split(',').any(|label| label == pair)));
+        wanted.filter_map(|(_, value)| value.parse::<f64>().ok()).fold(0.0, |sum, value| sum + value)
+    }
+
     /// Sends what is to be sent, within this time. Blocks.
     pub(super) fn shutdown(&self, within: Duration) {
-        // Whoever still measures after this measures in vain; that the endpoint is gone was told by then.
-        let _ = self.provider.shutdown_with_timeout(within);
+        // The provider heeds no time limit of ours: whoever is still sending after it is left to itself.
+        let (done, ended) = mpsc::channel();
+        let provider = self.provider.clone();
+        let ending = thread::Builder::new().name("telemetry-end".to_owned()).spawn(move || {
+            // Whoever still measures after this measures in vain; that the endpoint is gone was told by then.
+            let _ = provider.shutdown_with_timeout(within);
+            let _ = done.send(());
+        });
+        if ending.is_ok() {
+            let _ = ended.recv_timeout(within);
+        }
     }
 }
 
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+/// A value that is dear to ask for, kept for a while.
+struct Lasting {
+    ask: Box<dyn Fn() -> Option<u64> + Send + Sync>,
+    known: Mutex<Option<(Instant, Option<u64>)>>,
+}
+
+impl Lasting {
+    fn new(ask: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Self {
+        Self { ask: Box::new(ask), known: Mutex::default() }
+    }
+
+    fn get(&self) -> Option<u64> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match *known {
+            Some((asked, value)) if asked.elapsed() < DISK_LASTS => value,
+            _ => {
+                let value = (self.ask)();
+                *known = Some((Instant::now(), value));
+                value
+            }
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::record::{OutboxRecord, Used};
 use crate::ports::language_model::{ModelRole, Request};
+use crate::telemetry::instruments::platform_label;
 
 /// Events between two snapshots: what a restart has to fold at most, about.
 const EVENTS_PER_SNAPSHOT: u32 = 128;
@@ -305,6 +306,9 @@ impl State {
         let mut usage = vec![Used::Statement { companion: companion.clone() }];
         usage.extend(self.traces.take_spent(ticket));
         let channel = self.myself.clone();
+        // Where its parts have ids, it was sent before, and is only put on record.
+        let sent = ids.is_empty().then(tokio::time::Instant::now);
+        let (instruments, platform) = (self.kit.recorder.instruments().clone(), platform_label(self.place.channel.as_str()));
         self.send(ScribeMessage::Post(Post {
             place: self.place.clone(),
             at: None,
@@ -313,6 +317,9 @@ impl State {
             ticket,
             usage,
             reply: Reply::new(move |result| {
+                if let Some(sent) = sent {
+                    instruments.sent(platform, if result.is_ok() { "posted" } else { "failed" }, sent.elapsed());
+                }
                 // As above; and whoever said the words may have stopped waiting.
                 if let Some(words) = awaited {
                     let seq = result.as_ref().map(|accepted: &Accepted| accepted.seq).map_err(|_| NotTaken::Gone);

@@ -9,6 +9,7 @@ use ractor::{ActorId, ActorRuntime, RpcReplyPort};
 use super::traces::Tale;
 use super::{ChannelMessage, REPLY_AGAIN_AT_MOST, State};
 use crate::actors::companion::{Asking, CompanionMessage, Evaluate};
+use crate::actors::directory::Sort;
 use crate::actors::places::CompanionPlace;
 use crate::actors::reply;
 use crate::actors::side_models::Priority;
@@ -188,6 +189,7 @@ impl State {
         let tries = self.tries.entry(ticket).or_default();
         *tries += 1;
         if *tries < REPLY_AGAIN_AT_MOST {
+            self.kit.recorder.instruments().actor_restarts.add(1, [Sort::Reply.as_str()]);
             self.reply(ticket);
         } else {
             self.step(Input::ReplyFailed { ticket, error: "unreachable".into() });

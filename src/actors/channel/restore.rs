@@ -17,6 +17,7 @@ use crate::domain::event::Recorded;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader, Restored};
 use crate::journal::record::Used;
+use crate::telemetry::instruments::NONE;
 
 /// How long it is waited for a scribe that is being restarted, at a time.
 const SCRIBE_PATIENCE: Duration = Duration::from_millis(20);
@@ -106,6 +107,8 @@ impl State {
         for recorded in &events {
             self.fold(recorded, skip.contains(&recorded.seq));
         }
+        let took = self.began.elapsed().as_secs_f64();
+        self.kit.recorder.instruments().channel_restore_duration.record(took, NONE);
         self.pace = Pace::new(self.conversation.clock());
         let reopened = self.reopened();
         let now = self.kit.clock.now();

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::ActorHouse;
 use super::telling::Teller;
-use crate::actors::hub::{self, Watcher};
+use crate::actors::hub::{self, Missed, Watcher};
 use crate::actors::kit::Kit;
 use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
@@ -17,6 +17,7 @@ use crate::ports::house::Refused;
 use crate::ports::house::live::{Lagged, Live, LiveStream};
 use crate::ports::house::room::RoomId;
 use crate::ports::house::stamp::rfc3339;
+use crate::telemetry::instruments::NONE;
 
 /// Events that are read at once of what was missed.
 const PAGE: usize = 128;
@@ -81,7 +82,10 @@ impl Subscription {
                 self.catch_up().await?;
                 continue;
             }
-            let item = self.watcher.next().await.map_err(|_| Lagged)?;
+            let item = self.watcher.next().await.map_err(|Missed(items)| {
+                self.kit.recorder.instruments().live_missed.add(items, NONE);
+                Lagged
+            })?;
             let residence = self.kit.residents.get(&self.teller.place.channel);
             if residence.is_none_or(|residence| residence.created_at != self.born) {
                 return Ok(None);

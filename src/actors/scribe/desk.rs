@@ -9,7 +9,7 @@ use super::request::{
     Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Fence, Lost, Post, Record, Refused, Request, Scrub,
 };
 use super::shelf::{Placed, Shelf};
-use super::{Arguments, Fate};
+use super::{Arguments, Fate, measures};
 use crate::actors::hub::Live;
 use crate::domain::event::Recorded;
 use crate::domain::id::{Seq, Ward};
@@ -18,6 +18,7 @@ use crate::journal::reader::{Head, ReadError};
 use crate::journal::record::decode;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Value};
+use crate::telemetry::instruments::NONE;
 
 /// Something that has to wait for the store.
 pub(super) enum Errand {
@@ -218,6 +219,7 @@ impl Desk {
             planned.into_iter().for_each(|planned| self.settle(planned));
             return None;
         }
+        self.with.instruments.group_size.record(batches.len() as f64, NONE);
         self.flight = Some(planned);
         Some(batches)
     }
@@ -309,6 +311,7 @@ impl Desk {
     /// What was asked is done: it is published, handed on, and answered.
     fn settle(&mut self, planned: Planned) {
         let Planned { request, has_batch, standing, events } = planned;
+        measures::committed(&request, &events, &self.with.instruments);
         let Some(place) = request.place().cloned() else {
             if let Request::Administer(Administer { reply, .. }) = request {
                 reply.send(Ok(()));
@@ -368,6 +371,7 @@ impl Desk {
         for request in unwritten {
             request.fail(Lost::Unavailable(why.clone()));
         }
+        self.with.instruments.store_failures.add(1, NONE);
         (self.with.report)(Fate::StoreFailed(why.to_string()));
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::request::Lost;
 
@@ -11,17 +12,23 @@ type Answer<T, E> = Box<dyn FnOnce(Result<T, E>) + Send>;
 /// Takes an answer to whoever asked. Dropped unused, it answers that the outcome is [`Unknown`](Lost::Unknown).
 pub struct Reply<T, E: From<Lost> = Lost> {
     answer: Option<Answer<T, E>>,
+    since: Instant,
 }
 
 impl<T, E: From<Lost>> Reply<T, E> {
     /// Answers by calling this, which must not wait: typically it casts a message to whoever asked.
     pub fn new(answer: impl FnOnce(Result<T, E>) + Send + 'static) -> Self {
-        Self { answer: Some(Box::new(answer)) }
+        Self { answer: Some(Box::new(answer)), since: Instant::now() }
     }
 
     /// To somebody who does not care.
     pub fn unheard() -> Self {
-        Self { answer: None }
+        Self { answer: None, since: Instant::now() }
+    }
+
+    /// Since when it is owed.
+    pub(super) const fn since(&self) -> Instant {
+        self.since
     }
 
     /// Gives the answer.

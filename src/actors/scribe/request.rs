@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::reply::Reply;
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
@@ -217,6 +219,16 @@ impl Request {
             | Self::Fence(Fence { place, .. })
             | Self::Swept { place, .. } => Some(place),
             Self::Administer(_) => None,
+        }
+    }
+
+    /// When it was handed to the scribe, if it puts events on record.
+    pub(super) const fn handed_over(&self) -> Option<Instant> {
+        match self {
+            Self::Accept(Accept { reply, .. }) => Some(reply.since()),
+            Self::Record(Record { reply, .. }) => Some(reply.since()),
+            Self::Post(Post { reply, .. }) => Some(reply.since()),
+            _ => None,
         }
     }
 

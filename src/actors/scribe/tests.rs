@@ -489,3 +489,31 @@ async fn journals_put_away_are_opened_again_where_they_stood() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_on_record_is_measured_once() {
+    let world = World::new().await;
+    world.hear("lobby", "one", Some("m1")).await.unwrap().unwrap();
+    world.store.hold();
+    let late = world.hear("lobby", "two", Some("m2"));
+    world.settle().await;
+    let together = [world.hear("lobby", "one again", Some("m1")), world.hear("attic", "three", None)];
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let not_yet = world.metrics.total("tertulia_messages_total", &[]);
+    world.store.release();
+    late.await.unwrap().unwrap();
+    for answer in together {
+        answer.await.unwrap().unwrap();
+    }
+    world.record(|record| record.made.push((Seq(1), jitter(3)))).await.unwrap().unwrap();
+    world.post("hello", Ticket(9)).await.unwrap().unwrap();
+
+    let total = |name: &str| world.metrics.total(name, &[]);
+    assert_eq!(not_yet, 1.0, "what is not committed is not counted");
+    assert_eq!(total("tertulia_messages_total"), 4.0);
+    assert_eq!(world.metrics.total("tertulia_messages_total", &[("platform", "other"), ("message_role", "companion")]), 1.0);
+    assert_eq!(total("tertulia_journal_events_total"), 5.0);
+    assert_eq!(total("tertulia_journal_append_duration_seconds_count"), 5.0);
+    assert_eq!(total("tertulia_journal_append_duration_seconds_sum"), 4.0, "two waited for two seconds");
+    assert_eq!(total("tertulia_journal_group_size_count"), world.store.groups().len() as f64);
+}

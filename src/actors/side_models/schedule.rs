@@ -74,19 +74,19 @@ pub struct LaneReport {
     pub breaker: Standing,
 }
 
-/// What happened since the pool started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Questions shed or refused because too many waited.
-    pub shed: u64,
-    /// Questions whose deadline passed.
-    pub timed_out: u64,
-    /// Calls tried again.
-    pub retried: u64,
-    /// Times that a breaker opened.
-    pub opened: u64,
-    /// Calls that panicked.
-    pub panicked: u64,
+/// Something that happened, to be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// A call failed and is tried again.
+    Retried(ModelRole),
+    /// A question's deadline passed.
+    TimedOut(ModelRole),
+    /// A question was shed or refused because too many waited.
+    Shed(ModelRole, Priority),
+    /// A call panicked.
+    Panicked(ModelRole),
+    /// A breaker opened.
+    Opened,
 }
 
 /// All questions that are not answered yet.
@@ -98,7 +98,8 @@ pub struct Schedule {
     open: HashMap<CallId, Open>,
     deadlines: BTreeSet<(Moment, CallId)>,
     pauses: BTreeSet<(Moment, CallId)>,
-    counters: Counters,
+    /// What is not counted yet.
+    happened: Vec<Happening>,
 }
 
 /// Side and main questions never wait for each other, even at the same endpoint.
@@ -137,7 +138,7 @@ impl Schedule {
             open: HashMap::new(),
             deadlines: BTreeSet::new(),
             pauses: BTreeSet::new(),
-            counters: Counters::default(),
+            happened: Vec::new(),
         }
     }
 
@@ -158,7 +159,8 @@ impl Schedule {
             return steps;
         }
         if let Some(shed) = self.lane(&key).queue.sheds_for(newcomer) {
-            self.counters.shed += 1;
+            let its = self.open.get(&shed).map(|open| Happening::Shed(open.entry.role, open.entry.priority));
+            self.happened.extend(its);
             self.answer(now, shed, Err(too_many(endpoint.clone())), &mut steps);
         }
         if let Some(open) = self.open.get(&call) {
@@ -198,7 +200,7 @@ impl Schedule {
     pub fn panicked(&mut self, now: Moment, call: CallId) -> Vec<Step> {
         let mut steps = self.wake(now);
         if let Some(open) = self.open.get(&call) {
-            self.counters.panicked += 1;
+            self.happened.push(Happening::Panicked(open.entry.role));
             let failed = NoAnswer::Unreachable { endpoint: open.entry.endpoint.clone(), detail: "the worker failed".to_owned() };
             self.give_up(now, call, failed, &mut steps);
         }
@@ -244,15 +246,29 @@ impl Schedule {
             .collect()
     }
 
-    /// What happened so far.
-    pub const fn counters(&self) -> Counters {
-        self.counters
+    /// What happened since this was asked last, in order.
+    pub fn take_happened(&mut self) -> Vec<Happening> {
+        std::mem::take(&mut self.happened)
+    }
+
+    /// How many questions of a role wait, and how many of its calls are under way, at all endpoints.
+    pub fn load(&self, role: ModelRole) -> (usize, usize) {
+        let lanes = self.lanes.iter().filter(|((of, _), _)| *of == role);
+        lanes.fold((0, 0), |(waiting, running), (_, lane)| (waiting + lane.queue.len(), running + lane.running))
+    }
+
+    /// When each endpoint that is left alone is not any more.
+    pub fn left_alone(&self, now: Moment) -> impl Iterator<Item = Moment> {
+        self.breakers.values().filter_map(move |breaker| match breaker.standing(now) {
+            Standing::Open(until) => Some(until),
+            Standing::Closed | Standing::HalfOpen => None,
+        })
     }
 
     /// Answers a question whose time is over; returns the endpoint at which that leaves a place free.
     fn expire(&mut self, now: Moment, call: CallId, steps: &mut Vec<Step>) -> Option<Arc<str>> {
         let open = self.open.get(&call)?;
-        self.counters.timed_out += 1;
+        self.happened.push(Happening::TimedOut(open.entry.role));
         let given = open.entry.deadline.since(open.entry.asked);
         // A call that was begun shortly before the deadline says nothing about its endpoint.
         let verdict = match open.stage {
@@ -297,7 +313,7 @@ impl Schedule {
         let Entry { role, endpoint, guild, .. } = open.entry.clone();
         self.lane(&(role, endpoint.clone())).leave(&guild);
         if self.breaker(&endpoint).ended(now, probe, verdict) {
-            self.counters.opened += 1;
+            self.happened.push(Happening::Opened);
             self.turn_away(now, &endpoint, steps);
         }
         Some(endpoint)
@@ -327,7 +343,7 @@ impl Schedule {
             self.answer(now, call, Err(no_answer), steps);
             return;
         }
-        self.counters.retried += 1;
+        self.happened.push(Happening::Retried(entry.role));
         if let Some(open) = self.open.get_mut(&call) {
             open.stage = Stage::Pausing(until);
             open.last = Some(no_answer);

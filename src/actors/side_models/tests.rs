@@ -9,6 +9,7 @@ use super::*;
 use crate::domain::trigger::Trigger;
 use crate::ports::language_model::{Identity, LanguageModel, ModelRole, Purpose, Request, Usage};
 use crate::settings::models::tests::defaults;
+use crate::telemetry::metrics::Metrics;
 
 /// What the model of these tests does with one call.
 #[derive(Clone)]
@@ -137,6 +138,7 @@ struct World {
     asked: Mutex<Vec<Weak<()>>>,
     replies: mpsc::UnboundedSender<Told>,
     outcomes: mpsc::UnboundedReceiver<Told>,
+    metrics: Metrics,
 }
 
 impl World {
@@ -144,13 +146,14 @@ impl World {
         let mut settings = defaults();
         set(&mut settings);
         let models = Models { side: model.clone(), main: model.clone() };
-        let (actor, _) =
-            Actor::spawn(None, SideModels { settings: settings.clone(), chance: Arc::new(NoChance) }, ()).await.expect("starts");
+        let metrics = Metrics::local();
+        let pool = SideModels { settings: settings.clone(), chance: Arc::new(NoChance), instruments: metrics.instruments() };
+        let (actor, _) = Actor::spawn(None, pool, ()).await.expect("starts");
         let actor = Arc::new(Mutex::new(Some(actor)));
         let found = actor.clone();
         let pool = Pool::new(&settings, models, move || found.lock().expect("no panic while held").clone());
         let (replies, outcomes) = mpsc::unbounded_channel();
-        Self { pool, actor, asked: Mutex::default(), replies, outcomes }
+        Self { pool, actor, asked: Mutex::default(), replies, outcomes, metrics }
     }
 
     fn ask(&self, text: &str, priority: Priority) -> CallId {
@@ -180,6 +183,10 @@ impl World {
 
     async fn report(&self) -> PoolReport {
         self.pool.report().await.expect("the pool is there")
+    }
+
+    fn measured(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+        self.metrics.total(name, labels)
     }
 
     fn actor(&self) -> ActorRef<PoolMessage> {
@@ -298,7 +305,7 @@ async fn a_panicking_call_answers_its_question_and_harms_no_other() {
 
     assert!(unlucky.result.is_err_and(|error| error.to_string().contains("the worker failed")));
     assert_eq!(next, "next: fine");
-    assert_eq!(world.report().await.counters.panicked, 1);
+    assert_eq!(world.measured("tertulia_pool_panics_total", &[("model_role", "side")]), 1.0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -344,7 +351,9 @@ async fn a_full_pool_sheds_lulls_and_answers_them() {
     let told = [world.told().await, world.told().await, world.told().await, world.told().await];
 
     assert_eq!(told, ["lull: overloaded", "one too many: overloaded", "running: ok", "address: ok"]);
-    assert_eq!(world.report().await.counters.shed, 2);
+    let shed = |priority| world.measured("tertulia_pool_shed_total", &[("model_role", "side"), ("pool_priority", priority)]);
+    assert_eq!((shed("lull"), shed("direct_address")), (1.0, 1.0));
+    assert_eq!(world.measured("tertulia_pool_shed_total", &[]), 2.0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -391,4 +400,66 @@ async fn usage_is_counted_by_guild() {
     assert_eq!((side.questions, side.calls, side.tokens.total()), (1, 2, 10));
     assert!(elsewhere.is_empty());
     assert_eq!(all.iter().collect::<Vec<_>>(), [(&"home".into(), &usage)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_and_runs_is_measured_and_goes_with_the_pool() {
+    let model = Scripted::new([Does::Hangs]);
+    let mut world = World::new(&model, |settings| settings.side.max_concurrent = 2).await;
+    for text in ["one", "two", "three", "four", "five"] {
+        world.ask(text, Priority::Lull);
+    }
+    world.report().await;
+    let load = |world: &World| {
+        ["tertulia_pool_running", "tertulia_pool_waiting"].map(|name| world.measured(name, &[("model_role", "side")]))
+    };
+    assert_eq!(load(&world), [2.0, 3.0]);
+
+    world.actor().kill();
+    for _ in 0..5 {
+        world.told().await;
+    }
+
+    assert_eq!(load(&world), [0.0, 0.0]);
+    assert_eq!(world.measured("tertulia_pool_calls_total", &[("model_role", "side")]), 2.0);
+    assert_eq!(world.measured("tertulia_actors", &[("actor_sort", "side_models")]), 0.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_is_left_alone_is_measured_until_its_time_is_over_although_nobody_asks() {
+    let model = Scripted::new([Does::Fails(busy(None))]);
+    let mut world = World::new(&model, |settings| {
+        settings.breaker.failures = 2;
+        settings.breaker.cool_down_secs = 10.0;
+        settings.pool.max_attempts = 2;
+        settings.pool.backoff_secs = 1.0;
+    })
+    .await;
+
+    world.ask("one", Priority::Lull);
+    world.told().await;
+
+    let open = |world: &World| world.measured("tertulia_breakers_open", &[]);
+    assert_eq!((open(&world), world.measured("tertulia_breakers_opened_total", &[])), (1.0, 1.0));
+    tokio::time::sleep(Duration::from_secs_f64(9.9)).await;
+    assert_eq!(open(&world), 1.0);
+    tokio::time::sleep(Duration::from_secs_f64(0.2)).await;
+    assert_eq!(open(&world), 0.0);
+    let side = [("model_role", "side")];
+    assert_eq!(world.measured("tertulia_pool_retries_total", &side), 1.0);
+    assert_eq!(world.measured("tertulia_pool_calls_total", &side), 2.0);
+    assert_eq!(world.measured("tertulia_pool_wait_seconds_count", &side), 1.0);
+    assert_eq!(world.measured("tertulia_pool_wait_seconds_sum", &side), 0.5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_whose_time_is_over_is_measured() {
+    let model = Scripted::new([Does::Hangs]);
+    let mut world = World::new(&model, |_| ()).await;
+
+    world.ask("one", Priority::Lull);
+    world.told().await;
+
+    assert_eq!(world.measured("tertulia_pool_timeouts_total", &[("model_role", "side")]), 1.0);
+    assert_eq!(world.measured("tertulia_pool_running", &[]), 0.0);
 }

@@ -11,6 +11,7 @@ use futures_util::FutureExt;
 use ractor::{Actor, ActorCell, SpawnErr, SupervisionEvent};
 
 use super::restarts::Excess;
+use crate::telemetry::instruments::Instruments;
 
 /// A start that takes longer has failed: no restore waits that long for the store.
 pub const START_DEADLINE: Duration = Duration::from_secs(30);
@@ -63,14 +64,14 @@ impl ChildSpec {
         })
     }
 
-    /// Starts it. Whatever goes wrong, panics and waiting without end included, comes back as text.
-    pub(super) async fn start(self, supervisor: ActorCell) -> Result<ActorCell, String> {
+    /// Starts it. Whatever goes wrong, panics and waiting without end included, comes back as how it ended.
+    pub(super) async fn start(self, supervisor: ActorCell) -> Result<ActorCell, Ending> {
         let start = AssertUnwindSafe(async move { (self.spawn)(supervisor).await }).catch_unwind();
         match tokio::time::timeout(START_DEADLINE, start).await {
             Ok(Ok(Ok(child))) => Ok(child),
-            Ok(Ok(Err(error))) => Err(bounded(error.to_string())),
-            Ok(Err(_panic)) => Err("panicked before its start".to_owned()),
-            Err(_elapsed) => Err(format!("did not start within {} s", START_DEADLINE.as_secs())),
+            Ok(Ok(Err(error))) => Err(Ending::NotStarted { message: bounded(error.to_string()) }),
+            Ok(Err(_panic)) => Err(Ending::NotStarted { message: "panicked before its start".to_owned() }),
+            Err(_elapsed) => Err(Ending::Hung),
         }
     }
 }
@@ -107,6 +108,9 @@ pub enum Ending {
         /// What happened.
         message: String,
     },
+    /// It did not come up within [`START_DEADLINE`].
+    #[error("did not start within {} s", START_DEADLINE.as_secs())]
+    Hung,
 }
 
 impl Ending {
@@ -130,6 +134,13 @@ impl Ending {
     /// Whether it was a supervisor that passed a limit of its own.
     pub const fn is_escalation(&self) -> bool {
         matches!(self, Self::Failed { escalated: true, .. })
+    }
+
+    /// Counts it, if it is one that is counted apart from restarts.
+    pub fn measure(&self, sort: &'static str, instruments: &Instruments) {
+        if *self == Self::Hung {
+            instruments.actor_hangs.add(1, [sort]);
+        }
     }
 
     /// Whether a child that lasts so long is to be started again after it.

@@ -36,7 +36,7 @@ pub enum Upkeep<K> {
         /// Which of its starts.
         attempt: u64,
         /// The child, or why there is none.
-        outcome: Result<ActorCell, String>,
+        outcome: Result<ActorCell, Ending>,
     },
 }
 
@@ -146,7 +146,7 @@ where
         if self.closed || self.slots.contains_key(&child) {
             return Err(Ending::NotStarted { message: format!("{child:?} is there already, or its supervisor stops") });
         }
-        let actor = spec.clone().start(self.myself.get_cell()).await.map_err(|message| Ending::NotStarted { message })?;
+        let actor = spec.clone().start(self.myself.get_cell()).await?;
         self.attempts += 1;
         self.names.insert(actor.get_id(), child.clone());
         let phase = Phase::Running(actor.clone());
@@ -185,7 +185,7 @@ where
                 }
                 match outcome {
                     Ok(actor) => self.came_up(child, actor),
-                    Err(message) => self.ended(child, Ending::NotStarted { message }),
+                    Err(ending) => self.ended(child, ending),
                 }
             }
         }

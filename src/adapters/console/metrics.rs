@@ -14,7 +14,10 @@ use crate::telemetry::metrics::EXPOSITION_TYPE;
 
 /// `GET /metrics`
 pub(super) async fn metrics(State(console): State<Shared>) -> Response {
-    match console.metrics.exposition() {
+    let metrics = console.metrics.clone();
+    // It takes milliseconds, and asks the disk.
+    let written = tokio::task::spawn_blocking(move || metrics.exposition()).await;
+    match written.unwrap_or_else(|panic| Err(panic.to_string())) {
         Ok(text) => ([(CONTENT_TYPE, HeaderValue::from_static(EXPOSITION_TYPE))], text).into_response(),
         Err(error) => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error).into_response(),
     }

@@ -24,6 +24,7 @@ use crate::domain::id::Ward;
 use crate::ports::store::keeper::{KeepError, Keeper};
 use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
+use crate::telemetry::instruments::Instruments;
 use committer::{Committer, Order};
 use snapshot::Snapshot;
 
@@ -42,6 +43,8 @@ pub struct OpenOptions {
     pub cache_bytes: u64,
     /// The id that a new store gets, from [`Chance::id`](crate::ports::chance::Chance::id).
     pub new_id: u128,
+    /// What it measures with.
+    pub instruments: Instruments,
 }
 
 /// The store on disk.
@@ -69,7 +72,7 @@ impl SledStore {
         let opened = open::open(data, options)?;
         let db = opened.db.clone();
         let (orders, inbox) = mpsc::channel();
-        let committer = Committer::new(opened.db, opened.facts, opened.manifest, data)?;
+        let committer = Committer::new(opened.db, opened.facts, opened.manifest, data, options.instruments.clone())?;
         let committer = std::thread::Builder::new()
             .name("scribe-commit".into())
             .spawn(move || committer.run(&inbox))
@@ -106,7 +109,7 @@ impl SledStore {
     /// # Errors
     /// What the file system reports.
     pub fn disk_bytes(&self) -> std::io::Result<u64> {
-        files::bytes_under(&files::sled_folder(&self.folder))
+        disk_bytes(&self.folder)
     }
 
     fn snapshot(&self) -> Result<Snapshot, StoreError> {
@@ -195,6 +198,23 @@ impl Drop for SledStore {
             let _ = committer.join();
         }
     }
+}
+
+/// Bytes that the store in this data folder takes up on disk, whether it is open or not.
+///
+/// # Errors
+/// What the file system reports.
+pub fn disk_bytes(data: &Path) -> std::io::Result<u64> {
+    files::bytes_under(&files::sled_folder(data))
+}
+
+/// Bytes that this process may still write to the disk that holds this folder.
+///
+/// # Errors
+/// What the file system reports.
+pub fn disk_free(data: &Path) -> std::io::Result<u64> {
+    let disk = rustix::fs::statvfs(data)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 fn gone() -> StoreError {

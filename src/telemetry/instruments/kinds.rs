@@ -3,7 +3,7 @@
 use opentelemetry::metrics::{self, Meter};
 use opentelemetry::{KeyValue, StringValue};
 
-use super::values;
+use super::{Entry, values};
 
 /// The values of an instrument without labels.
 pub const NONE: [&str; 0] = [];
@@ -22,6 +22,27 @@ pub(super) struct Declared {
     pub name: &'static str,
     pub unit: &'static str,
     pub help: &'static str,
+}
+
+/// Tells a value of an observed instrument, with the values of its labels in their order.
+pub type Tell<'a> = dyn Fn(f64, &[&str]) + 'a;
+
+/// Has an instrument's values asked for whenever somebody reads.
+pub(in crate::telemetry) fn observe(meter: &Meter, entry: Entry, ask: impl Fn(&Tell<'_>) + Send + Sync + 'static) {
+    let callback = move |observer: &dyn metrics::AsyncInstrument<f64>| {
+        ask(&|value, values| {
+            let labels = entry.labels.iter().zip(values);
+            let attributes: Vec<_> = labels.map(|(label, value)| KeyValue::new(label.name, (*value).to_owned())).collect();
+            observer.observe(value, &attributes);
+        });
+    };
+    if entry.kind == "Counter" {
+        let counter = meter.f64_observable_counter(entry.name).with_description(entry.help).with_callback(callback);
+        if entry.unit.is_empty() { counter } else { counter.with_unit(entry.unit) }.build();
+    } else {
+        let gauge = meter.f64_observable_gauge(entry.name).with_description(entry.help).with_callback(callback);
+        if entry.unit.is_empty() { gauge } else { gauge.with_unit(entry.unit) }.build();
+    }
 }
 
 /// Counts.
@@ -88,6 +109,38 @@ impl<const N: usize> UpDown<N> {
         let attributes = attributes(&self.1, values).to_vec();
         self.0.add(1, &attributes);
         Counted { counter: self.0.clone(), attributes }
+    }
+}
+
+impl<const N: usize> UpDown<N> {
+    /// A share of the whole that its holder sets anew whenever it changes, and that is taken back when it is dropped: on every way out.
+    pub fn share<V: Into<StringValue>>(&self, values: [V; N]) -> Share {
+        Share { counter: self.0.clone(), attributes: attributes(&self.1, values).to_vec(), now: 0 }
+    }
+}
+
+/// How much of something its holder has. Several holders, also one and its successor, add up.
+#[derive(Debug)]
+pub struct Share {
+    counter: metrics::UpDownCounter<i64>,
+    attributes: Vec<KeyValue>,
+    now: i64,
+}
+
+impl Share {
+    /// There are so many now.
+    pub fn set(&mut self, now: usize) {
+        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        if now != self.now {
+            self.counter.add(now - self.now, &self.attributes);
+            self.now = now;
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.set(0);
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) const ERRORS: &[&str] =
     &["timeout", "unreachable", "overloaded", "refused", "cancelled", "empty", "absent", "budget", "other"];
 pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled"];
 pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot"];
-pub(super) const PLATFORMS: &[&str] = &["console"];
+pub(super) const PLATFORMS: &[&str] = &["console", "other"];
 pub(super) const SENDS: &[&str] = &["posted", "failed", "unconfirmed"];
 pub(super) const ROUNDS: &[&str] = &["selected", "nobody"];
 pub(super) const STATES: &[&str] = &["speak", "listen"];
@@ -38,8 +38,19 @@ pub(super) const FLOORS: &[&str] = &["won", "lost", "none"];
 pub(super) const JUDGES: &[&str] = &["lexical", "model"];
 pub(super) const FLAGS: &[&str] = &["true", "false"];
 pub(super) const PRIORITIES: &[&str] = &["summary", "lull", "interjection", "turn", "voice", "direct_address"];
-pub(super) const SORTS: &[&str] =
-    &["scribe", "side_models", "switchboard", "guilds", "guild", "companion", "channel", "turn_taking_manager", "reply"];
+pub(super) const SORTS: &[&str] = &[
+    "scribe",
+    "side_models",
+    "switchboard",
+    "guilds",
+    "guild",
+    "companion",
+    "channel",
+    "turn_taking_manager",
+    "reply",
+    "delivery",
+];
+pub(super) const FATES: &[&str] = &["exported", "failed", "dropped"];
 pub(super) const STATUSES: &[&str] = &[
     "101", "200", "201", "202", "204", "303", "304", "400", "401", "403", "404", "405", "408", "409", "413", "415", "422", "426",
     "429", "500", "501", "503", "other",

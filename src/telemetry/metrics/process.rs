@@ -1,7 +1,8 @@
 //! The process itself: memory, processor time, open files, when it began. Where the system does not say (elsewhere than Linux), it is left out.
 
-use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
+
+use crate::telemetry::instruments::{BUILD_INFO, PROCESS_CPU, PROCESS_FILES, PROCESS_MEMORY, PROCESS_UPTIME, kinds};
 
 /// Ticks of the processor's clock in a second, as Linux shows them to programs on every platform that it runs on.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -9,35 +10,11 @@ const TICKS_PER_SECOND: f64 = 100.0;
 const PAGE_BYTES: u64 = 4_096;
 
 pub(super) fn observe(meter: &Meter) {
-    meter
-        .f64_observable_gauge("process.uptime")
-        .with_unit("s")
-        .with_description("Seconds since the process began.")
-        .with_callback(|observer| uptime_seconds().into_iter().for_each(|seconds| observer.observe(seconds, &[])))
-        .build();
-    meter
-        .u64_observable_gauge("process.memory.usage")
-        .with_unit("By")
-        .with_description("Bytes of memory that the process really occupies.")
-        .with_callback(|observer| resident_bytes().into_iter().for_each(|bytes| observer.observe(bytes, &[])))
-        .build();
-    meter
-        .f64_observable_counter("process.cpu.time")
-        .with_unit("s")
-        .with_description("Seconds of processor time used, in user and system mode.")
-        .with_callback(|observer| cpu_seconds().into_iter().for_each(|seconds| observer.observe(seconds, &[])))
-        .build();
-    meter
-        .u64_observable_gauge("process.open_file_descriptors")
-        .with_unit("{file_descriptor}")
-        .with_description("Files, sockets and pipes that are open.")
-        .with_callback(|observer| open_files().into_iter().for_each(|files| observer.observe(files, &[])))
-        .build();
-    meter
-        .u64_observable_gauge("tertulia.build.info")
-        .with_description("What was built: the version.")
-        .with_callback(|observer| observer.observe(1, &[KeyValue::new("service.version", env!("CARGO_PKG_VERSION"))]))
-        .build();
+    kinds::observe(meter, PROCESS_UPTIME, |tell| uptime_seconds().into_iter().for_each(|seconds| tell(seconds, &[])));
+    kinds::observe(meter, PROCESS_MEMORY, |tell| resident_bytes().into_iter().for_each(|bytes| tell(bytes as f64, &[])));
+    kinds::observe(meter, PROCESS_CPU, |tell| cpu_seconds().into_iter().for_each(|seconds| tell(seconds, &[])));
+    kinds::observe(meter, PROCESS_FILES, |tell| open_files().into_iter().for_each(|files| tell(files as f64, &[])));
+    kinds::observe(meter, BUILD_INFO, |tell| tell(1.0, &[env!("CARGO_PKG_VERSION")]));
 }
 
 fn resident_bytes() -> Option<u64> {

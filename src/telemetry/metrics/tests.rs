@@ -1,7 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::instruments::{CATALOGUE, Entry};
+use super::super::instruments::{CATALOGUE, Entry, OBSERVED, platform_label};
 use super::*;
+
+mod sending;
 
 #[test]
 fn what_counts_is_there_from_the_start_at_zero() {
@@ -68,6 +70,66 @@ fn the_standard_variables_say_where_metrics_go() {
     assert_eq!(plan(&[base, ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://other/m")]).as_deref(), Some("http://other/m"));
     assert_eq!(plan(&[base, ("OTEL_METRICS_EXPORTER", "none")]), None);
     assert_eq!(plan(&[base, ("OTEL_SDK_DISABLED", "true")]), None);
+}
+
+#[test]
+fn all_that_can_be_read_is_declared_in_the_one_file() {
+    let metrics = everything();
+    let declared: BTreeSet<_> = CATALOGUE.iter().chain(OBSERVED).map(prometheus_name).collect();
+
+    let text = metrics.exposition().unwrap();
+
+    let read: BTreeSet<_> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).map(|(name, _)| name.to_owned()).collect();
+    assert!(read.is_subset(&declared), "{:?}", read.difference(&declared).collect::<Vec<_>>());
+    assert!(OBSERVED.iter().all(|entry| read.contains(&prometheus_name(entry))), "{read:?}");
+    let names: BTreeSet<_> = CATALOGUE.iter().chain(OBSERVED).map(|entry| entry.name).collect();
+    assert_eq!(names.len(), CATALOGUE.len() + OBSERVED.len(), "no name is there twice");
+}
+
+#[test]
+fn the_disk_is_asked_now_and_then_only() {
+    let asked = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let metrics = Metrics::local();
+    let counting = asked.clone();
+    let used = move || Some(1_000 + counting.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+    metrics.observe_disk(used, || None);
+
+    let [first, second] = [(); 2].map(|()| metrics.total("tertulia_store_size_bytes", &[]));
+
+    assert_eq!((first, second), (1_000.0, 1_000.0));
+    let text = metrics.exposition().unwrap();
+    assert!(!text.contains("tertulia_disk_free"), "what cannot be said is left out");
+}
+
+#[test]
+fn a_share_is_taken_back_with_its_holder() {
+    let metrics = Metrics::local();
+    let instruments = metrics.instruments();
+    let (mut old, mut new) = (instruments.pool_waiting.share(["side"]), instruments.pool_waiting.share(["side"]));
+
+    old.set(5);
+    new.set(2);
+    old.set(3);
+    drop(old);
+
+    assert_eq!(metrics.total("tertulia_pool_waiting", &[("model_role", "side")]), 2.0);
+}
+
+#[test]
+fn a_channel_of_no_known_platform_is_of_another() {
+    assert_eq!(
+        ["console:lobby", "console:a:b", "lobby", "evil\"}:x", ""].map(platform_label),
+        ["console", "console", "other", "other", "other"]
+    );
+}
+
+/// Everything that a server measures.
+fn everything() -> Metrics {
+    let metrics = Metrics::local();
+    metrics.observe_process(&Ledger::default());
+    metrics.observe_disk(|| Some(1), || Some(2));
+    metrics
 }
 
 /// What a counter or gauge is called in Prometheus text.

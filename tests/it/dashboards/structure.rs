@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
-use tertulia::telemetry::instruments::CATALOGUE;
+use tertulia::telemetry::instruments::{CATALOGUE, OBSERVED};
 
 use super::links::{Condition, behind, conditions};
 use super::promql::{Selector, cut, reads};
@@ -232,7 +232,7 @@ impl Measured {
             let labels = labels.iter().chain(&everywhere).map(|(label, values)| (label.replace('.', "_"), *values)).collect();
             metrics.insert(name, labels);
         };
-        for entry in CATALOGUE {
+        for entry in CATALOGUE.iter().chain(OBSERVED) {
             let unit = match entry.unit {
                 "s" => "_seconds",
                 "By" => "_bytes",
@@ -253,21 +253,8 @@ impl Measured {
                 kind => panic!("{kind} is unknown"),
             }
         }
-        // What is asked for when it is read, and what Prometheus adds.
-        for gauge in [
-            "process_uptime_seconds",
-            "process_memory_usage_bytes",
-            "process_open_file_descriptors",
-            "tertulia_disk_free_bytes",
-            "tertulia_store_size_bytes",
-            "tertulia_telemetry_queue",
-            "up",
-        ] {
-            add(gauge.to_owned(), &[]);
-        }
-        add("process_cpu_time_seconds_total".to_owned(), &[]);
-        add("tertulia_build_info".to_owned(), &[("service.version", &[])]);
-        add("tertulia_telemetry_spans_total".to_owned(), &[("span.fate", &["exported", "failed", "dropped"])]);
+        // What Prometheus adds.
+        add("up".to_owned(), &[]);
         add("ALERTS".to_owned(), &[("alertname", &[]), ("alertstate", &["firing", "pending"]), ("severity", &[])]);
         Self(metrics)
     }

@@ -13,6 +13,7 @@ use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::reader::Range;
 use crate::journal::reader::tests::store::TestStore;
+use crate::telemetry::metrics::Metrics;
 
 pub(super) struct World {
     pub(super) store: Arc<TestStore>,
@@ -21,6 +22,7 @@ pub(super) struct World {
     pub(super) clock: Arc<TestClock>,
     pub(super) delivered: Arc<Mutex<Vec<(Place, Seq)>>>,
     pub(super) fates: Arc<Mutex<Vec<Fate>>>,
+    pub(super) metrics: Metrics,
 }
 
 #[derive(Default)]
@@ -44,11 +46,13 @@ impl World {
     pub(super) async fn on(store: Arc<TestStore>, bounds: Bounds) -> Self {
         let (hub, clock) = (Hub::new(), Arc::<TestClock>::default());
         let (delivered, fates) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<Mutex<Vec<_>>>::default());
+        let metrics = Metrics::local();
         let (deliver_to, report_to) = (delivered.clone(), fates.clone());
         let arguments = Arguments {
             store: store.clone(),
             clock: clock.clone(),
             hub: hub.clone(),
+            instruments: metrics.instruments(),
             deliver: Arc::new(move |guild, channel, recorded| {
                 deliver_to.lock().unwrap().push((Place::new(guild, channel), recorded.seq));
             }),
@@ -56,7 +60,7 @@ impl World {
             bounds,
         };
         let (scribe, _) = Scribe::spawn(None, Scribe, arguments).await.unwrap();
-        Self { store, scribe, hub, clock, delivered, fates }
+        Self { store, scribe, hub, clock, delivered, fates, metrics }
     }
 
     pub(super) fn reader(&self) -> Reader<'_> {

@@ -20,6 +20,7 @@ use crate::adapters::store::manifest::{self, Counts, Manifest};
 use crate::domain::id::Ward;
 use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, StoreError, Term, Value};
+use crate::telemetry::instruments::{Instruments, NONE};
 
 // What is ordered while a group is on its way to the disk goes there together afterwards, up to this many orders.
 const ORDERS_PER_FLUSH: usize = 256;
@@ -67,11 +68,18 @@ pub(super) struct Committer {
     /// What the manifest can say by now.
     durable: (Counts, u64),
     manifest_at: Instant,
+    instruments: Instruments,
 }
 
 impl Committer {
     /// A committer for a database that was opened and found fit; makes sure of its names on disk.
-    pub(super) fn new(db: sled::Db, facts: Facts, manifest: Manifest, data: &Path) -> Result<Self, OpenError> {
+    pub(super) fn new(
+        db: sled::Db,
+        facts: Facts,
+        manifest: Manifest,
+        data: &Path,
+        instruments: Instruments,
+    ) -> Result<Self, OpenError> {
         let term = Term(facts.term);
         let mut committer = Self {
             db,
@@ -87,6 +95,7 @@ impl Committer {
             durable: (manifest.counts, manifest.db_bytes),
             manifest,
             manifest_at: Instant::now(),
+            instruments,
         };
         committer
             .make_durable()
@@ -123,12 +132,18 @@ impl Committer {
             let failed = StoreError::Failed(why.clone());
             return orders.into_iter().for_each(|order| order.refuse(&failed));
         }
+        let began = Instant::now();
         let mut done = Vec::with_capacity(orders.len());
         // sled panics on some kinds of damage; a panic here is a failed write like any other.
         let outcome = catch_unwind(AssertUnwindSafe(|| self.apply(orders, &mut done)))
             .unwrap_or_else(|panic| Err(StoreError::Unknown(format!("sled panicked: {}", panic_text(&*panic)))));
         match outcome {
-            Ok(()) => done.into_iter().for_each(Done::answer),
+            Ok(()) => {
+                if done.iter().any(|done| matches!(done, Done::Commit(..))) {
+                    self.instruments.commit_duration.record(began.elapsed().as_secs_f64(), NONE);
+                }
+                done.into_iter().for_each(Done::answer);
+            }
             Err(error) => {
                 tracing::error!(%error, folder = %self.data.display(), "a write failed; the store takes no more until it is opened again");
                 self.failed = Some(error.to_string());

@@ -9,6 +9,8 @@ use crate::adapters::store::backup::Records;
 use crate::adapters::store::conformance::{Subject, WARD, append, conformance, journal, key, put, taken, value, writes};
 use crate::adapters::store::manifest::{self, Counts};
 use crate::ports::store::Write;
+use crate::telemetry::instruments::Instruments;
+use crate::telemetry::metrics::Metrics;
 
 conformance!(OnDisk::new());
 
@@ -45,7 +47,13 @@ impl Subject for OnDisk {
 }
 
 pub(super) fn options() -> OpenOptions {
-    OpenOptions { accept_loss: false, deadline: Duration::from_secs(60), cache_bytes: 16 << 20, new_id: 42 }
+    OpenOptions {
+        accept_loss: false,
+        deadline: Duration::from_secs(60),
+        cache_bytes: 16 << 20,
+        new_id: 42,
+        instruments: Instruments::unread(),
+    }
 }
 
 #[test]
@@ -83,6 +91,27 @@ async fn a_closed_store_leaves_a_manifest_that_fits() {
     assert_eq!(manifest.counts, Counts { groups: 2, events: 3 });
     assert_eq!(manifest.db_bytes, fs::metadata(subject.data().join("store/db")).unwrap().len());
     assert_eq!(manifest.store, format!("{:032x}", 42));
+}
+
+#[tokio::test]
+async fn groups_and_the_disk_are_measured() {
+    let mut subject = OnDisk::new();
+    let metrics = Metrics::local();
+    subject.store = None;
+    let measured = OpenOptions { instruments: metrics.instruments(), ..options() };
+    subject.store = Some(SledStore::open(&subject.data(), &measured).unwrap());
+
+    let term = taken(subject.store()).await;
+    for after in 0..3 {
+        subject.store().commit(vec![append(term, after, ["one"])]).await.unwrap();
+    }
+
+    let total = |part: &str| metrics.total(&format!("tertulia_journal_commit_duration_seconds_{part}"), &[]);
+    assert_eq!(total("count"), 3.0, "taking a ward is no commit");
+    assert!(total("sum") > 0.0);
+    assert_eq!(disk_bytes(&subject.data()).unwrap(), subject.store.as_ref().unwrap().disk_bytes().unwrap());
+    assert!(disk_free(&subject.data()).unwrap() > 0);
+    assert!(disk_free(&subject.data().join("nowhere")).is_err());
 }
 
 #[tokio::test]

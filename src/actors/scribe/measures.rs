@@ -1,0 +1,45 @@
+//! Measures what goes on record: only once it is there, and each event once, whoever dies afterwards.
+//!
+//! What is on its way to the store when the scribe dies may be stored and is not counted: nothing is counted twice.
+
+use std::sync::Arc;
+
+use super::request::Request;
+use crate::domain::decision::Reason;
+use crate::domain::event::{Event, Recorded};
+use crate::domain::message::Role;
+use crate::telemetry::instruments::{Instruments, NONE, platform_label};
+
+/// A request's events are committed.
+pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], instruments: &Instruments) {
+    let (Some(place), false) = (request.place(), events.is_empty()) else { return };
+    instruments.journal_events.add(events.len() as u64, NONE);
+    if let Some(handed_over) = request.handed_over() {
+        instruments.append_duration.record(handed_over.elapsed().as_secs_f64(), NONE);
+    }
+    for recorded in events {
+        match &recorded.event {
+            Event::Said { message, .. } => {
+                instruments.messages.add(1, [platform_label(place.channel.as_str()), role_label(message.from.role)]);
+            }
+            Event::Evaluated(evaluated) => instruments.evaluations.add(1, [evaluated.trigger.as_str()]),
+            _ => {}
+        }
+    }
+    // Whoever would have been asked in a round is refused in one step, which is one request.
+    if events.iter().any(|recorded| is_loop_guard(&recorded.event)) {
+        instruments.loop_guard_trips.add(1, NONE);
+    }
+}
+
+const fn role_label(role: Role) -> &'static str {
+    match role {
+        Role::Person => "user",
+        Role::Companion => "companion",
+        Role::Bot => "bot",
+    }
+}
+
+fn is_loop_guard(event: &Event) -> bool {
+    matches!(event, Event::Decided(decided) if decided.reason == Reason::LoopGuard)
+}

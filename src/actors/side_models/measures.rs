@@ -1,0 +1,62 @@
+//! Measures the pool: what happens in it, and how much waits and runs at the moment.
+
+use super::schedule::{Happening, Schedule, Spent};
+use crate::domain::moment::Moment;
+use crate::ports::language_model::ModelRole;
+use crate::telemetry::instruments::kinds::Share;
+use crate::telemetry::instruments::{Instruments, NONE};
+
+/// What one pool adds to what is measured. What waits and runs in it is over when this is dropped, and it with its pool.
+#[derive(Debug)]
+pub(super) struct Measures {
+    instruments: Instruments,
+    loads: [Load; 2],
+    left_alone: Share,
+}
+
+#[derive(Debug)]
+struct Load {
+    role: ModelRole,
+    waiting: Share,
+    running: Share,
+}
+
+impl Measures {
+    pub(super) fn new(instruments: Instruments) -> Self {
+        let loads = [ModelRole::Side, ModelRole::Main].map(|role| Load {
+            role,
+            waiting: instruments.pool_waiting.share([role.as_str()]),
+            running: instruments.pool_running.share([role.as_str()]),
+        });
+        Self { left_alone: instruments.breakers_open.share(NONE), loads, instruments }
+    }
+
+    /// A call begins.
+    pub(super) fn called(&self, role: ModelRole) {
+        self.instruments.pool_calls.add(1, [role.as_str()]);
+    }
+
+    /// A question was answered, with a text or without.
+    pub(super) fn answered(&self, role: ModelRole, spent: Spent) {
+        self.instruments.pool_wait.record(spent.waited.as_secs_f64(), [role.as_str()]);
+    }
+
+    /// Takes what happened in the schedule, and how it stands now.
+    pub(super) fn take(&mut self, schedule: &mut Schedule, now: Moment) {
+        for happening in schedule.take_happened() {
+            match happening {
+                Happening::Retried(role) => self.instruments.pool_retries.add(1, [role.as_str()]),
+                Happening::TimedOut(role) => self.instruments.pool_timeouts.add(1, [role.as_str()]),
+                Happening::Shed(role, priority) => self.instruments.pool_shed.add(1, [role.as_str(), priority.as_str()]),
+                Happening::Panicked(role) => self.instruments.pool_panics.add(1, [role.as_str()]),
+                Happening::Opened => self.instruments.breakers_opened.add(1, NONE),
+            }
+        }
+        for load in &mut self.loads {
+            let (waiting, running) = schedule.load(load.role);
+            load.waiting.set(waiting);
+            load.running.set(running);
+        }
+        self.left_alone.set(schedule.left_alone(now).count());
+    }
+}

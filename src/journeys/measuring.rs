@@ -1,0 +1,389 @@
+//! What is measured agrees with what is on record and with who is there, whoever dies meanwhile.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use serde_json::json;
+
+use super::world::{World, asker, room};
+use crate::actors::places::{
+    ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace, TurnTakingManagerPlace,
+};
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::Seq;
+use crate::domain::message::Role;
+use crate::journal::place::Place;
+use crate::journal::reader::{Range, Reader};
+use crate::ports::house::House;
+use crate::ports::language_model::{NoAnswer, Purpose, Request};
+
+/// A name with labels, and how often.
+type Counted = BTreeMap<(&'static str, Vec<(&'static str, String)>), u64>;
+
+#[tokio::test(start_paused = true)]
+async fn an_evening_is_measured_as_it_is_on_record() {
+    let world = evening().await;
+
+    play(&world).await;
+
+    let expected = on_record(&world).await;
+    assert_eq!(measured(&world, &expected), expected);
+    for (name, least) in [
+        ("tertulia_decisions_total", 8),
+        ("tertulia_messages_total", 10),
+        ("tertulia_evaluations_total", 8),
+        ("tertulia_evaluations_unanswered_total", 1),
+        ("tertulia_statements_failed_total", 1),
+        ("tertulia_loop_guard_trips_total", 1),
+        ("tertulia_rounds_total", 5),
+    ] {
+        let all = total(&world, name, &[]);
+        assert!(all >= least, "{name}: {all}");
+        let counted: u64 = expected.iter().filter(|((known, _), _)| *known == name).map(|(_, times)| times).sum();
+        assert_eq!(all, counted, "nothing else is counted under {name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_on_record_is_counted_once_whoever_dies() {
+    let mut world = evening().await;
+    let lobby = room("salon").channel();
+
+    for moment in [0.0, 0.4, 1.1, 2.3] {
+        world.say("salon", "Ari and Bruno, what of it?").await;
+        world.pass(moment).await;
+        world.kill(&ChannelPlace(lobby.clone())).await;
+        world.pass(120.0).await;
+        world.say("salon", "Cleo?").await;
+        world.pass(moment).await;
+        world.kill(&PoolPlace()).await;
+        world.pass(120.0).await;
+        world.say("salon", "Bruno?").await;
+        world.pass(moment).await;
+        world.kill(&ScribePlace()).await;
+        world.pass(300.0).await;
+    }
+
+    let mut expected = on_record(&world).await;
+    // Of these the scribe is the one that counts.
+    expected.retain(|(name, _), _| name.contains("messages") || name.contains("evaluations_total") || name.contains("journal"));
+    assert_eq!(measured(&world, &expected), expected);
+    assert!(total(&world, "tertulia_messages_total", &[("message_role", "companion")]) >= 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_talk_that_the_loop_guard_ends_is_one_trip_however_many_are_not_asked() {
+    let world = World::with_salon(json!({ "turn_taking": { "max_companion_streak": 2 } })).await;
+    agree(&world);
+
+    world.say("salon", "Ari and Bruno, what of it?").await;
+    world.pass(120.0).await;
+
+    let guarded = total(&world, "tertulia_decisions_total", &[("decision_reason", "loop_guard")]);
+    assert_eq!((guarded, total(&world, "tertulia_loop_guard_trips_total", &[])), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_there_is_counted_and_whoever_dies_is_not() {
+    let mut world = World::with_salon(json!({})).await;
+    world.others_may_die();
+    agree(&world);
+    world.side.takes(Duration::from_secs(2));
+    world.main.takes(Duration::from_secs(2));
+    world.say("salon", "Ari and Bruno, what of it?").await;
+    world.pass(1.0).await;
+    let in_a_round = json!({
+        "scribe": 1, "side_models": 1, "switchboard": 1, "guilds": 1, "guild": 1, "companion": 3, "channel": 1,
+        "turn_taking_manager": 1, "reply": 0,
+    });
+    assert_eq!(alive(&world), in_a_round);
+    assert_eq!(total(&world, "tertulia_channels_known", &[]), 1);
+
+    let channel = room("salon").channel();
+    for _ in 0..3 {
+        world.kill(&TurnTakingManagerPlace(channel.clone())).await;
+        world.kill(&CompanionPlace("home".into(), "bruno".into())).await;
+        world.kill(&ChannelPlace(channel.clone())).await;
+        world.kill(&PoolPlace()).await;
+        world.kill(&ScribePlace()).await;
+        world.kill(&SwitchboardPlace()).await;
+        world.pass(2.0).await;
+    }
+    world.kill(&GuildPlace("home".into())).await;
+    world.pass(1.0).await;
+    world.kill(&GuildsPlace()).await;
+    world.pass(60.0).await;
+
+    let restarts = |sort| total(&world, "tertulia_actor_restarts_total", &[("actor_sort", sort)]);
+    let told = ["turn_taking_manager", "companion", "channel", "side_models", "scribe", "switchboard", "guild", "guilds"];
+    assert_eq!(told.map(restarts), [3, 3, 3, 3, 3, 3, 1, 1]);
+    agree_no_more(&world);
+    world.pass(120.0).await;
+    let mut at_rest = in_a_round;
+    at_rest["turn_taking_manager"] = 0.into();
+    assert_eq!(alive(&world), at_rest);
+    world.pass(1_200.0).await;
+    at_rest["channel"] = 0.into();
+    assert_eq!(alive(&world), at_rest, "a channel that sleeps is no actor");
+
+    world.root().kill();
+    world.rest().await;
+    assert!(alive(&world).as_object().unwrap().values().all(|number| number == 0), "{}", alive(&world));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_is_killed_is_counted_no_more_and_begun_again() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+    world.say("lobby", "Ari, one").await;
+    world.pass(1.5).await;
+    assert_eq!(alive(&world)["reply"], 1);
+
+    world.kill_replies("lobby").await;
+
+    assert_eq!(alive(&world)["reply"], 1);
+    assert_eq!(total(&world, "tertulia_actor_restarts_total", &[("actor_sort", "reply")]), 1);
+    world.pass(10.0).await;
+    assert_eq!(alive(&world)["reply"], 0);
+    assert_eq!(total(&world, "tertulia_platform_sends_total", &[("platform", "console"), ("send_outcome", "posted")]), 1);
+    assert_eq!(total(&world, "tertulia_platform_send_duration_seconds_count", &[]), 1);
+    assert_eq!(total(&world, "tertulia_platform_sends_total", &[]), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guild_that_is_kept_away_is_counted_until_it_is_let_go() {
+    let mut world = World::with_lobby().await;
+    world.others_may_die();
+    world.side.takes(Duration::from_secs(10_000));
+    for times in 1..=2 {
+        // What waits for an answer wakes the channel again and again.
+        world.say("lobby", "Ari, one").await;
+        for _ in 0..2_000 {
+            if let Some(channel) = world.kit.directory.find(&ChannelPlace(room("lobby").channel())) {
+                channel.kill();
+            }
+            world.pass(0.1).await;
+            if total(&world, "tertulia_guilds_quarantined", &[]) == 1 {
+                break;
+            }
+        }
+
+        assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 1);
+        assert_eq!(total(&world, "tertulia_guild_quarantines_total", &[]), times);
+        assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[("actor_sort", "guild")]), times);
+        assert_eq!(alive(&world)["guild"], 0);
+        if times == 1 {
+            world.pass(301.0).await;
+        } else {
+            world.house.release("home").await.unwrap();
+            world.rest().await;
+        }
+        assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 0);
+        assert_eq!(alive(&world)["guild"], 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_whose_commit_is_lost_is_a_send_that_failed() {
+    let mut world = World::with_lobby().await;
+    world.others_may_die();
+    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+    world.say("lobby", "Ari, one").await;
+    world.pass(1.9).await;
+    world.store.hold();
+    world.pass(0.5).await;
+
+    world.kill(&ScribePlace()).await;
+    world.store.release();
+    world.pass(60.0).await;
+
+    let sends = |outcome| total(&world, "tertulia_platform_sends_total", &[("platform", "console"), ("send_outcome", outcome)]);
+    assert_eq!((sends("failed"), sends("posted")), (1, 1), "it was sent again, and stored once");
+    assert_eq!(world.history("lobby").await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_slow_watcher_misses_is_counted() {
+    let world = World::with_lobby().await;
+    agree_no_more(&world);
+    let mut watching = world.house.live(&room("lobby"), None).await.unwrap();
+    for number in 0..400 {
+        world.say("lobby", &number.to_string()).await;
+    }
+
+    let mut told = 0;
+    while let Some(live) = watching.next().await {
+        told += 1;
+        if live.is_err() {
+            break;
+        }
+    }
+
+    assert!(told < 400);
+    assert!(total(&world, "tertulia_live_missed_total", &[]) >= 400 - 256);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_that_comes_from_outside_makes_a_series() {
+    let world = World::with_salon(json!({})).await;
+    agree_no_more(&world);
+    play(&world).await;
+    let before = series(&world);
+
+    for number in 0..60 {
+        let id = format!("room{number}");
+        world.open(&id, &["aria"]).await;
+        for (from, text) in [
+            (format!("person{number}"), "Ari?"),
+            (format!("\"}} 1\nevil{number}"), "tertulia_evil_total{a=\"b\"} 1"),
+            (format!("{{{number}\\"), "\u{0}\u{7f}\u{202e}"),
+            ("x".repeat(200 + number), "Ari, x"),
+            (format!("ñ{number}\u{1F600}"), "hm"),
+        ] {
+            world.say_with(&id, json!({ "from": from, "text": text, "id": format!("{from}-{number}") })).await;
+        }
+    }
+    world.pass(120.0).await;
+
+    assert_eq!(series(&world), before);
+    assert!(total(&world, "tertulia_messages_total", &[]) >= 300);
+}
+
+/// A salon in which two statements in a row of companions are enough.
+async fn evening() -> World {
+    let world = World::with_salon(json!({ "turn_taking": { "max_companion_streak": 3 } })).await;
+    agree(&world);
+    world
+}
+
+/// Everything that can happen in a channel, once at least: rounds, silence, a lost floor, an error, a talk that goes on for too long.
+async fn play(world: &World) {
+    world.say("salon", "Ari and Bruno, what of it?").await;
+    world.pass(120.0).await;
+    agree_no_more(world);
+    for text in ["one", "two", "three"] {
+        world.say("salon", text).await;
+        world.pass(30.0).await;
+    }
+    world.side.follows(|_| Some(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })));
+    world.say("salon", "Cleo?").await;
+    world.pass(20.0).await;
+    agree(world);
+    world.main.follows(|_| Some(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })));
+    world.pass(60.0).await;
+    agree(world);
+    world.say_with("salon", json!({ "from": "Ben", "text": "Good night, Bruno" })).await;
+    world.pass(300.0).await;
+}
+
+fn agree(world: &World) {
+    world.side.follows(|request| match request.purpose {
+        Purpose::Judgement => Some(Ok("No.\n0".to_owned())),
+        _ => Some(Ok(ballot(request, "YES"))),
+    });
+    world.main.follows(|request| Some(Ok(format!("So says {}.", asker(request)))));
+}
+
+fn agree_no_more(world: &World) {
+    world.side.follows(|request| Some(Ok(ballot(request, "NO"))));
+}
+
+fn ballot(request: &Request, decision: &str) -> String {
+    let importance = if asker(request) == "bruno" { 8 } else { 4 };
+    json!({ "reason": "So.", "decision": decision, "importance": importance, "selected": false, "closing": "none" }).to_string()
+}
+
+fn total(world: &World, name: &str, labels: &[(&str, &str)]) -> u64 {
+    world.spans.metrics().total(name, labels) as u64
+}
+
+/// What is measured under the names of what is expected.
+fn measured(world: &World, expected: &Counted) -> Counted {
+    let now = |(name, labels): &(&'static str, Vec<(&'static str, String)>)| {
+        let labels: Vec<_> = labels.iter().map(|(label, value)| (*label, value.as_str())).collect();
+        total(world, name, &labels)
+    };
+    expected.keys().map(|series| (series.clone(), now(series))).collect()
+}
+
+/// The salon's journal, as it should have been counted.
+async fn on_record(world: &World) -> Counted {
+    let place = Place::new(&"home".into(), &room("salon").channel());
+    let all = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
+    let events = Reader::new(&*world.kit.store).events(&place, all).await.unwrap();
+    let mut counted = Counted::new();
+    counted.insert(("tertulia_journal_events_total", Vec::new()), events.len() as u64);
+    for recorded in &events {
+        for series in counts(recorded) {
+            let times = if let Event::Decided(decided) = &recorded.event { decided.companions.len() as u64 } else { 1 };
+            *counted.entry(series).or_default() += times;
+        }
+    }
+    // One request puts all that are refused at once on record.
+    let guarded = events.iter().filter(|recorded| is_guarded(recorded)).map(|recorded| recorded.handled);
+    let trips: std::collections::BTreeSet<_> = guarded.collect();
+    counted.insert(("tertulia_loop_guard_trips_total", Vec::new()), trips.len() as u64);
+    counted
+}
+
+fn is_guarded(recorded: &Recorded) -> bool {
+    matches!(&recorded.event, Event::Decided(decided) if decided.reason.as_str() == "loop_guard")
+}
+
+fn counts(recorded: &Recorded) -> Vec<(&'static str, Vec<(&'static str, String)>)> {
+    let trigger = |trigger: crate::domain::trigger::Trigger| ("decision_trigger", trigger.as_str().to_owned());
+    match &recorded.event {
+        Event::Said { message, .. } => {
+            let role = match message.from.role {
+                Role::Person => "user",
+                Role::Companion => "companion",
+                Role::Bot => "bot",
+            };
+            let labels = vec![("platform", "console".to_owned()), ("message_role", role.to_owned())];
+            let sent = vec![("platform", "console".to_owned()), ("send_outcome", "posted".to_owned())];
+            let is_sent = message.from.role == Role::Companion;
+            let messages = ("tertulia_messages_total", labels);
+            std::iter::once(messages).chain(is_sent.then_some(("tertulia_platform_sends_total", sent))).collect()
+        }
+        Event::Evaluated(evaluated) => vec![("tertulia_evaluations_total", vec![trigger(evaluated.trigger)])],
+        Event::Decided(decided) => vec![(
+            "tertulia_decisions_total",
+            vec![
+                trigger(decided.trigger),
+                ("decision", decided.decision.to_string()),
+                ("decision_reason", decided.reason.as_str().to_owned()),
+            ],
+        )],
+        Event::Unanswered { trigger: of, error, .. } => {
+            vec![("tertulia_evaluations_unanswered_total", vec![trigger(*of), ("error_type", error.to_string())])]
+        }
+        Event::ReplyFailed { error, .. } => {
+            vec![("tertulia_statements_failed_total", vec![("error_type", error.to_string())])]
+        }
+        Event::RoundClosed(closed) => {
+            let outcome = if closed.selected.is_some() { "selected" } else { "nobody" };
+            vec![("tertulia_rounds_total", vec![("round_outcome", outcome.to_owned())])]
+        }
+        Event::StageChanged { to, cause, .. } => {
+            let labels = vec![("closing_to", to.as_str().to_owned()), ("closing_cause", cause.as_str().to_owned())];
+            vec![("tertulia_closing_transitions_total", labels)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Who is alive, by sort.
+fn alive(world: &World) -> serde_json::Value {
+    let sorts =
+        ["scribe", "side_models", "switchboard", "guilds", "guild", "companion", "channel", "turn_taking_manager", "reply"];
+    let alive = |sort: &str| total(world, "tertulia_actors", &[("actor_sort", sort)]);
+    sorts.into_iter().map(|sort| (sort.to_owned(), json!(alive(sort)))).collect::<serde_json::Map<_, _>>().into()
+}
+
+/// All names with their labels.
+fn series(world: &World) -> std::collections::BTreeSet<String> {
+    let text = world.spans.metrics().exposition().unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| line.rsplit_once(' ').map_or(line, |(series, _)| series).to_owned()).collect()
+}

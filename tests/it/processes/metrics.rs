@@ -1,0 +1,118 @@
+//! What the running program measures, as whoever scrapes it reads it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+use tertulia::telemetry::instruments::{CATALOGUE, Entry, OBSERVED};
+
+use crate::harness::{Premises, QUICK, Server};
+
+/// Begins whatever comes from outside here; no label may hold it.
+const PLANTED: &str = "planted";
+
+#[tokio::test]
+async fn nothing_from_outside_becomes_a_series() {
+    let premises = Premises::new().with_companion("aria", QUICK);
+    let server = premises.start().await;
+    let mut lobby = server.watch("lobby", Some(0)).await;
+    server.say("lobby", "Ana", "Aria, are you there?").await;
+    lobby.event("statement").await;
+    pester(&server, 0..10).await;
+    // The first reading is itself the first of its kind.
+    series(&server).await;
+    let before = series(&server).await;
+
+    pester(&server, 10..300).await;
+
+    let after = series(&server).await;
+    let holds_planted = |(name, labels): &&Named| name.contains(PLANTED) || labels.values().any(|value| value.contains(PLANTED));
+    assert_eq!(after.keys().find(holds_planted), None);
+    // What companions do meanwhile may be the first of its kind; of what is sent in, everything was there before.
+    let kinds = |series: &Series| series.keys().filter(|(name, _)| name.contains("http")).cloned().collect::<BTreeSet<_>>();
+    assert_eq!(kinds(&after).difference(&kinds(&before)).collect::<Vec<_>>(), Vec::<&Named>::new());
+    for ((name, labels), value) in &after {
+        let entry = declared(name).unwrap_or_else(|| panic!("{name} is not declared"));
+        for label in entry.labels.iter().filter(|label| !label.values.is_empty()) {
+            let value = labels.get(&label.name.replace('.', "_"));
+            assert!(value.is_none_or(|value| label.values.contains(&value.as_str())), "{name} {labels:?}");
+        }
+        assert!(value.is_finite(), "{name} {labels:?}");
+    }
+    let total = |name: &str| after.iter().filter(|((known, _), _)| known == name).map(|(_, value)| value).sum::<f64>();
+    assert!(total("tertulia_messages_total") >= 301.0);
+    assert!(total("tertulia_journal_commit_duration_seconds_count") > 0.0);
+    assert!(total("tertulia_store_size_bytes") > 0.0 && total("tertulia_disk_free_bytes") > 0.0);
+    assert_eq!(total("tertulia_channels_known"), 31.0);
+    server.stop().await;
+}
+
+/// People, rooms, ids, paths and methods, each another one.
+async fn pester(server: &Server, numbers: std::ops::Range<u32>) {
+    for number in numbers {
+        let room = format!("{PLANTED}{}", number / 10);
+        if number % 10 == 0 {
+            let plan = json!({ "guild": format!("{PLANTED}{number}"), "companions": ["aria"] });
+            let (status, body) = server.ask(Method::PUT, &format!("/api/rooms/{room}"), Some(plan)).await;
+            assert_eq!(status, StatusCode::CREATED, "{body}");
+        }
+        let from = [format!("{PLANTED}{number}"), format!("{PLANTED}\"}} 1 {number}"), format!("{PLANTED}\\{number}{{a=\"b\"}}")];
+        let said = json!({
+            "from": from[number as usize % 3],
+            "text": format!("{PLANTED}_total{{a=\"{number}\"}} 1"),
+            "id": format!("{PLANTED}-{number}"),
+        });
+        let (status, body) = server.ask(Method::POST, &format!("/api/rooms/{room}/messages"), Some(said)).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{body}");
+        for (method, path) in [
+            (Method::GET, format!("/{PLANTED}/{number}")),
+            (Method::GET, format!("/api/rooms/{PLANTED}-{number}")),
+            (Method::from_bytes(format!("PLANTED{number}").as_bytes()).expect("a method"), "/api/rooms".to_owned()),
+        ] {
+            let (status, _) = server.ask(method, &path, None).await;
+            assert!(status.is_client_error(), "{path}: {status}");
+        }
+    }
+}
+
+/// A name, and what its labels say.
+type Named = (String, BTreeMap<String, String>);
+
+/// The values of all series.
+type Series = BTreeMap<Named, f64>;
+
+async fn series(server: &Server) -> Series {
+    let text = server.get("/metrics").await;
+    let lines = text.as_str().expect("text").lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| read(line).unwrap_or_else(|| panic!("it cannot be read: {line}"))).collect()
+}
+
+/// One line of Prometheus text without escapes: there are none unless something from outside got in.
+fn read(line: &str) -> Option<(Named, f64)> {
+    let (series, value) = line.rsplit_once(' ')?;
+    let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
+    let labels = labels.strip_suffix('}')?.split(',').filter(|pair| !pair.is_empty());
+    let pair = |pair: &str| {
+        let (label, value) = pair.split_once('=')?;
+        Some((label.to_owned(), value.strip_prefix('"')?.strip_suffix('"')?.to_owned()))
+    };
+    Some(((name.to_owned(), labels.map(pair).collect::<Option<_>>()?), value.parse().ok()?))
+}
+
+fn declared(series: &str) -> Option<Entry> {
+    let is_it = |entry: &&Entry| {
+        let unit = match entry.unit {
+            "s" => "_seconds",
+            "By" => "_bytes",
+            _ => "",
+        };
+        let name = format!("{}{unit}", entry.name.replace('.', "_"));
+        let parts: &[&str] = match entry.kind {
+            "Counter" | "Sum" => &["_total"],
+            "Histogram" => &["_bucket", "_count", "_sum"],
+            _ => &[""],
+        };
+        parts.iter().any(|part| format!("{name}{part}") == series)
+    };
+    CATALOGUE.iter().chain(OBSERVED).find(is_it).copied()
+}
