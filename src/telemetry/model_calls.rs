@@ -10,7 +10,8 @@ use super::recorder::{FinishedSpan, Place, Recorder};
 use super::trace::SpanRef;
 use crate::domain::id::ChannelId;
 use crate::domain::moment::Moment;
-use crate::ports::language_model::{Answer, Identity, ModelRole, NoAnswer, Request};
+use crate::domain::price::Price;
+use crate::ports::language_model::{Answer, Identity, ModelRole, NoAnswer, Request, Usage};
 
 #[cfg(test)]
 mod tests;
@@ -62,6 +63,12 @@ pub fn record(recorder: &Recorder, facts: &CallFacts<'_>) -> Option<SpanRef> {
         error: facts.outcome.err().map(|error| error.code().into()),
         links: Vec::new(),
     })
+}
+
+/// Counts what a question cost, at the price of the model that answers for this role. No span: it is the turn's calls that have those.
+pub fn record_cost(recorder: &Recorder, identity: &Identity, role: ModelRole, usage: &Usage, price: &Price) {
+    let labels: [StringValue; 3] = [identity.model.clone().into(), role.as_str().into(), price.currency.clone().into()];
+    recorder.instruments().model_cost.add(price.of(usage.input_tokens, usage.output_tokens).as_units(), labels);
 }
 
 fn measure(instruments: &Instruments, facts: &CallFacts<'_>) {

@@ -133,13 +133,14 @@ pub async fn ran(mut command: Command) -> Ran {
 
 /// Lines that a program has written so far.
 #[derive(Clone, Default)]
-struct Lines {
+pub struct Lines {
     written: Arc<Mutex<(Vec<String>, bool)>>,
     more: Arc<Notify>,
 }
 
 impl Lines {
-    fn of(output: impl AsyncRead + Unpin + Send + 'static) -> Self {
+    /// Reads them from now on.
+    pub fn of(output: impl AsyncRead + Unpin + Send + 'static) -> Self {
         let lines = Self::default();
         let reader = lines.clone();
         tokio::spawn(async move {
@@ -155,7 +156,7 @@ impl Lines {
     }
 
     /// Waits for a line with these words; none if the program ends without one.
-    async fn wait_for(&self, words: &str) -> Option<String> {
+    pub async fn wait_for(&self, words: &str) -> Option<String> {
         loop {
             let more = self.more.notified();
             tokio::pin!(more);
@@ -177,7 +178,8 @@ impl Lines {
         self.text()
     }
 
-    fn text(&self) -> String {
+    /// Everything so far.
+    pub fn text(&self) -> String {
         self.written.lock().expect("no panic while held").0.join("\n")
     }
 }

@@ -3,6 +3,7 @@
 mod arrows;
 mod commands;
 mod conversations;
+mod dashboards;
 mod harness;
 mod operating;
 mod processes;

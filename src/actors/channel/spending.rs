@@ -13,6 +13,7 @@ use crate::domain::moment::Moment;
 use crate::journal::record::Used;
 use crate::ports::house::stamp::rfc3339;
 use crate::ports::language_model::Request;
+use crate::telemetry::model_calls;
 use crate::telemetry::plain::Plain;
 
 /// A budget for which nobody had to be silent for so long was enough: when it is used up again, that is news.
@@ -32,10 +33,17 @@ impl State {
         self.record_spent();
     }
 
-    /// What a question comes to on record; nothing, if it never left the queue.
+    /// What a question comes to on record, and in what is measured; nothing, if it never left the queue.
     pub(super) fn used(&self, companion: Option<CompanionId>, role: ModelRole, outcome: &Outcome) -> Option<Used> {
         let facts = &outcome.facts;
-        (facts.attempts > 0).then(|| Used::Call {
+        if facts.attempts == 0 {
+            return None;
+        }
+        let price = self.kit.settings.models.prices().of(role).cloned();
+        if let Some(price) = &price {
+            model_calls::record_cost(&self.kit.recorder, &facts.identity, role, &facts.usage, price);
+        }
+        Some(Used::Call {
             companion,
             model: facts.identity.model.clone(),
             provider: facts.identity.provider.clone(),
@@ -45,7 +53,7 @@ impl State {
             calls: facts.attempts,
             // Of several tries only the last one gave the answer.
             failed_calls: facts.attempts - u32::from(outcome.result.is_ok()),
-            price: self.kit.settings.models.prices().of(role).cloned(),
+            price,
         })
     }
 

@@ -4,10 +4,11 @@ use std::time::Duration;
 use opentelemetry::trace::{SpanId, Status};
 
 use super::super::memory::{SpanMemory, attribute};
+use super::super::metrics::Metrics;
 use super::super::trace::TurnTrace;
 use super::*;
 use crate::domain::trigger::Trigger;
-use crate::ports::language_model::{Persona, Purpose, Usage};
+use crate::ports::language_model::{Persona, Purpose};
 
 #[test]
 fn a_call_is_a_client_span_named_for_its_model() {
@@ -79,6 +80,28 @@ fn what_was_said_is_kept_only_when_content_is_captured() {
     let output = attribute(&open.spans()[0], "gen_ai.output.messages").expect("it is captured");
     assert!(input.contains(r#""content":"a secret question","type":"text""#), "{input}");
     assert!(output.contains(r#""role":"assistant""#) && output.contains("a secret answer"), "{output}");
+}
+
+#[test]
+fn what_calls_cost_adds_up_by_model_role_and_currency() {
+    let (metrics, (_, identity, _)) = (Metrics::local(), world());
+    let recorder = Recorder::new(None, false, metrics.instruments());
+    let (usage, price) = (Usage { input_tokens: 1_000_000, output_tokens: 500_000 }, Price::per_million(0.5, 1.5, "EUR"));
+
+    record_cost(&recorder, &identity, ModelRole::Side, &usage, &price);
+    record_cost(&recorder, &identity, ModelRole::Side, &usage, &price);
+    record_cost(&recorder, &identity, ModelRole::Main, &Usage::default(), &price);
+
+    let text = metrics.exposition().expect("readable");
+    let mut costs: Vec<&str> = text.lines().filter(|line| line.starts_with("tertulia_model_cost_total{")).collect();
+    costs.sort_unstable();
+    let line = |role, cost| {
+        let model = &identity.model;
+        format!(
+            "tertulia_model_cost_total{{cost_currency=\"EUR\",gen_ai_request_model=\"{model}\",model_role=\"{role}\"}} {cost}"
+        )
+    };
+    assert_eq!(costs, [line("main", "0"), line("side", "2.5")]);
 }
 
 fn facts<'a>(request: &'a Request, identity: &'a Identity, outcome: Result<&'a Answer, &'a NoAnswer>) -> CallFacts<'a> {

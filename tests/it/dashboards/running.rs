@@ -1,0 +1,113 @@
+//! Every query, asked of a real Prometheus about a real server after an evening with something of everything.
+
+use serde_json::Value;
+
+use super::boards;
+use super::evening::Evening;
+use super::prometheus::Prometheus;
+use super::promql::cut;
+
+/// What the evening has to have had: a query that says how often.
+const HAPPENED: [(&str, &str); 12] = [
+    ("addresses", r#"tertulia_decisions_total{decision="YES", decision_trigger="direct_address"}"#),
+    ("turns", r#"tertulia_evaluations_total{decision_trigger="turn"}"#),
+    ("interjections", r#"tertulia_evaluations_total{decision_trigger="interjection"}"#),
+    ("lulls", r#"tertulia_evaluations_total{decision_trigger="lull"}"#),
+    ("skipped questions", r#"tertulia_decisions_total{decision_reason="other_addressed"}"#),
+    ("unanswered questions", r#"tertulia_evaluations_unanswered_total{error_type="refused"}"#),
+    ("ties", "tertulia_round_ties_total"),
+    ("lost floors", r#"tertulia_round_wishes_total{decision_floor="lost"}"#),
+    ("talks ended by the loop guard", "tertulia_loop_guard_trips_total"),
+    ("closing stages", r#"tertulia_closing_transitions_total{closing_cause="state"}"#),
+    ("judgements of repetition", "tertulia_repetition_judgements_total"),
+    ("statements that were never made", r#"tertulia_statements_failed_total"#),
+];
+
+/// `.ci/dashboards` runs it.
+#[tokio::test]
+#[ignore = "needs Prometheus (Debian's package), and takes a quarter of a minute"]
+async fn every_query_of_dashboards_and_alerts_finds_series_of_a_running_server() {
+    let prometheus = Prometheus::start().await;
+    let evening = Evening::prepare().await;
+    let server = evening.open().await;
+    prometheus.turn_to(&server);
+    prometheus.scrapes(2).await;
+    let server = evening.interrupt(server).await;
+    prometheus.turn_to(&server);
+    // Rates are taken from what was measured before: of counters that is zero, of all else it is a first time.
+    prometheus.scrapes(1).await;
+    evening.take_place(&server).await;
+    prometheus.scrapes(2).await;
+    let watching = evening.take_place(&server).await;
+    prometheus.scrapes(3).await;
+
+    let mut missing = Vec::new();
+    for (what, expression) in HAPPENED {
+        let found = prometheus.find(&format!("sum({expression})")).await.expect("a query");
+        if found.first().is_none_or(|sample| sample.value < 1.0) {
+            missing.push(format!("the evening had no {what}"));
+        }
+    }
+    let mut asked = 0;
+    for (place, expression) in queries(&prometheus).await {
+        asked += 1;
+        match prometheus.find(&expression).await {
+            Err(error) => missing.push(format!("{place}: {expression}: {error}")),
+            Ok(found) if found.is_empty() => missing.push(format!("{place}: {expression}: nothing is found")),
+            Ok(found) if found.iter().all(|sample| sample.value.is_nan()) => {
+                missing.push(format!("{place}: {expression}: no number among {}", found[0].labels));
+            }
+            Ok(_) => {}
+        }
+    }
+    drop(watching);
+    server.stop().await;
+
+    println!("{asked} queries asked, {} without series", missing.len());
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// All that is asked anywhere, and where: panels with their variables filled in, variables, alerts without their comparison.
+async fn queries(prometheus: &Prometheus) -> Vec<(String, String)> {
+    let mut queries = Vec::new();
+    for (file, board) in boards() {
+        for variable in board.templating.list.iter().filter(|variable| variable.kind == "query") {
+            queries.push((format!("{file}: variable {}", variable.name), filled_in(&values_of(&variable.query))));
+        }
+        for panel in &board.panels {
+            let place = format!("{file}: {}", panel.title);
+            queries.extend(panel.targets.iter().map(|target| (place.clone(), filled_in(&target.expr))));
+        }
+    }
+    let rules = prometheus.rules().await;
+    assert!(rules.len() >= 20, "{rules:?}");
+    for rule in rules {
+        let (name, query) = (rule["name"].as_str().expect("a name"), rule["query"].as_str().expect("an expression"));
+        assert_eq!(rule["health"], "ok", "{name}: {}", rule["lastError"]);
+        let anchor = format!("docs/operating.md#{}", name.to_lowercase());
+        assert_eq!(rule["annotations"]["runbook_url"], anchor, "{name}");
+        for (part, field) in [("annotations", "summary"), ("annotations", "description"), ("labels", "severity")] {
+            assert!(rule[part][field].as_str().is_some_and(|text| !text.is_empty()), "{name} has no {field}");
+        }
+        // Prometheus writes it down as it understood it, so the cut is one through its own text.
+        let (series, ..) = cut(query).unwrap_or_else(|error| panic!("{name}: {error}"));
+        queries.push((format!("alert {name}"), series.to_owned()));
+    }
+    queries
+}
+
+/// `label_values(series, label)` as a query.
+fn values_of(query: &Value) -> String {
+    let text = query["query"].as_str().expect("a query");
+    let inner = text.strip_prefix("label_values(").and_then(|rest| rest.strip_suffix(')')).expect("values of a label");
+    let (series, label) = inner.rsplit_once(", ").expect("a label");
+    format!("group by ({label}) ({series})")
+}
+
+/// With every server, and windows that hold the whole evening.
+fn filled_in(expression: &str) -> String {
+    let values = [("$__rate_interval", "10m"), ("$__range", "10m"), ("$job", ".*"), ("$instance", ".*")];
+    let filled = values.iter().fold(expression.to_owned(), |text, (variable, value)| text.replace(variable, value));
+    assert!(!filled.contains('$'), "{filled}: a variable is left");
+    filled
+}

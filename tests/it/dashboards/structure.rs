@@ -1,0 +1,332 @@
+//! What holds of every dashboard without anything running.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+use tertulia::telemetry::instruments::{CATALOGUE, OBSERVED};
+
+use super::links::{Condition, behind, conditions};
+use super::promql::{Selector, cut, reads};
+use super::{Board, Panel, boards, read};
+
+const ATTRIBUTES: &str = include_str!("../../../src/telemetry/attributes.rs");
+const WIDTH: u32 = 24;
+
+#[test]
+fn each_dashboard_is_one_of_seven_and_can_be_reached_from_the_others() {
+    let boards = boards();
+
+    let names: Vec<&str> = boards.iter().map(|(file, _)| file.as_str()).collect();
+    let expected =
+        ["actors", "decisions", "models", "overview", "platforms", "rounds", "storage"].map(|name| format!("{name}.json"));
+    assert_eq!(names, expected);
+    for (file, board) in &boards {
+        let name = file.trim_end_matches(".json");
+        assert_eq!(board.uid, format!("tertulia-{name}"));
+        assert_eq!(board.title.to_lowercase(), name);
+        assert!(board.description.ends_with(['.', '?']), "{file}: {}", board.description);
+        assert_eq!(board.tags, ["tertulia"], "{file}");
+        assert_eq!((board.refresh.as_str(), &board.time), ("30s", &json!({ "from": "now-6h", "to": "now" })), "{file}");
+        assert!(board.schema_version >= 36 && board.editable && board.graph_tooltip == 1, "{file}");
+        let [link] = &board.links[..] else { panic!("{file}: not one link") };
+        assert_eq!((&link["type"], &link["tags"], &link["keepTime"]), (&json!("dashboards"), &json!(["tertulia"]), &json!(true)));
+    }
+}
+
+#[test]
+fn each_dashboard_asks_for_its_data_sources_and_servers() {
+    for (file, board) in boards() {
+        let variables: Vec<(&str, &str)> = board.templating.list.iter().map(|v| (v.name.as_str(), v.kind.as_str())).collect();
+        let sources = ["datasource", "tempo", "loki"].map(|name| (name, "datasource"));
+        assert_eq!(variables, [&sources[..], &[("job", "query"), ("instance", "query")]].concat(), "{file}");
+    }
+}
+
+#[test]
+fn every_panel_says_what_it_shows_and_what_to_do() {
+    for (file, panel) in panels() {
+        let place = format!("{file}: {}", panel.title);
+        if panel.is_row() {
+            assert!(panel.collapsed == Some(false) && panel.panels.as_ref().is_some_and(Vec::is_empty), "{place}");
+            continue;
+        }
+        let description = panel.description.as_deref().unwrap_or_default();
+        assert!(description.len() > 40 && description.ends_with('.'), "{place}: {description:?}");
+        assert_eq!(panel.datasource, Some(json!({ "type": "prometheus", "uid": "${datasource}" })), "{place}");
+        let config = panel.field_config.as_ref().unwrap_or_else(|| panic!("{place}: no unit"));
+        assert!(!config.defaults.unit.is_empty(), "{place}");
+        assert!(panel.kind != "stat" || config.defaults.thresholds.is_some(), "{place}: no thresholds");
+        assert!(panel.options.is_some() && (panel.kind == "table") == panel.transformations.is_some(), "{place}");
+        assert!(!panel.targets.is_empty(), "{place}: nothing is asked");
+        for (target, letter) in panel.targets.iter().zip('A'..) {
+            assert_eq!(target.ref_id, letter.to_string(), "{place}");
+            assert_eq!(Some(&target.datasource), panel.datasource.as_ref(), "{place}");
+            let is_instant = matches!(panel.kind.as_str(), "bargauge" | "table");
+            assert_eq!(
+                (target.instant, target.range),
+                if is_instant { (Some(true), Some(false)) } else { (None, None) },
+                "{place}"
+            );
+            assert_eq!(target.format.as_deref(), (panel.kind == "table").then_some("table"), "{place}");
+        }
+        let says_no = |unit: &str| config.overrides.iter().any(|value| value.to_string().contains(unit));
+        assert!(!says_no("\"unit\"") && !says_no("axisPlacement"), "{place}: a second axis");
+    }
+}
+
+#[test]
+fn panels_lie_beside_and_below_each_other() {
+    for (file, board) in boards() {
+        let mut ids = BTreeSet::new();
+        let mut taken = BTreeMap::new();
+        for panel in &board.panels {
+            let place = panel.grid_pos;
+            assert!(ids.insert(panel.id), "{file}: {} has the id of another", panel.title);
+            assert!(place.x + place.w <= WIDTH && place.w > 0 && place.h > 0, "{file}: {} {place:?}", panel.title);
+            assert!(!panel.is_row() || (place.w, place.h) == (WIDTH, 1), "{file}: {} {place:?}", panel.title);
+            for cell in (place.x..place.x + place.w).flat_map(|x| (place.y..place.y + place.h).map(move |y| (x, y))) {
+                let other = taken.insert(cell, &panel.title);
+                assert_eq!(other, None, "{file}: {} covers it at {cell:?}", panel.title);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_query_reads_what_the_instruments_measure() {
+    let measured = Measured::new();
+    let mut wrong = Vec::new();
+    let mut queries = 0;
+    for (file, panel) in panels() {
+        for target in &panel.targets {
+            queries += 1;
+            wrong.extend(measured.faults(&target.expr).into_iter().map(|fault| format!("{file}: {}: {fault}", panel.title)));
+        }
+    }
+    for expression in alert_expressions() {
+        queries += 1;
+        wrong.extend(measured.faults(&expression).into_iter().map(|fault| format!("alerts.yaml: {fault}")));
+    }
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(queries > 100, "{queries}");
+}
+
+#[test]
+fn every_query_of_a_panel_keeps_to_the_servers_that_are_chosen() {
+    for (file, panel) in panels() {
+        for target in &panel.targets {
+            for Selector { metric, matchers } in reads(&target.expr).expect("understood").selectors {
+                for (label, value) in [("job", "$job"), ("instance", "$instance")] {
+                    let is_chosen = matchers.contains(&(label.to_owned(), "=~".to_owned(), value.to_owned()));
+                    assert!(is_chosen || metric == "vector", "{file}: {}: {metric} without {label}", panel.title);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_legends_and_links_name_is_there() {
+    for (file, panel) in panels() {
+        for target in &panel.targets {
+            let place = format!("{file}: {}: {}", panel.title, target.expr);
+            let reads = reads(&target.expr).expect("understood");
+            let grouped: BTreeSet<&str> = reads.groups.iter().flat_map(|(labels, _)| labels).map(String::as_str).collect();
+            for label in between(&target.legend_format, "{{", "}}") {
+                assert!(grouped.contains(label), "{place}: the legend names {label}");
+            }
+            let (titles, urls): (Vec<&str>, Vec<&str>) = panel.all_links().map(|link| (&*link.title, &*link.url)).unzip();
+            for label in titles.iter().chain(&urls).flat_map(|text| between(text, "${__field.labels.", "}")) {
+                assert!(grouped.contains(label), "{place}: a link names {label}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_link_leads_to_spans_and_lines_that_exist() {
+    let known: BTreeMap<&str, &str> = ATTRIBUTES.lines().filter_map(constant).collect();
+    let spans: BTreeSet<&str> = known.iter().filter(|(name, _)| name.starts_with("SPAN_")).map(|(_, value)| *value).collect();
+    let attributes: BTreeSet<&str> = known.values().copied().filter(|value| !spans.contains(value)).collect();
+    let mut to_traces = 0;
+    for (file, panel) in panels() {
+        for link in panel.all_links() {
+            let place = format!("{file}: {}: {}", panel.title, link.title);
+            assert!(link.target_blank, "{place}");
+            let behind = behind(&link.url).unwrap_or_else(|error| panic!("{place}: {error}"));
+            if behind.datasource == "loki" {
+                assert!(link.title.starts_with("Logs: ") && behind.query.starts_with("{service_name=\"tertulia\"} |"), "{place}");
+                continue;
+            }
+            to_traces += 1;
+            assert!(link.title.starts_with("Traces: "), "{place}");
+            for condition in conditions(&behind.query).unwrap_or_else(|error| panic!("{place}: {error}")) {
+                let Condition { field, value, .. } = &condition;
+                let text = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+                let is_true = match (field.strip_prefix("span."), field.as_str()) {
+                    (Some(attribute), _) => {
+                        // What comes from a label has to come from the label of that attribute.
+                        let label = text.and_then(|text| between(text, "${__field.labels.", "}").next());
+                        attributes.contains(attribute) && label.is_none_or(|label| label == attribute.replace('.', "_"))
+                    }
+                    (None, "name") => text.is_some_and(|text| spans.contains(text)),
+                    (None, "status") => value == "error",
+                    (None, "duration") => value.strip_suffix('s').is_some_and(|secs| secs.parse::<u32>().is_ok()),
+                    _ => false,
+                };
+                assert!(is_true, "{place}: {condition:?}");
+            }
+        }
+    }
+    assert!(to_traces > 30, "{to_traces}");
+}
+
+#[test]
+fn every_alert_compares_a_series_with_a_number_and_is_tested_both_ways() {
+    let alerts = named("alerts.yaml", "- alert: ");
+    let tests = read("alerts_test.yaml");
+    // The tests are written in one form: the name, and below it what is expected.
+    let mut expected: BTreeMap<&str, Vec<bool>> = BTreeMap::new();
+    let lines: Vec<&str> = tests.lines().map(str::trim).collect();
+    for (index, line) in lines.iter().enumerate() {
+        if let Some(name) = line.strip_prefix("alertname: ") {
+            let fires = lines[index..].iter().find_map(|line| line.strip_prefix("exp_alerts:")).expect("what is expected");
+            expected.entry(name).or_default().push(fires.trim() != "[]");
+        }
+    }
+
+    assert!(alerts.len() >= 20 && alerts.iter().collect::<BTreeSet<_>>().len() == alerts.len(), "{alerts:?}");
+    for alert in &alerts {
+        let tried = expected.remove(alert.as_str()).unwrap_or_default();
+        assert!(tried.contains(&true) && tried.contains(&false), "{alert} is tested as {tried:?}");
+    }
+    assert!(expected.is_empty(), "{expected:?}");
+    for expression in alert_expressions() {
+        cut(&expression).unwrap_or_else(|error| panic!("{error}"));
+    }
+    assert_eq!(alert_expressions().len(), alerts.len());
+}
+
+#[test]
+fn every_alert_is_explained_to_operators() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operating.md")).expect("the operators' page");
+
+    let mut explained: Vec<String> =
+        page.lines().filter_map(|line| line.strip_prefix("### Tertulia")).map(str::to_owned).collect();
+
+    let mut alerts = named("alerts.yaml", "- alert: Tertulia");
+    explained.sort();
+    alerts.sort();
+    assert_eq!(explained, alerts);
+}
+
+/// What Prometheus knows: metrics, their labels, and which values those may have (none: any).
+struct Measured(BTreeMap<String, BTreeMap<String, &'static [&'static str]>>);
+
+impl Measured {
+    fn new() -> Self {
+        let mut metrics = BTreeMap::new();
+        let mut add = |name: String, labels: &[(&str, &'static [&'static str])]| {
+            let everywhere = [("job", &[][..]), ("instance", &[][..])];
+            let labels = labels.iter().chain(&everywhere).map(|(label, values)| (label.replace('.', "_"), *values)).collect();
+            metrics.insert(name, labels);
+        };
+        for entry in CATALOGUE.iter().chain(OBSERVED) {
+            let unit = match entry.unit {
+                "s" => "_seconds",
+                "By" => "_bytes",
+                "1" => "_ratio",
+                _ => "",
+            };
+            let name = format!("{}{unit}", entry.name.replace('.', "_"));
+            let mut labels: Vec<_> = entry.labels.iter().map(|label| (label.name, label.values)).collect();
+            match entry.kind {
+                "Counter" | "Sum" => add(format!("{name}_total"), &labels),
+                "UpDown" | "Gauge" => add(name, &labels),
+                "Histogram" => {
+                    add(format!("{name}_sum"), &labels);
+                    add(format!("{name}_count"), &labels);
+                    labels.push(("le", &[]));
+                    add(format!("{name}_bucket"), &labels);
+                }
+                kind => panic!("{kind} is unknown"),
+            }
+        }
+        // What Prometheus adds.
+        add("up".to_owned(), &[]);
+        add("ALERTS".to_owned(), &[("alertname", &[]), ("alertstate", &["firing", "pending"]), ("severity", &[])]);
+        Self(metrics)
+    }
+
+    /// What is wrong with an expression.
+    fn faults(&self, expression: &str) -> Vec<String> {
+        let reads = match reads(expression) {
+            Ok(reads) => reads,
+            Err(error) => return vec![error],
+        };
+        let mut faults = Vec::new();
+        for Selector { metric, matchers } in &reads.selectors {
+            let Some(labels) = self.0.get(metric) else {
+                faults.push(format!("{metric} is no metric"));
+                continue;
+            };
+            for (label, operator, value) in matchers {
+                let Some(values) = labels.get(label) else {
+                    faults.push(format!("{metric} has no label {label}"));
+                    continue;
+                };
+                let parts = if operator.ends_with('~') { value.split('|').collect() } else { vec![value.as_str()] };
+                let is_value = |part: &&str| values.is_empty() || part.is_empty() || part.contains('.') || values.contains(part);
+                faults.extend(
+                    parts.iter().filter(|part| !is_value(part)).map(|part| format!("{label} of {metric} is never {part}")),
+                );
+            }
+        }
+        for (labels, first) in &reads.groups {
+            let metric = reads.selectors.get(*first).map(|selector| selector.metric.as_str()).unwrap_or_default();
+            let known = self.0.get(metric);
+            let is_known = |label: &&String| known.is_none_or(|known| known.contains_key(*label));
+            faults.extend(labels.iter().filter(|label| !is_known(label)).map(|label| format!("{metric} has no label {label}")));
+        }
+        faults
+    }
+}
+
+fn panels() -> Vec<(String, Panel)> {
+    let of = |(file, board): (String, Board)| board.panels.into_iter().map(move |panel| (file.clone(), panel));
+    boards().into_iter().flat_map(of).collect()
+}
+
+/// The expressions of `alerts.yaml`, which holds each in one line, or in an indented block.
+fn alert_expressions() -> Vec<String> {
+    let text = read("alerts.yaml");
+    let mut lines = text.lines().peekable();
+    let mut expressions = Vec::new();
+    while let Some(line) = lines.next() {
+        let Some(expression) = line.strip_prefix("        expr: ") else { continue };
+        let mut expression = if expression == "|-" { String::new() } else { expression.to_owned() };
+        while let Some(more) = lines.next_if(|line| line.starts_with("          ")) {
+            expression.push(' ');
+            expression.push_str(more.trim());
+        }
+        expressions.push(expression);
+    }
+    expressions
+}
+
+/// What comes after these words in the lines of a file.
+fn named(file: &str, words: &str) -> Vec<String> {
+    read(file).lines().filter_map(|line| line.trim().strip_prefix(words)).map(str::to_owned).collect()
+}
+
+/// `pub const NAME: &str = "value";`
+fn constant(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.strip_prefix("pub const ")?.split_once(": &str = \"")?;
+    Some((name, value.strip_suffix("\";")?))
+}
+
+/// The texts between two signs.
+fn between<'a>(text: &'a str, opening: &'static str, closing: &'static str) -> impl Iterator<Item = &'a str> {
+    text.split(opening).skip(1).filter_map(move |rest| rest.split(closing).next())
+}
