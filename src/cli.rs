@@ -11,6 +11,7 @@ pub mod health;
 pub mod history;
 pub mod replay;
 pub mod serve;
+pub mod usage;
 mod whom;
 
 use std::path::PathBuf;
@@ -35,6 +36,7 @@ Examples:
   tertulia replay night.json --json         run a scripted conversation in virtual time
   tertulia health                           ask the running server whether it can be talked to
   tertulia history backup /backups          copy what is stored, while the server runs
+  tertulia usage --last 7d                  what the last week cost, by guild
 
 Exit codes:
   0  done
@@ -99,6 +101,8 @@ pub enum Command {
     },
     /// Read out, copy, check, and forget what is stored
     History(history::History),
+    /// Tell what guilds used: calls, tokens and what they cost, and how they stand with their caps
+    Usage(usage::Usage),
 }
 
 impl Cli {

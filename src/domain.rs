@@ -14,6 +14,7 @@ pub mod message;
 pub mod model_role;
 pub mod moment;
 pub mod names;
+pub mod price;
 pub mod prompt;
 pub mod repetition;
 pub mod round;

@@ -2,6 +2,7 @@
 //!
 //! The one writer is [`scribe`](crate::actors::scribe).
 
+pub mod account;
 pub mod key;
 pub mod place;
 pub mod reader;

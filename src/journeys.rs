@@ -7,4 +7,5 @@ mod keeping;
 mod rooms;
 mod rounds;
 mod talking;
+mod usage;
 mod world;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tertulia::cli::{Cli, Command, check, health, history, replay, serve};
+use tertulia::cli::{Cli, Command, check, health, history, replay, serve, usage};
 
 fn main() -> ExitCode {
     // Two libraries may each bring a provider; whoever asks first without this panics.
@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         Command::Replay { file, json } => replay::run(&file, json),
         Command::Health { server, json } => health::run(&sources, server.as_deref(), json),
         Command::History(asked) => history::run(&sources, asked),
+        Command::Usage(asked) => usage::run(&sources, &asked),
         Command::Serve { accept_loss } => serve::run(&sources, accept_loss),
     }
 }

@@ -12,6 +12,7 @@ mod pace;
 mod questions;
 mod restore;
 mod rounds;
+mod spending;
 mod traces;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -29,7 +30,7 @@ use super::places::ChannelPlace;
 use super::scribe::{Accepted, Committed, Lost};
 use super::side_models::{CallId, Outcome};
 use super::turn_taking_manager::NotTaken;
-use crate::domain::budget::Ledger;
+use crate::domain::budget::{Budget, Ledger};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
 use crate::domain::gate::Temper;
@@ -79,6 +80,8 @@ pub struct Books {
     pub ledger: std::sync::Mutex<Ledger>,
     /// Whether what was used before the start is counted.
     pub is_open: OnceCell<()>,
+    /// When somebody last had to be silent for want of each budget of the guild.
+    pub refused: std::sync::Mutex<BTreeMap<Budget, Moment>>,
 }
 
 /// The event that a channel is handling, so that one that kills it again and again is found.
@@ -202,6 +205,13 @@ pub enum ChannelMessage {
     DeliveryGone(ActorId),
     /// A reply's actor is gone, after whatever it had to say.
     ReplyGone(ActorId),
+    /// A question came to its end that nobody waits for any more.
+    Unclaimed {
+        /// What was asked.
+        asked: Arc<Request>,
+        /// What it took.
+        outcome: Box<Outcome>,
+    },
     /// A summary came to its end.
     Summarised {
         /// The newest event that it covers.
@@ -268,8 +278,8 @@ pub struct State {
     /// Whoever waits for its words to be accepted.
     words: Option<Words>,
     traces: Traces,
-    /// What was used by work of no turn, to go on record with the next batch.
-    spent_meanwhile: Vec<Used>,
+    /// What was used and is not on record yet: it goes there with the next batch.
+    spent: Vec<Used>,
     shown: Shown,
 }
 
@@ -322,7 +332,7 @@ impl Actor for Channel {
             selected: None,
             words: None,
             traces: Traces::default(),
-            spent_meanwhile: Vec::new(),
+            spent: Vec::new(),
             shown: Shown::default(),
         })
     }
@@ -356,6 +366,7 @@ impl Actor for Channel {
             ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),
             ChannelMessage::DeliveryGone(delivery) => state.delivery_is_gone(delivery)?,
             ChannelMessage::ReplyGone(reply) => state.reply_is_gone(reply),
+            ChannelMessage::Unclaimed { asked, outcome } => state.spent_in_vain(&asked, &outcome),
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
             ChannelMessage::Woken => state.woken(),
             ChannelMessage::ResidenceChanged => state.residence_changed(),

@@ -8,6 +8,7 @@
 //! * `live`: a room's events as they happen.
 //! * `state`: how a room stands at this moment.
 //! * `why`: the story of a decision.
+//! * `usage`: what guilds used, and what it cost.
 //! * `quarantine`: guilds that are kept away, and messages set aside.
 //! * `export`: what is kept, read out line by line.
 //! * `forget`: taking words out of the record.
@@ -24,6 +25,7 @@ mod reading;
 pub mod rooms;
 mod state;
 mod telling;
+mod usage;
 mod why;
 
 use std::path::Path;
@@ -45,6 +47,7 @@ use crate::ports::house::live::LiveStream;
 use crate::ports::house::messages::{Edit, History, HistoryQuery, NewMessage, Words};
 use crate::ports::house::room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
 use crate::ports::house::state::RoomState;
+use crate::ports::house::usage::{Usage, UsageQuery};
 use crate::ports::house::{House, Refused};
 use crate::ports::language_model::ModelRole;
 use crate::ports::store::keeper::{KeepError, Keeper};
@@ -56,12 +59,14 @@ pub struct ActorHouse {
     keeper: Arc<dyn Keeper>,
     /// Held while rooms are changed, one change after the other.
     changes: Mutex<()>,
+    /// Held while what was used is counted.
+    counting: Mutex<()>,
 }
 
 impl ActorHouse {
     /// The house of this system, whose store is kept by `keeper`.
     pub fn new(kit: Kit, keeper: Arc<dyn Keeper>) -> Self {
-        Self { inbound: Inbound::new(kit.clone()), kit, keeper, changes: Mutex::new(()) }
+        Self { inbound: Inbound::new(kit.clone()), kit, keeper, changes: Mutex::new(()), counting: Mutex::new(()) }
     }
 }
 
@@ -125,6 +130,10 @@ impl House for ActorHouse {
 
     async fn why(&self, query: WhyQuery) -> Result<Why, Refused> {
         self.tell_why(query).await
+    }
+
+    async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
+        self.count_usage(query).await
     }
 
     async fn companions(&self) -> Result<Companions, Refused> {

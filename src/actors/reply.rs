@@ -82,7 +82,11 @@ impl Actor for Reply {
         let _typing = show_typing(reply);
         let drafts = reply.kit.hub.is_watched(&reply.place).then(|| show_drafts(reply));
         let outcome = loop {
-            let outcome = reply.kit.pool.answer(request.clone(), priority, deadline, drafts.clone()).await;
+            let (channel, asked) = (reply.channel.clone(), request.clone());
+            // One that is killed has cost something all the same. A channel that is gone counts nothing.
+            let unclaimed = move |outcome| drop(channel.cast(ChannelMessage::Unclaimed { asked, outcome: Box::new(outcome) }));
+            let pool = &reply.kit.pool;
+            let outcome = pool.answer_or(request.clone(), priority, deadline, drafts.clone(), unclaimed).await;
             if !outcome.is_lost() || Instant::now() + ASK_AGAIN_AFTER >= deadline {
                 break outcome;
             }

@@ -21,6 +21,7 @@ mod records;
 mod rooms;
 mod routes;
 mod signin;
+mod usage;
 mod words;
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::EXIT_USAGE;
+use crate::domain::model_role::ModelRole;
 use crate::settings::repetition::Judge;
 use crate::settings::{Loaded, Origin, Problems, Sources, load};
 
@@ -94,6 +95,7 @@ fn write_text(out: &mut String, loaded: &Loaded) -> fmt::Result {
     writeln!(out, "\nmodels:")?;
     writeln!(out, "  {:<12} {}", "side", model(loaded, "side", "main"))?;
     writeln!(out, "  {:<12} {}", "main", model(loaded, "main", "side"))?;
+    writeln!(out, "  {:<12} {}", "prices", prices(loaded))?;
     for note in &loaded.notes {
         writeln!(out, "\nnote: {note}")?;
     }
@@ -147,6 +149,19 @@ fn model(loaded: &Loaded, role: &str, other: &str) -> String {
         .unwrap_or_else(|| "rehearsal (built in; no model is configured)".to_owned())
 }
 
+/// What the models cost.
+fn prices(loaded: &Loaded) -> String {
+    let models = &loaded.settings.models;
+    let price = |role: ModelRole| {
+        let Some(endpoint) = models.serving(role) else { return format!("{} nothing", role.as_str()) };
+        match endpoint.input_price.zip(endpoint.output_price) {
+            Some((input, output)) => format!("{} {input} and {output}", role.as_str()),
+            None => format!("{} not said", role.as_str()),
+        }
+    };
+    format!("{}, {} ({} for a million tokens read and written)", price(ModelRole::Side), price(ModelRole::Main), models.currency)
+}
+
 /// Scheme, host and path of an address: what stands before an `@` or after a `?` may be secret.
 fn without_credentials(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
@@ -186,6 +201,7 @@ mod tests {
         assert!(text.contains("lobby        guild home: aria, bruno, cleo"), "{text}");
         assert!(text.contains("cleo         very_eager (from message 3)"), "{text}");
         assert!(text.contains("rehearsal"), "{text}");
+        assert!(text.contains("prices       side nothing, main nothing (USD for a million tokens read and written)"), "{text}");
         let turns =
             "turn_taking  votes within 20 s, speaks after 2 s; at most 4 statements in a row, any number in a conversation";
         assert!(text.contains(turns), "{text}");

@@ -26,7 +26,7 @@ pub use parts::{Candidate, Episode, Floor, Selection, Summary, Tally, Turn};
 pub use view::{Doing, View};
 
 pub use super::answer::Verdict;
-use super::budget::{Ledger, Use};
+use super::budget::{Ledger, Use, UsedUp};
 use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
 use super::event::{Call, Event, Recorded};
@@ -161,6 +161,18 @@ pub struct World<'a> {
     pub summary_after: Option<u64>,
     /// Tokens that the guild may use in a day; none: without a limit.
     pub tokens_per_day: Option<u64>,
+}
+
+impl World<'_> {
+    /// The budget for which nothing more may be said in the guild, if there is one.
+    fn no_more_statements(&mut self, now: Moment) -> Option<UsedUp> {
+        let statements = self.ledger.refuses(Use::Statement, now, self.rules.gate);
+        UsedUp::last_of(statements.into_iter().chain(self.no_more_tokens(now)))
+    }
+
+    fn no_more_tokens(&mut self, now: Moment) -> Option<UsedUp> {
+        self.ledger.refuses_tokens(now, self.tokens_per_day)
+    }
 }
 
 /// The sections of the settings that a conversation goes by.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::UsedUp;
 use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
 use super::id::{CompanionId, Seq, Ticket};
@@ -284,6 +285,9 @@ pub struct Decided {
     /// Message count of the next interjection check, where this decision changes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_interjection_at: Option<u64>,
+    /// Where the reason is `budget`: which one was used up. Absent in records from before that was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_up: Option<UsedUp>,
     /// In a round: the State that it submits with this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vote: Option<State>,

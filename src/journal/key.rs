@@ -86,6 +86,18 @@ pub fn used_by(guild: &GuildId) -> Key {
     Key::new(Ward::of(guild), Kind::Usage).text(guild.as_str())
 }
 
+/// The least key of what any guild of a ward used.
+pub fn all_usage(ward: Ward) -> Key {
+    Key::new(ward, Kind::Usage)
+}
+
+/// The guild in a key of something that it used.
+pub fn guild_of_usage(key: &Key) -> Option<GuildId> {
+    let named = key.as_bytes().get(2..)?;
+    let end = named.iter().position(|byte| *byte == 0)?;
+    std::str::from_utf8(&named[..end]).ok().map(GuildId::from)
+}
+
 /// A room in the directory, which is the one index that spans guilds.
 pub fn room(room: &ChannelId) -> Key {
     Key::new(Ward(0), Kind::Room).text(room.as_str())

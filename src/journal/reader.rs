@@ -1,6 +1,7 @@
 //! Reads journals and what belongs to them, a bounded page at a time.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use serde::de::DeserializeOwned;
 
@@ -250,10 +251,46 @@ impl<'a> Reader<'a> {
         self.record(key::room(room)).await
     }
 
-    /// What a guild used at this moment or later, oldest first.
-    pub async fn usage(&self, guild: &GuildId, from: Moment) -> Result<Vec<UsageRecord>, ReadError> {
-        let stored = self.collect(key::usage_from(guild, from), key::used_by(guild).end(), usize::MAX, false).await?;
-        Ok(stored.iter().map(|(key, value)| decode(key, value)).collect::<Result<_, _>>()?)
+    /// Hands over what a guild used from a moment on, until before another one (none: to the end), oldest first, until `take` breaks off.
+    /// However much it is, a page of it is held at a time.
+    pub async fn usage(
+        &self,
+        guild: &GuildId,
+        from: Moment,
+        to: Option<Moment>,
+        mut take: impl FnMut(UsageRecord) -> ControlFlow<()>,
+    ) -> Result<(), ReadError> {
+        let mut from = key::usage_from(guild, from);
+        let to = to.map_or_else(|| key::used_by(guild).end(), |to| key::usage_from(guild, to));
+        loop {
+            let page = self.store.scan(from.clone(), to.clone(), false, PAGE).await?;
+            for (key, value) in &page {
+                if take(decode(key, value)?).is_break() {
+                    return Ok(());
+                }
+            }
+            match page.last().filter(|_| page.len() == PAGE) {
+                Some((last, _)) => from = key::successor(last),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Every guild that has ever used anything, deleted rooms or not. Each takes one short read.
+    pub async fn guilds_with_usage(&self) -> Result<Vec<GuildId>, ReadError> {
+        let mut guilds = Vec::new();
+        for ward in (0..=u8::MAX).map(Ward) {
+            let mut from = key::all_usage(ward);
+            let end = from.clone().end();
+            while let Some((key, _)) = self.store.scan(from, end.clone(), false, 1).await?.pop() {
+                let nameless = || RecordError::Malformed { key: key.clone(), detail: "its key names no guild".into() };
+                let guild = key::guild_of_usage(&key).ok_or_else(nameless)?;
+                from = key::used_by(&guild).end();
+                guilds.push(guild);
+            }
+        }
+        guilds.sort();
+        Ok(guilds)
     }
 
     /// The messages of a person in a guild, by channel.

@@ -10,6 +10,7 @@ use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
 use crate::domain::moment::Moment;
+use crate::domain::price::Price;
 use crate::domain::trigger::Trigger;
 use crate::ports::store::Value;
 use crate::ports::store::key::Key;
@@ -222,9 +223,9 @@ pub enum Used {
         /// Whose.
         companion: CompanionId,
     },
-    /// A call to a model.
+    /// A question to a model, and every call that was made for it.
     Call {
-        /// For whom; absent for a summary.
+        /// For whom; absent for a summary and a judgement.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         companion: Option<CompanionId>,
         /// `gen_ai.request.model`.
@@ -237,7 +238,31 @@ pub enum Used {
         input_tokens: u64,
         /// Tokens written.
         output_tokens: u64,
+        /// Calls made, every try counted.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        calls: u32,
+        /// How many of them gave no answer: what those used is not known, and not among the tokens.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        failed_calls: u32,
+        /// What the model cost when it was called; absent: nobody had said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        price: Option<Price>,
     },
+}
+
+// What was recorded before calls were counted stands for one.
+const fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A message that killed its handler too often.

@@ -176,6 +176,13 @@ impl World {
         world
     }
 
+    /// The same with other settings.
+    pub(super) async fn with_lobby_set(overlay: Value) -> Self {
+        let world = Self::set(Arc::new(MemoryStore::new()), overlay).await;
+        world.open("lobby", &["aria"]).await;
+        world
+    }
+
     /// A system with other settings and the room `salon` of the guild `home`, in which Aria, Bruno and Cleo live.
     pub(super) async fn with_salon(overlay: Value) -> Self {
         let world = Self::set(Arc::new(MemoryStore::new()), overlay).await;

@@ -11,6 +11,7 @@ pub mod messages;
 pub mod room;
 pub mod stamp;
 pub mod state;
+pub mod usage;
 
 #[cfg(test)]
 pub(crate) mod fake;
@@ -27,6 +28,7 @@ use live::LiveStream;
 use messages::{Edit, History, HistoryQuery, NewMessage, Words};
 use room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
 use state::RoomState;
+use usage::{Usage, UsageQuery};
 
 /// The core, as the console sees it.
 #[async_trait]
@@ -77,6 +79,10 @@ pub trait House: Send + Sync + 'static {
 
     /// The story of a decision, or of why nothing has triggered yet.
     async fn why(&self, query: WhyQuery) -> Result<Why, Refused>;
+
+    /// What guilds used in a span of time, and how they stand with their caps. A span that ends before it begins is refused
+    /// ([`Refused::Invalid`], field `from`), a guild that nobody has heard of too ([`Refused::NotFound`]).
+    async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused>;
 
     /// Every companion and its settings.
     async fn companions(&self) -> Result<Companions, Refused>;

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::Problem;
 use crate::domain::model_role::ModelRole;
+use crate::domain::price::{Price, Prices};
 
 /// Keys of this section that a settings file must not hold; the loader refuses them with [`KEY_IN_FILE`].
 pub const ONLY_FROM_ENVIRONMENT: [&str; 2] = ["side.api_key", "main.api_key"];
@@ -16,6 +17,12 @@ pub const ONLY_FROM_ENVIRONMENT: [&str; 2] = ["side.api_key", "main.api_key"];
 /// Why a key in a settings file is refused, and the ways out.
 pub const KEY_IN_FILE: &str = "is a secret and must not stand in a settings file; \
     give it as TERTULIA__MODELS__<ROLE>__API_KEY, or name a file that holds it alone in api_key_file";
+
+/// The highest price for a million tokens, in units of the currency.
+const HIGHEST_PRICE: f64 = 1_000_000.0;
+
+/// The lowest price that is not nothing: smaller parts are not counted.
+const LOWEST_PRICE: f64 = 0.000_001;
 
 /// A key file longer than this holds something else.
 const MAX_KEY_BYTES: usize = 8 * 1024;
@@ -30,6 +37,8 @@ pub struct Models {
     pub main: Endpoint,
     /// Tokens that a guild may use in a day, over all models; none is no limit.
     pub guild_tokens_per_day: Option<u64>,
+    /// The currency of all prices, as ISO 4217 writes it: three capital letters.
+    pub currency: String,
     /// How questions wait and are tried again.
     pub pool: Pool,
     /// When an endpoint is left alone for a while.
@@ -62,6 +71,11 @@ pub struct Endpoint {
     pub guild_max_concurrent: usize,
     /// 0 to 2; none leaves it to the endpoint.
     pub temperature: Option<f64>,
+    /// What a million tokens cost that the model reads, in units of `models.currency`: 0, or 0.000001 to 1000000. With `output_price`, or not
+    /// at all: then what it costs is not known.
+    pub input_price: Option<f64>,
+    /// The same for tokens that it writes.
+    pub output_price: Option<f64>,
 }
 
 /// How questions wait and are tried again.
@@ -107,6 +121,9 @@ impl Models {
         if self.guild_tokens_per_day == Some(0) {
             return Err(problem("guild_tokens_per_day", "is 0, must be at least 1; leave it out for no limit"));
         }
+        if self.currency.len() != 3 || !self.currency.bytes().all(|byte| byte.is_ascii_uppercase()) {
+            return Err(problem("currency", format!("is {:?}, must be three capital letters, like \"USD\"", self.currency)));
+        }
         self.pool.check().map_err(|problem| Problem { key: format!("pool.{}", problem.key), ..problem })?;
         within("breaker.failures", f64::from(self.breaker.failures), 1.0, 1000.0)?;
         within("breaker.cool_down_secs", self.breaker.cool_down_secs, 0.1, 3600.0)?;
@@ -128,6 +145,19 @@ impl Models {
             ModelRole::Main => &self.side,
         };
         [self.own(role), other].into_iter().find(|endpoint| endpoint.base_url.is_some())
+    }
+}
+
+impl Models {
+    /// What the models of both roles cost. `rehearsal` costs nothing, which is known; a model without prices costs nobody knows what.
+    pub fn prices(&self) -> Prices {
+        Prices { side: self.price(ModelRole::Side), main: self.price(ModelRole::Main) }
+    }
+
+    fn price(&self, role: ModelRole) -> Option<Price> {
+        let Some(endpoint) = self.serving(role) else { return Some(Price::free(&self.currency)) };
+        let (input, output) = endpoint.input_price.zip(endpoint.output_price)?;
+        Some(Price::per_million(input, output, &self.currency))
     }
 }
 
@@ -153,7 +183,24 @@ impl Endpoint {
                     "is missing, though a key is given; set base_url and model, or take the key away",
                 ));
             }
+            (None, None) if self.input_price.is_some() || self.output_price.is_some() => {
+                return Err(problem(
+                    "base_url",
+                    "is missing, though a price is given; set base_url and model, or take the price away: whatever serves this \
+                     role has its own",
+                ));
+            }
             (None, None) => {}
+        }
+        match (self.input_price, self.output_price) {
+            (Some(_), None) => return Err(problem("output_price", "is missing, though input_price is given; give both")),
+            (None, Some(_)) => return Err(problem("input_price", "is missing, though output_price is given; give both")),
+            (input, output) => {
+                for (key, price) in [("input_price", input), ("output_price", output)] {
+                    let price = price.filter(|price| *price != 0.0).unwrap_or(LOWEST_PRICE);
+                    within(key, price, LOWEST_PRICE, HIGHEST_PRICE)?;
+                }
+            }
         }
         if self.api_key.is_some() && self.api_key_file.is_some() {
             return Err(problem("api_key_file", "is set, and the environment gives a key too; keep one of them"));

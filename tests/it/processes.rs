@@ -10,4 +10,5 @@ mod rounds;
 mod signals;
 mod starved;
 mod unfit;
+mod usage;
 mod writers;

@@ -14,9 +14,8 @@ use crate::actors::scribe::{Accepted, OutboxWrite, Post, Record, Reply, ScribeMe
 use crate::actors::side_models::Outcome;
 use crate::actors::turn_taking_manager::NotTaken;
 use crate::domain::address::{self, Heard};
-use crate::domain::budget::Use;
 use crate::domain::conversation::{Conversation, Input, Output, Rules, World};
-use crate::domain::event::{Call, Event, Recorded};
+use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
@@ -69,14 +68,23 @@ impl State {
     pub(super) fn reply_ended(&mut self, ticket: Ticket, text: Result<Arc<str>, Arc<str>>, asked: &Request, outcome: Outcome) {
         self.replies.retain(|_, (reply, _)| *reply != ticket);
         self.tries.remove(&ticket);
-        let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else { return };
+        let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else {
+            self.spent_in_vain(asked, &outcome);
+            return;
+        };
         let companion = floor.companion.clone();
         self.traces.called(ticket, asked, &outcome, &self.place, &self.kit);
-        self.traces.spent(ticket, used(Some(companion), ModelRole::Main, &outcome));
         self.count_tokens(&outcome);
         match text {
-            Ok(text) => self.step(Input::Written { ticket, text }),
+            Ok(text) => {
+                // On record with the words.
+                if let Some(used) = self.used(Some(companion), asked.role, &outcome) {
+                    self.traces.spent(ticket, used);
+                }
+                self.step(Input::Written { ticket, text });
+            }
             Err(error) => {
+                self.spend(asked, &outcome);
                 tracing::warn!(channel = %self.place.channel, %error, "a statement was not made");
                 self.step(Input::ReplyFailed { ticket, error });
             }
@@ -86,14 +94,9 @@ impl State {
     pub(super) fn summarised(&mut self, upto: Seq, text: Option<Arc<str>>, outcome: Option<&Outcome>) {
         if let Some(outcome) = outcome {
             self.count_tokens(outcome);
-            self.spent_meanwhile.push(used(None, ModelRole::Side, outcome));
+            self.spent.extend(self.used(None, ModelRole::Side, outcome));
         }
         self.step(Input::Summarised { upto, text });
-    }
-
-    fn count_tokens(&self, outcome: &Outcome) {
-        let mut ledger = self.books.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        ledger.count(Use::Tokens(outcome.facts.usage.total()), self.kit.clock.now());
     }
 
     pub(super) fn residence_changed(&mut self) {
@@ -210,7 +213,10 @@ impl State {
         for output in outputs {
             self.show_note(&output);
             match output {
-                Output::Made { handled, event } => made.push((handled, event)),
+                Output::Made { handled, event } => {
+                    self.tell_used_up(&event);
+                    made.push((handled, event));
+                }
                 Output::Cancel { ticket } => cancelled.push(ticket),
                 Output::Post { companion, ticket, text } => match self.kit.platforms.of(&self.place.channel).cloned() {
                     Some(platform) => self.deliver(ticket, text, platform),
@@ -227,6 +233,7 @@ impl State {
         if !made.is_empty() || is_quiet {
             self.record(made, is_quiet, false);
         }
+        self.record_spent();
         // What is on record of them has been told by now.
         for ticket in cancelled {
             self.cancel(ticket);
@@ -234,6 +241,13 @@ impl State {
         self.traces.abandon(&self.conversation, &self.place, &self.kit);
         self.show_counters();
         self.arm();
+    }
+
+    /// Puts on record what was used, if nothing has taken it there.
+    pub(super) fn record_spent(&mut self) {
+        if !self.spent.is_empty() {
+            self.record(Vec::new(), false, false);
+        }
     }
 
     /// Hands what was made to the scribe; what follows is done once it is committed.
@@ -248,12 +262,13 @@ impl State {
         self.is_pending &= !is_quiet;
         let outbox = made.iter().filter_map(|(_, event)| outbox_write(event)).collect();
         let mut usage: Vec<_> = made.iter().flat_map(|(_, event)| self.usage(event)).collect();
-        usage.append(&mut self.spent_meanwhile);
+        usage.append(&mut self.spent);
         let batch = self.batches;
         let channel = self.myself.clone();
         let record = Record {
             place: self.place.clone(),
-            at: self.conversation.clock(),
+            // What was used without anything being made was used now, however long ago something happened here.
+            at: if made.is_empty() { self.pace.now(self.kit.clock.now()) } else { self.conversation.clock() },
             quiet: is_quiet.then(|| self.conversation.handled()),
             snapshot,
             outbox,
@@ -348,13 +363,6 @@ impl State {
                     vec![Used::Evaluation { companion }]
                 }
             }
-            Event::RepetitionJudged { call, .. } => call.iter().map(|call| used_by_call(None, call)).collect(),
-            Event::Decided(decided) => decided
-                .call
-                .iter()
-                .zip(&decided.companions)
-                .map(|(call, companion)| used_by_call(Some(companion), call))
-                .collect(),
             _ => Vec::new(),
         }
     }
@@ -388,27 +396,5 @@ fn outbox_write(event: &Event) -> Option<OutboxWrite> {
         }
         Event::ReplyFailed { ticket, .. } => Some(OutboxWrite::Remove(*ticket)),
         _ => None,
-    }
-}
-
-fn used_by_call(companion: Option<&CompanionId>, call: &Call) -> Used {
-    Used::Call {
-        companion: companion.cloned(),
-        model: call.model.clone(),
-        provider: call.provider.clone(),
-        role: ModelRole::Side.as_str().into(),
-        input_tokens: call.input_tokens,
-        output_tokens: call.output_tokens,
-    }
-}
-
-fn used(companion: Option<CompanionId>, role: ModelRole, outcome: &Outcome) -> Used {
-    Used::Call {
-        companion,
-        model: outcome.facts.identity.model.clone(),
-        provider: outcome.facts.identity.provider.clone(),
-        role: role.as_str().into(),
-        input_tokens: outcome.facts.usage.input_tokens,
-        output_tokens: outcome.facts.usage.output_tokens,
     }
 }

@@ -61,6 +61,7 @@ impl State {
     pub(super) fn judged(&mut self, ticket: Ticket, asked: &Request, outcome: Outcome) {
         // Only we cancel, and then know it.
         if matches!(outcome.result, Err(NoAnswer::Cancelled)) {
+            self.spent_in_vain(asked, &outcome);
             return;
         }
         self.calls.remove(&ticket);
@@ -70,8 +71,10 @@ impl State {
         }
         self.tries.remove(&ticket);
         if !self.is_to_be_judged(ticket) {
+            self.spent_in_vain(asked, &outcome);
             return;
         }
+        self.spend(asked, &outcome);
         self.traces.called(ticket, asked, &outcome, &self.place, &self.kit);
         let (score, call) = match &outcome.result {
             Ok(given) => {

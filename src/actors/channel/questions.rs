@@ -66,6 +66,7 @@ impl State {
     pub(super) fn answered(&mut self, ticket: Ticket, asked: &Request, outcome: Outcome, vote: Option<Box<Vote>>) {
         // Only we cancel, and then know it. It may have been asked again since.
         if matches!(outcome.result, Err(NoAnswer::Cancelled)) {
+            self.spent_in_vain(asked, &outcome);
             return;
         }
         let call = self.calls.remove(&ticket);
@@ -80,8 +81,10 @@ impl State {
             self.kit.pool.cancel(call);
         }
         if !self.is_open(ticket) {
+            self.spent_in_vain(asked, &outcome);
             return;
         }
+        self.spend(asked, &outcome);
         self.traces.called(ticket, asked, &outcome, &self.place, &self.kit);
         match &outcome.result {
             Ok(given) => {

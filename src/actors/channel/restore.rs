@@ -1,5 +1,6 @@
 //! Reads what is on record of a channel, and goes on from there.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,14 +12,12 @@ use super::{Books, ChannelMessage, State};
 use crate::actors::kit::Kit;
 use crate::actors::places::ScribePlace;
 use crate::actors::scribe::{Fence, Reply, ScribeMessage};
-use crate::domain::budget::Use;
+use crate::domain::budget::{DAY, Ledger, Use};
 use crate::domain::event::Recorded;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader, Restored};
 use crate::journal::record::Used;
 
-/// The longest window of a budget.
-const BUDGET_WINDOW: Duration = Duration::from_secs(86_400);
 /// How long it is waited for a scribe that is being restarted, at a time.
 const SCRIBE_PATIENCE: Duration = Duration::from_millis(20);
 /// How often. Then the channel fails, and its supervisor decides.
@@ -76,18 +75,22 @@ async fn fence(place: &Place, kit: &Kit) -> Result<(), CannotRestore> {
 }
 
 async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Result<(), ReadError> {
-    let from = kit.clock.now() - BUDGET_WINDOW;
-    let used = reader.usage(&place.guild, from).await?;
-    let mut ledger = books.ledger.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    for record in &used {
-        let used = match &record.used {
-            Used::Evaluation { companion } => Use::Evaluation { channel: &record.channel, companion },
-            Used::Address { person, message } => Use::Address { person, channel: &record.channel, message: *message },
-            Used::Statement { .. } => Use::Statement,
-            Used::Call { input_tokens, output_tokens, .. } => Use::Tokens(input_tokens + output_tokens),
-        };
-        ledger.count(used, record.at);
-    }
+    let from = kit.clock.now() - DAY;
+    let mut used = Ledger::default();
+    reader
+        .usage(&place.guild, from, None, |record| {
+            let counted = match &record.used {
+                Used::Evaluation { companion } => Use::Evaluation { channel: &record.channel, companion },
+                Used::Address { person, message } => Use::Address { person, channel: &record.channel, message: *message },
+                Used::Statement { .. } => Use::Statement,
+                Used::Call { input_tokens, output_tokens, .. } => Use::Tokens(input_tokens.saturating_add(*output_tokens)),
+            };
+            used.count(counted, record.at);
+            ControlFlow::Continue(())
+        })
+        .await?;
+    // All channels of the guild wait for this before they count anything of their own.
+    *books.ledger.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = used;
     Ok(())
 }
 

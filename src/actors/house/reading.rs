@@ -174,6 +174,10 @@ pub(super) fn record(
     more.insert("check_count".into(), decided.check_count.into());
     more.insert("threshold".into(), json!(decided.threshold));
     more.insert("messages".into(), json!(messages));
+    if let Some(used_up) = &decided.used_up {
+        more.insert("budget".into(), used_up.budget.as_str().into());
+        more.extend(used_up.free_at.map(|at| ("free_at".to_owned(), json!(Stamp(at)))));
+    }
     if let Some(vote) = &decided.vote {
         more.insert("vote".into(), json!(vote));
     }

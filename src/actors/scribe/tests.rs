@@ -2,6 +2,7 @@ mod fold;
 mod order;
 mod world;
 
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -437,8 +438,17 @@ async fn what_is_used_is_on_record_even_at_one_moment() {
     restarted.record(|record| (record.at, record.usage) = (Moment::from_micros(5), used())).await.unwrap().unwrap();
 
     let reader = restarted.reader();
-    assert_eq!(reader.usage(&"home".into(), Moment::from_micros(5)).await.unwrap().len(), 4);
-    assert_eq!(reader.usage(&"home".into(), Moment::from_micros(6)).await.unwrap().len(), 0);
+    let used_since = async |micros| {
+        let mut count = 0;
+        let take = |_| {
+            count += 1;
+            ControlFlow::Continue(())
+        };
+        reader.usage(&"home".into(), Moment::from_micros(micros), None, take).await.unwrap();
+        count
+    };
+    assert_eq!(used_since(5).await, 4);
+    assert_eq!(used_since(6).await, 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -130,9 +130,25 @@ impl Pool {
         deadline: Instant,
         drafts: Option<mpsc::UnboundedSender<Draft>>,
     ) -> Outcome {
+        self.answer_or(request, priority, deadline, drafts, drop).await
+    }
+
+    /// The same; `unclaimed` is told what came of a question whose future was dropped, because that cost something too.
+    pub async fn answer_or(
+        &self,
+        request: Arc<Request>,
+        priority: Priority,
+        deadline: Instant,
+        drafts: Option<mpsc::UnboundedSender<Draft>>,
+        unclaimed: impl FnOnce(Outcome) + Send + 'static,
+    ) -> Outcome {
         let identity = self.identity(request.role).clone();
         let (sender, receiver) = oneshot::channel();
-        let reply_to = Box::new(move |outcome| drop(sender.send(outcome)));
+        let reply_to = Box::new(move |outcome| {
+            if let Err(outcome) = sender.send(outcome) {
+                unclaimed(outcome);
+            }
+        });
         let call = self.ask(Question { request, priority, deadline, drafts, reply_to });
         let unwanted = CancelOnDrop { pool: self, call };
         let outcome = receiver.await.unwrap_or_else(|_| Reply::lost(identity, Duration::ZERO));

@@ -6,7 +6,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, patch, post};
 
 use super::problem::Problem;
-use super::{Shared, external, guard, health, keeping, live, messages, metrics, page, records, rooms, signin};
+use super::{Shared, external, guard, health, keeping, live, messages, metrics, page, records, rooms, signin, usage};
 
 pub(super) fn routes(console: Shared) -> Router {
     Router::new()
@@ -21,6 +21,7 @@ pub(super) fn routes(console: Shared) -> Router {
         .route("/api/rooms/{room}/state", get(rooms::state))
         .route("/api/decisions", get(records::decisions))
         .route("/api/why", get(records::why))
+        .route("/api/usage", get(usage::usage))
         .route("/api/companions", get(rooms::companions))
         .route("/api/quarantine", get(keeping::quarantine))
         .route("/api/quarantine/{id}/release", post(keeping::release))

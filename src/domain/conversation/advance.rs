@@ -1,6 +1,6 @@
 //! What a conversation decides to put on record next.
 
-use super::super::budget::Use;
+use super::super::budget::{Use, UsedUp};
 use super::super::event::Decided;
 use super::super::id::PersonId;
 use super::super::message::{Message, Role};
@@ -55,7 +55,7 @@ impl Conversation {
         }
         let person = PersonId::from(&*message.from.id);
         let address = Use::Address { person: &person, channel: world.channel, message: seq };
-        if world.ledger.allows(address, self.clock, world.rules.gate) {
+        if world.ledger.refuses(address, self.clock, world.rules.gate).is_none() {
             world.ledger.count(address, self.clock);
         } else {
             self.make(Event::AddressRefused { message: seq }, world, out);
@@ -121,7 +121,8 @@ impl Conversation {
         if let Some(call) = &call {
             world.ledger.count(Use::Tokens(call.input_tokens + call.output_tokens), self.clock);
         }
-        let mut answered = Answered { ticket: Some(ticket), vote: None, why: vote.why.as_deref().map(Into::into), call };
+        let why = vote.why.as_deref().map(Into::into);
+        let mut answered = Answered { ticket: Some(ticket), why, call, ..Answered::default() };
         if self.is_awaited(&companion) {
             let reason = match vote.verdict {
                 Verdict::Yes => Reason::ModelYes,
@@ -132,8 +133,11 @@ impl Conversation {
             return;
         }
         let upto = evaluation.upto;
+        if vote.verdict == Verdict::Yes {
+            answered.used_up = world.no_more_statements(self.clock);
+        }
         match vote.verdict {
-            Verdict::Yes if !world.ledger.allows(Use::Statement, self.clock, world.rules.gate) => {
+            Verdict::Yes if answered.used_up.is_some() => {
                 self.decline(&companion, evaluation.trigger, Reason::Budget, upto, answered, world, out);
             }
             Verdict::Yes => {
@@ -337,6 +341,7 @@ impl Conversation {
             threshold: gate.next_interjection_at,
             next_interjection_at: None,
             vote: answered.vote,
+            used_up: answered.used_up,
             why: answered.why,
             call: answered.call,
         }
@@ -351,9 +356,10 @@ impl Conversation {
         }
     }
 
-    fn refresh_summary(&mut self, world: &World<'_>, out: &mut Vec<Output>) {
+    fn refresh_summary(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         let is_due = world.summary_after.is_some_and(|after| self.summary.behind >= after);
-        if is_due && !self.summary.is_being_written {
+        // While no tokens may be used, it waits.
+        if is_due && !self.summary.is_being_written && world.no_more_tokens(self.clock).is_none() {
             self.summary.is_being_written = true;
             out.push(Output::Summarise { after: self.summary.upto, upto: self.summary.counted });
         }
@@ -371,6 +377,8 @@ impl Conversation {
 #[derive(Default)]
 pub(super) struct Answered {
     pub(super) ticket: Option<Ticket>,
+    /// The budget that stands against it.
+    pub(super) used_up: Option<UsedUp>,
     pub(super) vote: Option<State>,
     pub(super) why: Option<Arc<str>>,
     pub(super) call: Option<Box<Call>>,

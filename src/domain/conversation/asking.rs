@@ -1,8 +1,9 @@
 //! Who is asked: what waits is decided without a call, or becomes a question, once the way is free (DESIGN.md 2).
 
-use super::super::budget::Use;
+use super::super::budget::{Budget, Use, UsedUp};
 use super::super::event::Evaluated;
 use super::super::gate::{Check, Waiting};
+use super::super::id::PersonId;
 use super::super::message::Role;
 use super::advance::Answered;
 use super::*;
@@ -100,19 +101,25 @@ impl Conversation {
                 return None;
             }
             let waiting = gate.waiting.filter(|_| !self.is_backing_off(gate, occasion))?;
-            let Some(reason) = self.spares_the_call(companion, waiting, world) else {
+            let Some((reason, used_up)) = self.spares_the_call(companion, waiting, world) else {
                 if waiting.trigger != Trigger::DirectAddress {
                     world.ledger.count(Use::Evaluation { channel: world.channel, companion }, self.clock);
                 }
                 return Some(waiting);
             };
-            self.decline(companion, waiting.trigger, reason, self.handled, Answered::default(), world, out);
+            let spared = Answered { used_up, ..Answered::default() };
+            self.decline(companion, waiting.trigger, reason, self.handled, spared, world, out);
         }
     }
 
-    fn spares_the_call(&self, companion: &CompanionId, waiting: Waiting, world: &mut World<'_>) -> Option<Reason> {
+    fn spares_the_call(
+        &self,
+        companion: &CompanionId,
+        waiting: Waiting,
+        world: &mut World<'_>,
+    ) -> Option<(Reason, Option<UsedUp>)> {
         if self.tally.streak >= world.rules.turn_taking.max_companion_streak {
-            return Some(Reason::LoopGuard);
+            return Some((Reason::LoopGuard, None));
         }
         let mut buffer = self.window.buffer(companion, self.gates[companion].cursor);
         let is_for_others = match waiting.trigger {
@@ -122,16 +129,28 @@ impl Conversation {
             Trigger::DirectAddress | Trigger::Interjection => false,
         };
         if is_for_others {
-            return Some(Reason::OtherAddressed);
+            return Some((Reason::OtherAddressed, None));
         }
-        let ledger = &mut *world.ledger;
-        let is_within = ledger.allows(Use::Statement, self.clock, world.rules.gate)
-            && world.tokens_per_day.is_none_or(|most| ledger.tokens_used(self.clock) < most)
-            && match waiting.trigger {
-                Trigger::DirectAddress => !waiting.is_refused,
-                _ => ledger.allows(Use::Evaluation { channel: world.channel, companion }, self.clock, world.rules.gate),
-            };
-        (!is_within).then_some(Reason::Budget)
+        let of_guild = world.no_more_statements(self.clock);
+        let its_own = match waiting.trigger {
+            Trigger::DirectAddress => self.refused_address(waiting, world),
+            _ => world.ledger.refuses(Use::Evaluation { channel: world.channel, companion }, self.clock, world.rules.gate),
+        };
+        let used_up = UsedUp::last_of(of_guild.into_iter().chain(its_own))?;
+        Some((Reason::Budget, Some(used_up)))
+    }
+
+    /// An address that was over its person's budget when it was heard stays so; whoever made it may address somebody again earlier.
+    fn refused_address(&self, waiting: Waiting, world: &mut World<'_>) -> Option<UsedUp> {
+        if !waiting.is_refused {
+            return None;
+        }
+        let still = self.window.get(waiting.message).and_then(|entry| {
+            let person = PersonId::from(&*entry.message.from.id);
+            let again = Use::Address { person: &person, channel: world.channel, message: entry.seq };
+            world.ledger.refuses(again, self.clock, world.rules.gate)
+        });
+        Some(still.unwrap_or(UsedUp { budget: Budget::Addresses, free_at: Some(self.clock) }))
     }
 
     /// Everyone else who takes part in the round and has something unsettled is asked too, as if after a lull.

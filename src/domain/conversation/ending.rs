@@ -61,7 +61,8 @@ impl Conversation {
         if judgement == Judgement::NotNeeded || !world.rules.repetition.enabled || texts.len() < JUDGED_MESSAGES {
             return;
         }
-        let judge = world.rules.repetition.judge;
+        // While no tokens may be used, the words alone are judged.
+        let judge = world.no_more_tokens(self.clock).map_or(world.rules.repetition.judge, |_| Judge::Lexical);
         let score = if judge == Judge::Model { 0.0 } else { repetition::lexical(&texts) };
         if judge == Judge::Model || judge == Judge::Both && score > repetition::THRESHOLD {
             self.make(Event::RepetitionAsked { ticket: Ticket(self.tickets.0 + 1), message }, world, out);

@@ -57,9 +57,12 @@ impl Conversation {
         let Some(evaluation) = self.gates.get(companion).and_then(|gate| gate.evaluation) else { return };
         let opened = round.message;
         let wants = vote.verdict == Verdict::Yes;
+        if wants && vote.closing != Stage::Terminal {
+            answered.used_up = world.no_more_statements(self.clock);
+        }
         let reason = match vote.closing {
             Stage::Terminal => Reason::Closed,
-            _ if wants && !world.ledger.allows(Use::Statement, self.clock, world.rules.gate) => Reason::Budget,
+            _ if answered.used_up.is_some() => Reason::Budget,
             _ => reason,
         };
         let speaks = wants && !matches!(reason, Reason::Closed | Reason::Budget);

@@ -92,6 +92,71 @@ async fn a_message_set_aside_is_named_when_its_channel_is_restored() {
     assert_eq!(restored.skip, BTreeSet::from([Seq(2)]));
 }
 
+#[tokio::test]
+async fn usage_is_handed_over_in_order_from_a_moment_until_before_another_however_many_pages_it_fills() {
+    let store = TestStore::new();
+    for at in 0..2_000 {
+        used(&store, "home", at);
+    }
+    used(&store, "homestead", 700);
+    let reader = Reader::new(&store);
+    let read = async |from, to| {
+        let mut times = Vec::new();
+        let take = |record: UsageRecord| {
+            times.push(record.at.as_micros());
+            ControlFlow::Continue(())
+        };
+        reader.usage(&"home".into(), Moment::from_micros(from), to, take).await.unwrap();
+        times
+    };
+
+    let between = read(500, Some(Moment::from_micros(1_900))).await;
+    let rest = read(1_990, None).await;
+
+    assert_eq!(between, (500..1_900).collect::<Vec<_>>());
+    assert_eq!(rest, (1_990..2_000).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn usage_is_not_read_any_further_than_somebody_wants_it() {
+    let store = TestStore::new();
+    for at in 0..2_000 {
+        used(&store, "home", at);
+    }
+    let mut count = 0;
+
+    let take = |_| {
+        count += 1;
+        if count == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    Reader::new(&store).usage(&"home".into(), Moment::ZERO, None, take).await.unwrap();
+
+    assert_eq!(count, 3);
+}
+
+#[tokio::test]
+async fn every_guild_that_used_something_is_found_once() {
+    let store = TestStore::new();
+    let guilds = (0..300).map(|number| format!("guild-{number}")).chain(["a", "ab", "café ☕", "dm:x"].map(str::to_owned));
+    let mut expected: Vec<GuildId> = guilds.map(|guild| guild.as_str().into()).collect();
+    for guild in &expected {
+        used(&store, guild.as_str(), 1);
+        used(&store, guild.as_str(), u64::MAX);
+    }
+
+    let found = Reader::new(&store).guilds_with_usage().await.unwrap();
+
+    expected.sort();
+    assert_eq!(found, expected);
+}
+
+fn used(store: &TestStore, guild: &str, at: u64) {
+    let at = Moment::from_micros(at);
+    let used = crate::journal::record::Used::Statement { companion: "aria".into() };
+    let record = UsageRecord { at, channel: "console:lobby".into(), used };
+    store.put(key::usage(&guild.into(), at, NO, at.as_micros()), encode(&record));
+}
+
 fn journal(events: u64) -> TestStore {
     let store = TestStore::new();
     let ward = place().ward();

@@ -48,7 +48,8 @@ pub struct DecisionRecord {
     pub decision: Arc<str>,
     /// One of the closed list of reasons.
     pub reason: Arc<str>,
-    /// What else is on record: `message_count`, `check_count`, `threshold`, the model's `why`, in rounds the `vote` (a State) and, of a YES
+    /// What else is on record: `message_count`, `check_count`, `threshold`, the model's `why`, where the reason is `budget` which `budget` was
+    /// used up and when it is free again (`free_at`; absent: never), in rounds the `vote` (a State) and, of a YES
     /// once it is known, `floor` (`won` or `lost`), `took_ms`, `model`, tokens, `trace` …
     #[serde(flatten)]
     pub more: Map<String, Value>,

@@ -22,11 +22,13 @@ use super::room::{
     CompanionPatch, CompanionView, Companions, Invited, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
 };
 use super::state::{CompanionState, Doing, RepetitionState, RoomState};
+use super::usage::{Calls, Cap, Caps, GuildUsage, Usage, UsageBy, UsageQuery, Used};
 use super::{House, Refused};
 use crate::domain::closing::Stage;
 use crate::domain::id::{CompanionId, GuildId, Seq};
 use crate::domain::message::{Modality, Role};
 use crate::domain::moment::Moment;
+use crate::domain::price::Price;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
 
@@ -240,6 +242,33 @@ impl House for FakeHouse {
             room.messages.push(said);
             Ok(Seq(room.messages.len() as u64))
         })
+    }
+
+    async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
+        let to = query.to.unwrap_or(NOON);
+        let from = query.from.unwrap_or(to - Duration::from_secs(86_400));
+        if from >= to {
+            return Err(Refused::Invalid { field: "from".into(), detail: "has to lie before to".into() });
+        }
+        if let Some(guild) = query.guild.filter(|guild| guild.as_str() != "home") {
+            return Err(Refused::NotFound(format!("there is no guild {guild}")));
+        }
+        let calls = Calls {
+            calls: 3,
+            failed_calls: 1,
+            input_tokens: 1_000,
+            output_tokens: 200,
+            cost: Some(Price::per_million(1.0, 2.0, "USD").of(1_000, 200)),
+            ..Calls::default()
+        };
+        let used = Used { statements: 1, evaluations: 1, addresses: 1, calls: calls.clone() };
+        let by = UsageBy { companion: None, model: "m".into(), provider: "p".into(), role: "side".into(), calls };
+        let caps = Caps {
+            tokens: Cap { used: 1_200, limit: None, free_at: None },
+            statements: Cap { used: 1, limit: Some(1), free_at: Some((NOON + Duration::from_secs(60)).into()) },
+        };
+        let guild = GuildUsage { guild: "home".into(), used: used.clone(), by: vec![by], caps };
+        Ok(Usage { from: from.into(), to: to.into(), currency: "USD".into(), guilds: vec![guild], total: used })
     }
 
     async fn edit(&self, id: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused> {

@@ -72,13 +72,17 @@ fn an_address_that_is_no_web_address_or_holds_a_secret_is_refused() {
 #[test]
 fn numbers_out_of_range_name_their_key() {
     type Breaks = fn(&mut Models);
-    let broken: [(Breaks, &str); 6] = [
+    let broken: [(Breaks, &str); 10] = [
         (|settings| settings.side.timeout_secs = f64::NAN, "side.timeout_secs"),
         (|settings| settings.main.first_token_timeout_secs = 121.0, "main.first_token_timeout_secs"),
         (|settings| settings.main.max_concurrent = 0, "main.max_concurrent"),
         (|settings| settings.pool.queue_capacity = 0, "pool.queue_capacity"),
         (|settings| settings.breaker.failures = 0, "breaker.failures"),
         (|settings| settings.rehearsal.pace = -1.0, "rehearsal.pace"),
+        (|settings| settings.currency = "usd".into(), "currency"),
+        (|settings| settings.main = priced(-1.0, 1.0), "main.input_price"),
+        (|settings| settings.main = priced(1.0, f64::NAN), "main.output_price"),
+        (|settings| settings.side = priced(0.0, 0.000_000_1), "side.output_price"),
     ];
 
     let keys = broken.map(|(breaks, _)| {
@@ -116,4 +120,41 @@ fn a_key_file_with_more_than_a_key_is_refused_without_showing_it() {
 
     assert_eq!(problem.key, "api_key_file");
     assert!(!problem.to_string().contains("sk-"));
+}
+
+#[test]
+fn a_price_stands_beside_the_endpoint_that_it_is_for_and_is_whole() {
+    let mut homeless = defaults();
+    homeless.side.input_price = Some(1.0);
+    homeless.side.output_price = Some(1.0);
+    let mut half = defaults();
+    half.main = Endpoint { output_price: None, ..priced(1.0, 1.0) };
+
+    assert_eq!((key_of(&homeless), key_of(&half)), ("side.base_url".to_owned(), "main.output_price".to_owned()));
+}
+
+#[test]
+fn whatever_serves_a_role_brings_its_price() {
+    let nothing = defaults().prices();
+    let mut settings = defaults();
+    settings.main = priced(0.2, 0.8);
+    let both = settings.prices();
+    settings.side = Endpoint { input_price: None, output_price: None, ..priced(1.0, 1.0) };
+    let one = settings.prices();
+
+    let (free, price) = (Price::free("USD"), Price::per_million(0.2, 0.8, "USD"));
+    assert_eq!(settings.check(), Ok(()));
+    assert_eq!(nothing, Prices { side: Some(free.clone()), main: Some(free) }, "rehearsal");
+    assert_eq!(both, Prices { side: Some(price.clone()), main: Some(price.clone()) });
+    assert_eq!(one, Prices { side: None, main: Some(price) });
+}
+
+fn priced(input: f64, output: f64) -> Endpoint {
+    Endpoint {
+        base_url: Some("http://127.0.0.1:1/v1".into()),
+        model: Some("m".into()),
+        input_price: Some(input),
+        output_price: Some(output),
+        ..defaults().main
+    }
 }

@@ -194,6 +194,11 @@ async fn a_query_that_does_not_fit_is_refused_by_the_name_of_its_parameter() {
         ("/api/rooms/lobby/history?after=x", "after"),
         ("/api/rooms/lobby/history?until=3", "until"),
         ("/api/decisions?after=3", "after"),
+        ("/api/usage?from=yesterday", "from"),
+        ("/api/usage?to=24h", "to"),
+        ("/api/usage?from=2026-05-02T00:00:00Z&to=2026-05-01T00:00:00Z", "from"),
+        ("/api/usage?guild=a%07b", "guild"),
+        ("/api/usage?since=1", "since"),
         ("/api/why", "room"),
         ("/api/why?room=lobby&at=noon", "at"),
         ("/api/export?as=replay", "room"),
@@ -223,6 +228,37 @@ async fn a_path_that_names_nothing_possible_is_refused() {
     assert_eq!((seq.0, &seq.1["field"]), (422, &json!("seq")));
     assert_eq!(bytes.0, 400);
     assert_eq!((unknown.0, &unknown.1["detail"]), (404, &json!("there is no /api/nothing")));
+}
+
+#[tokio::test]
+async fn what_was_used_is_told_with_its_cost_and_the_caps() {
+    let world = World::new().await;
+
+    let (status, usage) = world.get("/api/usage?guild=home&from=2026-05-01T00:00:00%2B02:00").await;
+    let unescaped = world.get("/api/usage?from=2026-05-01T00:00:00+02:00&to=").await;
+    let unknown = world.get("/api/usage?guild=nowhere").await;
+
+    let calls = json!({
+        "calls": 3, "failed_calls": 1, "input_tokens": 1000, "output_tokens": 200, "cost": 0.0014, "unpriced_calls": 0,
+    });
+    let mut total = json!({ "statements": 1, "evaluations": 1, "addresses": 1 });
+    let mut by = json!({ "companion": null, "model": "m", "provider": "p", "role": "side" });
+    for object in [&mut total, &mut by] {
+        object.as_object_mut().unwrap().extend(calls.as_object().unwrap().clone());
+    }
+    let mut guild = total.clone();
+    guild["guild"] = "home".into();
+    guild["by"] = json!([by]);
+    guild["caps"] = json!({
+        "tokens": { "used": 1200, "limit": null },
+        "statements": { "used": 1, "limit": 1, "free_at": "2026-05-01T12:01:00.000Z" },
+    });
+    let expected = json!({
+        "from": "2026-04-30T22:00:00.000Z", "to": "2026-05-01T12:00:00.000Z", "currency": "USD", "guilds": [guild], "total": total,
+    });
+    assert_eq!((status, usage), (200, expected.clone()));
+    assert_eq!(unescaped, (200, expected));
+    assert_eq!(unknown.0, 404);
 }
 
 #[tokio::test]

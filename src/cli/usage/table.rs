@@ -1,0 +1,167 @@
+//! What was used, as a table for people.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use super::By;
+use crate::domain::price::Cost;
+use crate::ports::house::usage::{Calls, Cap, GuildUsage, Usage, UsageBy};
+use crate::telemetry::plain::Plain;
+
+/// A line: its cells, by column.
+type Row = Vec<String>;
+
+/// The table, what is to be said of the caps, and notes.
+pub(super) fn of(usage: &Usage, by: By) -> String {
+    let mut out = String::new();
+    // Writing to a text does not fail.
+    let _ = writeln!(out, "from {} to {}\n", usage.from, usage.to);
+    if usage.guilds.is_empty() {
+        let _ = writeln!(out, "Nothing was used.");
+        return out;
+    }
+    // The number of statements stands where others have a second name.
+    let first_number = if by == By::Guild { 1 } else { 2 };
+    align(&rows(usage, by), first_number..7, &mut out);
+    let _ = writeln!(out, "\nthe last 24 hours, of what is allowed in a day");
+    align(&usage.guilds.iter().flat_map(caps).collect::<Vec<_>>(), 2..3, &mut out);
+    for note in notes(&usage.total.calls) {
+        let _ = writeln!(out, "\n{note}");
+    }
+    out
+}
+
+fn rows(usage: &Usage, by: By) -> Vec<Row> {
+    let head = ["calls", "no answer", "tokens read", "tokens written"].map(str::to_owned);
+    let cost = [format!("cost ({})", usage.currency)];
+    let mut rows = Vec::new();
+    let titled = |titles: &[&str], more: &[String]| -> Row {
+        titles.iter().map(|title| (*title).to_owned()).chain(more.iter().cloned()).chain(cost.clone()).collect()
+    };
+    if by == By::Guild {
+        rows.push(titled(&["guild", "statements"], &head));
+        for guild in &usage.guilds {
+            rows.push(row([plain(guild.guild.as_str()), grouped(guild.used.statements)], &guild.used.calls));
+        }
+        rows.push(row(["total".to_owned(), grouped(usage.total.statements)], &usage.total.calls));
+        return rows;
+    }
+    let title: &[&str] = match by {
+        By::Companion => &["guild", "companion"],
+        By::Model => &["model", "served by"],
+        By::Guild | By::Role => &["role", ""],
+    };
+    rows.push(titled(title, &head));
+    let mut sums: BTreeMap<[String; 2], Calls> = BTreeMap::new();
+    for guild in &usage.guilds {
+        for one in &guild.by {
+            sums.entry(named(guild, one, by)).or_default().add(&one.calls);
+        }
+    }
+    rows.extend(sums.into_iter().map(|(names, calls)| row(names, &calls)));
+    rows.push(row(["total".to_owned(), String::new()], &usage.total.calls));
+    rows
+}
+
+fn named(guild: &GuildUsage, one: &UsageBy, by: By) -> [String; 2] {
+    match by {
+        By::Companion => {
+            let companion = one.companion.as_ref().map_or_else(|| "(rooms)".to_owned(), |companion| plain(companion.as_str()));
+            [plain(guild.guild.as_str()), companion]
+        }
+        By::Model => [plain(&one.model), plain(&one.provider)],
+        By::Guild | By::Role => {
+            let what = match &*one.role {
+                "side" => "decides, sums up",
+                "main" => "speaks",
+                _ => "",
+            };
+            [plain(&one.role), what.to_owned()]
+        }
+    }
+}
+
+fn row(names: [String; 2], calls: &Calls) -> Row {
+    let numbers = [calls.calls, calls.failed_calls, calls.input_tokens, calls.output_tokens].map(grouped);
+    names.into_iter().chain(numbers).chain([calls.cost.map_or_else(|| "–".to_owned(), money)]).collect()
+}
+
+fn caps(guild: &GuildUsage) -> [Row; 2] {
+    let told = |cap: &Cap, what: &str| -> Row {
+        let limit = cap.limit.map_or_else(|| "no limit".to_owned(), |limit| format!("of {}", grouped(limit)));
+        let state = match cap.free_at {
+            Some(free_at) if cap.is_used_up() => format!("used up, free again at {free_at}"),
+            None if cap.is_used_up() => "none allowed".to_owned(),
+            _ => String::new(),
+        };
+        vec![plain(guild.guild.as_str()), what.to_owned(), grouped(cap.used), limit, state]
+    };
+    [told(&guild.caps.tokens, "tokens"), told(&guild.caps.statements, "statements")]
+}
+
+fn notes(total: &Calls) -> Vec<String> {
+    let mut notes = Vec::new();
+    let calls = |number: u64| if number == 1 { "1 call".to_owned() } else { format!("{} calls", grouped(number)) };
+    if total.unpriced_calls > 0 {
+        notes.push(format!(
+            "{} without a price on record, in no cost here: set input_price and output_price of models.side and models.main, for the \
+             calls to come",
+            calls(total.unpriced_calls)
+        ));
+    }
+    if total.failed_calls > 0 {
+        notes.push(format!("{} without an answer: what they used is not known", calls(total.failed_calls)));
+    }
+    if !total.other_costs.is_empty() {
+        let costs: Vec<_> = total.other_costs.iter().map(|(currency, cost)| format!("{currency} {}", money(*cost))).collect();
+        notes.push(format!("besides, at prices of another currency: {}", costs.join(", ")));
+    }
+    notes
+}
+
+/// Writes rows so that their cells stand below each other; those of these columns to the right.
+fn align(rows: &[Row], right: Range<usize>, out: &mut String) {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
+    for row in rows {
+        let cells = row.iter().enumerate().map(|(column, cell)| {
+            let width = widths[column];
+            if right.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+        });
+        let line = cells.collect::<Vec<_>>().join("  ");
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}
+
+fn plain(id: &str) -> String {
+    Plain(id).to_string()
+}
+
+/// 1234567 as 1,234,567.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// To a hundredth of a cent; less than that is said to be so.
+fn money(cost: Cost) -> String {
+    let units = cost.as_units();
+    if units > 0.0 && units < 0.000_1 {
+        return "<0.0001".to_owned();
+    }
+    let text = format!("{units:.4}");
+    let (whole, part) = text.split_once('.').unwrap_or((&text, "0"));
+    whole.parse().map_or_else(|_| text.clone(), |whole| format!("{}.{part}", grouped(whole)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+#[test]
+fn guilds_stand_in_aligned_lines_above_their_total() {
+    let table = of(&usage(), By::Guild);
+
+    let lines: Vec<_> = table.lines().collect();
+    assert_eq!(lines[0], "from 2026-05-01T00:00:00.000Z to 2026-05-02T00:00:00.000Z");
+    assert_eq!(
+        lines[2..6],
+        [
+            "guild  statements  calls  no answer  tokens read  tokens written  cost (USD)",
+            "den             0     10          0            0               0           –",
+            "home        1,200  1,234          2    1,234,567          89,000  1,234.5000",
+            "total       1,200  1,244          2    1,234,567          89,000  1,234.5000",
+        ]
+    );
+}
+
+#[test]
+fn a_cap_that_is_used_up_says_when_it_is_free_again() {
+    let table = of(&usage(), By::Guild);
+
+    let told: Vec<_> = table.lines().skip_while(|line| !line.starts_with("the last 24 hours")).skip(1).take(4).collect();
+    assert_eq!(
+        told,
+        [
+            "den   tokens          0  no limit",
+            "den   statements      0  of 0      none allowed",
+            "home  tokens        500  of 500    used up, free again at 2026-05-02T03:00:00.000Z",
+            "home  statements  1,200  of 5,000",
+        ]
+    );
+}
+
+#[test]
+fn calls_without_a_price_or_an_answer_are_told() {
+    let table = of(&usage(), By::Role);
+
+    assert!(table.contains("\n10 calls without a price on record"), "{table}");
+    assert!(table.contains("\n2 calls without an answer"), "{table}");
+    assert!(table.contains("\nbesides, at prices of another currency: EUR 0.2500"), "{table}");
+}
+
+#[test]
+fn lines_add_up_what_is_alike() {
+    let lines = |by| {
+        let table = of(&usage(), by);
+        let line = |line: &str| line.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
+        table.lines().skip(3).take_while(|line| !line.is_empty()).map(line).collect::<Vec<_>>()
+    };
+
+    assert_eq!(lines(By::Companion), ["den (rooms) 10", "home aria 1,000", "home bruno 234", "total 1,244 2"]);
+    assert_eq!(lines(By::Model), ["large p 1,000", "small p 244", "total 1,244 2"]);
+    assert_eq!(lines(By::Role), ["main speaks 1,000", "side decides, sums", "total 1,244 2"]);
+}
+
+#[test]
+fn nothing_is_said_to_be_nothing() {
+    let usage = serde_json::from_value(json!({
+        "from": "2026-05-01T00:00:00Z", "to": "2026-05-02T00:00:00Z", "currency": "USD", "guilds": [], "total": used(0, calls(0, 0)),
+    }));
+
+    assert!(of(&usage.unwrap(), By::Guild).ends_with("\nNothing was used.\n"));
+}
+
+#[test]
+fn what_others_named_cannot_draw_on_a_terminal() {
+    let mut usage = usage();
+    usage.guilds[0].guild = "a\u{1b}[2Jb".into();
+
+    assert!(!of(&usage, By::Guild).contains('\u{1b}'));
+}
+
+#[test]
+fn money_is_told_to_a_hundredth_of_a_cent() {
+    let told = |units: f64| money(serde_json::from_value(json!(units)).unwrap());
+
+    assert_eq!([0.0, 0.000_01, 0.023_253, 1_234_567.891].map(told), ["0.0000", "<0.0001", "0.0233", "1,234,567.8910"]);
+}
+
+fn usage() -> Usage {
+    let mut total = calls(1_244, 10);
+    total["cost"] = 1234.5.into();
+    total["failed_calls"] = 2.into();
+    total["input_tokens"] = 1_234_567.into();
+    total["output_tokens"] = 89_000.into();
+    total["other_costs"] = json!({ "EUR": 0.25 });
+    let mut home = total.clone();
+    home["calls"] = 1_234.into();
+    serde_json::from_value(json!({
+        "from": "2026-05-01T00:00:00Z",
+        "to": "2026-05-02T00:00:00Z",
+        "currency": "USD",
+        "guilds": [
+            guild("den", used(0, calls(10, 10)), &[by(None, "small", "side", 10)], (0, None, None), (0, Some(0), None)),
+            guild(
+                "home",
+                used(1_200, home),
+                &[by(Some("aria"), "large", "main", 1_000), by(Some("bruno"), "small", "side", 234)],
+                (500, Some(500), Some("2026-05-02T03:00:00Z")),
+                (1_200, Some(5_000), None),
+            ),
+        ],
+        "total": used(1_200, total),
+    }))
+    .unwrap()
+}
+
+type Stand = (u64, Option<u64>, Option<&'static str>);
+
+fn guild(id: &str, used: Value, by: &[Value], tokens: Stand, statements: Stand) -> Value {
+    let cap = |(used, limit, free_at): Stand| json!({ "used": used, "limit": limit, "free_at": free_at });
+    let more = json!({ "guild": id, "by": by, "caps": { "tokens": cap(tokens), "statements": cap(statements) } });
+    with(used, more)
+}
+
+fn by(companion: Option<&str>, model: &str, role: &str, number: u64) -> Value {
+    with(calls(number, 0), json!({ "companion": companion, "model": model, "provider": "p", "role": role }))
+}
+
+fn used(statements: u64, calls: Value) -> Value {
+    with(calls, json!({ "statements": statements, "evaluations": 0, "addresses": 0 }))
+}
+
+fn calls(number: u64, unpriced: u64) -> Value {
+    let nothing = json!({ "failed_calls": 0, "input_tokens": 0, "output_tokens": 0, "cost": null });
+    with(nothing, json!({ "calls": number, "unpriced_calls": unpriced }))
+}
+
+fn with(mut object: Value, more: Value) -> Value {
+    object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    object
+}

@@ -1,0 +1,389 @@
+//! What calls cost, and what happens when a cap is reached.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::world::{World, room, said};
+use crate::domain::moment::Moment;
+use crate::domain::price::Price;
+use crate::ports::house::stamp::from_rfc3339;
+use crate::ports::house::usage::{GuildUsage, Usage, UsageQuery};
+use crate::ports::house::{House, Refused};
+use crate::ports::language_model::{NoAnswer, Purpose};
+
+/// Tokens of one call in these worlds.
+const TOKENS: u64 = 12;
+
+#[tokio::test(start_paused = true)]
+async fn every_call_is_on_record_with_its_companion_its_role_and_its_price() {
+    let world = World::with_lobby_set(priced()).await;
+    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+    world.say("lobby", "Ari, are you there?").await;
+    world.pass(5.0).await;
+    world.say("lobby", "well then").await;
+    world.pass(60.0).await;
+
+    let home = home(&world).await;
+
+    assert_eq!((home.used.statements, home.used.addresses, home.used.evaluations), (1, 1, 1));
+    let by: Vec<_> = home
+        .by
+        .iter()
+        .map(|by| (by.companion.as_ref().map(|id| id.as_str()), &*by.role, by.calls.calls, by.calls.input_tokens))
+        .collect();
+    assert_eq!(by, [(Some("aria"), "main", 1, 10), (Some("aria"), "side", 2, 20)]);
+    let (side, main) = (Price::per_million(1.0, 2.0, "EUR"), Price::per_million(10.0, 20.0, "EUR"));
+    assert_eq!(home.by[0].calls.cost, Some(main.of(10, 2)));
+    assert_eq!(home.by[1].calls.cost, Some(side.of(20, 4)));
+    assert_eq!((home.used.calls.calls, home.used.calls.unpriced_calls, home.used.calls.failed_calls), (3, 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_keeps_the_price_of_its_time() {
+    let world = World::with_lobby_set(priced()).await;
+    world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+    let store = world.store.clone();
+    drop(world.crash().await);
+
+    store.reopen();
+    let world = World::on(store).await;
+    let home = home(&world).await;
+
+    let cost = Price::per_million(1.0, 2.0, "EUR").of(10, 2);
+    assert_eq!(home.used.calls.cost, None, "nothing is on record in the currency of now");
+    assert_eq!(home.used.calls.other_costs, [("EUR".into(), cost)].into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_without_a_price_costs_nobody_knows_what() {
+    let endpoint = json!({ "base_url": "http://127.0.0.1:1/v1", "model": "m" });
+    let world = World::with_lobby_set(json!({ "models": { "main": endpoint } })).await;
+    world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+
+    let calls = home(&world).await.used.calls;
+
+    assert_eq!((calls.calls, calls.unpriced_calls, calls.cost), (1, 1, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_and_statements_that_failed_are_counted_with_every_try() {
+    let world = World::with_lobby().await;
+    let refused = || Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() });
+    let broken = || Err(NoAnswer::Unreachable { endpoint: "scripted".into(), detail: "reset".into() });
+    world.side.answers([broken(), Ok("Me.\nYES"), refused(), Ok("Not me.\nNO")]);
+    world.main.answers([broken(), refused()]);
+    world.say("lobby", "Ari?").await;
+    world.pass(30.0).await;
+    let after_statement = home(&world).await;
+    world.say("lobby", "Ari??").await;
+    world.pass(5.0).await;
+
+    let calls = home(&world).await.used.calls;
+
+    assert_eq!(after_statement.used.statements, 0);
+    let by: Vec<_> = after_statement.by.iter().map(|by| (&*by.role, by.calls.calls, by.calls.failed_calls)).collect();
+    assert_eq!(by, [("main", 2, 2), ("side", 2, 1)]);
+    assert_eq!((calls.calls, calls.failed_calls, calls.input_tokens), (5, 4, 10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_nobody_answers_in_time_is_counted_as_a_call() {
+    let world = World::with_lobby().await;
+    world.side.takes(Duration::from_secs(3_600));
+    world.say("lobby", "Ari?").await;
+    world.pass(16.0).await;
+
+    let calls = home(&world).await.used.calls;
+
+    assert_eq!((calls.calls, calls.failed_calls, calls.input_tokens, calls.output_tokens), (1, 1, 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_dropped_while_a_model_works_on_it_is_counted() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.main.takes(Duration::from_secs(60));
+    world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+    world.house.clear(&room("lobby")).await.unwrap();
+    world.pass(1.0).await;
+    let speaking = home(&world).await.used.calls;
+    world.side.takes(Duration::from_secs(10));
+    world.say("lobby", "Ari?").await;
+    world.pass(1.0).await;
+    world.house.clear(&room("lobby")).await.unwrap();
+    world.pass(1.0).await;
+
+    let calls = home(&world).await.used.calls;
+
+    assert_eq!((speaking.calls, speaking.failed_calls), (2, 1));
+    assert_eq!((calls.calls, calls.failed_calls, calls.input_tokens), (3, 2, 10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn summaries_are_counted_for_the_room_itself() {
+    let world = World::with_lobby_set(json!({ "prompt": { "summary_after": 2 } })).await;
+    world.say("lobby", "one").await;
+    world.say("lobby", "two").await;
+    world.pass(60.0).await;
+
+    let home = home(&world).await;
+
+    let by: Vec<_> = home.by.iter().map(|by| (by.companion.is_none(), &*by.role, by.calls.calls)).collect();
+    assert_eq!(by, [(true, "side", 1), (false, "side", 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_counted_twice_after_a_crash() {
+    for moment in [0.0, 0.5, 1.0, 1.5, 2.0, 2.5] {
+        let world = World::with_lobby().await;
+        world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+        world.say("lobby", "Ari, one").await;
+        world.pass(moment).await;
+        let made = calls_made(&world);
+
+        let world = world.crash().await;
+        world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+        world.pass(60.0).await;
+
+        let home = home(&world).await;
+        let made = made + calls_made(&world);
+        assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+        assert_eq!(home.used.statements, 1, "crashed after {moment} s");
+        // What a call used whose answer the crash swallowed is not known.
+        assert!((2..=made).contains(&home.used.calls.calls), "{} of {made}, crashed after {moment} s", home.used.calls.calls);
+        assert_eq!(home.used.calls.input_tokens, 10 * home.used.calls.calls);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guild_that_has_used_up_its_tokens_is_silent_until_enough_of_them_are_a_day_old() {
+    let world = World::with_lobby_set(json!({ "models": { "guild_tokens_per_day": 2 * TOKENS } })).await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.say("lobby", "Ari, one").await;
+    world.pass(10.0).await;
+    world.say("lobby", "Ari, two").await;
+    world.say("lobby", "three").await;
+    world.pass(60.0).await;
+    let asked = calls_made(&world);
+    let decisions = world.decisions("lobby").await;
+    let caps = home(&world).await.caps;
+
+    world.pass(free_in(&world, &decisions[1]) - 1.0).await;
+    world.say("lobby", "Ari, four").await;
+    world.pass(0.5).await;
+    let before = world.decisions("lobby").await;
+    world.pass(1.0).await;
+    world.say("lobby", "Ari, five").await;
+    world.pass(10.0).await;
+
+    let told: Vec<_> = decisions.iter().map(|decision| (told(decision), decision["budget"].as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            (("YES", "model_yes", "direct_address"), None),
+            (("NO", "budget", "direct_address"), Some("guild_tokens")),
+            (("NO", "budget", "lull"), Some("guild_tokens")),
+        ]
+    );
+    assert_eq!(asked, 2, "nobody is asked");
+    assert_eq!((caps.tokens.used, caps.tokens.limit), (24, Some(24)));
+    assert_eq!(serde_json::to_value(caps.tokens.free_at).unwrap(), decisions[1]["free_at"]);
+    assert_eq!(before.last().unwrap()["reason"], "budget");
+    assert_eq!(world.history("lobby").await.last().unwrap(), &("aria".to_owned(), "Hello!".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_that_takes_the_last_tokens_leads_to_no_statement() {
+    let world = World::with_lobby_set(json!({ "models": { "guild_tokens_per_day": TOKENS } })).await;
+    world.side.answers([Ok("Me.\nYES")]);
+
+    world.say("lobby", "Ari, one").await;
+    world.pass(10.0).await;
+
+    let decisions = world.decisions("lobby").await;
+    assert_eq!(told(&decisions[0]), ("NO", "budget", "direct_address"));
+    assert_eq!((&decisions[0]["budget"], &decisions[0]["input_tokens"]), (&json!("guild_tokens"), &json!(10)));
+    assert_eq!(world.main.asked.lock().unwrap().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_that_run_out_in_a_round_keep_later_votes_from_counting_and_hold_no_further_round() {
+    let world = World::with_salon(json!({ "models": { "guild_tokens_per_day": 2 * TOKENS + 1 } })).await;
+    world.side.answers([Ok("Me.\nYES")]);
+
+    world.say("salon", "aria, bruno, cleo: what do you think?").await;
+    world.pass(60.0).await;
+
+    let decisions = world.decisions("salon").await;
+    let reasons: Vec<_> = decisions.iter().map(|decision| (told(decision).1, decision["vote"]["state"].as_str())).collect();
+    let (yes, no) = (("model_yes", Some("speak")), ("budget", Some("listen")));
+    assert_eq!(reasons[..3], [yes, yes, no]);
+    assert!(reasons.len() > 3 && reasons[3..].iter().all(|reason| *reason == ("budget", None)), "{reasons:?}");
+    assert_eq!(calls_made(&world), 4, "three votes, and the statement of whoever was selected");
+    let tokens = home(&world).await.caps.tokens;
+    assert_eq!((tokens.used, tokens.is_used_up()), (4 * TOKENS, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn repetition_is_judged_by_the_words_alone_while_tokens_are_used_up() {
+    // Eleven calls lead to the first statement that is judged; it takes the last tokens.
+    for (most, asked, judged) in [(10 * TOKENS + 1, 0, 1), (11 * TOKENS + 1, 1, 1)] {
+        let world = World::with_salon(json!({
+            "repetition": { "judge": "model" },
+            "gate": { "skip_when_other_addressed": false },
+            "turn_taking": { "max_companion_streak": 20 },
+            "models": { "guild_tokens_per_day": most },
+        }))
+        .await;
+        world.side.answers([Ok("Me.\nYES")]);
+
+        world.say("salon", "Bruno, what of it?").await;
+        world.pass(300.0).await;
+
+        assert_eq!(world.told("salon", "repetition_asked").await.len(), asked, "{most} tokens");
+        assert_eq!(world.told("salon", "repetition").await.len(), judged, "{most} tokens");
+        assert_eq!(world.main.asked.lock().unwrap().len(), 4);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_summary_is_made_while_tokens_are_used_up() {
+    let settings = json!({ "models": { "guild_tokens_per_day": TOKENS }, "prompt": { "summary_after": 2 } });
+    let world = World::with_lobby_set(settings).await;
+    world.say("lobby", "Ari, one").await;
+    world.pass(10.0).await;
+    for _ in 0..4 {
+        world.say("lobby", "more").await;
+    }
+    world.pass(60.0).await;
+    let within = summaries(&world);
+    world.pass(86_400.0).await;
+
+    world.say("lobby", "Ari, again").await;
+    world.pass(10.0).await;
+
+    assert_eq!(within, 0);
+    assert_eq!(summaries(&world), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guild_that_has_said_enough_for_a_day_is_silent_until_its_oldest_statement_is_a_day_old() {
+    let world = World::with_lobby_set(json!({ "gate": { "guild_statements_per_day": 2 } })).await;
+    world.side.answers([Ok("Me.\nYES")]);
+    for text in ["Ari, one", "Ari, two", "Ari, three"] {
+        world.say("lobby", text).await;
+        world.pass(10.0).await;
+    }
+    let asked = calls_made(&world);
+    let decisions = world.decisions("lobby").await;
+    let caps = home(&world).await.caps;
+
+    world.pass(free_in(&world, &decisions[2]) - 1.0).await;
+    world.say("lobby", "Ari, four").await;
+    world.pass(0.5).await;
+    let before = world.decisions("lobby").await;
+    world.pass(1.0).await;
+    world.say("lobby", "Ari, five").await;
+    world.pass(10.0).await;
+
+    let told: Vec<_> = decisions.iter().map(|decision| (told(decision), decision["budget"].as_str())).collect();
+    let yes = (("YES", "model_yes", "direct_address"), None);
+    assert_eq!(told, [yes, yes, (("NO", "budget", "direct_address"), Some("guild_statements"))]);
+    assert_eq!(asked, 4, "two decisions and two statements");
+    assert_eq!((caps.statements.used, caps.statements.limit), (2, Some(2)));
+    assert!(caps.statements.free_at.is_some());
+    assert_eq!(before.last().unwrap()["reason"], "budget");
+    assert_eq!(world.history("lobby").await.last().unwrap(), &("aria".to_owned(), "Hello!".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_frees_no_cap() {
+    let world = World::with_lobby_set(json!({ "gate": { "guild_statements_per_day": 1 } })).await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.say("lobby", "Ari, one").await;
+    world.pass(10.0).await;
+
+    let world = world.crash().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.say("lobby", "Ari, two").await;
+    world.pass(10.0).await;
+
+    let decisions = world.decisions("lobby").await;
+    assert_eq!(told(&decisions[1]), ("NO", "budget", "direct_address"));
+    assert_eq!(decisions[1]["budget"], "guild_statements");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guild_nobody_has_heard_of_is_told_from_one_that_used_nothing() {
+    let world = World::with_lobby().await;
+    let of = |guild: &str| UsageQuery { guild: Some(guild.into()), ..UsageQuery::default() };
+
+    let unknown = world.house.usage(of("hoem")).await;
+    let quiet = world.house.usage(of("home")).await.unwrap();
+    let all = world.house.usage(UsageQuery::default()).await.unwrap();
+
+    assert!(matches!(unknown, Err(Refused::NotFound(_))));
+    assert_eq!((quiet.guilds.len(), all.guilds.len()), (1, 0));
+    assert!(quiet.guilds[0].by.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_was_used_in_the_span_is_counted() {
+    let world = World::with_lobby().await;
+    world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+    let between = world.kit.clock.now();
+    world.say("lobby", "Ari??").await;
+    world.pass(5.0).await;
+    world.say("lobby", "Ari???").await;
+    world.pass(5.0).await;
+
+    let until = usage(&world, UsageQuery { to: Some(between), ..UsageQuery::default() }).await;
+    let since = usage(&world, UsageQuery { from: Some(between), ..UsageQuery::default() }).await;
+    let never = world.house.usage(UsageQuery { from: Some(between), to: Some(between), guild: None }).await;
+
+    assert_eq!((until.total.calls.calls, since.total.calls.calls), (1, 2));
+    assert!(matches!(never, Err(Refused::Invalid { field, .. }) if field == "from"));
+}
+
+fn priced() -> Value {
+    let endpoint = |input: f64, output: f64| json!({ "base_url": "http://127.0.0.1:1/v1", "model": "m", "input_price": input, "output_price": output });
+    json!({ "models": { "currency": "EUR", "side": endpoint(1.0, 2.0), "main": endpoint(10.0, 20.0) } })
+}
+
+/// All that the guild `home` ever used.
+async fn home(world: &World) -> GuildUsage {
+    let query = UsageQuery {
+        guild: Some("home".into()),
+        from: Some(Moment::ZERO),
+        to: Some(world.kit.clock.now() + Duration::from_secs(86_400)),
+    };
+    usage(world, query).await.guilds.remove(0)
+}
+
+async fn usage(world: &World, query: UsageQuery) -> Usage {
+    world.house.usage(query).await.unwrap()
+}
+
+fn calls_made(world: &World) -> u64 {
+    [&world.side, &world.main].map(|model| model.asked.lock().unwrap().len() as u64).iter().sum()
+}
+
+fn summaries(world: &World) -> usize {
+    world.side.asked.lock().unwrap().iter().filter(|request| request.purpose == Purpose::Summary).count()
+}
+
+fn told(decision: &Value) -> (&str, &str, &str) {
+    let field = |name: &str| decision[name].as_str().unwrap();
+    (field("decision"), field("reason"), field("trigger"))
+}
+
+/// Seconds until the budget of a decision is free again.
+fn free_in(world: &World, decision: &Value) -> f64 {
+    let free_at = from_rfc3339(decision["free_at"].as_str().expect("it says when")).unwrap();
+    free_at.since(world.kit.clock.now()).as_secs_f64()
+}
