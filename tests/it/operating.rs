@@ -6,6 +6,7 @@ use std::path::Path;
 
 use tertulia::cli::{EXIT_STORE, EXIT_USAGE};
 use toml::Value;
+use yaml_rust2::{Yaml, YamlLoader};
 
 #[test]
 fn every_setting_that_operators_are_told_of_is_one_and_has_this_default() {
@@ -25,6 +26,25 @@ fn every_setting_that_operators_are_told_of_is_one_and_has_this_default() {
             let default = value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
             assert_eq!(default, Some(told), "{code}");
         }
+    }
+}
+
+#[test]
+fn every_alert_has_its_section_and_every_section_its_alert() {
+    let alerts = alerts();
+    let page = read("docs/operating.md");
+    let chapter = page.lines().skip_while(|line| *line != "## What each alert means").skip(1);
+    let sections = chapter.take_while(|line| !line.starts_with("## ")).filter_map(|line| line.strip_prefix("### "));
+
+    let mut names: Vec<_> = alerts.iter().map(|(name, _)| name.as_str()).collect();
+    let mut told: Vec<_> = sections.collect();
+
+    names.sort_unstable();
+    told.sort_unstable();
+    assert!(!names.is_empty());
+    assert_eq!(names, told);
+    for (name, runbook) in &alerts {
+        assert_eq!(*runbook, format!("docs/operating.md#{}", name.to_lowercase()));
     }
 }
 
@@ -68,6 +88,16 @@ fn everything_that_the_image_is_built_of_is_sent_to_the_builder() {
     let mut sent = sent;
     sent.sort_unstable();
     assert_eq!(copied, sent);
+}
+
+/// The alerts of `dashboards/alerts.yaml`, each with where it sends people.
+fn alerts() -> Vec<(String, String)> {
+    let documents = YamlLoader::load_from_str(&read("dashboards/alerts.yaml")).expect("YAML");
+    let groups = documents[0]["groups"].as_vec().expect("groups");
+    let rules = groups.iter().flat_map(|group| group["rules"].as_vec().expect("rules"));
+    let text = |value: &Yaml| value.as_str().unwrap_or_default().to_owned();
+    let alerts = rules.filter(|rule| !rule["alert"].is_badvalue());
+    alerts.map(|rule| (text(&rule["alert"]), text(&rule["annotations"]["runbook_url"]))).collect()
 }
 
 /// `config/default.toml` with the keys that are commented out there.
