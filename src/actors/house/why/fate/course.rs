@@ -267,6 +267,7 @@ mod tests {
             upto: Seq(7),
             next_interjection_at: 9,
             due_at: None,
+            trace: None,
         };
         recorded(seq, owed)
     }
