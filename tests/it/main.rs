@@ -3,5 +3,6 @@
 mod arrows;
 mod commands;
 mod conversations;
+mod discord;
 mod harness;
 mod processes;

@@ -1,0 +1,1 @@
+//! Every rule that the counterpart follows, checked with nothing but sockets.
