@@ -1,1 +1,15 @@
-//! Every rule that the counterpart follows, checked with nothing but sockets.
+//! Every rule that the counterpart follows, checked with nothing but sockets; and that real clients get on with it.
+
+mod access;
+mod asking;
+mod client;
+mod commands;
+mod events;
+mod faults;
+mod identifying;
+mod limits;
+mod messages;
+mod resuming;
+mod threads;
+mod twilight;
+mod webhooks;
