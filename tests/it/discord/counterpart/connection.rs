@@ -19,13 +19,12 @@ pub async fn serve(mut socket: WebSocket, shared: Arc<Shared>, by_resume_url: bo
     let (number, mut orders, patience, grace) = shared.with(|state| {
         let (number, orders) = state.open(by_resume_url);
         let mute = if by_resume_url { state.faults.resume_connects } else { state.faults.connects } == Connects::Mute;
-        let interval = state.rules.heartbeat_interval;
         if !mute {
-            let interval = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
+            let interval = u64::try_from(state.rules.heartbeat_interval.as_millis()).unwrap_or(u64::MAX);
             let hello = json!({ "op": 10, "d": { "heartbeat_interval": interval }, "s": null, "t": null });
             state.send(number, &hello);
         }
-        (number, orders, interval + state.rules.heartbeat_tolerance, state.rules.reconnect_grace)
+        (number, orders, state.rules.patience(), state.rules.reconnect_grace)
     });
     let mut deadline = Instant::now() + patience;
     let mut close_at = None::<Instant>;
@@ -42,7 +41,7 @@ pub async fn serve(mut socket: WebSocket, shared: Arc<Shared>, by_resume_url: bo
             message = socket.next() => match message {
                 Some(Ok(Message::Text(text))) => {
                     if shared.with(|state| state.received(number, &text)) == Heard::Heartbeat {
-                        deadline = Instant::now() + patience;
+                        deadline = Instant::now() + shared.look(|state| state.rules.patience());
                     }
                 }
                 // With `encoding=json` nothing is binary.

@@ -117,4 +117,9 @@ impl Rules {
             ..Self::default()
         }
     }
+
+    /// How long a connection may be without a heartbeat.
+    pub fn patience(&self) -> Duration {
+        self.heartbeat_interval + self.heartbeat_tolerance
+    }
 }
