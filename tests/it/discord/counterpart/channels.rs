@@ -228,8 +228,6 @@ impl Thread {
     /// The membership of one who takes part.
     pub fn member_json(&self, thread: Id, user: Id) -> Option<Value> {
         let joined = iso8601(self.archive_changed_ms);
-        self.members
-            .contains(&user)
-            .then(|| json!({ "id": thread, "user_id": user, "join_timestamp": joined, "flags": 0 }))
+        self.members.contains(&user).then(|| json!({ "id": thread, "user_id": user, "join_timestamp": joined, "flags": 0 }))
     }
 }

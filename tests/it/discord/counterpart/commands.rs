@@ -158,11 +158,8 @@ fn check_options(options: &Value, path: &[&str], depth: usize) -> Result<(), Ref
 }
 
 fn size(of: &Value) -> usize {
-    let own: usize = ["name", "description", "value"]
-        .iter()
-        .filter_map(|field| of[field].as_str())
-        .map(|text| text.chars().count())
-        .sum();
+    let own: usize =
+        ["name", "description", "value"].iter().filter_map(|field| of[field].as_str()).map(|text| text.chars().count()).sum();
     let nested = ["options", "choices"].iter().filter_map(|field| of[field].as_array()).flatten();
     own + nested.map(size).sum::<usize>()
 }

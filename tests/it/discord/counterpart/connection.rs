@@ -65,13 +65,7 @@ pub async fn serve(mut socket: WebSocket, shared: Arc<Shared>, by_resume_url: bo
 }
 
 /// Does what is to be done. Returns how the connection ended, if it did.
-async fn carry_out(
-    socket: &mut WebSocket,
-    shared: &Shared,
-    number: usize,
-    order: Order,
-    patience: Duration,
-) -> Option<Closed> {
+async fn carry_out(socket: &mut WebSocket, shared: &Shared, number: usize, order: Order, patience: Duration) -> Option<Closed> {
     let (message, delivery) = match order {
         Order::Send(text, delivery) => (Message::Text(text.into()), delivery),
         Order::SendBytes(bytes) => (Message::Binary(bytes.into()), None),

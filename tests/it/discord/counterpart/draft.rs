@@ -52,7 +52,8 @@ impl Draft {
     pub fn read(body: &Value, flags: u64) -> Result<Self, Refusal> {
         let draft = Self::read_edit(body, flags)?;
         let other = ["sticker_ids", "components", "attachments", "poll", "shared_client_theme"];
-        let something = other.iter().any(|field| body[field].as_array().is_some_and(|list| !list.is_empty()) || body[field].is_object());
+        let something =
+            other.iter().any(|field| body[field].as_array().is_some_and(|list| !list.is_empty()) || body[field].is_object());
         if draft.content.is_empty() && draft.embeds.is_empty() && !something {
             return Err(Refusal::new(400, 50006, "Cannot send an empty message"));
         }
@@ -141,9 +142,8 @@ impl Allowed {
                 let message = format!("parse:[\"{kind}\"] and {kind}: [ids...] are mutually exclusive.");
                 return Err(wrong(&[], "MESSAGE_ALLOWED_MENTIONS_PARSE_EXCLUSIVE", &message));
             }
-            let read = |id: &Value| {
-                Id::read(id).ok_or_else(|| wrong(&[kind, "0"], "NUMBER_TYPE_COERCE", "Value is not snowflake."))
-            };
+            let read =
+                |id: &Value| Id::read(id).ok_or_else(|| wrong(&[kind, "0"], "NUMBER_TYPE_COERCE", "Value is not snowflake."));
             *ids = listed.iter().map(read).collect::<Result<_, _>>()?;
         }
         let [users, roles] = ids;

@@ -159,8 +159,7 @@ impl State {
     /// <https://docs.discord.com/developers/events/gateway#guild-availability>
     fn welcome(&mut self, id: &str, shard: Option<(u64, u64)>) {
         let session = &self.gateway.sessions[id];
-        let mine: Vec<Guild> =
-            self.world.joined().filter(|guild| session.covers(Place::Guild(guild.id))).cloned().collect();
+        let mine: Vec<Guild> = self.world.joined().filter(|guild| session.covers(Place::Guild(guild.id))).cloned().collect();
         let told_of_guilds = session.intents & GUILDS != 0;
         let application = &self.world.application;
         let mut ready = json!({

@@ -18,6 +18,7 @@ pub struct Interaction {
     pub token: String,
     pub kind: u64,
     pub channel: Id,
+    /// Who asks.
     pub user: Id,
     pub asked_at: Instant,
     pub answered: Answered,

@@ -77,6 +77,8 @@ pub struct Post {
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub interaction: Id,
+    /// Who asked.
+    pub user: Id,
     /// What kind of answer: 4 a message, 5 a message to come, 8 choices.
     pub kind: u64,
     pub data: Value,

@@ -50,7 +50,6 @@ impl Refusal {
 
     pub fn unknown(what: Unknown) -> Self {
         let (code, name) = match what {
-            Unknown::Application => (10002, "Application"),
             Unknown::Channel => (10003, "Channel"),
             Unknown::Guild => (10004, "Guild"),
             Unknown::Member => (10007, "Member"),
@@ -83,7 +82,6 @@ impl Refusal {
 /// What is not there.
 #[derive(Clone, Copy, Debug)]
 pub enum Unknown {
-    Application,
     Channel,
     Guild,
     Member,

@@ -33,8 +33,6 @@ use super::state::{Shared, State};
 pub struct Call {
     pub query: BTreeMap<String, String>,
     pub body: Value,
-    /// Whether it came with the bot's token.
-    pub authorized: bool,
 }
 
 /// What a handler answers: a status, and JSON if there is any.
@@ -152,8 +150,7 @@ impl State {
         if let Err(exceeded) = place {
             return Answer::exceeded(&exceeded, Some(&standing));
         }
-        let reply = json_body(headers, body)
-            .and_then(|body| self.reply(route, &Call { query: query(uri), body, authorized }));
+        let reply = json_body(headers, body).and_then(|body| self.reply(route, &Call { query: query(uri), body }));
         match reply {
             Ok((status, body)) => Answer::of(status, body, &standing),
             Err(refusal) => Answer::refused(&refusal, Some(&standing)),
@@ -244,7 +241,10 @@ fn has_user_agent(headers: &HeaderMap) -> bool {
 
 fn query(uri: &Uri) -> BTreeMap<String, String> {
     let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
-    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    pairs
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
 
 /// <https://docs.discord.com/developers/reference#content-type>

@@ -61,11 +61,19 @@ async fn serve_connection(stream: TcpStream, router: Router) {
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades().await;
 }
 
-async fn gateway(Served(shared): Served<Arc<Shared>>, query: Query<BTreeMap<String, String>>, upgrade: WebSocketUpgrade) -> Response {
+async fn gateway(
+    Served(shared): Served<Arc<Shared>>,
+    query: Query<BTreeMap<String, String>>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
     connect(shared, &query, upgrade, false).await
 }
 
-async fn resume(Served(shared): Served<Arc<Shared>>, query: Query<BTreeMap<String, String>>, upgrade: WebSocketUpgrade) -> Response {
+async fn resume(
+    Served(shared): Served<Arc<Shared>>,
+    query: Query<BTreeMap<String, String>>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
     connect(shared, &query, upgrade, true).await
 }
 

@@ -203,8 +203,7 @@ impl State {
         let (orders, received) = mpsc::unbounded_channel();
         let number = self.journal.connections.len();
         self.journal.connections.push(Connected { at: Instant::now(), by_resume_url, session: None, closed: None });
-        let connection =
-            Connection { orders, session: None, sends: VecDeque::new(), unacknowledged: false, silent: false };
+        let connection = Connection { orders, session: None, sends: VecDeque::new(), unacknowledged: false, silent: false };
         self.gateway.connections.insert(number, connection);
         (number, received)
     }

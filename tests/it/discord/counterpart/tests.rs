@@ -9,6 +9,7 @@ mod faults;
 mod identifying;
 mod limits;
 mod messages;
+mod reading;
 mod resuming;
 mod threads;
 mod twilight;

@@ -77,7 +77,10 @@ pub fn name(field: &str, name: &Value) -> Result<String, Refusal> {
 pub fn avatar_url(url: &Value) -> Result<Option<String>, Refusal> {
     let Some(url) = url.as_str().filter(|url| !url.is_empty()) else { return Ok(None) };
     if !url.starts_with("https://") && !url.starts_with("http://") {
-        let message = format!("Scheme \"{}\" is not supported. Scheme must be one of ('http', 'https').", url.split(':').next().unwrap_or_default());
+        let message = format!(
+            "Scheme \"{}\" is not supported. Scheme must be one of ('http', 'https').",
+            url.split(':').next().unwrap_or_default()
+        );
         return Err(Refusal::field(&["avatar_url"], "URL_TYPE_INVALID_SCHEME", &message));
     }
     if url.len() > 2_048 {

@@ -35,8 +35,7 @@ impl World {
         let mut ids = Ids::default();
         let (bot, owner) = (ids.next(now_ms()), ids.next(now_ms()));
         let user = |id, name: &str, bot| User { id, name: name.to_owned(), global_name: None, bot };
-        let application =
-            Application { id: bot, name: name.to_owned(), token: token.to_owned(), privileged: 1 << 15, owner };
+        let application = Application { id: bot, name: name.to_owned(), token: token.to_owned(), privileged: 1 << 15, owner };
         Self {
             application,
             users: BTreeMap::from([(bot, user(bot, name, true)), (owner, user(owner, "owner", false))]),
@@ -235,8 +234,7 @@ impl World {
         json["large"] = json!(guild.members.len() > 50);
         json["member_count"] = json!(guild.members.len());
         json["members"] = me.zip(self.users.get(&bot)).map(|(me, user)| me.json(user)).into_iter().collect();
-        json["channels"] =
-            self.channels_of(guild.id).map(|channel| self.gateway_channel(channel, obfuscates)).collect();
+        json["channels"] = self.channels_of(guild.id).map(|channel| self.gateway_channel(channel, obfuscates)).collect();
         json["threads"] = self.active_threads(guild.id).map(|thread| self.channel_json(thread)).collect();
         for empty in ["presences", "voice_states", "stage_instances", "guild_scheduled_events", "soundboard_sounds"] {
             json[empty] = json!([]);

@@ -7,7 +7,7 @@ use super::super::channels::Kind;
 use super::super::id::Id;
 use super::super::intents::{DIRECT_MESSAGE_TYPING, DIRECT_MESSAGES, GUILD_MESSAGE_TYPING, GUILD_MESSAGES};
 use super::super::journal::Post;
-use super::super::messages::{Author, Content, DEFAULT, Mentions, Message, REPLY, Reference};
+use super::super::messages::{Author, Content, DEFAULT, Mentions, Message, REPLY, Reference, THREAD_STARTER};
 use super::super::moment::now_ms;
 use super::super::sessions::{Event, Place};
 use super::super::state::State;
@@ -22,6 +22,8 @@ pub struct Said {
     pub mentions: Mentions,
     /// The message of the same channel that it answers.
     pub reply_to: Option<Id>,
+    /// A message of another channel that it stands for.
+    pub stands_for: Option<Reference>,
     pub attachments: Vec<Value>,
     pub embeds: Vec<Value>,
     pub stickers: Vec<Value>,
@@ -40,6 +42,7 @@ impl Said {
             content: content.to_owned(),
             mentions: Mentions::default(),
             reply_to: None,
+            stands_for: None,
             attachments: Vec::new(),
             embeds: Vec::new(),
             stickers: Vec::new(),
@@ -56,7 +59,8 @@ impl State {
     pub fn say(&mut self, said: Said) -> Id {
         let id = self.world.new_id();
         let guild = self.world.guild_of(said.channel).map(|guild| guild.id);
-        let reference = said.reply_to.map(|message| Reference { message, channel: said.channel, guild });
+        let reply = said.reply_to.map(|message| Reference { message, channel: said.channel, guild });
+        let reference = reply.or(said.stands_for);
         let message = Message {
             id,
             channel: said.channel,
@@ -75,7 +79,7 @@ impl State {
         };
         // Answers to interactions are on record as such.
         let answer = matches!(message.author, Author::Webhook { webhook, .. } if webhook == self.world.application.id);
-        if message.sent_by(&self.world) && !answer {
+        if message.sent_by(&self.world) && !answer && message.kind != THREAD_STARTER {
             self.journal.posts.push(Post {
                 at: Instant::now(),
                 message: id,

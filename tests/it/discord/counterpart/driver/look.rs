@@ -71,10 +71,8 @@ impl Counterpart {
 
     /// Waits for the first answer to an interaction.
     pub async fn answer_to(&self, interaction: Id) -> Answer {
-        self.until("an answer", |state| {
-            state.journal.answers.iter().find(|answer| answer.interaction == interaction).cloned()
-        })
-        .await
+        self.until("an answer", |state| state.journal.answers.iter().find(|answer| answer.interaction == interaction).cloned())
+            .await
     }
 
     /// The text that an interaction's first answer has now; none as long as it is to come.

@@ -48,14 +48,8 @@ impl Counterpart {
     pub fn guild_without_bot(&self, name: &str) -> Id {
         self.with(|state| {
             let (id, owner) = (state.world.new_guild_id(), state.world.application.owner);
-            let everyone = Role {
-                id,
-                name: "@everyone".to_owned(),
-                permissions: USUAL,
-                position: 0,
-                mentionable: false,
-                bot: None,
-            };
+            let everyone =
+                Role { id, name: "@everyone".to_owned(), permissions: USUAL, position: 0, mentionable: false, bot: None };
             let member = Member { nick: None, roles: Vec::new(), joined_ms: now_ms(), timed_out: false };
             let guild = Guild {
                 id,

@@ -46,9 +46,9 @@ impl State {
         let at = |name: &str| call.query.get(name).and_then(|id| Id::parse(id));
         let (before, after) = (at("before"), at("after"));
         let limit = call.query.get("limit").map_or(Some(200), |limit| limit.parse().ok());
-        let limit = limit.filter(|limit| (1..=200).contains(limit)).ok_or_else(|| {
-            Refusal::field(&["limit"], "NUMBER_TYPE_MAX", "int value should be between 1 and 200.")
-        })?;
+        let limit = limit
+            .filter(|limit| (1..=200).contains(limit))
+            .ok_or_else(|| Refusal::field(&["limit"], "NUMBER_TYPE_MAX", "int value should be between 1 and 200."))?;
         let mut guilds: Vec<_> = self
             .world
             .joined()

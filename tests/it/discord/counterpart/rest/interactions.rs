@@ -48,9 +48,11 @@ impl State {
             }
             _ => return Err(Refusal::field(&["type"], "BASE_TYPE_CHOICES", "Value is not a type of callback.")),
         };
-        let ephemeral = message.and_then(|id| self.world.message(interaction.channel, id)).is_some_and(super::super::messages::Message::is_ephemeral);
+        let ephemeral = message
+            .and_then(|id| self.world.message(interaction.channel, id))
+            .is_some_and(super::super::messages::Message::is_ephemeral);
         let took = interaction.asked_at.elapsed();
-        self.journal.answers.push(Answer { interaction: id, kind, data: data.clone(), took, ephemeral });
+        self.journal.answers.push(Answer { interaction: id, user: interaction.user, kind, data: data.clone(), took, ephemeral });
         let answered = if kind == DEFERRED_MESSAGE { Answered::Deferred } else { Answered::Fully };
         self.world.interactions.insert(id, Interaction { answered, original: message, ..interaction.clone() });
         if !call.flag("with_response") {
@@ -62,7 +64,8 @@ impl State {
             told["interaction"]["response_message_loading"] = json!(kind == DEFERRED_MESSAGE);
             told["interaction"]["response_message_ephemeral"] = json!(ephemeral);
             if kind == MESSAGE {
-                told["resource"]["message"] = known(&self.world, interaction.channel, message)?.json(&self.world, self.world.rest_content());
+                told["resource"]["message"] =
+                    known(&self.world, interaction.channel, message)?.json(&self.world, self.world.rest_content());
             }
         }
         ok(told)
@@ -131,7 +134,9 @@ impl State {
             answer.flags &= !LOADING;
         }
         let id = self.by_interaction(token)?.id;
-        if let Some(interaction) = self.world.interactions.get_mut(&id).filter(|interaction| interaction.original == Some(message)) {
+        if let Some(interaction) =
+            self.world.interactions.get_mut(&id).filter(|interaction| interaction.original == Some(message))
+        {
             interaction.answered = Answered::Fully;
         }
         Ok(reply)

@@ -31,9 +31,11 @@ impl State {
         }
         let limit = match call.query.get("limit") {
             None => 50,
-            Some(limit) => limit.parse().ok().filter(|limit| (1..=100).contains(limit)).ok_or_else(|| {
-                Refusal::field(&["limit"], "NUMBER_TYPE_MAX", "int value should be between 1 and 100.")
-            })?,
+            Some(limit) => limit
+                .parse()
+                .ok()
+                .filter(|limit| (1..=100).contains(limit))
+                .ok_or_else(|| Refusal::field(&["limit"], "NUMBER_TYPE_MAX", "int value should be between 1 and 100."))?,
         };
         let wrong = || Refusal::field(&["message_id"], "NUMBER_TYPE_COERCE", "Value is not snowflake.");
         let at = |name: &str| call.query.get(name).map(|id| id.parse().map(Id).map_err(|_| wrong())).transpose();
@@ -220,7 +222,11 @@ impl State {
         }
         let ids: Vec<Id> = call.body["messages"].as_array().into_iter().flatten().filter_map(Id::read).collect();
         if !(2..=100).contains(&ids.len()) {
-            return Err(Refusal::new(400, 50016, "Provided too few or too many messages to delete. Must provide at least 2 and fewer than 100 messages to delete"));
+            return Err(Refusal::new(
+                400,
+                50016,
+                "Provided too few or too many messages to delete. Must provide at least 2 and fewer than 100 messages to delete",
+            ));
         }
         if ids.iter().any(|id| id.made_at_ms() + TWO_WEEKS_MS < now_ms()) {
             return Err(Refusal::new(400, 50034, "A message provided was too old to bulk delete"));

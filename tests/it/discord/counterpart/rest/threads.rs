@@ -8,7 +8,7 @@ use super::super::changes::Said;
 use super::super::channels::{Channel, Kind};
 use super::super::draft::{Draft, Sender};
 use super::super::id::Id;
-use super::super::messages::Author;
+use super::super::messages::{Author, Reference, THREAD_STARTER};
 use super::super::permissions::{CREATE_PRIVATE_THREADS, CREATE_PUBLIC_THREADS, READ_MESSAGE_HISTORY, SEND_MESSAGES};
 use super::super::refusal::Refusal;
 use super::super::state::State;
@@ -29,6 +29,10 @@ impl State {
         let mut thread = Channel::new_thread(message, kind, &there, &name(&call.body)?, self.world.bot());
         set_archive(&mut thread, &call.body)?;
         self.add_thread(thread);
+        // The first message of the thread stands for the one that it was started from.
+        let stands_for = Some(Reference { message, channel, guild: there.guild });
+        let bot = Author::User(self.world.bot());
+        self.say(Said { stands_for, kind: Some(THREAD_STARTER), ..Said::new(message, bot, "") });
         self.created(message, None)
     }
 

@@ -127,7 +127,13 @@ impl State {
         let channel = self.webhook_target(&webhook, call)?;
         let mentions = draft.mentions(&self.world, self.world.guild_of(webhook.channel), Sender::Webhook, None);
         let author = Author::Webhook { webhook: id, username, avatar_url, application: webhook.application };
-        let said = Said { mentions, embeds: draft.embeds, flags: draft.flags, tts: draft.tts, ..Said::new(channel, author, &draft.content) };
+        let said = Said {
+            mentions,
+            embeds: draft.embeds,
+            flags: draft.flags,
+            tts: draft.tts,
+            ..Said::new(channel, author, &draft.content)
+        };
         let message = self.say(said);
         if call.flag("wait") {
             ok(known(&self.world, channel, message)?.json(&self.world, self.world.rest_content()))
@@ -139,7 +145,8 @@ impl State {
     /// Where a webhook's message goes: its channel, a thread of it, or a new post of its forum.
     fn webhook_target(&mut self, webhook: &Webhook, call: &Call) -> Result<Id, Refusal> {
         let there = self.world.channels.get(&webhook.channel).cloned().ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
-        let thread = call.query.get("thread_id").map(|id| Id::parse(id).ok_or_else(|| Refusal::unknown(Unknown::Channel))).transpose()?;
+        let thread =
+            call.query.get("thread_id").map(|id| Id::parse(id).ok_or_else(|| Refusal::unknown(Unknown::Channel))).transpose()?;
         let post = call.body["thread_name"].as_str();
         match (thread, post) {
             (Some(_), Some(_)) => {

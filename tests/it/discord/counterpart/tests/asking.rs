@@ -82,7 +82,10 @@ async fn it_is_answered_once() {
     let answer = all.discord.answer_to(id).await;
     assert_eq!((answer.kind, &answer.data["content"], answer.ephemeral), (4, &json!("Here."), false));
     let heard = all.socket.event("MESSAGE_CREATE").await;
-    assert_eq!((&heard["content"], &heard["type"], &heard["application_id"]), (&json!("Here."), &json!(20), &json!(all.application)));
+    assert_eq!(
+        (&heard["content"], &heard["type"], &heard["application_id"]),
+        (&json!("Here."), &json!(20), &json!(all.application))
+    );
     assert!(all.discord.posts().is_empty(), "it is on record as an answer");
 }
 
@@ -121,7 +124,8 @@ async fn a_deferred_answer_comes_later_in_its_place() {
         let (id, callback, token) = all.ask().await;
         assert_eq!(all.rest.post(&callback, json!({ "type": 5, "data": { "flags": 64 } })).await.status, 204);
         assert_eq!(all.discord.answered_text(id), None);
-        let (method, path) = if by_edit { (Method::PATCH, format!("{token}/messages/@original")) } else { (Method::POST, token.clone()) };
+        let (method, path) =
+            if by_edit { (Method::PATCH, format!("{token}/messages/@original")) } else { (Method::POST, token.clone()) };
         assert_eq!(all.rest.ask(method, &path, json!({ "content": "At last." })).await.status, 200);
         assert_eq!(all.discord.answered_text(id).as_deref(), Some("At last."));
         let more = all.rest.post(&token, json!({ "content": "And more.", "flags": 64 })).await;

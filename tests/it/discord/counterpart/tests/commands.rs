@@ -70,13 +70,28 @@ async fn bad_commands_are_refused() {
         with(json!([option("one", json!({ "autocomplete": true, "choices": [{ "name": "c", "value": "c" }] }))])),
         with(json!([sub("outer", json!([sub("inner", json!([]))]))])),
         with((0..26).map(|number| option(&format!("o{number}"), json!({}))).collect()),
-        with((0..25).map(|number| sub(&format!("s{number}"), json!([option(&"x".repeat(32), json!({ "choices": vec![json!({ "name": "x".repeat(90), "value": "x".repeat(90) }); 3] }))]))).collect()),
+        with(
+            (0..25)
+                .map(|number| {
+                    sub(
+                        &format!("s{number}"),
+                        json!([option(
+                            &"x".repeat(32),
+                            json!({ "choices": vec![json!({ "name": "x".repeat(90), "value": "x".repeat(90) }); 3] })
+                        )]),
+                    )
+                })
+                .collect(),
+        ),
         json!({}),
     ] {
         assert_eq!(register(&rest, application, bad.clone()).await.refusal(), (400, 50035), "{bad}");
     }
     assert_eq!(register(&rest, application, (0..101).map(|n| named(&format!("c{n}"))).collect()).await.refusal(), (400, 30032));
-    let good = with(json!([sub("status", json!([])), sub("join", json!([option("companion", json!({ "required": true, "autocomplete": true }))]))]));
+    let good = with(json!([
+        sub("status", json!([])),
+        sub("join", json!([option("companion", json!({ "required": true, "autocomplete": true }))]))
+    ]));
     assert_eq!(register(&rest, application, good).await.status, 200);
 }
 

@@ -6,7 +6,7 @@ use super::super::Counterpart;
 use super::super::channels::{Kind, Overwrite};
 use super::super::id::Id;
 use super::super::intents::{
-    DIRECT_MESSAGE_TYPING, DIRECT_MESSAGES, GUILD_MEMBERS, GUILD_MESSAGE_TYPING, GUILD_MESSAGES, GUILDS, MESSAGE_CONTENT,
+    DIRECT_MESSAGE_TYPING, DIRECT_MESSAGES, GUILD_MEMBERS, GUILD_MESSAGE_TYPING, GUILDS, MESSAGE_CONTENT,
 };
 use super::super::permissions::{SEND_MESSAGES, VIEW_CHANNEL};
 use super::client::{INTENTS, Rest, Socket};

@@ -62,9 +62,7 @@ async fn one_guild_can_hang_while_others_go_on() {
             let rest = std::sync::Arc::clone(&rest);
             async move { rest.say(general, "x").await.status }
         });
-        discord
-            .until("the request", |state| state.journal.requests.last()?.channel.filter(|channel| *channel == general))
-            .await;
+        discord.until("the request", |state| state.journal.requests.last()?.channel.filter(|channel| *channel == general)).await;
 
         assert_eq!(rest.say(other, "x").await.status, 200);
         assert_eq!(discord.posts().iter().filter(|post| post.channel == general).count() * 2, posted);

@@ -38,7 +38,10 @@ async fn a_bucket_tells_how_much_is_left_and_refuses_what_is_more() {
     assert_eq!((first.header("x-ratelimit-limit"), third.header("x-ratelimit-scope")), ("2", "user"));
     let reset: f64 = first.header("x-ratelimit-reset-after").parse().expect("seconds");
     assert!((590.0..=600.0).contains(&reset), "{reset}");
-    assert_eq!((&third.body["global"], third.body["retry_after"].as_f64().map(|after| after > 590.0)), (&json!(false), Some(true)));
+    assert_eq!(
+        (&third.body["global"], third.body["retry_after"].as_f64().map(|after| after > 590.0)),
+        (&json!(false), Some(true))
+    );
     assert!(third.header("retry-after").parse::<u64>().is_ok_and(|after| after >= 590));
     // Another channel has a bucket of its own; the bucket's name says nothing of the channel.
     let other = rest.say(two, "1").await;

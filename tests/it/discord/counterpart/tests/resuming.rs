@@ -41,9 +41,8 @@ async fn a_resume_replays_what_was_missed_and_nothing_else() {
         assert_eq!((&replayed["t"], &replayed["d"]["id"]), (&json!("MESSAGE_CREATE"), &json!(id)));
     }
     assert_eq!(again.op().await["t"], "RESUMED");
-    let (replayed, delivered, identifies) = discord.look(|state| {
-        (state.journal.resumes[0].replayed, state.journal.delivered(), state.journal.identifies.len())
-    });
+    let (replayed, delivered, identifies) =
+        discord.look(|state| (state.journal.resumes[0].replayed, state.journal.delivered(), state.journal.identifies.len()));
     assert_eq!((replayed, identifies), (Some(2), 1));
     assert_eq!(delivered.into_iter().collect::<Vec<_>>(), [(heard, 1), (missed[0], 1), (missed[1], 1)]);
 }

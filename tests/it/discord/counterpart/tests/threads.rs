@@ -82,6 +82,8 @@ async fn threads_are_started_joined_and_listed() {
     let started = rest.post(&from, json!({ "name": "the topic", "auto_archive_duration": 60 })).await;
     assert_eq!((started.status, started.id(), &started.body["owner_id"]), (201, said, &json!(bot)));
     assert_eq!(rest.get(&format!("/channels/{general}/messages/{said}")).await.body["thread"]["id"], json!(said));
+    let starter = rest.get(&format!("/channels/{said}/messages")).await.body[0].clone();
+    assert_eq!((&starter["type"], &starter["referenced_message"]["content"]), (&json!(21), &json!("a topic")));
     assert_eq!(rest.post(&from, json!({ "name": "again" })).await.refusal(), (400, 160_004));
     let plain = format!("/channels/{general}/threads");
     assert_eq!(rest.post(&plain, json!({ "name": "", "type": 11 })).await.refusal(), (400, 50035));

@@ -143,10 +143,26 @@ async fn a_real_shard_reads_every_event() {
     .await
     .expect("in time");
     let expected = [
-        "MESSAGE_CREATE", "MESSAGE_CREATE", "MESSAGE_CREATE", "MESSAGE_UPDATE", "MESSAGE_DELETE", "MESSAGE_DELETE_BULK",
-        "THREAD_CREATE", "THREAD_UPDATE", "THREAD_DELETE", "CHANNEL_UPDATE", "GUILD_ROLE_CREATE", "GUILD_ROLE_DELETE",
-        "GUILD_UPDATE", "GUILD_MEMBER_UPDATE", "MESSAGE_CREATE", "CHANNEL_DELETE", "GUILD_DELETE", "GUILD_CREATE",
-        "GUILD_DELETE", "GUILD_CREATE",
+        "MESSAGE_CREATE",
+        "MESSAGE_CREATE",
+        "MESSAGE_CREATE",
+        "MESSAGE_UPDATE",
+        "MESSAGE_DELETE",
+        "MESSAGE_DELETE_BULK",
+        "THREAD_CREATE",
+        "THREAD_UPDATE",
+        "THREAD_DELETE",
+        "CHANNEL_UPDATE",
+        "GUILD_ROLE_CREATE",
+        "GUILD_ROLE_DELETE",
+        "GUILD_UPDATE",
+        "GUILD_MEMBER_UPDATE",
+        "MESSAGE_CREATE",
+        "CHANNEL_DELETE",
+        "GUILD_DELETE",
+        "GUILD_CREATE",
+        "GUILD_DELETE",
+        "GUILD_CREATE",
     ];
     let names: Vec<&str> = names.into_iter().filter(|name| !name.starts_with("GATEWAY")).collect();
     assert_eq!(names, expected);
@@ -210,10 +226,8 @@ async fn a_real_client_answers_a_command() {
     until(&mut shard, |event| matches!(event, Event::GuildCreate(_)).then_some(())).await;
 
     let asked = discord.invoke(ana, general, "tertulia", json!([])).expect("it is there");
-    let interaction = until(&mut shard, |event| {
-        if let Event::InteractionCreate(interaction) = event { Some(interaction) } else { None }
-    })
-    .await;
+    let interaction =
+        until(&mut shard, |event| if let Event::InteractionCreate(interaction) = event { Some(interaction) } else { None }).await;
     assert!(matches!(&interaction.data, Some(InteractionData::ApplicationCommand(data)) if data.name == "tertulia"));
     let response = InteractionResponse {
         kind: InteractionResponseType::ChannelMessageWithSource,
