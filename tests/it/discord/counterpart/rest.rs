@@ -113,6 +113,9 @@ impl State {
     /// Notes how it ended, and what that means for the address.
     fn answered(&mut self, index: usize, answer: &Answer) {
         let request = &mut self.journal.requests[index];
+        if answer.status == 501 {
+            self.journal.left_out.push(format!("{} {}: {:?}", request.method, request.path, answer.reason));
+        }
         request.outcome = Some(Outcome {
             status: answer.status,
             code: answer.code,

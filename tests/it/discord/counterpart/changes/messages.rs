@@ -125,6 +125,14 @@ impl State {
         }
     }
 
+    /// Adds what a link in a message leads to. That is an update without an edit.
+    pub fn unfold(&mut self, channel: Id, message: Id, embed: Value) {
+        let Some(unfolded) = self.world.message_mut(channel, message) else { return };
+        unfolded.embeds.push(embed);
+        let unfolded = unfolded.clone();
+        self.tell_of_message("MESSAGE_UPDATE", &unfolded);
+    }
+
     /// Takes messages away: one by one, or all at once, which is told at once.
     pub fn delete(&mut self, channel: Id, messages: &[Id], bulk: bool) {
         let gone: Vec<Message> = messages.iter().filter_map(|id| self.world.remove_message(channel, *id)).collect();

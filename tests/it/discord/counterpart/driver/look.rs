@@ -66,7 +66,11 @@ impl Counterpart {
 
     /// Waits until a message was written to a socket.
     pub async fn delivered(&self, message: Id) {
-        self.until("a delivery", |state| state.journal.delivered().contains_key(&message).then_some(())).await;
+        self.until("a delivery", |state| {
+            let mut told = state.journal.deliveries.iter().rev();
+            told.any(|delivery| delivery.message == Some(message) && !delivery.sent.is_empty()).then_some(())
+        })
+        .await;
     }
 
     /// Waits for the first answer to an interaction.

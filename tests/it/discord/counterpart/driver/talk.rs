@@ -1,5 +1,7 @@
 //! What people and other bots do.
 
+use serde_json::Value;
+
 use super::super::changes::Said;
 use super::super::channels::Kind;
 use super::super::id::Id;
@@ -77,6 +79,11 @@ impl Counterpart {
                 text.clone_into(&mut message.content);
             });
         });
+    }
+
+    /// Discord shows what a link in a message leads to: an update without an edit.
+    pub fn unfold(&self, channel: Id, message: Id, embed: Value) {
+        self.with(|state| state.unfold(channel, message, embed));
     }
 
     /// A message goes.

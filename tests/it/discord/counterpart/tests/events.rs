@@ -51,6 +51,10 @@ async fn a_message_is_told_with_all_that_it_has() {
     let edited = socket.event("MESSAGE_UPDATE").await;
     assert_eq!((&edited["content"], &edited["referenced_message"]), (&json!("look!"), &json!(null)));
     assert!(edited["edited_timestamp"].is_string());
+    let link = discord.say(ana, general, "https://example.org");
+    discord.unfold(general, link, json!({ "type": "link", "title": "An example" }));
+    let unfolded = socket.event("MESSAGE_UPDATE").await;
+    assert_eq!((&unfolded["embeds"][0]["title"], &unfolded["edited_timestamp"]), (&json!("An example"), &json!(null)));
 }
 
 #[tokio::test]

@@ -172,3 +172,41 @@ async fn handshakes_can_be_made_to_fail() {
     let made: Vec<bool> = discord.look(|state| state.journal.identifies.iter().map(|one| one.session.is_some()).collect());
     assert_eq!(made, [true, false, true]);
 }
+
+#[tokio::test]
+async fn whatever_breaks_everything_arrives_once_and_in_order() {
+    let discord = Counterpart::start().await;
+    let (mut socket, session, channel, ana) = session(&discord).await;
+    let (mut said, mut heard, mut sequence) = (Vec::new(), Vec::new(), socket.sequence);
+
+    for round in 0..60_u64 {
+        said.extend((0..round % 4).map(|number| discord.say(ana, channel, &format!("{round}.{number}"))));
+        // It breaks before anything, in the middle or after all of it has been read, and it goes silent now and then.
+        for _ in 0..(round % 3).min(round % 4) {
+            let told = socket.event("MESSAGE_CREATE").await;
+            heard.push(Id::read(&told["id"]).expect("an id"));
+            sequence = socket.sequence;
+        }
+        if round % 5 == 0 {
+            discord.silence(0);
+            said.push(discord.say(ana, channel, "into the void"));
+        }
+        discord.cut(0);
+        said.push(discord.say(ana, channel, "while away"));
+        socket = resume(&discord, &session, sequence).await;
+        loop {
+            let told = socket.op().await;
+            sequence = told["s"].as_u64().expect("a number");
+            if told["t"] == "RESUMED" {
+                break;
+            }
+            heard.extend(Id::read(&told["d"]["id"]).filter(|_| told["t"] == "MESSAGE_CREATE"));
+        }
+    }
+
+    assert_eq!(heard, said);
+    let delivered = discord.look(|state| state.journal.delivered());
+    assert!(delivered.values().all(|events| *events == 1));
+    assert_eq!(delivered.into_keys().collect::<Vec<_>>(), said);
+    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
+}
