@@ -38,6 +38,8 @@ pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
         .with_state(shared);
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
+        // What is written is to be measured when it is written.
+        stream.set_nodelay(true).expect("a fresh connection");
         connections.spawn(serve_connection(stream, router.clone()));
         while connections.try_join_next().is_some() {}
     }
