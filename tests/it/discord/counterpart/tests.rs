@@ -4,6 +4,7 @@ mod access;
 mod asking;
 mod client;
 mod commands;
+mod crowd;
 mod events;
 mod faults;
 mod identifying;
