@@ -34,6 +34,8 @@ pub struct Message {
     pub embeds: Vec<Value>,
     pub stickers: Vec<Value>,
     pub reference: Option<Reference>,
+    /// What it forwards, as that was then; the reference says where it was.
+    pub forwarded: Option<Value>,
     pub flags: u64,
     pub tts: bool,
     /// As it was sent: a text or a number. It is told in MESSAGE_CREATE alone.
@@ -120,7 +122,7 @@ impl Message {
     /// As it stands in an answer.
     pub fn json(&self, world: &World, content: Content) -> Value {
         let mut json = self.plain_json(world, content);
-        if let Some(reference) = &self.reference {
+        if let Some(reference) = self.reference.as_ref().filter(|_| self.forwarded.is_none()) {
             let referenced = world.message(reference.channel, reference.message);
             json["referenced_message"] = referenced.map_or(Value::Null, |message| message.plain_json(world, content));
         }
@@ -146,6 +148,31 @@ impl Message {
             }
         }
         json
+    }
+
+    /// What a message that forwards this one shows of it.
+    ///
+    /// <https://docs.discord.com/developers/resources/message#message-snapshot-object>
+    pub fn snapshot_json(&self, world: &World) -> Value {
+        let whole = self.plain_json(world, Content::All);
+        let fields = [
+            "type",
+            "content",
+            "embeds",
+            "attachments",
+            "timestamp",
+            "edited_timestamp",
+            "flags",
+            "mentions",
+            "mention_roles",
+            "components",
+        ];
+        let mut snapshot: serde_json::Map<String, Value> =
+            fields.iter().map(|field| ((*field).to_owned(), whole[field].clone())).collect();
+        if !self.stickers.is_empty() {
+            snapshot.insert("sticker_items".to_owned(), json!(self.stickers));
+        }
+        Value::Object(snapshot)
     }
 
     fn plain_json(&self, world: &World, content: Content) -> Value {
@@ -179,10 +206,20 @@ impl Message {
             }
         }
         if let Some(reference) = &self.reference {
-            json["message_reference"] = json!({ "type": 0, "message_id": reference.message, "channel_id": reference.channel });
+            let kind = i32::from(self.forwarded.is_some());
+            json["message_reference"] = json!({ "type": kind, "message_id": reference.message, "channel_id": reference.channel });
             if let Some(guild) = reference.guild {
                 json["message_reference"]["guild_id"] = json!(guild);
             }
+        }
+        if let Some(forwarded) = &self.forwarded {
+            let mut snapshot = forwarded.clone();
+            if !open {
+                snapshot["content"] = json!("");
+                snapshot["embeds"] = json!([]);
+                snapshot["attachments"] = json!([]);
+            }
+            json["message_snapshots"] = json!([{ "message": snapshot }]);
         }
         if let Some(thread) = world.channels.get(&self.id).filter(|channel| channel.kind.is_thread()) {
             json["thread"] = thread.json();

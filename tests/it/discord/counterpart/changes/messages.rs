@@ -22,8 +22,10 @@ pub struct Said {
     pub mentions: Mentions,
     /// The message of the same channel that it answers.
     pub reply_to: Option<Id>,
-    /// A message of another channel that it stands for.
+    /// A message, perhaps of another channel, that it stands for or forwards.
     pub stands_for: Option<Reference>,
+    /// What it forwards, as that is now.
+    pub forwarded: Option<Value>,
     pub attachments: Vec<Value>,
     pub embeds: Vec<Value>,
     pub stickers: Vec<Value>,
@@ -43,6 +45,7 @@ impl Said {
             mentions: Mentions::default(),
             reply_to: None,
             stands_for: None,
+            forwarded: None,
             attachments: Vec::new(),
             embeds: Vec::new(),
             stickers: Vec::new(),
@@ -64,7 +67,7 @@ impl State {
         let message = Message {
             id,
             channel: said.channel,
-            kind: said.kind.unwrap_or(if reference.is_some() { REPLY } else { DEFAULT }),
+            kind: said.kind.unwrap_or(if reply.is_some() { REPLY } else { DEFAULT }),
             author: said.author,
             content: said.content,
             edited_ms: None,
@@ -73,6 +76,7 @@ impl State {
             embeds: said.embeds,
             stickers: said.stickers,
             reference,
+            forwarded: said.forwarded,
             flags: said.flags,
             tts: said.tts,
             nonce: said.nonce,
@@ -131,6 +135,15 @@ impl State {
         unfolded.embeds.push(embed);
         let unfolded = unfolded.clone();
         self.tell_of_message("MESSAGE_UPDATE", &unfolded);
+    }
+
+    /// Tells of a message once more, as if it were new: events "may be sent up to N times".
+    ///
+    /// <https://docs.discord.com/developers/reference#consistency>
+    pub fn repeat(&mut self, channel: Id, message: Id) {
+        if let Some(message) = self.world.message(channel, message).cloned() {
+            self.tell_of_message("MESSAGE_CREATE", &message);
+        }
     }
 
     /// Takes messages away: one by one, or all at once, which is told at once.

@@ -74,6 +74,11 @@ impl Counterpart {
         });
     }
 
+    /// Tells of a message once more, under another sequence.
+    pub fn repeat(&self, channel: Id, message: Id) {
+        self.with(|state| state.repeat(channel, message));
+    }
+
     /// Closes the connections of a shard with a code.
     pub fn close(&self, shard: u64, code: u16, reason: &'static str) {
         self.on_shard(shard, |state, connection| state.close(connection, code, reason));
@@ -102,6 +107,20 @@ impl Counterpart {
     /// Sends any bytes to a shard.
     pub fn send_bytes(&self, shard: u64, bytes: &[u8]) {
         self.on_shard(shard, |state, connection| state.order(connection, Order::SendBytes(bytes.to_vec())));
+    }
+
+    /// Somebody resets the token in the portal. Returns the new one; every connection with the old one ends.
+    pub fn reset_token(&self) -> String {
+        self.with(|state| {
+            let token = format!("{}.reset", state.world.application.token);
+            state.world.application.token.clone_from(&token);
+            let connected: Vec<usize> = state.gateway.connections.keys().copied().collect();
+            for connection in connected {
+                state.close(connection, 4004, "Authentication failed.");
+            }
+            state.gateway.sessions.clear();
+            token
+        })
     }
 
     /// Forgets sessions whose connections are gone, as if their time were over.

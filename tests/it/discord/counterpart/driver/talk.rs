@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::changes::Said;
 use super::super::channels::Kind;
 use super::super::id::Id;
-use super::super::messages::{Author, Mentions, named};
+use super::super::messages::{Author, Mentions, Reference, named};
 use super::super::permissions::{MENTION_EVERYONE, SEND_MESSAGES, SEND_MESSAGES_IN_THREADS, VIEW_CHANNEL};
 use super::super::state::State;
 use super::Counterpart;
@@ -46,6 +46,22 @@ impl Counterpart {
             if let (true, Some(Author::User(author))) = (tells, author) {
                 said.mentions.users.push(author);
             }
+        })
+    }
+
+    /// Somebody forwards a message to a channel.
+    ///
+    /// # Panics
+    ///
+    /// Discord would not let them, or there is no such message.
+    pub fn forward(&self, user: Id, from: Id, message: Id, to: Id) -> Id {
+        let (snapshot, guild) = self.look(|state| {
+            let original = state.world.message(from, message).expect("a message");
+            (original.snapshot_json(&state.world), state.world.guild_of(from).map(|guild| guild.id))
+        });
+        self.say_with(user, to, "", |said| {
+            said.stands_for = Some(Reference { message, channel: from, guild });
+            said.forwarded = Some(snapshot);
         })
     }
 

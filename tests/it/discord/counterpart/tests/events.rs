@@ -209,3 +209,36 @@ async fn a_person_can_only_do_what_they_may() {
     discord.give_role(guild, ana, speaker);
     discord.say(ana, general, "hi");
 }
+
+#[tokio::test]
+async fn a_forwarded_message_is_shown_as_it_was() {
+    let Home { discord, guild, general, ana, .. } = home().await;
+    let other = discord.channel(guild, "other");
+    let first = discord.say(ana, general, "news");
+    let (mut open, _) = Socket::ready(&discord, INTENTS).await;
+    discord.with(|state| state.gateway.keys.clear());
+    let (mut bare, _) = Socket::ready(&discord, INTENTS & !MESSAGE_CONTENT).await;
+
+    discord.forward(ana, general, first, other);
+
+    let told = open.event("MESSAGE_CREATE").await;
+    assert_eq!((&told["type"], &told["content"]), (&json!(0), &json!("")));
+    assert_eq!((&told["message_reference"]["type"], &told["message_reference"]["message_id"]), (&json!(1), &json!(first)));
+    assert_eq!(told["message_snapshots"][0]["message"]["content"], "news");
+    assert_eq!(bare.event("MESSAGE_CREATE").await["message_snapshots"][0]["message"]["content"], "");
+}
+
+#[tokio::test]
+async fn an_event_can_come_more_than_once() {
+    let Home { discord, general, ana, .. } = home().await;
+    let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
+    let said = discord.say(ana, general, "hello");
+
+    discord.repeat(general, said);
+
+    let first = socket.event("MESSAGE_CREATE").await;
+    let sequence = socket.sequence;
+    assert_eq!(socket.event("MESSAGE_CREATE").await, first);
+    assert_eq!(socket.sequence, sequence + 1);
+    assert_eq!(discord.look(|state| state.journal.deliveries.iter().filter(|told| told.message == Some(said)).count()), 2);
+}

@@ -127,6 +127,21 @@ async fn every_identify_counts_and_one_too_many_resets_the_token() {
 }
 
 #[tokio::test]
+async fn a_token_that_was_reset_works_nowhere() {
+    let discord = Counterpart::start().await;
+    let (mut socket, ready) = Socket::ready(&discord, INTENTS).await;
+    let old = Rest::new(&discord);
+
+    let token = discord.reset_token();
+
+    assert_eq!(socket.closed().await, Some(4004));
+    assert_eq!(old.get("/users/@me").await.status, 401);
+    let mut again = Socket::open(&discord).await;
+    again.resume(&token, &ready["session_id"], 1).await;
+    assert_eq!(again.op().await["op"], 9, "its sessions are gone");
+}
+
+#[tokio::test]
 async fn what_must_not_be_said_ends_the_connection() {
     let discord = Counterpart::start().await;
     let text = |text: &str| Message::text(text.to_owned());

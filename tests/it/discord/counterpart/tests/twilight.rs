@@ -100,6 +100,7 @@ async fn a_real_shard_reads_every_event() {
     until(&mut shard, |event| matches!(event, Event::GuildCreate(_)).then_some(())).await;
 
     let first = discord.say(ana, general, &format!("<@{}> hi", discord.look(|state| state.world.bot())));
+    discord.forward(ana, general, first, general);
     let second = discord.reply(ana, general, first, "and more", true);
     let third = discord.say_with(ana, general, "", |said| {
         said.stickers.push(json!({ "id": "749054660769218631", "name": "Wave", "format_type": 3 }));
@@ -143,6 +144,7 @@ async fn a_real_shard_reads_every_event() {
     .await
     .expect("in time");
     let expected = [
+        "MESSAGE_CREATE",
         "MESSAGE_CREATE",
         "MESSAGE_CREATE",
         "MESSAGE_CREATE",
