@@ -235,7 +235,15 @@ impl World {
         json["member_count"] = json!(guild.members.len());
         json["members"] = me.zip(self.users.get(&bot)).map(|(me, user)| me.json(user)).into_iter().collect();
         json["channels"] = self.channels_of(guild.id).map(|channel| self.gateway_channel(channel, obfuscates)).collect();
-        json["threads"] = self.active_threads(guild.id).map(|thread| self.channel_json(thread)).collect();
+        // Here a membership says neither whose nor of which thread it is.
+        let thread_json = |thread: &Channel| {
+            let mut json = self.channel_json(thread);
+            if let Some(member) = json["member"].as_object_mut() {
+                member.retain(|field, _| field != "id" && field != "user_id");
+            }
+            json
+        };
+        json["threads"] = self.active_threads(guild.id).map(thread_json).collect();
         for empty in ["presences", "voice_states", "stage_instances", "guild_scheduled_events", "soundboard_sounds"] {
             json[empty] = json!([]);
         }

@@ -126,3 +126,21 @@ async fn a_forum_takes_posts_and_webhooks_say_which() {
     assert_eq!((own.status, &own.body["message"]["content"]), (201, &json!("hello")));
     assert_eq!(rest.get(&format!("/channels/{forum}")).await.body["last_message_id"], own.body["id"]);
 }
+
+#[tokio::test]
+async fn a_session_begins_with_the_active_threads() {
+    let (discord, _rest, _, general, ana, bot) = home().await;
+    let joined = discord.thread(general, Kind::PublicThread, "joined", ana);
+    let archived = discord.thread(general, Kind::PublicThread, "archived", ana);
+    discord.with(|state| {
+        state.join_thread(joined, bot);
+        state.change_thread(archived, |thread| thread.archived = true);
+    });
+
+    let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
+
+    let threads = socket.event("GUILD_CREATE").await["threads"].clone();
+    assert_eq!((&threads[0]["id"], threads.as_array().map(Vec::len)), (&json!(joined), Some(1)));
+    let member = threads[0]["member"].as_object().expect("a membership");
+    assert_eq!(member.keys().collect::<Vec<_>>(), ["flags", "join_timestamp"]);
+}
