@@ -243,7 +243,7 @@ fn bare(token: &str) -> &str {
     token.strip_prefix("Bot ").unwrap_or(token)
 }
 
-/// The first shard's recommendation: one for each 1,000 guilds.
+/// What `/gateway/bot` recommends.
 pub fn recommended_shards(state: &State) -> u64 {
     let guilds = state.world.joined().count() as u64;
     state.rules.recommended_shards.unwrap_or_else(|| guilds.div_ceil(1_000).max(1).next_multiple_of(state.rules.shard_multiple))
@@ -264,7 +264,7 @@ pub fn session_start_limit(state: &mut State) -> Value {
     })
 }
 
-/// Guilds on a shard, for whoever asks which shard to break.
+/// The shard that is told of a guild, if there is a session for it.
 pub fn shard_of(state: &State, guild: Id) -> Option<u64> {
     let session = state.gateway.sessions.values().find(|session| session.covers(Place::Guild(guild)))?;
     Some(session.shard.0)

@@ -3,7 +3,6 @@
 //! <https://docs.discord.com/developers/reference#http-api>
 
 mod answer;
-mod channels;
 mod commands;
 mod guilds;
 mod interactions;

@@ -1,4 +1,4 @@
-//! The application, its user, its guilds and their members over REST.
+//! The application, its user, its guilds, their channels and members over REST.
 //!
 //! <https://docs.discord.com/developers/resources/guild>, <https://docs.discord.com/developers/resources/user>, <https://docs.discord.com/developers/resources/application>
 
@@ -86,6 +86,10 @@ impl State {
         let shown = |viewable: bool| viewable || !self.rules.obfuscates_channels;
         let channels = self.world.channels_of(guild).filter(|channel| shown(self.world.may_view(channel, bot)));
         ok(channels.map(|channel| self.world.channel_json(channel)).collect())
+    }
+
+    pub(super) fn channel(&self, channel: Id) -> Reply {
+        ok(self.world.channel_json(self.world.permitted(channel, 0)?))
     }
 
     pub(super) fn guild_roles(&self, guild: Id) -> Reply {

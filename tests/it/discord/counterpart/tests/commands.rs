@@ -43,8 +43,7 @@ async fn registering_replaces_everything_and_keeps_what_is_the_same() {
 
 #[tokio::test]
 async fn bad_commands_are_refused() {
-    let discord = Counterpart::start().await;
-    discord.with(|state| state.rules.bucket.requests = 1_000);
+    let discord = Counterpart::with_rules(Rules::roomy()).await;
     let rest = Rest::new(&discord);
     let application = discord.look(|state| state.world.application.id);
     let with = |options: Value| json!([{ "name": "tertulia", "description": "d", "options": options }]);

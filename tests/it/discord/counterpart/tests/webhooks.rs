@@ -8,13 +8,11 @@ use super::super::channels::{Kind, Overwrite};
 use super::super::id::Id;
 use super::super::messages::Author;
 use super::super::permissions::{MANAGE_WEBHOOKS, VIEW_CHANNEL};
-use super::super::rules::{Bucket, Rules};
+use super::super::rules::Rules;
 use super::client::{INTENTS, Rest, Socket};
 
 async fn home() -> (Counterpart, Rest, Id, Id) {
-    let plenty = Bucket { requests: 1_000, window: std::time::Duration::from_secs(1) };
-    let rules = Rules { buckets: std::collections::BTreeMap::new(), bucket: plenty, ..Rules::quick() };
-    let discord = Counterpart::with_rules(Rules { global_requests: 1_000, ..rules }).await;
+    let discord = Counterpart::with_rules(Rules::roomy()).await;
     let guild = discord.guild("Home");
     let general = discord.channel(guild, "general");
     let rest = Rest::new(&discord);
