@@ -141,7 +141,8 @@ pub struct Delivery {
     pub guild: Option<Id>,
     pub channel: Option<Id>,
     pub message: Option<Id>,
-    /// The connections on which it was written, each as often as it was.
+    /// The connections on which it was written, each as often as it was. It is noted after the write, so that with several threads
+    /// a client may know of it a moment earlier: wait for it.
     pub sent: Vec<usize>,
 }
 

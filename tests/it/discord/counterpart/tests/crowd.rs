@@ -48,6 +48,8 @@ async fn two_hundred_guilds_are_told_on_four_shards_each_in_its_order() {
         let expected: BTreeMap<Id, Vec<Id>> = mine.map(|(_, channel, _)| (*channel, said[channel].clone())).collect();
         assert_eq!(heard, expected);
     }
-    let delivered = discord.look(|state| state.journal.delivered());
+    let delivered = discord
+        .until("every delivery", |state| Some(state.journal.delivered()).filter(|delivered| delivered.len() >= 2_000))
+        .await;
     assert_eq!((delivered.len(), delivered.values().max()), (2_000, Some(&1)));
 }
