@@ -5,7 +5,7 @@
 //! let guild = discord.guild("Home");
 //! let (channel, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
 //! // The client under test connects: discord.api_url(), discord.token().
-//! discord.until("a session", |state| state.gateway.sessions.values().next().map(drop)).await;
+//! discord.sessions(1).await;
 //! let asked = discord.say(ana, channel, "Hello, Mira?");
 //! let post = discord.post_in(channel).await;
 //! discord.cut(0);
