@@ -11,5 +11,5 @@ pub mod markup;
 pub mod names;
 // pub mod permissions;
 // pub mod reconcile;
-// pub mod said;
+pub mod said;
 pub mod snowflake;

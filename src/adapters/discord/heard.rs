@@ -280,18 +280,13 @@ impl<K: Known> Reader<'_, K> {
                     text.push_str(&self.words(raw, &mark));
                     own.push(NOT_WRITTEN);
                 }
-                Piece::Plain(written) | Piece::Code(written) => {
-                    let written = undefused(written);
-                    text.push_str(&written);
-                    own.push_str(&written);
-                }
                 other => {
                     text.push_str(other.text());
                     own.push_str(other.text());
                 }
             }
         }
-        (text, own)
+        (undefused(&text), undefused(&own))
     }
 
     fn words(&self, raw: &str, mark: &Mark<'_>) -> String {
