@@ -9,7 +9,7 @@ pub mod heard;
 // pub mod limits;
 pub mod markup;
 pub mod names;
-// pub mod permissions;
+pub mod permissions;
 // pub mod reconcile;
 pub mod said;
 pub mod snowflake;
