@@ -10,6 +10,6 @@ pub mod heard;
 pub mod markup;
 pub mod names;
 pub mod permissions;
-// pub mod reconcile;
+pub mod reconcile;
 pub mod said;
 pub mod snowflake;
