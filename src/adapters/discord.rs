@@ -3,7 +3,7 @@
 //! All of this is pure and synchronous: no network, no clock, no chance. What Discord's client hands over is copied into these types and
 //! what they answer is sent; nothing here waits.
 
-// pub mod backfill;
+pub mod backfill;
 pub mod heard;
 // pub mod identify;
 // pub mod limits;
