@@ -5,7 +5,7 @@
 
 pub mod backfill;
 pub mod heard;
-// pub mod identify;
+pub mod identify;
 // pub mod limits;
 pub mod markup;
 pub mod names;
