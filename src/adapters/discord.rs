@@ -6,7 +6,7 @@
 pub mod backfill;
 pub mod heard;
 pub mod identify;
-// pub mod limits;
+pub mod limits;
 pub mod markup;
 pub mod names;
 pub mod permissions;
