@@ -202,8 +202,13 @@ struct Channel {
     accepted: Snowflake,
 }
 
+/// What was read of each channel.
+type Read = BTreeMap<Snowflake, Filled<Snowflake>>;
+/// When which channel was asked for.
+type Calls = Vec<(Moment, Snowflake)>;
+
 /// Runs a plan against channels that answer as Discord does, the answers coming late and in turn.
-fn run(world: &[Channel], limits: Limits) -> (BTreeMap<Snowflake, Filled<Snowflake>>, Vec<(Moment, Snowflake)>) {
+fn run(world: &[Channel], limits: Limits) -> (Read, Calls) {
     let mut plan = Backfill::new(limits);
     for channel in world {
         if let Some(newest) = channel.said.last() {
