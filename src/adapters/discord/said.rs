@@ -122,7 +122,9 @@ impl Written<'_> {
     fn piece(&mut self, piece: &Piece<'_>) {
         match piece {
             Piece::Plain(words) => self.plain(words),
-            Piece::Code(text) | Piece::Escaped(text) | Piece::Link(text) => self.text.push_str(text),
+            // What is code in the whole may be none in a part.
+            Piece::Code(code) => self.text.push_str(&without_calls(code)),
+            Piece::Escaped(text) | Piece::Link(text) => self.text.push_str(text),
             Piece::Mark(raw, mark) => self.mark(raw, mark),
         }
     }
@@ -283,6 +285,26 @@ fn heading(line: &str) -> Option<(usize, &'static str, &str)> {
         let inner = ["> ", "- ", "* "].into_iter().find_map(|sign| rest.strip_prefix(sign))?;
         at = line.len() - inner.trim_start_matches(' ').len();
     }
+}
+
+/// Code, with an unseen character in each mark that would call somebody.
+fn without_calls(code: &str) -> String {
+    let mut out = String::with_capacity(code.len());
+    for (index, rest) in code.split('<').enumerate() {
+        if index > 0 {
+            out.push('<');
+            let calls = rest.starts_with('@') && rest.find('>').is_some_and(|end| is_call(&rest[1..end]));
+            out.extend(calls.then_some(DEFUSED));
+        }
+        out.push_str(rest);
+    }
+    out
+}
+
+/// Whether it is the inside of a mark that calls: an id, of a role with its sign before it.
+fn is_call(inside: &str) -> bool {
+    let id = inside.strip_prefix(['&', '!']).unwrap_or(inside);
+    id.parse::<Snowflake>().is_ok()
 }
 
 /// With an unseen character after each `@` that would call everybody.
