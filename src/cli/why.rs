@@ -32,7 +32,7 @@ Examples:
   tertulia why lobby --at '2h ago'       everybody's, two hours ago
   tertulia why lobby --message 128       what became of that message, for everybody who was there
 
-All times are UTC. A server that runs on the data folder (storage.path) is asked, with the admin token of the settings; without one the
+All times are UTC. A server that runs on the data folder (storage.path) is asked, with the admin token of the settings; without one the \
 store is opened here.
 
 Exit codes:
@@ -90,7 +90,8 @@ fn tell(loaded: Loaded, why: &Why) -> Result<(), Failure> {
         return print(&told);
     }
     let told = telling::Told::read(&told).map_err(|error| Failure::Failed(format!("the answer is no story: {error}")))?;
-    let width = telling::width(std::env::var("COLUMNS").ok().as_deref());
+    let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    let width = telling::width(std::env::var("COLUMNS").ok().as_deref(), terminal);
     print(&telling::tell(&told, why, is_served, width).trim_end())
 }
 
