@@ -50,6 +50,24 @@ async fn a_budget_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn while_a_guild_may_say_nothing_that_is_waited_for_first() {
+    let world = World::with_lobby_set(json!({ "gate": { "guild_statements_per_day": 1 } })).await;
+    world.side.answers([Ok("Me.\nYES")]);
+    for text in ["Ari, one", "Ari, two"] {
+        world.say("lobby", text).await;
+        world.pass(10.0).await;
+    }
+    world.pass(3_600.0).await;
+
+    let during = why(&world, "lobby", "aria").await.waiting_for.unwrap().text;
+    world.pass(23.0 * 3_600.0).await;
+    let after = why(&world, "lobby", "aria").await.waiting_for.unwrap().text;
+
+    assert!(during.starts_with("the guild's statements of a day (gate.guild_statements_per_day), free again in 23 h; then for "));
+    assert!(during.ends_with(" more messages, or its name") && during.ends_with(&after), "{during}; {after}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_loop_guard_tells_how_many_statements_stood_in_a_row() {
     let world =
         World::with_salon(json!({ "turn_taking": { "max_companion_streak": 2 }, "repetition": { "enabled": false } })).await;
