@@ -99,6 +99,18 @@ async fn a_part_that_never_arrived_is_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_part_whose_answer_is_lost_again_and_again_is_given_up() {
+    let (platform, world) = asked("Hello!").await;
+    platform.will(std::iter::repeat_n(Fate::Fails(NotSent::Unknown("cut off".into())), 1_000));
+
+    world.pass(1_500.0).await;
+
+    assert_eq!(platform.posted(), said(&[]));
+    assert_eq!(world.told("lobby", "failed").await.len(), 1);
+    assert_eq!(owed(&world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn where_nothing_can_be_read_a_part_that_may_be_there_is_not_sent_again() {
     let (platform, world) = asked("Hello!").await;
     platform.will([Fate::Fails(NotSent::Unknown("cut off".into()))]);
