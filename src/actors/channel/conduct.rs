@@ -45,7 +45,10 @@ impl State {
         self.in_hand.hold(recorded.seq);
         self.traces.heard(&recorded, committed, &self.place, &self.kit);
         let is_cleared = matches!(recorded.event, Event::Cleared);
+        let is_said = matches!(recorded.event, Event::Said { .. });
+        let owed = self.conversation.floor().map(|floor| floor.ticket).filter(|_| !is_said);
         self.step(Input::Heard(recorded));
+        self.forget_dropped(owed);
         self.in_hand.lay_down();
         // What was dropped has no end that could be on record.
         if self.conversation.round().is_none() && is_cleared {
