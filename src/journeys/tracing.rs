@@ -292,6 +292,43 @@ async fn clearing_a_room_ends_its_turn() {
     assert_eq!(drawn(&world.spans.spans()), "conversation.turn cancelled\n  history.append\n");
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_next_try_follows_the_question_without_an_answer_after_a_crash_too() {
+    let world = unanswered_lobby().await;
+    let failed = world.spans.named("conversation.turn")[0].span_context.trace_id();
+
+    let world = world.crash().await;
+    world.pass(60.0).await;
+
+    let turn = &world.spans.named("conversation.turn")[0];
+    let links: Vec<_> = turn.links.iter().map(|link| link.span_context.trace_id()).collect();
+    assert_eq!(links, [failed], "{}", drawn(&world.spans.spans()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_after_clearing_follows_nothing_that_was_before() {
+    let world = unanswered_lobby().await;
+    world.side.answers([Ok("Not me.\nNO")]);
+
+    world.house.clear(&room("lobby")).await.unwrap();
+    world.say("lobby", "Ari?").await;
+    world.pass(60.0).await;
+
+    let turns = world.spans.named("conversation.turn");
+    assert_eq!(turns.len(), 2, "{}", drawn(&world.spans.spans()));
+    assert!(turns[1].links.is_empty(), "{}", drawn(&world.spans.spans()));
+}
+
+/// A lobby in which a question just got no answer, and is to be asked again.
+async fn unanswered_lobby() -> World {
+    let world = World::with_lobby().await;
+    world.side.answers([Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })]);
+    world.say("lobby", "one").await;
+    world.pass(12.0).await;
+    assert_eq!(drawn(&world.spans.spans()).lines().next(), Some("conversation.turn failed refused"));
+    world
+}
+
 async fn judged_salon() -> World {
     World::with_salon(json!({
         "repetition": { "judge": "model" },

@@ -351,6 +351,8 @@ impl Traces {
 
     /// Ends what the conversation has dropped: a round that was cleared, or whoever was selected and may not speak any more.
     pub(super) fn abandon(&mut self, conversation: &Conversation, place: &Place, kit: &Kit) {
+        // Whoever is not to be asked again, because all was cleared or it has left, follows nothing either.
+        self.unanswered.retain(|companion, _| conversation.gate(companion).is_some_and(|gate| gate.back_off.is_some()));
         if conversation.round().is_none()
             && let Some(Open { turn, wishes, .. }) = self.round.take()
         {
