@@ -67,11 +67,7 @@ impl ExportPlan {
 
     /// The endpoint without what may be secret in it: user, password and query.
     pub fn shown_endpoint(&self) -> String {
-        let (scheme, rest) = self.endpoint.split_once("//").map_or(("", &*self.endpoint), |(scheme, rest)| (scheme, rest));
-        let rest = rest.split(['?', '#']).next().unwrap_or_default();
-        let authority = rest.find('/').map_or(rest.len(), |at| at);
-        let host = rest[..authority].rfind('@').map_or(0, |at| at + 1);
-        format!("{scheme}{}{}", if scheme.is_empty() { "" } else { "//" }, &rest[host..])
+        shown(&self.endpoint)
     }
 
     /// What the standard variables say: none unless an endpoint is named, and neither `OTEL_SDK_DISABLED` is `true` nor
@@ -123,6 +119,15 @@ impl ExportPlan {
         let endpoint = self.shown_endpoint();
         ExportError { error: error.to_string().replace(&self.endpoint, &endpoint), endpoint }
     }
+}
+
+/// An endpoint without what may be secret in it: user, password and query.
+pub(super) fn shown(endpoint: &str) -> String {
+    let (scheme, rest) = endpoint.split_once("//").map_or(("", endpoint), |(scheme, rest)| (scheme, rest));
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let authority = rest.find('/').map_or(rest.len(), |at| at);
+    let host = rest[..authority].rfind('@').map_or(0, |at| at + 1);
+    format!("{scheme}{}{}", if scheme.is_empty() { "" } else { "//" }, &rest[host..])
 }
 
 /// What a server without a name of its own is called.
