@@ -267,9 +267,9 @@ impl<E: SpanExporter> SpanExporter for Watched<E> {
     }
 }
 
-/// Whether spans are being lost: told when it begins and when it is over, however long it takes.
+/// Whether spans, or exports of metrics, are being lost: told when it begins and when it is over, however long it takes.
 #[derive(Debug, Default)]
-struct Losses {
+pub(super) struct Losses {
     known: u64,
     /// When it was noticed last, while it goes on.
     last: Option<Instant>,
@@ -277,14 +277,14 @@ struct Losses {
 
 /// What is to be said.
 #[derive(Debug, PartialEq)]
-enum Word {
+pub(super) enum Word {
     Begins,
     Ends,
 }
 
 impl Losses {
     /// So many were lost until now.
-    fn learn(&mut self, lost: u64, now: Instant) -> Option<Word> {
+    pub(super) fn learn(&mut self, lost: u64, now: Instant) -> Option<Word> {
         if lost > self.known {
             self.known = lost;
             return self.last.replace(now).is_none().then_some(Word::Begins);

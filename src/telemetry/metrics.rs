@@ -1,6 +1,7 @@
 //! Who reads the instruments: `/metrics` in Prometheus text, and an OTLP endpoint if one is named. Both read the same source.
 
 mod process;
+mod watched;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 
 use super::export::{Ledger, shown};
 use super::instruments::{DISK_FREE, Instruments, STORE_SIZE, TELEMETRY_QUEUE, TELEMETRY_SPANS, kinds};
+use watched::Watched;
 
 #[cfg(test)]
 mod tests;
@@ -222,5 +224,5 @@ fn sent(readers: MeterProviderBuilder, plan: &MetricsPlan) -> Result<MeterProvid
             let endpoint = shown(&plan.endpoint);
             MetricsError::Export { error: error.to_string().replace(&plan.endpoint, &endpoint), endpoint }
         })?;
-    Ok(readers.with_reader(PeriodicReader::builder(exporter).build()))
+    Ok(readers.with_reader(PeriodicReader::builder(Watched::new(exporter)).build()))
 }
