@@ -1,5 +1,6 @@
 //! Which trace each question and reply belongs to: one for each trigger group, from its questions to silence or to one statement.
 
+mod calls;
 mod effort;
 mod resume;
 mod tale;
@@ -21,8 +22,8 @@ use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
 use crate::journal::record::Used;
 use crate::ports::language_model::Request;
-use crate::telemetry::model_calls::{self, CallFacts};
-use crate::telemetry::trace::{SpanRef, TurnTrace};
+use crate::telemetry::trace::TurnTrace;
+pub(super) use calls::{count_call, tell_call};
 pub(super) use tale::Tale;
 use turn::{Append, Appends, Flight, Open, Turn};
 
@@ -383,21 +384,4 @@ impl Traces {
         Tale::Appended { turn: turn.clone(), append }.tell(place, kit);
         Tale::Ended { turn, outcome: "posted", error: None }.tell(place, kit);
     }
-}
-
-/// A call has ended. One that was made for no turn is a trace of its own.
-pub(super) fn tell_call(under: Option<SpanRef>, asked: &Request, outcome: &Outcome, place: &Place, kit: &Kit) {
-    let ended = kit.clock.now();
-    let facts = CallFacts {
-        under,
-        channel: Some(&place.channel),
-        request: asked,
-        identity: &outcome.facts.identity,
-        outcome: outcome.result.as_ref(),
-        attempts: outcome.facts.attempts,
-        waited_ms: outcome.facts.waited_ms,
-        started: ended - std::time::Duration::from_millis(outcome.facts.model_ms),
-        ended,
-    };
-    model_calls::record(&kit.recorder, &facts);
 }
