@@ -335,28 +335,8 @@ impl State {
         }));
     }
 
-    /// A reply that nobody owes any more is taken off the record.
-    pub(super) fn forget_owed(&mut self, ticket: Ticket) {
-        self.batches += 1;
-        let (batch, channel) = (self.batches, self.myself.clone());
-        self.owed.push_back((batch, Vec::new()));
-        self.send(ScribeMessage::Record(Record {
-            place: self.place.clone(),
-            at: self.conversation.clock(),
-            made: Vec::new(),
-            quiet: None,
-            snapshot: None,
-            outbox: vec![OutboxWrite::Remove(ticket)],
-            usage: Vec::new(),
-            reply: Reply::new(move |result| {
-                // As above.
-                let _ = channel.cast(ChannelMessage::Recorded { batch, result });
-            }),
-        }));
-    }
-
     /// A scribe that is not there drops the request, which thereby is answered as lost: the channel fails and begins anew.
-    fn send(&self, message: ScribeMessage) {
+    pub(super) fn send(&self, message: ScribeMessage) {
         match self.kit.directory.find(&ScribePlace()) {
             Some(scribe) => drop(scribe.cast(message)),
             None => drop(message),

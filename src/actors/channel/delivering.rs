@@ -5,9 +5,10 @@ use std::sync::Arc;
 use ractor::{ActorId, ActorProcessingErr, ActorRuntime};
 use tokio::sync::watch;
 
-use super::State;
 use super::rounds::Words;
+use super::{ChannelMessage, State};
 use crate::actors::delivery::{Arguments, Delivered, Delivery};
+use crate::actors::scribe::{OutboxWrite, Record, Reply, ScribeMessage};
 use crate::domain::conversation::Input;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::moment::Moment;
@@ -68,6 +69,26 @@ impl State {
         {
             self.forget_owed(ticket);
         }
+    }
+
+    /// A reply that nobody owes any more is taken off the record.
+    fn forget_owed(&mut self, ticket: Ticket) {
+        self.batches += 1;
+        let (batch, channel) = (self.batches, self.myself.clone());
+        self.owed.push_back((batch, Vec::new()));
+        self.send(ScribeMessage::Record(Record {
+            place: self.place.clone(),
+            at: self.conversation.clock(),
+            made: Vec::new(),
+            quiet: None,
+            snapshot: None,
+            outbox: vec![OutboxWrite::Remove(ticket)],
+            usage: Vec::new(),
+            reply: Reply::new(move |result| {
+                // A channel that is gone reads it from the record.
+                let _ = channel.cast(ChannelMessage::Recorded { batch, result });
+            }),
+        }));
     }
 
     fn send_off(
