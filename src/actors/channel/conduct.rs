@@ -222,13 +222,16 @@ impl State {
                     made.push((handled, event));
                 }
                 Output::Cancel { ticket } => cancelled.push(ticket),
-                Output::Post { companion, ticket, text } => match self.kit.platforms.of(&self.place.channel).cloned() {
-                    Some(platform) => self.deliver(ticket, text, platform),
-                    None => {
-                        let words = self.awaited_words(ticket);
-                        self.post(&companion, ticket, text, Vec::new(), words);
+                Output::Post { companion, ticket, text } => {
+                    self.traces.written(ticket, self.kit.clock.now());
+                    match self.kit.platforms.of(&self.place.channel).cloned() {
+                        Some(platform) => self.deliver(ticket, text, platform),
+                        None => {
+                            let words = self.awaited_words(ticket);
+                            self.post(&companion, ticket, text, Vec::new(), words);
+                        }
                     }
-                },
+                }
                 Output::Summarise { after, upto } => self.summarise(after, upto),
                 Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
             }
@@ -309,7 +312,6 @@ impl State {
         let message = Message { id: ids.first().cloned(), address, modality: Modality::Text, lull_endpoint: false, text, from };
         let mut usage = vec![Used::Statement { companion: companion.clone() }];
         usage.extend(self.traces.take_spent(ticket));
-        self.traces.written(ticket, self.kit.clock.now());
         let channel = self.myself.clone();
         // Where its parts have ids, it was sent before, and is only put on record.
         let sent = ids.is_empty().then(tokio::time::Instant::now);

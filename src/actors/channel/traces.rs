@@ -333,8 +333,9 @@ impl Traces {
     }
 
     /// A platform took this long to post a reply.
-    pub(super) fn sent(&self, ticket: Ticket, began: Moment, now: Moment) {
-        if let Some(flight) = self.flights.get(&ticket) {
+    pub(super) fn sent(&mut self, ticket: Ticket, began: Moment, now: Moment) {
+        if let Some(flight) = self.flights.get_mut(&ticket) {
+            flight.sent = Some(now);
             flight.turn.effort.waited(began, now);
         }
     }
