@@ -121,13 +121,16 @@ impl ExportPlan {
     }
 }
 
-/// An endpoint without what may be secret in it: user, password and query.
+/// An endpoint without what may be secret in it: user, password and query. Where a password with a `/` or `?` in it, as no URL may have,
+/// leaves open what is what, rather too little is shown.
 pub(super) fn shown(endpoint: &str) -> String {
-    let (scheme, rest) = endpoint.split_once("//").map_or(("", endpoint), |(scheme, rest)| (scheme, rest));
-    let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    let authority = rest.find('/').map_or(rest.len(), |at| at);
-    let host = rest[..authority].rfind('@').map_or(0, |at| at + 1);
-    format!("{scheme}{}{}", if scheme.is_empty() { "" } else { "//" }, &rest[host..])
+    let (scheme, rest) = match endpoint.split_once("//") {
+        Some((scheme, rest)) => (format!("{scheme}//"), rest),
+        None => (String::new(), endpoint),
+    };
+    let (place, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let place = if query.contains('@') { "…" } else { place };
+    format!("{scheme}{}", place.rsplit('@').next().unwrap_or_default())
 }
 
 /// What a server without a name of its own is called.
