@@ -114,8 +114,7 @@ impl Arguments {
                     PartRecord::Sending { after } => self.look(index, &part, after.as_deref()).await?,
                     PartRecord::Owed if *self.stop.borrow() => return Ok(Some("cancelled")),
                     PartRecord::Owed if began.elapsed() > PATIENCE => {
-                        self.count("failed");
-                        return Ok(Some("unreachable"));
+                        return Ok(Some(self.give_up()));
                     }
                     PartRecord::Owed => match self.send(index, &part).await? {
                         Ok(wait) => wait,
@@ -129,8 +128,7 @@ impl Arguments {
                         self.count("unconfirmed");
                         break;
                     }
-                    self.count("failed");
-                    return Ok(Some("unreachable"));
+                    return Ok(Some(self.give_up()));
                 }
             }
         }
@@ -214,6 +212,16 @@ impl Arguments {
             None => drop(record),
         }
         committed.await.unwrap_or(Err(Lost::Unknown)).map(drop)
+    }
+
+    /// What is left is not sent any more: the code of why.
+    fn give_up(&self) -> &'static str {
+        if *self.stop.borrow() {
+            return "cancelled";
+        }
+        self.count("failed");
+        tracing::warn!(channel = %Plain(self.place.channel.as_str()), "the platform did not take a statement for too long; what is left of it is not sent");
+        "unreachable"
     }
 
     fn count(&self, outcome: &'static str) {
