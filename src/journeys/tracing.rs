@@ -228,6 +228,21 @@ async fn a_judgement_that_a_crash_interrupts_goes_on_in_a_trace_that_follows_the
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_judgement_after_a_crash_that_is_cleared_is_over() {
+    let world = judged_salon().await;
+    world.side.follows(judging(Ok("They circle.\n0.9".to_owned())));
+    world.say("salon", "Bruno, what of it?").await;
+    world.pass(16.5).await;
+    let world = world.crash().await;
+    world.pass(0.2).await;
+
+    world.house.clear(&room("salon")).await.unwrap();
+    world.pass(60.0).await;
+
+    assert_eq!(drawn(&world.spans.spans()), "conversation.turn cancelled follows elsewhere\n");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_channel_that_is_killed_goes_on_in_a_trace_that_follows_the_one_before() {
     let mut world = World::with_lobby().await;
     world.side.answers([Ok("They mean me.\nYES")]);

@@ -345,7 +345,8 @@ impl Traces {
         self.spent.remove(&ticket);
         let Some(flight) = self.flights.remove(&ticket) else { return };
         let is_of = |turn: &Turn| turn.trace == flight.turn.trace;
-        let goes_on = self.round.as_ref().is_some_and(|round| is_of(&round.turn)) || self.posted.as_ref().is_some_and(is_of);
+        let is_told = self.posted.as_ref().is_some_and(is_of) && self.judged_again.take_if(|turn| is_of(turn)).is_none();
+        let goes_on = is_told || self.round.as_ref().is_some_and(|round| is_of(&round.turn));
         if !goes_on {
             Tale::Ended { turn: flight.turn, outcome: "cancelled", error: None }.tell(place, kit);
         }
