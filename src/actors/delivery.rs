@@ -22,8 +22,9 @@ use crate::journal::record::{OutboxRecord, PartRecord, Used};
 use crate::ports::chat_platform::{ChatPlatform, NotRead, NotSent, Part};
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::instruments::platform_label;
+use crate::telemetry::plain::Plain;
 
-/// A part that cannot be sent for so long is given up.
+/// What of a statement could not be sent for so long is given up.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// The pause before a part is tried again, doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -112,6 +113,9 @@ impl Arguments {
                     PartRecord::Sent { .. } | PartRecord::Unconfirmed => break,
                     PartRecord::Sending { after } => self.look(index, &part, after.as_deref()).await?,
                     PartRecord::Owed if *self.stop.borrow() => return Ok(Some("cancelled")),
+                    PartRecord::Owed if began.elapsed() > PATIENCE => {
+                        return Ok(Some(self.give_up()));
+                    }
                     PartRecord::Owed => match self.send(index, &part).await? {
                         Ok(wait) => wait,
                         Err(code) => return Ok(Some(code)),
@@ -120,12 +124,11 @@ impl Arguments {
                 let Some(wait) = wait else { continue };
                 if !pauses.pause(wait, &mut self.stop).await {
                     if matches!(self.owed.parts[index], PartRecord::Sending { .. }) {
-                        self.count("unconfirmed");
                         self.note(index, PartRecord::Unconfirmed).await?;
+                        self.count("unconfirmed");
                         break;
                     }
-                    self.count("failed");
-                    return Ok(Some("unreachable"));
+                    return Ok(Some(self.give_up()));
                 }
             }
         }
@@ -139,22 +142,24 @@ impl Arguments {
         let began = Instant::now();
         match self.platform.send(part).await {
             Ok(id) => {
-                self.kit.recorder.instruments().sent(self.label(), "posted", began.elapsed());
+                let took = began.elapsed();
                 self.note(index, PartRecord::Sent { id }).await?;
+                // Whoever dies before it is on record finds the part, and counts it then.
+                self.kit.recorder.instruments().sent(self.label(), "posted", took);
                 Ok(Ok(None))
             }
             Err(NotSent::Later { after, detail }) => {
-                tracing::debug!(channel = %self.place.channel, detail, "a part of a statement has to wait");
+                tracing::debug!(channel = %Plain(self.place.channel.as_str()), detail, "a part of a statement has to wait");
                 // On record it stays on its way, which costs a look after a crash.
                 self.owed.parts[index] = PartRecord::Owed;
                 Ok(Ok(Some(Wait(after))))
             }
             Err(NotSent::Unknown(detail)) => {
-                tracing::warn!(channel = %self.place.channel, detail, "nobody knows whether a part of a statement was posted; it is looked for");
+                tracing::warn!(channel = %Plain(self.place.channel.as_str()), detail, "nobody knows whether a part of a statement was posted; it is looked for");
                 Ok(Ok(None))
             }
             Err(NotSent::Refused(detail)) => {
-                tracing::warn!(channel = %self.place.channel, detail, "the platform refused a statement");
+                tracing::warn!(channel = %Plain(self.place.channel.as_str()), detail, "the platform refused a statement");
                 self.owed.parts[index] = PartRecord::Owed;
                 self.count("failed");
                 Ok(Err("refused"))
@@ -165,20 +170,17 @@ impl Arguments {
     /// Looks for a part that may have been posted, once it must have arrived.
     async fn look(&mut self, index: usize, part: &Part, after: Option<&str>) -> Result<Option<Wait>, Lost> {
         tokio::time::sleep(self.platform.capabilities().request_timeout).await;
-        let found = match self.platform.find(part, after).await {
-            Ok(Some(id)) => {
-                self.count("posted");
-                PartRecord::Sent { id }
-            }
-            Ok(None) => PartRecord::Owed,
+        let (found, outcome) = match self.platform.find(part, after).await {
+            Ok(Some(id)) => (PartRecord::Sent { id }, Some("posted")),
+            Ok(None) => (PartRecord::Owed, None),
             Err(NotRead::Later { after, .. }) => return Ok(Some(Wait(after))),
             Err(NotRead::Never(detail)) => {
-                tracing::warn!(channel = %self.place.channel, detail, "it cannot be known whether a statement was posted; it is not sent again");
-                self.count("unconfirmed");
-                PartRecord::Unconfirmed
+                tracing::warn!(channel = %Plain(self.place.channel.as_str()), detail, "it cannot be known whether a statement was posted; it is not sent again");
+                (PartRecord::Unconfirmed, Some("unconfirmed"))
             }
         };
         self.note(index, found).await?;
+        outcome.into_iter().for_each(|outcome| self.count(outcome));
         Ok(None)
     }
 
@@ -210,6 +212,16 @@ impl Arguments {
             None => drop(record),
         }
         committed.await.unwrap_or(Err(Lost::Unknown)).map(drop)
+    }
+
+    /// What is left is not sent any more: the code of why.
+    fn give_up(&self) -> &'static str {
+        if *self.stop.borrow() {
+            return "cancelled";
+        }
+        self.count("failed");
+        tracing::warn!(channel = %Plain(self.place.channel.as_str()), "the platform did not take a statement for too long; what is left of it is not sent");
+        "unreachable"
     }
 
     fn count(&self, outcome: &'static str) {

@@ -76,7 +76,7 @@ pub struct Restored {
     pub head: Seq,
     /// Who was asked in the newest of its rounds: a round that is open does not say it of those who answered.
     pub asked: Vec<CompanionId>,
-    /// Replies owed whose words are written.
+    /// Replies owed, those that were dropped meanwhile included.
     pub owed: Vec<(Ticket, OutboxRecord)>,
     /// Events among them that killed their handler and were set aside: they are not to be handled.
     pub skip: BTreeSet<Seq>,
@@ -175,8 +175,7 @@ impl<'a> Reader<'a> {
             None => self.asked_before(place, snapshot.as_ref()).await?,
         };
         let earlier = self.earlier(place, snapshot.as_ref()).await?;
-        let mut owed = self.outbox(place).await?;
-        owed.retain(|(_, owed)| owed.text.is_some());
+        let owed = self.outbox(place).await?;
         Ok(Restored { snapshot, earlier, events, head: head.last, asked, owed, skip })
     }
 

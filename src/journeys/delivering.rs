@@ -7,7 +7,7 @@ use super::world::{World, room, said};
 use crate::actors::places::ChannelPlace;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
-use crate::ports::chat_platform::fake::{FakePlatform, Fate};
+use crate::ports::chat_platform::fake::{FakePlatform, Fate, TAKES};
 use crate::ports::chat_platform::{NotRead, NotSent};
 use crate::ports::house::House;
 
@@ -47,6 +47,21 @@ async fn a_long_statement_goes_in_parts_and_is_found_by_the_id_of_each() {
     let reader = Reader::new(&*world.store);
     let by_id = [reader.message(&place(), "1").await.unwrap(), reader.message(&place(), "3").await.unwrap()];
     assert!(by_id[0].is_some() && by_id[0] == by_id[1], "{by_id:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn sending_is_told_from_the_words_until_the_platform_has_them() {
+    let (platform, world) = asked(LONG).await;
+    platform.takes_at_most(32);
+
+    world.pass(60.0).await;
+
+    let took = |name: &str| {
+        let spans = world.spans.named(name);
+        let [span] = &spans[..] else { panic!("not one {name}") };
+        span.end_time.duration_since(span.start_time).unwrap().as_millis()
+    };
+    assert_eq!((took("invoke_agent Aria"), took("send console")), (1_000, 3 * TAKES.as_millis()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,6 +111,18 @@ async fn a_part_that_never_arrived_is_sent_again() {
     world.pass(120.0).await;
 
     assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_whose_answer_is_lost_again_and_again_is_given_up() {
+    let (platform, world) = asked("Hello!").await;
+    platform.will(std::iter::repeat_n(Fate::Fails(NotSent::Unknown("cut off".into())), 1_000));
+
+    world.pass(1_500.0).await;
+
+    assert_eq!(platform.posted(), said(&[]));
+    assert_eq!(world.told("lobby", "failed").await.len(), 1);
+    assert_eq!(owed(&world).await, 0);
 }
 
 #[tokio::test(start_paused = true)]

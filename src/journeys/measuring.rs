@@ -226,6 +226,22 @@ async fn a_statement_whose_commit_is_lost_is_a_send_that_failed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_nobody_waits_for_any_more_is_measured_like_others() {
+    let world = World::with_lobby().await;
+    world.say("lobby", "Ari, one").await;
+    world.pass(0.5).await;
+    world.house.clear(&room("lobby")).await.unwrap();
+    world.pass(5.0).await;
+
+    world.say("lobby", "Ari, two").await;
+    world.pass(5.0).await;
+
+    let calls = |labels| total(&world, "gen_ai_client_operation_duration_seconds_count", labels);
+    assert_eq!((calls(&[("error_type", "cancelled")]), calls(&[])), (1, 2));
+    assert_eq!(total(&world, "tertulia_pool_calls_total", &[]), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_slow_watcher_misses_is_counted() {
     let world = World::with_lobby().await;
     agree_no_more(&world);

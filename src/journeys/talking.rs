@@ -3,7 +3,13 @@
 use std::time::Duration;
 
 use super::world::{World, room, said};
-use crate::domain::id::Seq;
+use crate::actors::places::{ChannelPlace, ScribePlace};
+use crate::actors::scribe::{OutboxWrite, Record, Reply, ScribeMessage};
+use crate::domain::id::{Seq, Ticket};
+use crate::domain::trigger::Trigger;
+use crate::journal::place::Place;
+use crate::journal::reader::Reader;
+use crate::journal::record::OutboxRecord;
 use crate::ports::house::messages::{Edit, NewMessage};
 use crate::ports::house::state::Doing;
 use crate::ports::house::{House, Refused};
@@ -154,6 +160,42 @@ async fn clearing_while_a_companion_speaks_leaves_its_words_unsaid() {
     assert_eq!(speaking.companions[0].doing, Doing::Speaking);
     assert!(speaking.floor.is_some() && speaking.companions[0].since.is_some());
     assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?")]));
+    assert_eq!(owed(&world).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_was_dropped_before_a_crash_is_owed_no_more_after_it() {
+    let mut world = World::with_lobby().await;
+    world.say("lobby", "one").await;
+    world.pass(60.0).await;
+    let (place, channel) = (Place { guild: "home".into(), channel: room("lobby").channel() }, room("lobby").channel());
+    let dropped = OutboxRecord {
+        companion: "aria".into(),
+        trigger: Trigger::Lull,
+        messages: vec![Seq(1)],
+        upto: Seq(1),
+        text: None,
+        parts: Vec::new(),
+    };
+    let (reply, committed) = Reply::awaited();
+    let record = Record {
+        place,
+        at: world.kit.clock.now(),
+        made: Vec::new(),
+        quiet: None,
+        snapshot: None,
+        outbox: vec![OutboxWrite::Put(Ticket(1_000), dropped)],
+        usage: Vec::new(),
+        reply,
+    };
+    world.kit.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Record(record)).unwrap();
+    committed.await.unwrap().unwrap();
+    let before = owed(&world).await;
+
+    world.kill(&ChannelPlace(channel)).await;
+    world.pass(10.0).await;
+
+    assert_eq!((before, owed(&world).await), (vec![Ticket(1_000)], Vec::new()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,4 +271,10 @@ async fn the_rolling_summary_is_refreshed_in_the_background_and_shown_in_later_p
     let last = asked.last().unwrap();
     assert!(matches!(last.purpose, Purpose::Decision { .. }));
     assert!(last.user.contains("They talked of nets and tar."), "{}", last.user);
+}
+
+/// The replies that are on record as owed in the lobby.
+async fn owed(world: &World) -> Vec<Ticket> {
+    let place = Place { guild: "home".into(), channel: room("lobby").channel() };
+    Reader::new(&*world.store).outbox(&place).await.unwrap().into_iter().map(|(ticket, _)| ticket).collect()
 }

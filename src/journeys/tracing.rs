@@ -228,6 +228,21 @@ async fn a_judgement_that_a_crash_interrupts_goes_on_in_a_trace_that_follows_the
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_judgement_after_a_crash_that_is_cleared_is_over() {
+    let world = judged_salon().await;
+    world.side.follows(judging(Ok("They circle.\n0.9".to_owned())));
+    world.say("salon", "Bruno, what of it?").await;
+    world.pass(16.5).await;
+    let world = world.crash().await;
+    world.pass(0.2).await;
+
+    world.house.clear(&room("salon")).await.unwrap();
+    world.pass(60.0).await;
+
+    assert_eq!(drawn(&world.spans.spans()), "conversation.turn cancelled follows elsewhere\n");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_channel_that_is_killed_goes_on_in_a_trace_that_follows_the_one_before() {
     let mut world = World::with_lobby().await;
     world.side.answers([Ok("They mean me.\nYES")]);
@@ -290,6 +305,43 @@ async fn clearing_a_room_ends_its_turn() {
     world.pass(5.0).await;
 
     assert_eq!(drawn(&world.spans.spans()), "conversation.turn cancelled\n  history.append\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_try_follows_the_question_without_an_answer_after_a_crash_too() {
+    let world = unanswered_lobby().await;
+    let failed = world.spans.named("conversation.turn")[0].span_context.trace_id();
+
+    let world = world.crash().await;
+    world.pass(60.0).await;
+
+    let turn = &world.spans.named("conversation.turn")[0];
+    let links: Vec<_> = turn.links.iter().map(|link| link.span_context.trace_id()).collect();
+    assert_eq!(links, [failed], "{}", drawn(&world.spans.spans()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_after_clearing_follows_nothing_that_was_before() {
+    let world = unanswered_lobby().await;
+    world.side.answers([Ok("Not me.\nNO")]);
+
+    world.house.clear(&room("lobby")).await.unwrap();
+    world.say("lobby", "Ari?").await;
+    world.pass(60.0).await;
+
+    let turns = world.spans.named("conversation.turn");
+    assert_eq!(turns.len(), 2, "{}", drawn(&world.spans.spans()));
+    assert!(turns[1].links.is_empty(), "{}", drawn(&world.spans.spans()));
+}
+
+/// A lobby in which a question just got no answer, and is to be asked again.
+async fn unanswered_lobby() -> World {
+    let world = World::with_lobby().await;
+    world.side.answers([Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })]);
+    world.say("lobby", "one").await;
+    world.pass(12.0).await;
+    assert_eq!(drawn(&world.spans.spans()).lines().next(), Some("conversation.turn failed refused"));
+    world
 }
 
 async fn judged_salon() -> World {

@@ -67,11 +67,7 @@ impl ExportPlan {
 
     /// The endpoint without what may be secret in it: user, password and query.
     pub fn shown_endpoint(&self) -> String {
-        let (scheme, rest) = self.endpoint.split_once("//").map_or(("", &*self.endpoint), |(scheme, rest)| (scheme, rest));
-        let rest = rest.split(['?', '#']).next().unwrap_or_default();
-        let authority = rest.find('/').map_or(rest.len(), |at| at);
-        let host = rest[..authority].rfind('@').map_or(0, |at| at + 1);
-        format!("{scheme}{}{}", if scheme.is_empty() { "" } else { "//" }, &rest[host..])
+        shown(&self.endpoint)
     }
 
     /// What the standard variables say: none unless an endpoint is named, and neither `OTEL_SDK_DISABLED` is `true` nor
@@ -123,6 +119,18 @@ impl ExportPlan {
         let endpoint = self.shown_endpoint();
         ExportError { error: error.to_string().replace(&self.endpoint, &endpoint), endpoint }
     }
+}
+
+/// An endpoint without what may be secret in it: user, password and query. Where a password with a `/` or `?` in it, as no URL may have,
+/// leaves open what is what, rather too little is shown.
+pub(super) fn shown(endpoint: &str) -> String {
+    let (scheme, rest) = match endpoint.split_once("//") {
+        Some((scheme, rest)) => (format!("{scheme}//"), rest),
+        None => (String::new(), endpoint),
+    };
+    let (place, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let place = if query.contains('@') { "…" } else { place };
+    format!("{scheme}{}", place.rsplit('@').next().unwrap_or_default())
 }
 
 /// What a server without a name of its own is called.
@@ -262,9 +270,9 @@ impl<E: SpanExporter> SpanExporter for Watched<E> {
     }
 }
 
-/// Whether spans are being lost: told when it begins and when it is over, however long it takes.
+/// Whether spans, or exports of metrics, are being lost: told when it begins and when it is over, however long it takes.
 #[derive(Debug, Default)]
-struct Losses {
+pub(super) struct Losses {
     known: u64,
     /// When it was noticed last, while it goes on.
     last: Option<Instant>,
@@ -272,14 +280,14 @@ struct Losses {
 
 /// What is to be said.
 #[derive(Debug, PartialEq)]
-enum Word {
+pub(super) enum Word {
     Begins,
     Ends,
 }
 
 impl Losses {
     /// So many were lost until now.
-    fn learn(&mut self, lost: u64, now: Instant) -> Option<Word> {
+    pub(super) fn learn(&mut self, lost: u64, now: Instant) -> Option<Word> {
         if lost > self.known {
             self.known = lost;
             return self.last.replace(now).is_none().then_some(Word::Begins);

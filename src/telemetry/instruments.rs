@@ -105,7 +105,7 @@ instruments! {
     platform_sends: Counter, "tertulia.platform.sends", "{part}", [PLATFORM, Label { name: name::SEND_OUTCOME, values: values::SENDS }],
         "Parts of statements sent to a platform, by what came of it.";
     platform_send_duration: Histogram(OWN_SECONDS), "tertulia.platform.send.duration", "s", [PLATFORM],
-        "Time from words being ready to their being posted.";
+        "Time that posting took: of a part, the request to its platform; where posting is storing, the commit.";
 
     rounds: Counter, "tertulia.rounds", "{round}", [Label { name: name::ROUND_OUTCOME, values: values::ROUNDS }],
         "Rounds in channels with several companions, by whether somebody was selected.";

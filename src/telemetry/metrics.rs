@@ -1,6 +1,7 @@
 //! Who reads the instruments: `/metrics` in Prometheus text, and an OTLP endpoint if one is named. Both read the same source.
 
 mod process;
+mod watched;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -14,8 +15,9 @@ use opentelemetry_sdk::metrics::{MeterProviderBuilder, PeriodicReader, SdkMeterP
 use prometheus::{Registry, TextEncoder};
 use tokio::time::Instant;
 
-use super::export::Ledger;
+use super::export::{Ledger, shown};
 use super::instruments::{DISK_FREE, Instruments, STORE_SIZE, TELEMETRY_QUEUE, TELEMETRY_SPANS, kinds};
+use watched::Watched;
 
 #[cfg(test)]
 mod tests;
@@ -27,12 +29,18 @@ pub const DISK_LASTS: Duration = Duration::from_secs(5);
 pub const EXPOSITION_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Where metrics go besides `/metrics`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct MetricsPlan {
     /// The whole URL that metrics are posted to.
     pub endpoint: String,
     /// `service.name`, if the environment gives one outside `OTEL_RESOURCE_ATTRIBUTES`.
     pub service_name: Option<String>,
+}
+
+impl fmt::Debug for MetricsPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MetricsPlan").field("endpoint", &shown(&self.endpoint)).finish_non_exhaustive()
+    }
 }
 
 /// Why metrics cannot be read.
@@ -43,10 +51,10 @@ pub enum MetricsError {
         "metrics cannot be exported to {endpoint} (OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_METRICS_ENDPOINT): {error}"
     )]
     Export {
-        /// Where to.
+        /// Where to, without what may be secret in it.
         endpoint: String,
         /// What is wrong.
-        error: ExporterBuildError,
+        error: String,
     },
     /// The reader for `/metrics` cannot be made.
     #[error("metrics cannot be made readable for Prometheus: {0}")]
@@ -212,6 +220,9 @@ fn sent(readers: MeterProviderBuilder, plan: &MetricsPlan) -> Result<MeterProvid
         .with_protocol(Protocol::HttpBinary)
         .with_endpoint(&plan.endpoint)
         .build()
-        .map_err(|error| MetricsError::Export { endpoint: plan.endpoint.clone(), error })?;
-    Ok(readers.with_reader(PeriodicReader::builder(exporter).build()))
+        .map_err(|error: ExporterBuildError| {
+            let endpoint = shown(&plan.endpoint);
+            MetricsError::Export { error: error.to_string().replace(&plan.endpoint, &endpoint), endpoint }
+        })?;
+    Ok(readers.with_reader(PeriodicReader::builder(Watched::new(exporter)).build()))
 }

@@ -71,7 +71,12 @@ pub fn record_cost(recorder: &Recorder, identity: &Identity, role: ModelRole, us
     recorder.instruments().model_cost.add(price.of(usage.input_tokens, usage.output_tokens).as_units(), labels);
 }
 
-fn measure(instruments: &Instruments, facts: &CallFacts<'_>) {
+/// Measures a call that is told nowhere, because nobody waits for its answer any more.
+pub fn measure(instruments: &Instruments, facts: &CallFacts<'_>) {
+    // What never left the queue was no call: a pool that turns everybody away would look quick.
+    if facts.attempts == 0 {
+        return;
+    }
     let of = |last: &'static str| -> [StringValue; 5] {
         let (provider, model) = (facts.identity.provider.clone(), facts.identity.model.clone());
         ["chat".into(), provider.into(), model.into(), role(facts.request.role).into(), last.into()]

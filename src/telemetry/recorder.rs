@@ -62,11 +62,6 @@ pub enum Place {
 }
 
 impl Place {
-    /// Whether a trace is over with it.
-    pub(super) const fn is_root(self) -> bool {
-        matches!(self, Self::Root(_))
-    }
-
     /// The span's own ids, and what it lies under.
     fn settled(self) -> (SpanRef, Option<SpanRef>) {
         match self {

@@ -1,15 +1,12 @@
 //! Decides which traces are exported: a share of them, and all that failed.
 //!
 //! It is decided by the trace's id, so everything of one trace goes together. That a turn failed is known late; so the spans of one that
-//! would be left out are held until it is over, and go after all if one of them failed.
+//! would be left out are held for a while, and go after all if one of them failed.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::recorder::FinishedSpan;
-
-/// So many turns that ended well are held on to: what comes after them, such as a judgement of their statement, may still fail.
-const ENDED: usize = 64;
 
 /// So many traces that failed are remembered, for what still belongs to them.
 const FAILED: usize = 1_024;
@@ -23,14 +20,14 @@ pub struct Sampling {
     held: Arc<Mutex<Held>>,
 }
 
-/// Spans of traces that are left out unless they fail.
+/// Spans of traces that are left out unless they fail. Those of a turn that ended well are held on to like others: what comes after it,
+/// such as a judgement of its statement, may still fail.
 #[derive(Debug, Default)]
 struct Held {
     spans: HashMap<u128, Vec<FinishedSpan>>,
     count: usize,
-    /// Traces that go on, oldest first; those that are over are there no more.
-    open: VecDeque<u128>,
-    ended: VecDeque<u128>,
+    /// The traces that spans are held of, in the order of their first span.
+    oldest_first: VecDeque<u128>,
     failed: VecDeque<u128>,
 }
 
@@ -67,27 +64,26 @@ impl Held {
         if self.failed.contains(&trace) {
             return vec![span];
         }
-        let is_over = span.place.is_root();
         if span.error.is_some() {
-            push(&mut self.failed, trace, FAILED);
+            if self.failed.len() == FAILED {
+                self.failed.pop_front();
+            }
+            self.failed.push_back(trace);
             let mut all = self.forget(trace);
+            if !all.is_empty() {
+                self.oldest_first.retain(|held| *held != trace);
+            }
             all.push(span);
             return all;
         }
         let known = self.spans.entry(trace).or_default();
         if known.is_empty() {
-            self.open.push_back(trace);
+            self.oldest_first.push_back(trace);
         }
         known.push(span);
         self.count += 1;
-        if is_over {
-            self.open.retain(|open| *open != trace);
-            if let Some(oldest) = push(&mut self.ended, trace, ENDED) {
-                self.forget(oldest);
-            }
-        }
         while self.count > limit
-            && let Some(oldest) = self.open.pop_front().or_else(|| self.ended.pop_front())
+            && let Some(oldest) = self.oldest_first.pop_front()
         {
             self.forget(oldest);
         }
@@ -97,16 +93,8 @@ impl Held {
     fn forget(&mut self, trace: u128) -> Vec<FinishedSpan> {
         let spans = self.spans.remove(&trace).unwrap_or_default();
         self.count -= spans.len();
-        self.open.retain(|open| *open != trace);
-        self.ended.retain(|ended| *ended != trace);
         spans
     }
-}
-
-/// Adds to a queue of bounded length, and gives what is too much.
-fn push(queue: &mut VecDeque<u128>, trace: u128, most: usize) -> Option<u128> {
-    queue.push_back(trace);
-    if queue.len() > most { queue.pop_front() } else { None }
 }
 
 #[cfg(test)]
@@ -159,6 +147,19 @@ mod tests {
     }
 
     #[test]
+    fn what_fails_late_brings_its_turn_along_however_many_ended_meanwhile() {
+        let sampling = Sampling::share(0.0, 16_384);
+
+        sampling.pass(7, child(None));
+        sampling.pass(7, root(None));
+        for trace in 1_000..2_000 {
+            sampling.pass(trace, root(None));
+        }
+
+        assert_eq!(sampling.pass(7, child(Some("timeout"))).len(), 3);
+    }
+
+    #[test]
     fn no_more_is_held_than_the_limit_allows() {
         let sampling = Sampling::share(0.0, 10);
 
@@ -171,7 +172,20 @@ mod tests {
         }
 
         let held = sampling.held.lock().unwrap();
-        assert_eq!((held.count, held.spans.len(), held.open.len() + held.ended.len()), (10, 10, 10));
+        assert_eq!((held.count, held.spans.len(), held.oldest_first.len()), (10, 10, 10));
+    }
+
+    #[test]
+    fn failures_leave_nothing_behind_but_their_names() {
+        let sampling = Sampling::share(0.0, 10);
+
+        for trace in 0..5_000 {
+            sampling.pass(trace, child(None));
+            sampling.pass(trace, child(Some("timeout")));
+        }
+
+        let held = sampling.held.lock().unwrap();
+        assert_eq!((held.count, held.spans.len(), held.oldest_first.len(), held.failed.len()), (0, 0, 0, FAILED));
     }
 
     fn child(error: Option<&'static str>) -> FinishedSpan {

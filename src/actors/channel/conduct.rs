@@ -45,7 +45,10 @@ impl State {
         self.in_hand.hold(recorded.seq);
         self.traces.heard(&recorded, committed, &self.place, &self.kit);
         let is_cleared = matches!(recorded.event, Event::Cleared);
+        let is_said = matches!(recorded.event, Event::Said { .. });
+        let owed = self.conversation.floor().map(|floor| floor.ticket).filter(|_| !is_said);
         self.step(Input::Heard(recorded));
+        self.forget_dropped(owed);
         self.in_hand.lay_down();
         // What was dropped has no end that could be on record.
         if self.conversation.round().is_none() && is_cleared {
@@ -219,13 +222,16 @@ impl State {
                     made.push((handled, event));
                 }
                 Output::Cancel { ticket } => cancelled.push(ticket),
-                Output::Post { companion, ticket, text } => match self.kit.platforms.of(&self.place.channel).cloned() {
-                    Some(platform) => self.deliver(ticket, text, platform),
-                    None => {
-                        let words = self.awaited_words(ticket);
-                        self.post(&companion, ticket, text, Vec::new(), words);
+                Output::Post { companion, ticket, text } => {
+                    self.traces.written(ticket, self.kit.clock.now());
+                    match self.kit.platforms.of(&self.place.channel).cloned() {
+                        Some(platform) => self.deliver(ticket, text, platform),
+                        None => {
+                            let words = self.awaited_words(ticket);
+                            self.post(&companion, ticket, text, Vec::new(), words);
+                        }
                     }
-                },
+                }
                 Output::Summarise { after, upto } => self.summarise(after, upto),
                 Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
             }
@@ -306,7 +312,6 @@ impl State {
         let message = Message { id: ids.first().cloned(), address, modality: Modality::Text, lull_endpoint: false, text, from };
         let mut usage = vec![Used::Statement { companion: companion.clone() }];
         usage.extend(self.traces.take_spent(ticket));
-        self.traces.written(ticket, self.kit.clock.now());
         let channel = self.myself.clone();
         // Where its parts have ids, it was sent before, and is only put on record.
         let sent = ids.is_empty().then(tokio::time::Instant::now);
@@ -332,28 +337,8 @@ impl State {
         }));
     }
 
-    /// A reply that nobody owes any more is taken off the record.
-    pub(super) fn forget_owed(&mut self, ticket: Ticket) {
-        self.batches += 1;
-        let (batch, channel) = (self.batches, self.myself.clone());
-        self.owed.push_back((batch, Vec::new()));
-        self.send(ScribeMessage::Record(Record {
-            place: self.place.clone(),
-            at: self.conversation.clock(),
-            made: Vec::new(),
-            quiet: None,
-            snapshot: None,
-            outbox: vec![OutboxWrite::Remove(ticket)],
-            usage: Vec::new(),
-            reply: Reply::new(move |result| {
-                // As above.
-                let _ = channel.cast(ChannelMessage::Recorded { batch, result });
-            }),
-        }));
-    }
-
     /// A scribe that is not there drops the request, which thereby is answered as lost: the channel fails and begins anew.
-    fn send(&self, message: ScribeMessage) {
+    pub(super) fn send(&self, message: ScribeMessage) {
         match self.kit.directory.find(&ScribePlace()) {
             Some(scribe) => drop(scribe.cast(message)),
             None => drop(message),

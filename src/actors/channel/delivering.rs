@@ -5,14 +5,16 @@ use std::sync::Arc;
 use ractor::{ActorId, ActorProcessingErr, ActorRuntime};
 use tokio::sync::watch;
 
-use super::State;
 use super::rounds::Words;
+use super::{ChannelMessage, State};
 use crate::actors::delivery::{Arguments, Delivered, Delivery};
+use crate::actors::scribe::{OutboxWrite, Record, Reply, ScribeMessage};
 use crate::domain::conversation::Input;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::moment::Moment;
 use crate::journal::record::OutboxRecord;
 use crate::ports::chat_platform::ChatPlatform;
+use crate::telemetry::plain::Plain;
 
 /// A statement on its way.
 pub(super) struct Underway {
@@ -44,17 +46,49 @@ impl State {
     /// Goes on with what was on its way before a restart. What nobody wants any more, because it was dropped meanwhile, sends nothing
     /// further; what was posted of it is put on record.
     pub(super) fn deliver_on(&mut self, owed: Vec<(Ticket, OutboxRecord)>) {
-        let Some(platform) = self.kit.platforms.of(&self.place.channel).cloned() else { return };
+        let platform = self.kit.platforms.of(&self.place.channel).cloned();
         let owes = self.conversation.floor().map(|floor| floor.ticket);
-        for (ticket, owed) in owed.into_iter().filter(|(_, owed)| owed.text.is_some()) {
-            if owes == Some(ticket) {
-                let text = owed.text.clone().unwrap_or_default();
-                self.owed_before = Some((ticket, owed));
-                self.step(Input::Written { ticket, text });
-            } else {
-                self.send_off(ticket, owed, platform.clone(), None, true);
+        for (ticket, owed) in owed {
+            match (owed.text.clone(), &platform) {
+                (Some(text), Some(_)) if owes == Some(ticket) => {
+                    self.owed_before = Some((ticket, owed));
+                    self.step(Input::Written { ticket, text });
+                }
+                (Some(_), Some(platform)) => self.send_off(ticket, owed, platform.clone(), None, true),
+                (None, _) if owes != Some(ticket) => self.forget_owed(ticket),
+                (None, _) | (Some(_), None) => {}
             }
         }
+    }
+
+    /// Takes a reply off the record that was owed before, unless it is owed still. One on its way to a platform ends by itself.
+    pub(super) fn forget_dropped(&mut self, owed: Option<Ticket>) {
+        let owes = self.conversation.floor().map(|floor| floor.ticket);
+        if let Some(ticket) = owed.filter(|_| owes != owed)
+            && self.deliveries.values().all(|underway| underway.ticket != ticket)
+        {
+            self.forget_owed(ticket);
+        }
+    }
+
+    /// A reply that nobody owes any more is taken off the record.
+    fn forget_owed(&mut self, ticket: Ticket) {
+        self.batches += 1;
+        let (batch, channel) = (self.batches, self.myself.clone());
+        self.owed.push_back((batch, Vec::new()));
+        self.send(ScribeMessage::Record(Record {
+            place: self.place.clone(),
+            at: self.conversation.clock(),
+            made: Vec::new(),
+            quiet: None,
+            snapshot: None,
+            outbox: vec![OutboxWrite::Remove(ticket)],
+            usage: Vec::new(),
+            reply: Reply::new(move |result| {
+                // A channel that is gone reads it from the record.
+                let _ = channel.cast(ChannelMessage::Recorded { batch, result });
+            }),
+        }));
     }
 
     fn send_off(
@@ -84,7 +118,7 @@ impl State {
                 self.deliveries.insert(actor.get_id(), Underway { companion, ticket, began: self.kit.clock.now(), stop, words });
             }
             Err(error) => {
-                tracing::error!(channel = %self.place.channel, %error, "a statement could not be sent");
+                tracing::error!(channel = %Plain(self.place.channel.as_str()), %error, "a statement could not be sent");
                 self.not_delivered(ticket, "unreachable");
             }
         }
@@ -119,7 +153,7 @@ impl State {
             return;
         }
         if is_unconfirmed {
-            tracing::warn!(channel = %self.place.channel, %companion, "nobody knows whether a statement was posted; it counts as posted");
+            tracing::warn!(channel = %Plain(self.place.channel.as_str()), companion = %Plain(companion.as_str()), "nobody knows whether a statement was posted; it counts as posted");
         }
         self.post(&companion, ticket, text, ids, words);
     }

@@ -1,5 +1,6 @@
 //! Which trace each question and reply belongs to: one for each trigger group, from its questions to silence or to one statement.
 
+mod calls;
 mod effort;
 mod resume;
 mod tale;
@@ -21,8 +22,8 @@ use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
 use crate::journal::record::Used;
 use crate::ports::language_model::Request;
-use crate::telemetry::model_calls::{self, CallFacts};
-use crate::telemetry::trace::{SpanRef, TurnTrace};
+use crate::telemetry::trace::TurnTrace;
+pub(super) use calls::{count_call, tell_call};
 pub(super) use tale::Tale;
 use turn::{Append, Appends, Flight, Open, Turn};
 
@@ -332,8 +333,9 @@ impl Traces {
     }
 
     /// A platform took this long to post a reply.
-    pub(super) fn sent(&self, ticket: Ticket, began: Moment, now: Moment) {
-        if let Some(flight) = self.flights.get(&ticket) {
+    pub(super) fn sent(&mut self, ticket: Ticket, began: Moment, now: Moment) {
+        if let Some(flight) = self.flights.get_mut(&ticket) {
+            flight.sent = Some(now);
             flight.turn.effort.waited(began, now);
         }
     }
@@ -343,7 +345,8 @@ impl Traces {
         self.spent.remove(&ticket);
         let Some(flight) = self.flights.remove(&ticket) else { return };
         let is_of = |turn: &Turn| turn.trace == flight.turn.trace;
-        let goes_on = self.round.as_ref().is_some_and(|round| is_of(&round.turn)) || self.posted.as_ref().is_some_and(is_of);
+        let is_told = self.posted.as_ref().is_some_and(is_of) && self.judged_again.take_if(|turn| is_of(turn)).is_none();
+        let goes_on = is_told || self.round.as_ref().is_some_and(|round| is_of(&round.turn));
         if !goes_on {
             Tale::Ended { turn: flight.turn, outcome: "cancelled", error: None }.tell(place, kit);
         }
@@ -351,6 +354,8 @@ impl Traces {
 
     /// Ends what the conversation has dropped: a round that was cleared, or whoever was selected and may not speak any more.
     pub(super) fn abandon(&mut self, conversation: &Conversation, place: &Place, kit: &Kit) {
+        // Whoever is not to be asked again, because all was cleared or it has left, follows nothing either.
+        self.unanswered.retain(|companion, _| conversation.gate(companion).is_some_and(|gate| gate.back_off.is_some()));
         if conversation.round().is_none()
             && let Some(Open { turn, wishes, .. }) = self.round.take()
         {
@@ -381,21 +386,4 @@ impl Traces {
         Tale::Appended { turn: turn.clone(), append }.tell(place, kit);
         Tale::Ended { turn, outcome: "posted", error: None }.tell(place, kit);
     }
-}
-
-/// A call has ended. One that was made for no turn is a trace of its own.
-pub(super) fn tell_call(under: Option<SpanRef>, asked: &Request, outcome: &Outcome, place: &Place, kit: &Kit) {
-    let ended = kit.clock.now();
-    let facts = CallFacts {
-        under,
-        channel: Some(&place.channel),
-        request: asked,
-        identity: &outcome.facts.identity,
-        outcome: outcome.result.as_ref(),
-        attempts: outcome.facts.attempts,
-        waited_ms: outcome.facts.waited_ms,
-        started: ended - std::time::Duration::from_millis(outcome.facts.model_ms),
-        ended,
-    };
-    model_calls::record(&kit.recorder, &facts);
 }

@@ -95,6 +95,11 @@ fn an_endpoint_is_shown_without_its_secrets() {
     assert_eq!(shown("http://127.0.0.1:4318/v1/traces"), "http://127.0.0.1:4318/v1/traces");
     assert_eq!(shown("ana:secret@host"), "host");
     assert!(!format!("{:?}", ExportPlan::to("https://ana:secret@host")).contains("secret"));
+    for endpoint in
+        ["http://ana:sec/secret@host:4318/v1", "http://ana:secret?x@host", "http://ana:secret#x@host", "http://h/?k=secret@x"]
+    {
+        assert!(!shown(endpoint).contains("secret"), "{}", shown(endpoint));
+    }
 }
 
 #[test]

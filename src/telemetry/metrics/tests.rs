@@ -73,6 +73,16 @@ fn the_standard_variables_say_where_metrics_go() {
 }
 
 #[test]
+fn an_endpoint_that_is_no_url_is_told_without_its_secrets() {
+    let plan = MetricsPlan { endpoint: "http://ana:secret@not a host/v1/metrics".to_owned(), service_name: None };
+
+    let error = Metrics::new(Resource::builder_empty().build(), Some(&plan)).expect_err("it is no URL");
+
+    assert!(error.to_string().starts_with("metrics cannot be exported to http://not a host/v1/metrics (OTEL"), "{error}");
+    assert!(!format!("{error} {error:?} {plan:?}").contains("secret"), "{error:?} {plan:?}");
+}
+
+#[test]
 fn all_that_can_be_read_is_declared_in_the_one_file() {
     let metrics = everything();
     let declared: BTreeSet<_> = CATALOGUE.iter().chain(OBSERVED).map(prometheus_name).collect();

@@ -83,6 +83,20 @@ fn what_was_said_is_kept_only_when_content_is_captured() {
 }
 
 #[test]
+fn a_question_that_never_left_the_queue_is_no_call_to_be_measured() {
+    let (metrics, (request, identity, _)) = (Metrics::local(), world());
+    let recorder = Recorder::new(None, false, metrics.instruments());
+    let error = NoAnswer::Overloaded { endpoint: "here".into(), detail: "too many wait".to_owned(), retry_after: None };
+    let calls = || metrics.total("gen_ai_client_operation_duration_seconds_count", &[]);
+
+    record(&recorder, &CallFacts { attempts: 0, ..facts(&request, &identity, Err(&error)) });
+    let shed = calls();
+    record(&recorder, &facts(&request, &identity, Err(&error)));
+
+    assert_eq!((shed, calls()), (0.0, 1.0));
+}
+
+#[test]
 fn what_calls_cost_adds_up_by_model_role_and_currency() {
     let (metrics, (_, identity, _)) = (Metrics::local(), world());
     let recorder = Recorder::new(None, false, metrics.instruments());

@@ -5,7 +5,7 @@ use super::{Kit, Traces};
 use crate::domain::conversation::Conversation;
 use crate::domain::decision::Decision;
 use crate::domain::event::{Decided, Event, Recorded};
-use crate::domain::id::{Seq, Ticket};
+use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::telemetry::trace::TurnTrace;
@@ -48,6 +48,10 @@ impl Traces {
             let counts = (evaluation.message_count, check_count, gate.and_then(|gate| gate.next_interjection_at));
             self.flights.insert(evaluation.ticket, Flight { counts, ..Flight::new(asked, evaluation.trigger, now) });
         }
+        for view in conversation.companions().filter(|view| view.gate.back_off.is_some()) {
+            let trace = record.of_unanswered(view.companion);
+            self.unanswered.extend(trace.map(|trace| (view.companion.clone(), trace)));
+        }
         let of_round = record.of_round();
         self.selected = conversation.turn().map(|next| turn(next.selection.opened, next.candidate.trigger, of_round));
         if let Some(floor) = conversation.floor() {
@@ -80,6 +84,16 @@ impl Record<'_> {
         self.find(|event| {
             matches!(event, Event::RoundOpened(_) | Event::Evaluated(_) | Event::Decided(Decided { call: Some(_), .. }))
         })
+    }
+
+    /// The trace of the newest question of this companion, if it got no answer.
+    fn of_unanswered(&self, companion: &CompanionId) -> Option<TurnTrace> {
+        let mut newest = self.newest_first.iter().filter_map(|recorded| match &recorded.event {
+            Event::Evaluated(evaluated) if evaluated.companion == *companion => Some(None),
+            Event::Unanswered { companion: of, ticket, .. } if of == companion => Some(Some(*ticket)),
+            _ => None,
+        });
+        self.of(newest.next()??)
     }
 
     /// The trace of the newest statement, if nothing was asked since.

@@ -190,7 +190,7 @@ fn tell_statement(by: &Author, ticket: Ticket, flight: &Flight, append: Append, 
         channel: &place.channel,
         companion: &CompanionId::from(&*by.id),
         started: written,
-        ended: append.committed,
+        ended: flight.sent.unwrap_or(append.committed),
     };
     messages::record_send(&kit.recorder, &sent);
 }

@@ -40,6 +40,8 @@ pub(in crate::actors::channel) struct Flight {
     pub(super) since: Moment,
     /// Of a reply: when its words were there.
     pub(super) written: Option<Moment>,
+    /// Of a reply: when its platform had them, where that is not the same as putting them on record.
+    pub(super) sent: Option<Moment>,
     /// A model was asked for it.
     pub(super) is_called: bool,
     pub(super) counts: (u64, u64, Option<u64>),
@@ -99,7 +101,7 @@ impl Turn {
 
 impl Flight {
     pub(super) fn new(turn: Turn, trigger: Trigger, since: Moment) -> Self {
-        Self { turn, trigger, since, written: None, is_called: false, counts: (0, 0, None) }
+        Self { turn, trigger, since, written: None, sent: None, is_called: false, counts: (0, 0, None) }
     }
 }
 

@@ -1,0 +1,41 @@
+//! What is told of calls of models, as far as the pool knows them.
+
+use std::time::Duration;
+
+use crate::actors::kit::Kit;
+use crate::actors::side_models::Outcome;
+use crate::journal::place::Place;
+use crate::ports::language_model::Request;
+use crate::telemetry::model_calls::{self, CallFacts};
+use crate::telemetry::trace::SpanRef;
+
+/// A call has ended. One that was made for no turn is a trace of its own.
+pub(in crate::actors::channel) fn tell_call(
+    under: Option<SpanRef>,
+    asked: &Request,
+    outcome: &Outcome,
+    place: &Place,
+    kit: &Kit,
+) {
+    model_calls::record(&kit.recorder, &facts(under, asked, outcome, place, kit));
+}
+
+/// A call has ended for which nobody waits any more: its turn is told, but what it took is measured.
+pub(in crate::actors::channel) fn count_call(asked: &Request, outcome: &Outcome, place: &Place, kit: &Kit) {
+    model_calls::measure(kit.recorder.instruments(), &facts(None, asked, outcome, place, kit));
+}
+
+fn facts<'a>(under: Option<SpanRef>, asked: &'a Request, outcome: &'a Outcome, place: &'a Place, kit: &Kit) -> CallFacts<'a> {
+    let ended = kit.clock.now();
+    CallFacts {
+        under,
+        channel: Some(&place.channel),
+        request: asked,
+        identity: &outcome.facts.identity,
+        outcome: outcome.result.as_ref(),
+        attempts: outcome.facts.attempts,
+        waited_ms: outcome.facts.waited_ms,
+        started: ended - Duration::from_millis(outcome.facts.model_ms),
+        ended,
+    }
+}
