@@ -82,7 +82,7 @@ async fn what_an_endpoint_said_itself_is_in_no_story_of_another_guild() {
 
     let told = why(&world, "lobby", "aria").await.waiting_for.unwrap().text;
 
-    assert!(told.contains("because the model gave no answer: scripted refused: 400: …"), "{told}");
+    assert!(told.contains("because the model gave no answer (scripted refused: 400: …)"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]
