@@ -141,6 +141,8 @@ fn telling(recorder: &Recorder, decisions: u64) -> f64 {
             outcome: "silence",
             error_type: None,
             follows: None,
+            awaited_since: started,
+            overhead: Duration::ZERO,
             started,
             ended,
         };

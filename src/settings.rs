@@ -5,6 +5,7 @@
 pub mod closing;
 pub mod companion;
 pub mod console;
+pub mod discord;
 pub mod gate;
 mod layer;
 mod load;
@@ -57,6 +58,8 @@ sections! {
     companion_defaults: companion::CompanionDefaults,
     /// The rooms of the console.
     console: console::Console,
+    /// The bot on Discord.
+    discord: discord::Discord,
     /// Whether and when companions speak.
     gate: gate::Gate,
     /// The models, and how they are shared.

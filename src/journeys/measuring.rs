@@ -85,6 +85,28 @@ async fn a_talk_that_the_loop_guard_ends_is_one_trip_however_many_are_not_asked(
 }
 
 #[tokio::test(start_paused = true)]
+async fn neither_models_nor_a_lull_nor_the_turn_delay_count_as_the_servers_own_time() {
+    let world = World::with_salon(json!({})).await;
+    world.side.follows(|request| (asker(request) == "aria").then(|| Ok("Me.\nYES".to_owned())));
+
+    world.say("salon", "Ari and Bruno, what of it?").await;
+    world.pass(5.0).await;
+    world.say("salon", "well, well").await;
+    world.pass(9.9).await;
+
+    let sum = |name: &str, trigger: &str| {
+        let labels = [("decision_trigger", trigger)];
+        world.spans.metrics().total(name, if trigger.is_empty() { &[] } else { &labels })
+    };
+    // A second for the votes, two of delay, and one for the words.
+    let posted = sum("tertulia_turn_duration_seconds_sum", "direct_address");
+    assert!((4.0..4.1).contains(&posted), "{posted}");
+    assert!(sum("tertulia_turn_duration_seconds_count", "") >= 2.0);
+    let own = sum("tertulia_turn_overhead_seconds_sum", "");
+    assert!((0.0..0.1).contains(&own), "{own}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_is_there_is_counted_and_whoever_dies_is_not() {
     let mut world = World::with_salon(json!({})).await;
     world.others_may_die();

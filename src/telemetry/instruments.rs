@@ -94,9 +94,9 @@ instruments! {
     turns: Counter, "tertulia.turns", "{turn}", [TRIGGER, Label { name: name::TURN_OUTCOME, values: values::OUTCOMES }],
         "Turns that ended, from the messages that led to them to a posted statement, silence or a failure, by the strongest trigger.";
     turn_duration: Histogram(MODEL_SECONDS), "tertulia.turn.duration", "s", [TRIGGER, Label { name: name::TURN_OUTCOME, values: values::OUTCOMES }],
-        "Time from the trigger to the end of the turn: of posted ones, from trigger to words.";
+        "Time from the message, or the end of the lull, to the end of the turn: of posted ones, from trigger to words.";
     turn_overhead: Histogram(OWN_SECONDS), "tertulia.turn.overhead", "s", [Label { name: name::TURN_OUTCOME, values: values::OUTCOMES }],
-        "What the server itself adds to a turn: its time less that of models and of deliberate delays.";
+        "What the server itself adds to a turn once it is triggered: all but models, waiting for them, programs and platforms, and delays that are meant.";
 
     messages: Counter, "tertulia.messages", "{message}", [PLATFORM, Label { name: name::MESSAGE_ROLE, values: values::MESSAGE_ROLES }],
         "Messages accepted, by platform and by who said them.";

@@ -269,6 +269,8 @@ fn end_turn(recorder: &Recorder) {
         outcome: "silence",
         error_type: None,
         follows: None,
+        awaited_since: Moment::from_micros(4_000_000),
+        overhead: std::time::Duration::from_millis(1),
         started: Moment::from_micros(4_000_000),
         ended: Moment::from_micros(6_000_000),
     };

@@ -1,5 +1,7 @@
 //! Records a turn, the root of its trace, and the statement that came of it.
 
+use std::time::Duration;
+
 use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanKind;
 
@@ -33,6 +35,10 @@ pub struct TurnFacts<'a> {
     pub follows: Option<TurnTrace>,
     /// When the first of its messages was heard.
     pub started: Moment,
+    /// Since when an answer was waited for: from the message on, or from the end of the lull.
+    pub awaited_since: Moment,
+    /// What the server itself added, since it was triggered: all but models, programs and platforms, and delays that are meant.
+    pub overhead: Duration,
     /// When all was over.
     pub ended: Moment,
 }
@@ -68,7 +74,8 @@ pub struct StatementFacts<'a> {
 pub fn record(recorder: &Recorder, facts: &TurnFacts<'_>) -> Option<SpanRef> {
     let (instruments, trigger) = (recorder.instruments(), facts.trigger.as_str());
     instruments.turns.add(1, [trigger, facts.outcome]);
-    instruments.turn_duration.record(facts.ended.since(facts.started).as_secs_f64(), [trigger, facts.outcome]);
+    instruments.turn_duration.record(facts.ended.since(facts.awaited_since).as_secs_f64(), [trigger, facts.outcome]);
+    instruments.turn_overhead.record(facts.overhead.as_secs_f64(), [facts.outcome]);
     if !recorder.is_on() {
         return None;
     }

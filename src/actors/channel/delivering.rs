@@ -10,6 +10,7 @@ use super::rounds::Words;
 use crate::actors::delivery::{Arguments, Delivered, Delivery};
 use crate::domain::conversation::Input;
 use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::moment::Moment;
 use crate::journal::record::OutboxRecord;
 use crate::ports::chat_platform::ChatPlatform;
 
@@ -17,6 +18,7 @@ use crate::ports::chat_platform::ChatPlatform;
 pub(super) struct Underway {
     companion: CompanionId,
     ticket: Ticket,
+    began: Moment,
     stop: watch::Sender<bool>,
     /// Whoever waits for its number.
     words: Option<Words>,
@@ -79,7 +81,7 @@ impl State {
         };
         match ActorRuntime::spawn_linked_instant(None, Delivery, arguments, self.myself.get_cell()) {
             Ok((actor, _)) => {
-                self.deliveries.insert(actor.get_id(), Underway { companion, ticket, stop, words });
+                self.deliveries.insert(actor.get_id(), Underway { companion, ticket, began: self.kit.clock.now(), stop, words });
             }
             Err(error) => {
                 tracing::error!(channel = %self.place.channel, %error, "a statement could not be sent");
@@ -109,7 +111,8 @@ impl State {
         let Some(actor) = self.deliveries.iter().find(|(_, underway)| underway.ticket == ticket).map(|(actor, _)| *actor) else {
             return;
         };
-        let Some(Underway { companion, words, .. }) = self.deliveries.remove(&actor) else { return };
+        let Some(Underway { companion, began, words, .. }) = self.deliveries.remove(&actor) else { return };
+        self.traces.sent(ticket, began, self.kit.clock.now());
         let Delivered { text, ids, is_unconfirmed, error } = delivered;
         if text.is_empty() {
             self.not_delivered(ticket, error.unwrap_or("empty"));

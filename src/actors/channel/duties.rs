@@ -48,7 +48,7 @@ pub(super) enum Duty {
     /// The round is over.
     EndRound(Box<RoundClosed>),
     /// Tell what happened.
-    Tell(Tale),
+    Tell(Box<Tale>),
 }
 
 impl State {
@@ -57,7 +57,7 @@ impl State {
         let now = self.kit.clock.now();
         let mut duties = Vec::new();
         for (_, event) in made {
-            duties.extend(self.traces.follow(event, now, &self.kit).into_iter().map(Duty::Tell));
+            duties.extend(self.traces.follow(event, now, &self.kit).into_iter().map(|tale| Duty::Tell(Box::new(tale))));
             match event {
                 Event::RoundOpened(opened) => {
                     self.round_asked = opened.asked.clone();
@@ -71,7 +71,7 @@ impl State {
                 _ => {}
             }
         }
-        duties.extend(self.traces.end_of_batch().into_iter().map(Duty::Tell));
+        duties.extend(self.traces.end_of_batch().into_iter().map(|tale| Duty::Tell(Box::new(tale))));
         duties
     }
 
@@ -85,7 +85,7 @@ impl State {
             // Whoever voted may have stopped waiting.
             Duty::Confirm(reply) => drop(reply.send(Ok(()))),
             Duty::EndRound(closed) => self.end_round(*closed),
-            Duty::Tell(tale) => tale.tell(&self.place, &self.kit),
+            Duty::Tell(tale) => (*tale).tell(&self.place, &self.kit),
         }
     }
 

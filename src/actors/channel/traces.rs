@@ -1,17 +1,19 @@
 //! Which trace each question and reply belongs to: one for each trigger group, from its questions to silence or to one statement.
 
+mod effort;
 mod resume;
 mod tale;
 mod turn;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::actors::kit::Kit;
 use crate::actors::side_models::{CallFacts as PoolFacts, Outcome};
 use crate::domain::closing::Cause;
 use crate::domain::conversation::Conversation;
-use crate::domain::decision::Decision;
+use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Call, Decided, Evaluated, Event, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
@@ -213,6 +215,9 @@ impl Traces {
             let turn = self.round.as_ref().map_or_else(|| Turn::new(now, kit), |round| round.turn.clone());
             Flight::new(turn, decided.trigger, now)
         });
+        if decided.reason == Reason::External {
+            flight.turn.effort.waited(flight.since, now);
+        }
         let flight = Flight { counts, trigger: decided.trigger, ..flight };
         let is_yes = decided.decision == Decision::Yes;
         if decided.vote.is_some()
@@ -265,6 +270,7 @@ impl Traces {
             at: now,
         });
         if closed.selected.is_some() {
+            turn.effort.waited(now, closed.speak_at.unwrap_or(now));
             self.selected = Some(turn);
         } else {
             let error = errors.into_iter().next().filter(|_| answers == 0);
@@ -300,7 +306,12 @@ impl Traces {
         self.spent.remove(&ticket).unwrap_or_default()
     }
 
-    pub(super) fn called(&self, ticket: Ticket, asked: &Request, outcome: &Outcome, place: &Place, kit: &Kit) {
+    pub(super) fn called(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome, place: &Place, kit: &Kit) {
+        if let Some(flight) = self.flights.get_mut(&ticket) {
+            let (ended, facts) = (kit.clock.now(), &outcome.facts);
+            flight.is_called = true;
+            flight.turn.effort.waited(ended - Duration::from_millis(facts.waited_ms + facts.model_ms), ended);
+        }
         let under = self.flights.get(&ticket).map(|flight| flight.turn.trace.of(ticket));
         tell_call(under, asked, outcome, place, kit);
     }
@@ -310,10 +321,20 @@ impl Traces {
         self.misjudged = Some(error.into());
     }
 
-    /// The words of a reply are there.
+    /// The words of a reply are there. What no model wrote came from outside.
     pub(super) fn written(&mut self, ticket: Ticket, now: Moment) {
         if let Some(flight) = self.flights.get_mut(&ticket) {
             flight.written = Some(now);
+            if !flight.is_called {
+                flight.turn.effort.waited(flight.since, now);
+            }
+        }
+    }
+
+    /// A platform took this long to post a reply.
+    pub(super) fn sent(&self, ticket: Ticket, began: Moment, now: Moment) {
+        if let Some(flight) = self.flights.get(&ticket) {
+            flight.turn.effort.waited(began, now);
         }
     }
 

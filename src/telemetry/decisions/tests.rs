@@ -148,6 +148,8 @@ impl World {
             outcome: "posted",
             error_type: None,
             follows: None,
+            awaited_since: Moment::from_micros(900_000),
+            overhead: std::time::Duration::from_millis(1),
             started: Moment::from_micros(900_000),
             ended: Moment::from_micros(2_000_000),
         }

@@ -144,6 +144,7 @@ impl Tale {
             }
             Self::Posted { by, ticket, flight, append } => tell_statement(&by, ticket, &flight, append, place, kit),
             Self::Ended { turn, outcome, error } => {
+                let ended = kit.clock.now();
                 let facts = TurnFacts {
                     trace: turn.trace,
                     turn_id: &turn.id(place),
@@ -154,7 +155,9 @@ impl Tale {
                     error_type: error.as_deref(),
                     follows: turn.follows,
                     started: turn.began,
-                    ended: kit.clock.now(),
+                    awaited_since: turn.awaited_since(),
+                    overhead: turn.overhead(ended),
+                    ended,
                 };
                 turns::record(&kit.recorder, &facts);
             }

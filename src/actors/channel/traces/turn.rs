@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::effort::Effort;
 use crate::actors::kit::Kit;
 use crate::domain::event::Decided;
 use crate::domain::id::Seq;
@@ -23,6 +25,10 @@ pub(in crate::actors::channel) struct Turn {
     pub(super) message: Seq,
     /// When the first of the messages that triggered it was heard; where that is told elsewhere, when it was triggered.
     pub(super) began: Moment,
+    /// When it was triggered, the lull before it over.
+    pub(super) triggered: Moment,
+    /// What it waited for since. Clones of it count together.
+    pub(super) effort: Arc<Effort>,
     pub(super) follows: Option<TurnTrace>,
 }
 
@@ -34,6 +40,8 @@ pub(in crate::actors::channel) struct Flight {
     pub(super) since: Moment,
     /// Of a reply: when its words were there.
     pub(super) written: Option<Moment>,
+    /// A model was asked for it.
+    pub(super) is_called: bool,
     pub(super) counts: (u64, u64, Option<u64>),
 }
 
@@ -65,11 +73,22 @@ impl Turn {
     /// One that begins now.
     pub(super) fn new(now: Moment, kit: &Kit) -> Self {
         let trace = TurnTrace::new(kit.chance.id());
-        Self { trace, trigger: Trigger::Lull, message: Seq::NONE, began: now, follows: None }
+        let effort = Arc::default();
+        Self { trace, trigger: Trigger::Lull, message: Seq::NONE, began: now, triggered: now, effort, follows: None }
     }
 
     pub(super) fn id(&self, place: &Place) -> String {
         format!("{}#{}", place.channel, self.message)
+    }
+
+    /// When whoever waits for an answer began to: a lull is waited for, everything else comes with its message.
+    pub(super) fn awaited_since(&self) -> Moment {
+        if self.trigger == Trigger::Lull { self.triggered } else { self.began }
+    }
+
+    /// What the server itself added until now, since it was triggered.
+    pub(super) fn overhead(&self, now: Moment) -> Duration {
+        self.effort.left_of(now.since(self.triggered))
     }
 
     /// It was triggered by this message.
@@ -80,7 +99,7 @@ impl Turn {
 
 impl Flight {
     pub(super) fn new(turn: Turn, trigger: Trigger, since: Moment) -> Self {
-        Self { turn, trigger, since, written: None, counts: (0, 0, None) }
+        Self { turn, trigger, since, written: None, is_called: false, counts: (0, 0, None) }
     }
 }
 

@@ -1,0 +1,239 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const NOW: Moment = Moment::from_micros(1_800_000_000_000_000);
+const READ: &str = "GET /channels/{channel}/messages";
+const TYPE: &str = "POST /channels/{channel}/typing";
+
+#[test]
+fn a_route_that_is_not_known_yet_is_tried_alone() {
+    let mut limits = Limits::default();
+
+    assert_eq!(limits.ask(&read(1), NOW), Ask::Go);
+    assert_eq!(limits.ask(&read(1), NOW), Ask::AwaitAnswer);
+    assert_eq!(limits.ask(&read(2), NOW), Ask::Go);
+
+    limits.unanswered(&read(1));
+    assert_eq!(limits.ask(&read(1), NOW), Ask::Go);
+}
+
+#[test]
+fn what_answers_tell_is_kept_to() {
+    let mut limits = Limits::default();
+    limits.ask(&read(1), NOW);
+    limits.answered(&read(1), &ok("abc", 2, 4.5), NOW);
+
+    let asked: Vec<_> = (0..3).map(|_| limits.ask(&read(1), NOW)).collect();
+
+    let reset = NOW + Duration::from_millis(4_500);
+    assert_eq!(asked, [Ask::Go, Ask::Go, Ask::WaitUntil(reset)]);
+    assert_eq!(limits.ask(&read(2), NOW), Ask::Go);
+    // Their answers come first: a window begins with one request alone.
+    assert_eq!(limits.ask(&read(1), reset), Ask::AwaitAnswer);
+    limits.answered(&read(1), &ok("abc", 0, 0.1), reset);
+    limits.unanswered(&read(1));
+    assert_eq!([(); 2].map(|()| limits.ask(&read(1), reset)), [Ask::Go, Ask::AwaitAnswer]);
+}
+
+#[test]
+fn routes_with_the_same_bucket_share_it_within_a_resource() {
+    let mut limits = Limits::default();
+    let typing = Route { name: TYPE, ..read(1) };
+    for route in [&read(1), &typing] {
+        limits.ask(route, NOW);
+        limits.answered(route, &ok("abc", 1, 2.0), NOW);
+    }
+
+    assert_eq!(limits.ask(&typing, NOW), Ask::Go);
+    assert_eq!(limits.ask(&read(1), NOW), Ask::WaitUntil(NOW + Duration::from_secs(2)));
+    assert_eq!(limits.ask(&Route { name: TYPE, ..read(2) }, NOW), Ask::Go);
+}
+
+#[test]
+fn a_429_holds_up_what_it_concerns() {
+    let in_ten = Ask::WaitUntil(NOW + Duration::from_secs(10));
+    let of = |scope, bucket: Option<&str>| Answer {
+        status: 429,
+        scope,
+        bucket: bucket.map(str::to_owned),
+        retry_after_secs: Some(10.0),
+        ..Answer::default()
+    };
+    for (answer, same, other) in [
+        (of(Some(Scope::User), Some("abc")), in_ten, Ask::Go),
+        (of(Some(Scope::Shared), Some("abc")), in_ten, Ask::Go),
+        (of(Some(Scope::Shared), None), in_ten, Ask::Go),
+        (of(Some(Scope::Global), None), in_ten, in_ten),
+        (of(None, None), in_ten, in_ten),
+        (of(None, Some("abc")), in_ten, Ask::Go),
+    ] {
+        let mut limits = Limits::default();
+        limits.ask(&read(1), NOW);
+
+        limits.answered(&read(1), &answer, NOW);
+
+        assert_eq!((limits.ask(&read(1), NOW), limits.ask(&read(2), NOW)), (same, other), "{answer:?}");
+        assert_eq!(limits.ask(&read(1), NOW + Duration::from_secs(10)), Ask::Go, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_second_has_no_more_requests_than_the_bot_may_make() {
+    let mut limits = Limits::new(3);
+    let webhook = Route { name: "POST /webhooks/{webhook}/{token}", resource: "9/x".to_owned(), is_global: false };
+
+    let asked: Vec<_> = (1..=4).map(|channel| limits.ask(&read(channel), NOW)).collect();
+
+    let next = NOW + Duration::from_secs(1);
+    assert_eq!(asked, [Ask::Go, Ask::Go, Ask::Go, Ask::WaitUntil(next)]);
+    assert_eq!(limits.ask(&webhook, NOW), Ask::Go);
+    assert_eq!(limits.ask(&read(4), next), Ask::Go);
+}
+
+#[test]
+fn what_discord_calls_invalid_is_counted() {
+    let mut invalid = InvalidRequests::default();
+    for (status, scope, counts) in [
+        (200, None, false),
+        (404, None, false),
+        (500, None, false),
+        (401, None, true),
+        (403, None, true),
+        (429, Some(Scope::User), true),
+        (429, Some(Scope::Global), true),
+        (429, None, true),
+        (429, Some(Scope::Shared), false),
+    ] {
+        let before = invalid.count(NOW);
+
+        invalid.note(status, scope, NOW);
+
+        assert_eq!(invalid.count(NOW) > before, counts, "{status} {scope:?}");
+    }
+}
+
+#[test]
+fn nothing_leaves_long_before_discord_shuts_us_out() {
+    let mut limits = Limits::default();
+    let refused = Answer { status: 403, ..Answer::default() };
+    let told: Vec<_> = (1..=INVALID_STOP)
+        .map(|_| {
+            limits.answered(&read(1), &refused, NOW);
+            limits.caution(NOW)
+        })
+        .collect();
+
+    let until = NOW + INVALID_WINDOW + INVALID_SPAN;
+    assert_eq!(told.iter().filter(|caution| **caution == Caution::None).count(), 999);
+    assert_eq!(told.iter().filter(|caution| **caution == Caution::Careful).count(), 4_000);
+    assert_eq!(told.last(), Some(&Caution::Stop(until)));
+    assert_eq!(limits.ask(&read(2), NOW), Ask::WaitUntil(until));
+    assert_eq!(limits.ask(&read(2), until), Ask::Go);
+}
+
+#[test]
+fn a_wait_is_bounded_whatever_an_answer_says() {
+    for (secs, expected) in [
+        (Some(1.5), Duration::from_millis(1_500)),
+        (Some(0.0), Duration::ZERO),
+        (None, UNTOLD_WAIT),
+        (Some(-1.0), UNTOLD_WAIT),
+        (Some(f64::NAN), UNTOLD_WAIT),
+        (Some(f64::INFINITY), LONGEST_WAIT),
+        (Some(1e300), LONGEST_WAIT),
+        (Some(1e9), LONGEST_WAIT),
+    ] {
+        assert_eq!(wait(secs), expected, "{secs:?}");
+    }
+}
+
+#[test]
+fn buckets_that_hold_nothing_up_are_dropped() {
+    let mut limits = Limits::new(usize::MAX);
+    for channel in 1..=20_000 {
+        limits.ask(&read(channel), NOW);
+        limits.answered(&read(channel), &ok("abc", 4, 0.0), NOW);
+    }
+
+    assert!(limits.buckets.len() <= MANY_BUCKETS && limits.names.len() <= MANY_BUCKETS);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// A server that counts as documented, answers that come late and out of turn, and requests as fast as they may leave.
+    #[test]
+    fn a_server_that_counts_as_documented_never_has_to_refuse(
+        limit in 1..6_u32,
+        window_ms in 100..5_000_u64,
+        // For each step: which of three channels asks, and how late its answer is.
+        steps in prop::collection::vec((1..4_u64, 0..400_u64), 1..200),
+    ) {
+        let mut limits = Limits::new(20);
+        let mut server = Server { limit, window: Duration::from_millis(window_ms), windows: BTreeMap::new(), second: VecDeque::new() };
+        let mut under_way: Vec<(Moment, u64, Answer)> = Vec::new();
+        let mut clock = NOW;
+        for (channel, late_ms) in steps {
+            loop {
+                under_way.sort_by_key(|(at, ..)| *at);
+                while under_way.first().is_some_and(|(at, ..)| *at <= clock) {
+                    let (_, channel, answer) = under_way.remove(0);
+                    limits.answered(&read(channel), &answer, clock);
+                }
+                match limits.ask(&read(channel), clock) {
+                    Ask::Go => break,
+                    Ask::WaitUntil(at) => {
+                        prop_assert!(at > clock);
+                        clock = under_way.first().map_or(at, |(answer, ..)| at.min(*answer));
+                    }
+                    Ask::AwaitAnswer => clock = under_way.first().map(|(at, ..)| *at).expect("an answer is to come"),
+                }
+            }
+            let answer = server.serve(channel, clock);
+            prop_assert_eq!(answer.status, 200);
+            under_way.push((clock + Duration::from_millis(late_ms), channel, answer));
+        }
+    }
+}
+
+/// Discord, as far as it counts.
+struct Server {
+    limit: u32,
+    window: Duration,
+    /// Of each channel: when its window ends, and what is left in it.
+    windows: BTreeMap<u64, (Moment, u32)>,
+    second: VecDeque<Moment>,
+}
+
+impl Server {
+    fn serve(&mut self, channel: u64, now: Moment) -> Answer {
+        while self.second.front().is_some_and(|at| now.since(*at) >= Duration::from_secs(1)) {
+            self.second.pop_front();
+        }
+        self.second.push_back(now);
+        let window = self.windows.entry(channel).or_insert((Moment::ZERO, 0));
+        if window.0 <= now {
+            *window = (now + self.window, self.limit);
+        }
+        if window.1 == 0 || self.second.len() > 20 {
+            return Answer { status: 429, ..Answer::default() };
+        }
+        window.1 -= 1;
+        ok("abc", window.1, window.0.since(now).as_secs_f64())
+    }
+}
+
+fn read(channel: u64) -> Route {
+    Route { name: READ, resource: channel.to_string(), is_global: true }
+}
+
+fn ok(bucket: &str, remaining: u32, reset_after_secs: f64) -> Answer {
+    Answer {
+        status: 200,
+        bucket: Some(bucket.to_owned()),
+        remaining: Some(remaining),
+        reset_after_secs: Some(reset_after_secs),
+        ..Answer::default()
+    }
+}

@@ -1,0 +1,239 @@
+//! Names: those of people made plain, those of companions made such that Discord takes them.
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+use super::snowflake::Snowflake;
+
+/// A person's name is cut after this many characters; Discord allows 32, a webhook's name 80.
+const LONGEST_NAME: usize = 80;
+/// Characters that are looked at: a name of Discord's, however much is hidden in it.
+const LONGEST_READ: usize = 1_000;
+/// Marks in a row that a name keeps: enough for every script, too few to cover the lines around it.
+const MOST_MARKS: usize = 3;
+/// A webhook's name is cut after this many characters (Discord's documentation, "Webhook Resource", "Create Webhook").
+const LONGEST_USERNAME: usize = 80;
+/// Words that Discord refuses anywhere in a webhook's name, with the letter that is changed in them, and to what.
+const REFUSED_WITHIN: [(&str, char, char); 2] = [("discord", 'i', 'í'), ("clyde", 'e', 'é')];
+/// Names that Discord refuses as a whole.
+const REFUSED_WHOLE: [(&str, char, char); 2] = [("everyone", 'e', 'é'), ("here", 'e', 'é')];
+
+/// Who said something, as people see it: the guild's nickname, else the name chosen for all guilds, else the username; the first that
+/// leaves something to be seen, made plain.
+///
+/// Whose names all show nothing is called `user` and the end of its id, so that it stays one and the same.
+pub fn shown<'a>(names: impl IntoIterator<Item = &'a str>, id: Snowflake) -> String {
+    let plain = names.into_iter().map(plain).find(|name| !name.is_empty());
+    plain.unwrap_or_else(|| format!("user {}", id.get() % 10_000))
+}
+
+/// A name without what hides, turns or covers the text around it: control characters, marks of direction, invisible characters, piles of
+/// accents. White space is single spaces. Composed (NFC), at most 80 characters; empty if nothing is left to be seen.
+pub fn plain(name: &str) -> String {
+    let mut plain: String = name.chars().take(LONGEST_READ).collect();
+    // What is taken out may bring together what composes.
+    loop {
+        let plainer = plainer(&plain);
+        if plainer == plain {
+            return plain;
+        }
+        plain = plainer;
+    }
+}
+
+/// One step towards a plain name.
+fn plainer(name: &str) -> String {
+    let mut kept = String::with_capacity(name.len());
+    let mut marks = 0;
+    for c in name.nfc() {
+        let last = kept.chars().next_back();
+        let has_letter = last.is_some_and(|last| last != ' ');
+        let stays = if c.is_whitespace() {
+            marks = 0;
+            if has_letter {
+                kept.push(' ');
+            }
+            false
+        } else if is_joiner(c) {
+            // It can be part of what is seen: within emoji, and in scripts other than Latin.
+            has_letter && last.is_some_and(|last| !last.is_ascii() && !is_joiner(last))
+        } else if is_combining_mark(c) {
+            marks += 1;
+            marks <= MOST_MARKS && has_letter && !is_hidden(c)
+        } else {
+            marks = 0;
+            !is_hidden(c)
+        };
+        if stays {
+            kept.push(c);
+        }
+    }
+    let cut: String = kept.chars().take(LONGEST_NAME).collect();
+    let seen = cut.trim_end_matches([' ', '\u{200c}', '\u{200d}']);
+    if seen.chars().any(|c| !is_blank(c)) { seen.to_owned() } else { String::new() }
+}
+
+/// A companion's name as a webhook may bear it: 1 to 80 characters, plain, without a word that Discord refuses.
+///
+/// Discord refuses `clyde` and `discord` anywhere in it, and since 2022 also what no user may be called: these keep their look but for
+/// one accent. What shows nothing becomes `companion`.
+pub fn username(name: &str) -> String {
+    let mut name = plain(name);
+    for (word, from, to) in REFUSED_WITHIN {
+        while let Some(at) = find_ignoring_case(&name, word) {
+            change(&mut name, at, word.len(), from, to);
+        }
+    }
+    for (word, from, to) in REFUSED_WHOLE {
+        if name.eq_ignore_ascii_case(word) {
+            change(&mut name, 0, word.len(), from, to);
+        }
+    }
+    // No user's name may hold these (documentation, "Usernames and Nicknames"); a webhook's is held to some of the same rules.
+    let name: String = name
+        .chars()
+        .map(|c| match c {
+            '@' => '＠',
+            '#' => '＃',
+            ':' => '：',
+            '`' => '´',
+            c => c,
+        })
+        .take(LONGEST_USERNAME)
+        .collect();
+    let name = name.trim_end();
+    if name.is_empty() { "companion".to_owned() } else { name.to_owned() }
+}
+
+/// Whether two names are one on Discord, which trims them and takes runs of white space for one.
+pub fn is_same(left: &str, right: &str) -> bool {
+    left.split_whitespace().eq(right.split_whitespace())
+}
+
+/// Whether a character shows nothing and changes how others are shown, or none of this but would end a line.
+pub(super) fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180b}'..='\u{180f}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+        || is_noncharacter(c)
+}
+
+/// Whether it is one of the 66 code points that never are characters.
+pub(super) fn is_noncharacter(c: char) -> bool {
+    matches!(c, '\u{fdd0}'..='\u{fdef}') || (c as u32) & 0xfffe == 0xfffe
+}
+
+/// Joins or parts what stands around it, and is seen only there. Variation selectors too.
+fn is_joiner(c: char) -> bool {
+    matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
+}
+
+/// Letters that are drawn as nothing: Hangul's fillers, the empty Braille pattern.
+fn is_blank(c: char) -> bool {
+    is_joiner(c) || matches!(c, ' ' | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{2800}')
+}
+
+fn find_ignoring_case(name: &str, word: &str) -> Option<usize> {
+    name.as_bytes().windows(word.len()).position(|window| window.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// Puts the accented letter in the place of the first plain one.
+fn change(name: &mut String, at: usize, length: usize, from: char, to: char) {
+    let Some(distance) = name[at..at + length].find([from, from.to_ascii_uppercase()]) else { return };
+    let place = at + distance;
+    let accented = if name[place..].starts_with(from) { to.to_string() } else { to.to_uppercase().to_string() };
+    name.replace_range(place..=place, &accented);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_made_plain_and_stays_recognisable() {
+        for (name, expected) in [
+            ("Ana", "Ana"),
+            ("  Ana \t Lee\n", "Ana Lee"),
+            ("Zoe\u{308}", "Zoë"),
+            ("\u{202e}anA\u{202c}", "anA"),
+            ("A\u{200b}n\u{2060}a\u{0}", "Ana"),
+            ("a\u{2028}b", "a b"),
+            ("👩\u{200d}🚀 Ana ❤\u{fe0f}", "👩\u{200d}🚀 Ana ❤\u{fe0f}"),
+            ("A\u{200d}na\u{200d}", "Ana"),
+            ("نام\u{200c}ها", "نام\u{200c}ها"),
+            ("Z\u{334}\u{335}\u{336}\u{337}\u{338}\u{339}algo", "Z\u{334}\u{335}\u{336}algo"),
+            ("山田", "山田"),
+            ("\u{3164}", ""),
+            ("\u{301}", ""),
+            ("\u{200b} \u{2800}", ""),
+            ("", ""),
+        ] {
+            assert_eq!(plain(name), plain(expected), "{name:?}");
+            assert_eq!(plain(name), expected, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_bounded() {
+        assert_eq!(plain(&"é".repeat(1_000)).chars().count(), LONGEST_NAME);
+    }
+
+    #[test]
+    fn the_nearest_name_that_shows_something_is_shown() {
+        let id = Snowflake::new(1_234_567_890).unwrap();
+
+        assert_eq!(shown(["Nick", "Global", "user"], id), "Nick");
+        assert_eq!(shown(["\u{3164}", "Global", "user"], id), "Global");
+        assert_eq!(shown(["", " ", "\u{200b}"], id), "user 7890");
+    }
+
+    #[test]
+    fn a_companions_name_is_one_that_discord_takes() {
+        for (name, expected) in [
+            ("Aria", "Aria"),
+            (" Mira  Vale ", "Mira Vale"),
+            ("Discordia", "Díscordia"),
+            ("DISCORD fan", "DÍSCORD fan"),
+            ("Clyde", "Clydé"),
+            ("discord discord", "díscord díscord"),
+            ("here", "hére"),
+            ("Everyone", "Éveryone"),
+            ("Heather", "Heather"),
+            ("a@b #1: ```", "a＠b ＃1： ´´´"),
+            ("\u{200b}", "companion"),
+            ("", "companion"),
+        ] {
+            assert_eq!(username(name), expected, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn white_space_does_not_tell_names_apart() {
+        assert!(is_same("Mira  Vale", " Mira Vale"));
+        assert!(!is_same("Mira", "mira"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_companions_name_is_refused(name in "\\PC{0,100}|([dD]iscord|[cC]lyde|here|everyone|@| |\u{200b}|x){0,30}") {
+            let username = username(&name);
+
+            let lower = username.to_lowercase();
+            prop_assert!((1..=80).contains(&username.chars().count()));
+            prop_assert_eq!(username.trim(), &*username);
+            prop_assert!(!["discord", "clyde", "@", "#", ":", "```"].iter().any(|word| lower.contains(word)), "{:?}", username);
+            prop_assert!(!["everyone", "here"].contains(&&*lower));
+        }
+
+        #[test]
+        fn a_plain_name_is_plain_already(name in "\\PC{0,60}|[a\u{301}\u{200d}\u{202e} \u{fe0f}é👩]{0,60}") {
+            let once = plain(&name);
+
+            prop_assert_eq!(plain(&once), once);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const GUILD: Snowflake = id(1);
+const OWNER: Snowflake = id(2);
+const BOT: Snowflake = id(3);
+const ROLE: Snowflake = id(10);
+const OTHER_ROLE: Snowflake = id(11);
+const NOW: Moment = Moment::from_micros(1_000);
+const TEXT: Channel<'_> = Channel { overwrites: &[], is_voice: false, thread: None };
+
+const VIEW: Permissions = Permissions::VIEW_CHANNEL;
+const SEND: Permissions = Permissions::SEND_MESSAGES;
+const THREADS: Permissions = Permissions::SEND_MESSAGES_IN_THREADS;
+const HISTORY: Permissions = Permissions::READ_MESSAGE_HISTORY;
+const WEBHOOKS: Permissions = Permissions::MANAGE_WEBHOOKS;
+const NONE: Permissions = Permissions::NONE;
+
+#[test]
+fn an_invitation_asks_for_what_is_needed() {
+    assert_eq!(Permissions::INVITATION.0, 275_414_846_464);
+    assert_eq!(missing(Permissions::INVITATION, &TEXT, true), []);
+    assert_eq!(missing(Permissions::INVITATION, &thread(Thread::default()), true), []);
+}
+
+#[test]
+fn roles_add_up_in_a_guild() {
+    let with = |everybody, role, other, roles: &[Snowflake]| {
+        let all = BTreeMap::from([(GUILD, everybody), (ROLE, role), (OTHER_ROLE, other)]);
+        in_guild(&guild(&all), &Member { roles, ..bot() })
+    };
+
+    assert_eq!(with(VIEW, SEND, HISTORY, &[ROLE]), VIEW | SEND);
+    assert_eq!(with(VIEW, SEND, HISTORY, &[ROLE, OTHER_ROLE]), VIEW | SEND | HISTORY);
+    assert_eq!(with(VIEW, SEND, HISTORY, &[id(99)]), VIEW);
+    assert_eq!(with(VIEW, Permissions::ADMINISTRATOR, NONE, &[ROLE]), Permissions::ALL);
+}
+
+#[test]
+fn overwrites_follow_one_another() {
+    let role = |role, allow, deny| Overwrite { on: On::Role(role), allow, deny };
+    let member = |allow, deny| Overwrite { on: On::Member(BOT), allow, deny };
+    for (name, overwrites, sends) in [
+        ("none", vec![], true),
+        ("everybody may not", vec![role(GUILD, NONE, SEND)], false),
+        ("a role may", vec![role(GUILD, NONE, SEND), role(ROLE, SEND, NONE)], true),
+        ("in any order", vec![role(ROLE, SEND, NONE), role(GUILD, NONE, SEND)], true),
+        ("one role may, one may not", vec![role(OTHER_ROLE, NONE, SEND), role(ROLE, SEND, NONE)], true),
+        ("one role may not, one may", vec![role(ROLE, SEND, NONE), role(OTHER_ROLE, NONE, SEND)], true),
+        ("the member may not", vec![role(ROLE, SEND, NONE), member(NONE, SEND)], false),
+        ("the member may", vec![role(ROLE, NONE, SEND), member(SEND, NONE)], true),
+        ("both at once", vec![member(SEND, SEND)], true),
+        ("a role that it does not have", vec![role(id(99), NONE, SEND)], true),
+        ("another member", vec![Overwrite { on: On::Member(OWNER), allow: NONE, deny: SEND }], true),
+        ("a member with the guild's id", vec![Overwrite { on: On::Member(GUILD), allow: NONE, deny: SEND }], true),
+    ] {
+        let may = may(VIEW | SEND, &Channel { overwrites: &overwrites, ..TEXT });
+
+        assert_eq!(may.contains(SEND), sends, "{name}");
+    }
+}
+
+#[test]
+fn owners_and_administrators_may_everything_even_when_silenced() {
+    let roles = BTreeMap::from([(GUILD, NONE), (ROLE, Permissions::ADMINISTRATOR)]);
+    let denied = [Overwrite { on: On::Role(GUILD), allow: NONE, deny: Permissions::ALL }];
+    let channel = Channel { overwrites: &denied, ..thread(Thread { is_private: true, is_locked: true, is_member: false }) };
+    let silenced = Member { timed_out_until: Some(Moment::from_micros(2_000)), ..bot() };
+
+    assert_eq!(in_channel(&guild(&roles), &silenced, &channel, NOW), Permissions::ALL);
+    assert_eq!(in_channel(&guild(&roles), &Member { id: OWNER, roles: &[], ..silenced }, &channel, NOW), Permissions::ALL);
+}
+
+#[test]
+fn who_is_silenced_may_look_and_nothing_else() {
+    let roles = BTreeMap::from([(GUILD, VIEW | SEND | HISTORY | WEBHOOKS)]);
+    let until = |until| Member { timed_out_until: Some(Moment::from_micros(until)), ..bot() };
+
+    assert_eq!(in_channel(&guild(&roles), &until(1_001), &TEXT, NOW), VIEW | HISTORY);
+    assert_eq!(in_channel(&guild(&roles), &until(1_000), &TEXT, NOW), VIEW | SEND | HISTORY | WEBHOOKS);
+}
+
+#[test]
+fn some_permissions_follow_from_others() {
+    let files = Permissions::ATTACH_FILES | Permissions::MENTION_EVERYONE;
+
+    assert_eq!(may(SEND | WEBHOOKS, &TEXT), NONE);
+    assert_eq!(may(VIEW | files, &TEXT), VIEW);
+    assert_eq!(may(VIEW | SEND | files, &TEXT), VIEW | SEND | files);
+    assert_eq!(may(VIEW | SEND | files, &thread(Thread::default())), VIEW);
+    assert_eq!(may(VIEW | THREADS | files, &thread(Thread::default())), VIEW | THREADS | files);
+    assert_eq!(may(VIEW | SEND | WEBHOOKS, &Channel { is_voice: true, ..TEXT }), VIEW);
+    assert_eq!(may(VIEW | Permissions::CONNECT, &Channel { is_voice: true, ..TEXT }), VIEW | Permissions::CONNECT);
+}
+
+#[test]
+fn private_and_locked_threads_are_for_members_and_moderators() {
+    let private = |is_member| thread(Thread { is_private: true, is_member, is_locked: false });
+    let locked = thread(Thread { is_locked: true, ..Thread::default() });
+    let moderator = Permissions::MANAGE_THREADS;
+
+    assert_eq!(may(VIEW | THREADS, &private(false)), NONE);
+    assert_eq!(may(VIEW | THREADS, &private(true)), VIEW | THREADS);
+    assert_eq!(may(VIEW | THREADS | moderator, &private(false)), VIEW | THREADS | moderator);
+    assert_eq!(may(VIEW | THREADS, &locked), VIEW);
+    assert_eq!(may(VIEW | THREADS | moderator, &locked), VIEW | THREADS | moderator);
+}
+
+#[test]
+fn what_is_missing_is_told_the_weightiest_first() {
+    let locked = thread(Thread { is_locked: true, ..Thread::default() });
+    let voice = Channel { is_voice: true, ..TEXT };
+    for (permissions, channel, has_commands, expected) in [
+        (NONE, TEXT, true, &[Need::Listen][..]),
+        (NONE, TEXT, false, &[Need::Listen, Need::Commands]),
+        (VIEW, voice, true, &[Need::Enter]),
+        (VIEW, TEXT, true, &[Need::Webhooks, Need::ReadBack, Need::Send]),
+        (VIEW | SEND | WEBHOOKS, TEXT, true, &[Need::ReadBack]),
+        (VIEW | HISTORY | WEBHOOKS, thread(Thread::default()), true, &[Need::SendInThreads]),
+        (VIEW | HISTORY | WEBHOOKS, locked, true, &[Need::Unlocked]),
+        (VIEW | HISTORY | WEBHOOKS | Permissions::MANAGE_THREADS, locked, true, &[Need::SendInThreads]),
+        (Permissions::ALL, locked, true, &[]),
+    ] {
+        let needs = missing(permissions, &channel, has_commands);
+
+        assert_eq!(needs, expected, "{permissions:?} {channel:?}");
+    }
+}
+
+#[test]
+fn every_need_says_what_to_click() {
+    for need in [
+        Need::Listen,
+        Need::Enter,
+        Need::ReadBack,
+        Need::Webhooks,
+        Need::Send,
+        Need::SendInThreads,
+        Need::Unlocked,
+        Need::Commands,
+    ] {
+        let (without, click) = need.told();
+
+        assert!(without.ends_with('.') && click.ends_with('.'));
+        assert!(click.contains('>') || need == Need::Commands);
+    }
+}
+
+proptest! {
+    /// The documentation's own order of steps, one bit at a time.
+    #[test]
+    fn each_bit_is_that_of_the_last_overwrite_that_tells(
+        base in any::<bool>(),
+        // Everybody, a role, another role, the member: denied, allowed.
+        tells in prop::array::uniform4((any::<bool>(), any::<bool>())),
+        order in Just([0_usize, 1, 2, 3]).prop_shuffle(),
+    ) {
+        let targets = [On::Role(GUILD), On::Role(ROLE), On::Role(OTHER_ROLE), On::Member(BOT)];
+        let given = |is_given| if is_given { WEBHOOKS } else { NONE };
+        let overwrites: Vec<_> = order
+            .into_iter()
+            .map(|index| Overwrite { on: targets[index], deny: given(tells[index].0), allow: given(tells[index].1) })
+            .collect();
+
+        let mut expected = base;
+        let roles = (tells[1].0 || tells[2].0, tells[1].1 || tells[2].1);
+        for (denied, allowed) in [tells[0], roles, tells[3]] {
+            expected = allowed || (expected && !denied);
+        }
+
+        let may = may(VIEW | given(base), &Channel { overwrites: &overwrites, ..TEXT });
+        prop_assert_eq!(may.contains(WEBHOOKS), expected);
+    }
+}
+
+/// What the bot may do, if its role lets it do this in the guild.
+fn may(permissions: Permissions, channel: &Channel<'_>) -> Permissions {
+    let roles = BTreeMap::from([(GUILD, NONE), (ROLE, permissions), (OTHER_ROLE, NONE)]);
+    in_channel(&guild(&roles), &bot(), channel, NOW)
+}
+
+const fn guild(roles: &BTreeMap<Snowflake, Permissions>) -> Guild<'_> {
+    Guild { id: GUILD, owner: OWNER, roles }
+}
+
+const fn bot() -> Member<'static> {
+    Member { id: BOT, roles: &[ROLE, OTHER_ROLE], timed_out_until: None }
+}
+
+const fn thread(thread: Thread) -> Channel<'static> {
+    Channel { thread: Some(thread), ..TEXT }
+}
+
+const fn id(id: u64) -> Snowflake {
+    match Snowflake::new(id) {
+        Some(id) => id,
+        None => panic!("ids are not 0"),
+    }
+}

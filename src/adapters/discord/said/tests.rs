@@ -1,0 +1,292 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::adapters::discord::heard::{Heard, Known, Origin, Told, Us, User, heard};
+
+const PEOPLE: [Present<'_>; 5] = [
+    Present { id: id(1_001), name: "Ana" },
+    Present { id: id(1_002), name: "Ana Lee" },
+    Present { id: id(1_003), name: "Zoë 🚀" },
+    Present { id: id(1_004), name: "Twin" },
+    Present { id: id(1_005), name: "twin" },
+];
+const EMOJIS: [Emoji<'_>; 4] = [
+    Emoji { id: id(31), name: "wave", animated: false },
+    Emoji { id: id(30), name: "wave", animated: true },
+    Emoji { id: id(32), name: "cat_1", animated: false },
+    Emoji { id: id(33), name: "30", animated: false },
+];
+const AROUND: Around<'_> = Around { people: &PEOPLE, emojis: &EMOJIS };
+
+#[test]
+fn people_around_are_called_by_their_names() {
+    for (words, content, calls) in [
+        ("hi @Ana!", "hi <@1001>!", &[1_001][..]),
+        ("hi @ana lee", "hi <@1002>", &[1_002]),
+        ("@Ana, @Ana Lee and @ana", "<@1001>, <@1002> and <@1001>", &[1_001, 1_002]),
+        ("(@zoë 🚀)", "(<@1003>)", &[1_003]),
+        ("<@1001> <@!1002>", "<@1001> <@1002>", &[1_001, 1_002]),
+        ("@Anatol @An mail@ana.org", "@Anatol @An mail@ana.org", &[]),
+        ("@Twin", "@Twin", &[]),
+        ("Ana", "Ana", &[]),
+        ("`@Ana` \\@Ana https://x.org/@Ana", "`@Ana` \\@Ana https://x.org/@Ana", &[]),
+        ("```\n@Ana\n```", "```\n@Ana\n```", &[]),
+    ] {
+        assert_eq!(said(words, &AROUND), [part(content, calls)], "{words:?}");
+    }
+}
+
+#[test]
+fn nobody_else_can_be_called() {
+    for (words, content) in [
+        ("@everyone", "@\u{200b}everyone"),
+        ("a@Here!", "a@\u{200b}Here!"),
+        ("@\u{200b}everyone", "@\u{200b}everyone"),
+        ("`@everyone`", "`@\u{200b}everyone`"),
+        ("\\@everyone", "\\@\u{200b}everyone"),
+        ("<@&1001>", "<\u{200b}@&1001>"),
+        ("`<@&5> <@7> a<@B>`", "`<\u{200b}@&5> <\u{200b}@7> a<@B>`"),
+        ("<@7>", "<\u{200b}@7>"),
+        ("<@!7>", "<\u{200b}@!7>"),
+        ("@@Ana", "@<@1001>"),
+    ] {
+        let parts = said(words, &AROUND);
+
+        assert_eq!(parts.len(), 1, "{words:?}");
+        assert_eq!(parts[0].content, content, "{words:?}");
+    }
+}
+
+#[test]
+fn a_statement_calls_everybody_once_and_not_more_than_ten() {
+    let names: Vec<_> = (0..40).map(|number| format!("p{number}")).collect();
+    let people: Vec<_> = names.iter().zip(1..).map(|(name, number)| Present { id: id(number), name }).collect();
+    let words = names.iter().map(|name| format!("@{name} ")).collect::<String>().repeat(40);
+
+    let parts = said(&words, &Around { people: &people, emojis: &[] });
+
+    assert!(parts.len() > 2);
+    let calls: Vec<_> = parts.iter().flat_map(|part| part.calls.iter().map(|user| user.get())).collect();
+    assert_eq!(calls, (1..=10).collect::<Vec<_>>());
+    assert!(parts[0].content.contains("<@10> @p10 @p11"));
+}
+
+#[test]
+fn emojis_of_the_guild_are_shown() {
+    for (words, content) in [
+        (":wave: hi:cat_1:", "<a:wave:30> hi<:cat_1:32>"),
+        ("<:any:31>", "<:wave:31>"),
+        ("<:foreign:99>", ":foreign:"),
+        (":unknown: 10:30:00 ::wave::", ":unknown: 10:30:00 :<a:wave:30>:"),
+        (":Wave: `:wave:`", ":Wave: `:wave:`"),
+    ] {
+        assert_eq!(said(words, &AROUND), [part(content, &[])], "{words:?}");
+    }
+}
+
+#[test]
+fn nothing_hides_and_nothing_shouts() {
+    for (words, content) in [
+        ("[ok](https://evil.example)", "[ok] (https://evil.example)"),
+        ("[ok](<https://evil.example>)", "[ok] (<https://evil.example>)"),
+        ("a[1] (b)", "a[1] (b)"),
+        ("# Title\ntext", "**Title**\ntext"),
+        ("### *Title*", "*Title*"),
+        ("> # Title", "> **Title**"),
+        ("- ## Title", "- **Title**"),
+        ("-# small", "small"),
+        ("#tag # no heading", "#tag # no heading"),
+        ("# `code` title", "`code` title"),
+        ("```\n# kept\n```", "```\n# kept\n```"),
+        ("a\u{202e}b\u{0}c\r\nd\u{2028}e", "abc\nd\ne"),
+        ("  indented", "indented"),
+    ] {
+        assert_eq!(said(words, &AROUND), [part(content, &[])], "{words:?}");
+    }
+}
+
+#[test]
+fn a_part_that_looks_like_a_heading_is_none() {
+    let words = format!("{} # not a title", "a".repeat(1_998));
+
+    let parts = said(&words, &AROUND);
+
+    assert_eq!(parts[1].content, "\\# not a title");
+}
+
+#[test]
+fn what_shows_nothing_is_no_part() {
+    for words in ["", " \n ", "\u{200b}", "\u{fe0f}\u{ad}", "\u{feff}"] {
+        assert_eq!(said(words, &AROUND), [], "{words:?}");
+    }
+}
+
+#[test]
+fn no_mark_is_torn() {
+    for words in [":wave:".repeat(600), "x".repeat(1_990) + ":wave:", "@Ana".repeat(900), "é:cat_1:\u{fe0f}".repeat(400)] {
+        let parts = said(&words, &AROUND);
+
+        assert!(parts.len() > 1);
+        for part in parts {
+            let left = pieces(&part.content)
+                .filter(|piece| matches!(piece, Piece::Plain(_)))
+                .map(|piece| piece.text())
+                .collect::<String>();
+            assert!(!left.contains(['<', '>']), "{left}");
+        }
+    }
+}
+
+#[test]
+fn a_code_block_over_two_parts_is_closed_and_opened_again() {
+    let parts = said(&format!("```rust\n{}```", "let a = 1;\n".repeat(300)), &AROUND);
+
+    assert_eq!(parts.len(), 2);
+    assert!(parts.iter().all(|part| part.content.starts_with("```rust\n") && part.content.ends_with("\n```")));
+}
+
+#[test]
+fn contents_are_compared_by_what_is_seen() {
+    assert!(is_same(" a  b\r\n<@!1>", "a b\n<@1>"));
+    assert!(is_same("❤\u{fe0f}", "❤"));
+    assert!(is_same("@\u{200b}everyone", "@everyone"));
+    assert!(!is_same("a", "b"));
+    assert!(!is_same("a", "A"));
+}
+
+proptest! {
+    // The texts are long, so that there is something to split.
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn every_part_is_one_that_discord_takes(words in words()) {
+        for part in said(&words, &AROUND) {
+            prop_assert!(part.content.chars().count() <= LIMIT);
+            prop_assert!(part.content.chars().any(is_seen));
+            prop_assert_eq!(part.content.trim(), &*part.content);
+            prop_assert!(!part.content.contains(STAND_IN));
+            prop_assert!(part.calls.iter().all(|user| PEOPLE.iter().any(|present| present.id == *user)));
+            let is_written = |user: &Snowflake| part.content.contains(&format!("<@{user}>"));
+            prop_assert!(part.calls.iter().all(is_written));
+            prop_assert!(!part.content.to_lowercase().contains("@everyone"), "{}", part.content);
+            prop_assert!(!pieces(&part.content).any(|piece| matches!(piece, Piece::Mark(_, Mark::Role(_)))), "{}", part.content);
+        }
+    }
+
+    #[test]
+    fn what_was_heard_and_said_again_is_heard_with_the_same_words(content in heard_content()) {
+        let first = hear(&content);
+
+        let again: Vec<_> = said(&first, &AROUND).iter().map(|part| hear(&part.content)).collect();
+
+        let again = again.join("\n");
+        prop_assert_eq!(words_of(&again), words_of(&first));
+    }
+
+    #[test]
+    fn what_was_said_is_found_again(words in words()) {
+        for part in said(&words, &AROUND) {
+            let read = part.content.replace(['\u{200b}', '\u{fe0f}'], "").replace("<@1001>", "<@!1001>").replace('\n', "\r\n");
+
+            prop_assert!(is_same(&part.content, &read));
+            prop_assert!(!is_same(&part.content, &(read + ".")));
+        }
+    }
+}
+
+/// Words of a model, with all that may go wrong in them.
+fn words() -> impl Strategy<Value = String> {
+    let token = prop_oneof![
+        Just("@everyone ".to_owned()),
+        Just("@Ana".to_owned()),
+        Just("<@&5>".to_owned()),
+        Just("<@1001>".to_owned()),
+        Just("<@99>".to_owned()),
+        Just(":wave:".to_owned()),
+        Just("[a](https://b.c)".to_owned()),
+        Just("\n# ".to_owned()),
+        Just("\n> ".to_owned()),
+        Just("\n```\n".to_owned()),
+        Just("`".to_owned()),
+        Just("\u{200b}".to_owned()),
+        Just("\u{fdd0}\u{fe00}".to_owned()),
+        Just("<".to_owned()),
+        Just("@".to_owned()),
+        "[a-z]{1,12} ",
+        "\\PC{0,6}",
+    ];
+    (prop::collection::vec(token, 0..60), 1..12_usize).prop_map(|(tokens, times)| tokens.concat().repeat(times))
+}
+
+/// What people write, in which nothing is left to Discord's taste.
+fn heard_content() -> impl Strategy<Value = String> {
+    let token = prop_oneof![
+        Just("<@1001>".to_owned()),
+        Just("<@1002>".to_owned()),
+        Just("<@77>".to_owned()),
+        Just("<:wave:31>".to_owned()),
+        Just("<:other:99>".to_owned()),
+        Just("<#20>".to_owned()),
+        Just("<t:5:R>".to_owned()),
+        Just("@everyone".to_owned()),
+        Just("`@Ana <@1>`".to_owned()),
+        Just("\n```\n<@1001> @here\n```\n".to_owned()),
+        Just("https://a.b/@Ana".to_owned()),
+        "[a-zé]{1,9}",
+    ];
+    prop::collection::vec(token, 1..200).prop_map(|tokens| tokens.join(" "))
+}
+
+fn hear(content: &str) -> String {
+    let user = |id, username| User { id, username, global_name: None, nick: None, bot: false, system: false };
+    let us = Us { bot: id(1), application: id(2), webhooks: &BTreeSet::new() };
+    let told = Told {
+        id: id(3),
+        kind: 0,
+        flags: 0,
+        origin: Origin { author: user(id(1_001), "Ana"), webhook: None, application: None },
+        content,
+        mentions: PEOPLE.iter().map(|present| user(present.id, present.name)).collect(),
+        attachments: Vec::new(),
+        stickers: Vec::new(),
+        poll: None,
+        forward: None,
+        answers: None,
+    };
+    match heard(&told, &us, &Town) {
+        Heard::Said(utterance) => utterance.text,
+        other => panic!("{other:?}"),
+    }
+}
+
+struct Town;
+
+impl Known for Town {
+    fn person(&self, _: Snowflake) -> Option<String> {
+        Some("Eve".to_owned())
+    }
+
+    fn role(&self, _: Snowflake) -> Option<String> {
+        None
+    }
+
+    fn channel(&self, _: Snowflake) -> Option<String> {
+        Some("general".to_owned())
+    }
+}
+
+/// The words of a text, without the fences that close and open a block again.
+fn words_of(text: &str) -> Vec<&str> {
+    text.split_whitespace().filter(|word| *word != "```").collect()
+}
+
+fn part(content: &str, calls: &[u64]) -> Part {
+    Part { content: content.to_owned(), calls: calls.iter().map(|user| id(*user)).collect() }
+}
+
+const fn id(id: u64) -> Snowflake {
+    match Snowflake::new(id) {
+        Some(id) => id,
+        None => panic!("ids are not 0"),
+    }
+}

@@ -1,0 +1,223 @@
+//! Discord's ids: what they tell, and how they name guilds, channels and people here.
+
+use std::fmt;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::str::FromStr;
+
+use serde::de::{Error, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::domain::id::{ChannelId, GuildId, PersonId};
+use crate::domain::moment::Moment;
+
+/// Milliseconds from the Unix epoch to Discord's: the first second of 2015.
+const EPOCH_MS: u64 = 1_420_070_400_000;
+/// What ids of guilds, channels and people begin with here.
+const PREFIX: &str = "discord:";
+/// What the guild of a direct message begins with.
+const DIRECT_PREFIX: &str = "dm:discord:";
+
+/// An id of Discord's: of a message, user, channel, guild, webhook, role or emoji. Never 0.
+///
+/// Ids of messages grow with their time, so they order the messages of a channel. They are text in JSON, as in Discord's own. Their
+/// layout: Discord's documentation, "API Reference", "Snowflakes".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Snowflake(NonZeroU64);
+
+/// A text that is no id of Discord's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("is not an id of Discord's; those are numbers from 1 to 18446744073709551615 without sign, spaces or leading zeros")]
+pub struct NotASnowflake;
+
+impl Snowflake {
+    /// The largest id there can be: newer than anything.
+    pub const MAX: Self = Self(NonZeroU64::MAX);
+
+    /// The id of this number; none for 0.
+    pub const fn new(id: u64) -> Option<Self> {
+        match NonZeroU64::new(id) {
+            Some(id) => Some(Self(id)),
+            None => None,
+        }
+    }
+
+    /// The smallest id that can have been made at this moment; what is older has a smaller one.
+    pub const fn at(moment: Moment) -> Self {
+        let since_epoch_ms = (moment.as_micros() / 1_000).saturating_sub(EPOCH_MS);
+        // Forty-two bits hold the time until the year 2154.
+        let at = if since_epoch_ms >= 1 << 42 { u64::MAX } else { since_epoch_ms << 22 };
+        match Self::new(at) {
+            Some(id) => id,
+            None => Self(NonZeroU64::MIN),
+        }
+    }
+
+    /// The number.
+    pub const fn get(self) -> u64 {
+        self.0.get()
+    }
+
+    /// When it was made, in whole milliseconds.
+    pub const fn time(self) -> Moment {
+        Moment::from_micros(((self.get() >> 22) + EPOCH_MS) * 1_000)
+    }
+
+    /// The id after this one.
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// The shard that hears of the guild with this id: `(guild_id >> 22) mod shards`.
+    ///
+    /// Direct messages come to shard 0 alone.
+    pub const fn shard(self, shards: NonZeroU32) -> u32 {
+        // The rest of a division by a u32 is one.
+        ((self.get() >> 22) % shards.get() as u64) as u32
+    }
+
+    /// The guild with this id.
+    pub fn guild(self) -> GuildId {
+        format!("{PREFIX}{self}").into()
+    }
+
+    /// The channel, or thread, with this id.
+    pub fn channel(self) -> ChannelId {
+        format!("{PREFIX}{self}").into()
+    }
+
+    /// The guild that a direct message is of its own, by its channel's id.
+    pub fn direct_guild(self) -> GuildId {
+        format!("{DIRECT_PREFIX}{self}").into()
+    }
+
+    /// The user with this id. No companion's id can be the same, since those have no colon.
+    pub fn person(self) -> PersonId {
+        format!("{PREFIX}{self}").into()
+    }
+
+    /// Discord's id of a channel of ours; none if it is of another platform.
+    pub fn of_channel(channel: &ChannelId) -> Option<Self> {
+        channel.as_str().strip_prefix(PREFIX)?.parse().ok()
+    }
+
+    /// Discord's id of a guild of ours; none if it is of another platform, or a direct message.
+    pub fn of_guild(guild: &GuildId) -> Option<Self> {
+        guild.as_str().strip_prefix(PREFIX)?.parse().ok()
+    }
+
+    /// Discord's id of a person of ours; none if it is of another platform.
+    pub fn of_person(person: &str) -> Option<Self> {
+        person.strip_prefix(PREFIX)?.parse().ok()
+    }
+}
+
+impl FromStr for Snowflake {
+    type Err = NotASnowflake;
+
+    fn from_str(text: &str) -> Result<Self, NotASnowflake> {
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+        text.parse().ok().filter(|_| is_plain).and_then(Self::new).ok_or(NotASnowflake)
+    }
+}
+
+impl fmt::Display for Snowflake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for Snowflake {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Snowflake {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(|_| D::Error::invalid_value(Unexpected::Str(&text), &"an id of Discord's as text"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::id::Ward;
+
+    #[test]
+    fn an_id_is_a_plain_number_from_one_up() {
+        for text in ["1", "175928847299117063", "18446744073709551615"] {
+            assert_eq!(text.parse::<Snowflake>().unwrap().to_string(), text);
+        }
+        for text in ["", "0", "01", "+1", "-1", " 1", "1 ", "1_0", "x", "18446744073709551616", "٣"] {
+            assert_eq!(text.parse::<Snowflake>(), Err(NotASnowflake), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn it_tells_when_it_was_made() {
+        let id = snowflake(175_928_847_299_117_063);
+
+        assert_eq!(id.time(), Moment::from_micros(1_462_015_105_796_000));
+        assert_eq!(Snowflake::at(id.time()).get(), id.get() >> 22 << 22);
+    }
+
+    #[test]
+    fn times_outside_of_what_ids_hold_are_the_nearest_ids() {
+        assert_eq!(Snowflake::at(Moment::ZERO), snowflake(1));
+        assert_eq!(Snowflake::at(Moment::from_micros(u64::MAX)), Snowflake::MAX);
+        assert_eq!(Snowflake::MAX.next(), Snowflake::MAX);
+    }
+
+    #[test]
+    fn it_names_what_it_is_the_id_of() {
+        let id = snowflake(42);
+
+        assert_eq!(id.guild().as_str(), "discord:42");
+        assert_eq!(id.channel().as_str(), "discord:42");
+        assert_eq!(id.direct_guild().as_str(), "dm:discord:42");
+        assert_eq!(id.person().as_str(), "discord:42");
+        assert_eq!(Snowflake::of_channel(&id.channel()), Some(id));
+        assert_eq!(Snowflake::of_guild(&id.guild()), Some(id));
+        assert_eq!(Snowflake::of_guild(&id.direct_guild()), None);
+        assert_eq!(Snowflake::of_person("discord:42"), Some(id));
+        assert_eq!(Snowflake::of_channel(&"console:42".into()), None);
+        assert_eq!(Snowflake::of_person("aria"), None);
+    }
+
+    #[test]
+    fn it_is_text_in_json() {
+        let id = snowflake(u64::MAX);
+
+        let json = serde_json::to_string(&id).unwrap();
+
+        assert_eq!(json, "\"18446744073709551615\"");
+        assert_eq!(serde_json::from_str::<Snowflake>(&json).unwrap(), id);
+        assert!(serde_json::from_str::<Snowflake>("\"x\"").is_err());
+        assert!(serde_json::from_str::<Snowflake>("7").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_guilds_shard_and_ward_come_from_the_same_bits(id in 1..=u64::MAX) {
+            let id = snowflake(id);
+
+            prop_assert_eq!(id.shard(NonZeroU32::new(256).unwrap()), u32::from(Ward::of(&id.guild()).0));
+            prop_assert_eq!(id.shard(NonZeroU32::MIN), 0);
+            prop_assert_eq!(Ward::of(&id.direct_guild()), Ward(0));
+        }
+
+        #[test]
+        fn what_was_made_later_has_a_larger_id(earlier in 0..1u64 << 42, later in 0..1u64 << 42) {
+            let moment = |ms: u64| Moment::from_micros((EPOCH_MS + ms) * 1_000);
+
+            prop_assert_eq!(earlier < later, Snowflake::at(moment(earlier)) < Snowflake::at(moment(later)));
+        }
+    }
+
+    fn snowflake(id: u64) -> Snowflake {
+        Snowflake::new(id).unwrap()
+    }
+}

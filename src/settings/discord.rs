@@ -1,0 +1,292 @@
+//! `[discord]`: the bot, and what it may do on Discord. Without a token there is no Discord.
+
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reqwest::Url;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+use super::{Problem, duration, within};
+
+/// A token longer than this is something else.
+const LONGEST_TOKEN: usize = 256;
+
+/// Section `[discord]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Discord {
+    /// The bot's token, from the environment alone (`TERTULIA__DISCORD__TOKEN`); see `token_file`.
+    #[serde(default)]
+    pub token: Option<SecretString>,
+    /// A file whose first line is the token.
+    #[serde(default)]
+    pub token_file: Option<PathBuf>,
+    /// Where Discord's REST API is served, without a version; only tests and proxies have another.
+    pub api_url: String,
+    /// Where the gateway is served, if not where Discord says.
+    #[serde(default)]
+    pub gateway_url: Option<String>,
+    /// Whether to ask for the text of all messages.
+    pub message_content: MessageContent,
+    /// What stands below the bot's name, 1 to 128 characters; none shows nothing.
+    #[serde(default)]
+    pub presence: Option<String>,
+    /// Connections to the gateway: 1 to 16,000; none uses as many as Discord recommends.
+    #[serde(default)]
+    pub shards: Option<NonZeroU32>,
+    /// Whether companions may call people who take part in a talk by a mention.
+    pub mention_people: bool,
+    /// Whether links that companions write are unfolded.
+    pub embed_links: bool,
+    /// Messages per channel that are read after a downtime: 0 to 5,000; 0 reads none.
+    pub backfill_messages: u32,
+    /// How old they may be, in seconds: 0 to 2,592,000.
+    pub backfill_secs: f64,
+    /// Questions a second for that, of the 50 that Discord allows for everything: 1 to 50.
+    pub backfill_calls_per_second: u32,
+    /// Seconds that a request may take: 1 to 120. After a crash the server waits as long before it looks which words arrived.
+    pub request_timeout_secs: f64,
+}
+
+/// Whether the Message Content intent is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageContent {
+    /// If the application has it enabled.
+    Auto,
+    /// Always; the bot does not start where it is not enabled.
+    On,
+    /// Never: only mentions of the bot, replies to it and direct messages have a text.
+    Off,
+}
+
+impl Discord {
+    /// Whether every value is in its range and the addresses are such.
+    pub fn check(&self) -> Result<(), Problem> {
+        if self.token.is_some() && self.token_file.is_some() {
+            return Err(Problem::new("token_file", "is set together with token, set one of them"));
+        }
+        if let Some(token) = &self.token {
+            check_token("token", token.expose_secret())?;
+        }
+        self.api()?;
+        self.gateway()?;
+        if let Some(presence) = &self.presence
+            && (presence.trim().is_empty() || presence.chars().count() > 128 || presence.chars().any(char::is_control))
+        {
+            return Err(Problem::new("presence", "must be 1 to 128 characters in one line; leave it out to show nothing"));
+        }
+        if let Some(shards) = self.shards {
+            within("shards", shards.get(), 1..=16_000)?;
+        }
+        within("backfill_messages", self.backfill_messages, 0..=5_000)?;
+        within("backfill_secs", self.backfill_secs, 0.0..=2_592_000.0)?;
+        within("backfill_calls_per_second", self.backfill_calls_per_second, 1..=50)?;
+        within("request_timeout_secs", self.request_timeout_secs, 1.0..=120.0)
+    }
+
+    /// Whether there is to be Discord: a token is given.
+    pub const fn is_on(&self) -> bool {
+        self.token.is_some() || self.token_file.is_some()
+    }
+
+    /// The token, without `Bot ` before it: set, or read from its file. None: there is no Discord.
+    ///
+    /// # Errors
+    /// The file cannot be read, or what is given is no bot's token. The message never holds it.
+    pub fn token(&self) -> Result<Option<SecretString>, Problem> {
+        let (key, token) = match (&self.token, &self.token_file) {
+            (Some(token), _) => ("token", token.clone()),
+            (None, Some(path)) => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|error| Problem::new("token_file", format!("{} cannot be read: {error}", path.display())))?;
+                ("token_file", text.lines().next().unwrap_or_default().into())
+            }
+            (None, None) => return Ok(None),
+        };
+        check_token(key, token.expose_secret())?;
+        Ok(Some(bare(token.expose_secret()).into()))
+    }
+
+    /// Where the REST API is served, without a slash at the end.
+    ///
+    /// # Errors
+    /// It is no such address, or would carry the token unencrypted to another machine.
+    pub fn api(&self) -> Result<Url, Problem> {
+        address("api_url", &self.api_url, ["https", "http"], "https://discord.com/api")
+    }
+
+    /// Where the gateway is served, if that is set.
+    ///
+    /// # Errors
+    /// As [`api`](Self::api).
+    pub fn gateway(&self) -> Result<Option<Url>, Problem> {
+        let url = self.gateway_url.as_deref();
+        url.map(|url| address("gateway_url", url, ["wss", "ws"], "wss://gateway.discord.gg")).transpose()
+    }
+
+    /// `backfill_secs`.
+    pub fn backfill_age(&self) -> Duration {
+        duration(self.backfill_secs)
+    }
+
+    /// `request_timeout_secs`.
+    pub fn request_timeout(&self) -> Duration {
+        duration(self.request_timeout_secs)
+    }
+}
+
+/// A token without white space around it, and without the word that goes before it in a request.
+fn bare(token: &str) -> &str {
+    let token = token.trim();
+    token.strip_prefix("Bot ").map_or(token, str::trim_start)
+}
+
+/// A bot's token is three parts with dots between, of letters, digits, `-` and `_`. What people paste instead is told apart.
+fn check_token(key: &str, token: &str) -> Result<(), Problem> {
+    let way_out = "copy the token from the Bot page of the developer portal (Reset Token)";
+    let token = bare(token);
+    let problem = if token.is_empty() {
+        format!("is empty; {way_out}, or leave the key out to run without Discord")
+    } else if token.len() > LONGEST_TOKEN || !token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+        format!("holds characters that no token has; {way_out}, that alone, without quotes")
+    } else if token.split('.').count() != 3 || token.split('.').any(str::is_empty) {
+        format!(
+            "is not a bot's token, which has three parts with dots between (a client secret or a public key has none); {way_out}"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Problem::new(key, problem))
+}
+
+fn address(key: &str, text: &str, schemes: [&str; 2], example: &str) -> Result<Url, Problem> {
+    let [secure, plain] = schemes;
+    let refused = |message: String| Problem::new(key, format!("{message}, for example \"{example}\""));
+    let url = Url::parse(text).map_err(|error| refused(format!("is not an address ({error}); give it whole")))?;
+    if !schemes.contains(&url.scheme()) || !url.has_host() {
+        return Err(refused(format!("must begin with {secure}:// and name a host")));
+    }
+    let is_bare = url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
+    if !is_bare {
+        return Err(refused("must hold neither a user, a password, a ? nor a #".to_owned()));
+    }
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    if url.scheme() == plain && !is_here {
+        return Err(refused(format!("begins with {plain}://, which would send the token unencrypted; use {secure}://")));
+    }
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &str = "MTA5.Gx-0_a.bcdefghijk";
+
+    #[test]
+    fn without_a_token_there_is_no_discord() {
+        assert!(!defaults().is_on());
+        assert!(defaults().token().unwrap().is_none());
+        assert!(defaults().check().is_ok());
+    }
+
+    #[test]
+    fn a_token_comes_from_the_environment_or_the_first_line_of_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), format!("Bot {TOKEN}\nnot this\n")).unwrap();
+        let from_file = Discord { token_file: Some(file.path().into()), ..defaults() };
+
+        for discord in [with_token(TOKEN), with_token(&format!(" Bot {TOKEN}\n")), from_file] {
+            assert!(discord.is_on());
+            assert!(discord.check().is_ok());
+            assert_eq!(discord.token().unwrap().unwrap().expose_secret(), TOKEN);
+        }
+    }
+
+    #[test]
+    fn what_is_no_token_is_refused_and_never_printed() {
+        for (token, expected) in [
+            ("", "is empty"),
+            (" ", "is empty"),
+            ("secretsecretsecretsecretsecret32", "is not a bot's token"),
+            ("secret.x", "is not a bot's token"),
+            ("secret..x", "is not a bot's token"),
+            ("\"secret.x.y\"", "holds characters"),
+            ("secret x.y.z", "holds characters"),
+        ] {
+            let discord = with_token(token);
+
+            let problem = discord.check().unwrap_err();
+
+            assert_eq!(problem.key, "token");
+            assert!(problem.message.starts_with(expected), "{token:?}: {problem}");
+            assert!(!problem.to_string().contains("secretsecret") && !problem.to_string().contains("secret.x"));
+            assert!(!format!("{discord:?}").contains("secret.") && !format!("{discord:?}").contains("secretsecret"));
+        }
+    }
+
+    #[test]
+    fn a_token_file_that_is_not_there_is_named() {
+        let discord = Discord { token_file: Some("/nowhere/token".into()), ..defaults() };
+
+        assert!(discord.token().unwrap_err().to_string().starts_with("token_file: /nowhere/token cannot be read"));
+        assert_eq!(Discord { token: Some(TOKEN.into()), ..discord }.check().unwrap_err().key, "token_file");
+    }
+
+    #[test]
+    fn a_token_never_leaves_this_machine_unencrypted() {
+        for (url, is_taken) in [
+            ("https://discord.com/api", true),
+            ("http://127.0.0.1:9000/api", true),
+            ("http://localhost:9000", true),
+            ("http://[::1]:9000", true),
+            ("http://proxy.example/api", false),
+            ("http://127.0.0.1.example", false),
+            ("https://me@discord.com/api", false),
+            ("https://discord.com/api?v=10", false),
+            ("discord.com/api", false),
+            ("wss://discord.com", false),
+            ("", false),
+        ] {
+            assert_eq!(Discord { api_url: url.to_owned(), ..defaults() }.check().is_ok(), is_taken, "{url}");
+        }
+        for (url, is_taken) in [
+            ("wss://gateway.discord.gg", true),
+            ("ws://127.0.0.1:1", true),
+            ("ws://a.example", false),
+            ("https://a.example", false),
+        ] {
+            assert_eq!(Discord { gateway_url: Some(url.to_owned()), ..defaults() }.check().is_ok(), is_taken, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_named_with_its_range() {
+        for (discord, key) in [
+            (Discord { presence: Some(" ".into()), ..defaults() }, "presence"),
+            (Discord { presence: Some("é".repeat(129)), ..defaults() }, "presence"),
+            (Discord { shards: NonZeroU32::new(16_001), ..defaults() }, "shards"),
+            (Discord { backfill_messages: 5_001, ..defaults() }, "backfill_messages"),
+            (Discord { backfill_secs: f64::NAN, ..defaults() }, "backfill_secs"),
+            (Discord { backfill_calls_per_second: 51, ..defaults() }, "backfill_calls_per_second"),
+            (Discord { request_timeout_secs: 0.0, ..defaults() }, "request_timeout_secs"),
+        ] {
+            assert_eq!(discord.check().unwrap_err().key, key);
+        }
+    }
+
+    fn with_token(token: &str) -> Discord {
+        Discord { token: Some(token.into()), ..defaults() }
+    }
+
+    /// The section as `config/default.toml` has it.
+    fn defaults() -> Discord {
+        let defaults = crate::settings::Settings::defaults().unwrap();
+        defaults["discord"].clone().try_into().unwrap()
+    }
+}

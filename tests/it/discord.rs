@@ -1,0 +1,3 @@
+//! What the Discord adapter is tested against.
+
+pub mod counterpart;

@@ -1,0 +1,120 @@
+//! Guilds are joined and left, have outages, and change their roles and members.
+
+use serde_json::{Value, json};
+
+use super::super::guilds::{Guild, Member, Role};
+use super::super::id::Id;
+use super::super::intents::{GUILD_MEMBERS, GUILDS};
+use super::super::moment::now_ms;
+use super::super::sessions::{Event, Place};
+use super::super::state::State;
+
+impl State {
+    /// Lets the bot into a guild, as an invitation does: with a role of its own that has these permissions.
+    pub fn invite_bot(&mut self, guild: Id, permissions: u64) {
+        let (bot, role) = (self.world.bot(), self.world.new_id());
+        let name = self.world.users[&bot].name.clone();
+        let Some(there) = self.world.guilds.get_mut(&guild) else { return };
+        let position = there.roles.len();
+        there.roles.insert(role, Role { id: role, name, permissions, position, mentionable: false, bot: Some(bot) });
+        let member = Member { nick: None, roles: vec![role], joined_ms: now_ms(), timed_out: false };
+        there.members.insert(bot, member);
+        let there = there.clone();
+        self.tell(&self.guild_create(&there));
+    }
+
+    /// Takes the bot out of a guild: it left, was kicked or banned, or the guild is gone. Nobody says which.
+    pub fn expel_bot(&mut self, guild: Id) {
+        let bot = self.world.bot();
+        let Some(there) = self.world.guilds.get_mut(&guild) else { return };
+        if there.members.remove(&bot).is_some() {
+            there.roles.retain(|_, role| role.bot != Some(bot));
+            self.tell(&Event::new("GUILD_DELETE", Place::Guild(guild), GUILDS, json!({ "id": guild })));
+        }
+    }
+
+    /// Begins or ends trouble that Discord has with a guild.
+    pub fn set_outage(&mut self, guild: Id, outage: bool) {
+        let Some(there) = self.world.guilds.get_mut(&guild) else { return };
+        if std::mem::replace(&mut there.outage, outage) == outage {
+            return;
+        }
+        let there = there.clone();
+        if outage {
+            let data = json!({ "id": guild, "unavailable": true });
+            self.tell(&Event::new("GUILD_DELETE", Place::Guild(guild), GUILDS, data));
+        } else {
+            self.tell(&self.guild_create(&there));
+        }
+    }
+
+    /// Changes a guild itself.
+    pub fn change_guild(&mut self, guild: Id, change: impl FnOnce(&mut Guild)) {
+        let Some(there) = self.world.guilds.get_mut(&guild) else { return };
+        change(there);
+        let data = there.json();
+        self.tell(&Event::new("GUILD_UPDATE", Place::Guild(guild), GUILDS, data));
+    }
+
+    /// Adds a role, or changes one.
+    pub fn put_role(&mut self, guild: Id, role: Role) {
+        self.changing_access(guild, None, |state| {
+            let Some(there) = state.world.guilds.get_mut(&guild) else { return };
+            let data = json!({ "guild_id": guild, "role": role.json() });
+            let known = there.roles.insert(role.id, role).is_some();
+            let name = if known { "GUILD_ROLE_UPDATE" } else { "GUILD_ROLE_CREATE" };
+            state.tell(&Event::new(name, Place::Guild(guild), GUILDS, data));
+        });
+    }
+
+    /// Takes a role away, from everybody who has it.
+    pub fn remove_role(&mut self, guild: Id, role: Id) {
+        self.changing_access(guild, None, |state| {
+            let Some(there) = state.world.guilds.get_mut(&guild) else { return };
+            there.roles.remove(&role);
+            for member in there.members.values_mut() {
+                member.roles.retain(|id| *id != role);
+            }
+            let data = json!({ "guild_id": guild, "role_id": role });
+            state.tell(&Event::new("GUILD_ROLE_DELETE", Place::Guild(guild), GUILDS, data));
+        });
+    }
+
+    /// Lets a person join a guild.
+    pub fn add_member(&mut self, guild: Id, user: Id) {
+        let member = Member { nick: None, roles: Vec::new(), joined_ms: now_ms(), timed_out: false };
+        let Some(there) = self.world.guilds.get_mut(&guild) else { return };
+        there.members.insert(user, member);
+        self.tell_of_member("GUILD_MEMBER_ADD", guild, user, GUILD_MEMBERS);
+    }
+
+    /// Changes a member. The bot is told of changes to itself whatever it asked for.
+    ///
+    /// <https://docs.discord.com/developers/events/gateway#caveats>
+    pub fn change_member(&mut self, guild: Id, user: Id, change: impl FnOnce(&mut Member)) {
+        let intent = if user == self.world.bot() { 0 } else { GUILD_MEMBERS };
+        self.changing_access(guild, None, |state| {
+            let member = state.world.guilds.get_mut(&guild).and_then(|guild| guild.members.get_mut(&user));
+            if let Some(member) = member {
+                change(member);
+                state.tell_of_member("GUILD_MEMBER_UPDATE", guild, user, intent);
+            }
+        });
+    }
+
+    /// A person leaves a guild.
+    pub fn remove_member(&mut self, guild: Id, user: Id) {
+        let there = self.world.guilds.get_mut(&guild).and_then(|guild| guild.members.remove(&user));
+        if there.is_some() {
+            let data = json!({ "guild_id": guild, "user": self.world.users[&user].json() });
+            self.tell(&Event::new("GUILD_MEMBER_REMOVE", Place::Guild(guild), GUILD_MEMBERS, data));
+        }
+    }
+
+    fn tell_of_member(&mut self, name: &'static str, guild: Id, user: Id, intent: u64) {
+        let member = &self.world.guilds[&guild].members[&user];
+        let mut data: Value = member.json(&self.world.users[&user]);
+        data["guild_id"] = json!(guild);
+        self.tell(&Event::new(name, Place::Guild(guild), intent, data));
+    }
+}

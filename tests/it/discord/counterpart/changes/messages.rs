@@ -1,0 +1,200 @@
+//! Messages come, change and go.
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::super::channels::Kind;
+use super::super::id::Id;
+use super::super::intents::{DIRECT_MESSAGE_TYPING, DIRECT_MESSAGES, GUILD_MESSAGE_TYPING, GUILD_MESSAGES};
+use super::super::journal::Post;
+use super::super::messages::{Author, Content, DEFAULT, Mentions, Message, REPLY, Reference, THREAD_STARTER};
+use super::super::moment::now_ms;
+use super::super::sessions::{Event, Place};
+use super::super::state::State;
+
+/// A message that is said.
+#[derive(Clone, Debug)]
+pub struct Said {
+    pub channel: Id,
+    pub author: Author,
+    pub content: String,
+    /// Who is told of it.
+    pub mentions: Mentions,
+    /// The message of the same channel that it answers.
+    pub reply_to: Option<Id>,
+    /// A message, perhaps of another channel, that it stands for or forwards.
+    pub stands_for: Option<Reference>,
+    /// What it forwards, as that is now.
+    pub forwarded: Option<Value>,
+    pub attachments: Vec<Value>,
+    pub embeds: Vec<Value>,
+    pub stickers: Vec<Value>,
+    pub flags: u64,
+    pub tts: bool,
+    pub nonce: Option<Value>,
+    /// What kind of message; none: what follows from the rest.
+    pub kind: Option<u8>,
+}
+
+impl Said {
+    pub fn new(channel: Id, author: Author, content: &str) -> Self {
+        Self {
+            channel,
+            author,
+            content: content.to_owned(),
+            mentions: Mentions::default(),
+            reply_to: None,
+            stands_for: None,
+            forwarded: None,
+            attachments: Vec::new(),
+            embeds: Vec::new(),
+            stickers: Vec::new(),
+            flags: 0,
+            tts: false,
+            nonce: None,
+            kind: None,
+        }
+    }
+}
+
+impl State {
+    /// Says something. A thread that was archived comes back for it, and who speaks there takes part from then on.
+    pub fn say(&mut self, said: Said) -> Id {
+        let id = self.world.new_id();
+        let guild = self.world.guild_of(said.channel).map(|guild| guild.id);
+        let reply = said.reply_to.map(|message| Reference { message, channel: said.channel, guild });
+        let reference = reply.or(said.stands_for);
+        let message = Message {
+            id,
+            channel: said.channel,
+            kind: said.kind.unwrap_or(if reply.is_some() { REPLY } else { DEFAULT }),
+            author: said.author,
+            content: said.content,
+            edited_ms: None,
+            mentions: said.mentions,
+            attachments: said.attachments,
+            embeds: said.embeds,
+            stickers: said.stickers,
+            reference,
+            forwarded: said.forwarded,
+            flags: said.flags,
+            tts: said.tts,
+            nonce: said.nonce,
+        };
+        // Answers to interactions are on record as such.
+        let answer = matches!(message.author, Author::Webhook { webhook, .. } if webhook == self.world.application.id);
+        if message.sent_by(&self.world) && !answer && message.kind != THREAD_STARTER {
+            self.journal.posts.push(Post {
+                at: Instant::now(),
+                message: id,
+                channel: said.channel,
+                author: message.author.clone(),
+                content: message.content.clone(),
+                mentions: message.mentions.clone(),
+                reply_to: said.reply_to,
+                nonce: message.nonce.clone(),
+            });
+        }
+        self.enter_thread(&message);
+        self.world.put_message(message.clone());
+        if !message.is_ephemeral() {
+            self.tell_of_message("MESSAGE_CREATE", &message);
+        }
+        id
+    }
+
+    fn enter_thread(&mut self, message: &Message) {
+        let archived = |state: &Self| {
+            let thread = state.world.channels.get(&message.channel).and_then(|channel| channel.thread.as_ref());
+            thread.is_some_and(|thread| thread.archived)
+        };
+        if archived(self) {
+            self.change_thread(message.channel, |thread| thread.archived = false);
+        }
+        let thread = self.world.channels.get_mut(&message.channel).and_then(|channel| channel.thread.as_mut());
+        if let (Some(thread), Author::User(author)) = (thread, &message.author) {
+            thread.members.insert(*author);
+        }
+    }
+
+    /// Changes a message.
+    pub fn edit(&mut self, channel: Id, message: Id, change: impl FnOnce(&mut Message)) {
+        let Some(edited) = self.world.message_mut(channel, message) else { return };
+        change(edited);
+        edited.edited_ms = Some(now_ms());
+        edited.nonce = None;
+        let edited = edited.clone();
+        if !edited.is_ephemeral() {
+            self.tell_of_message("MESSAGE_UPDATE", &edited);
+        }
+    }
+
+    /// Adds what a link in a message leads to. That is an update without an edit.
+    pub fn unfold(&mut self, channel: Id, message: Id, embed: Value) {
+        let Some(unfolded) = self.world.message_mut(channel, message) else { return };
+        unfolded.embeds.push(embed);
+        let unfolded = unfolded.clone();
+        self.tell_of_message("MESSAGE_UPDATE", &unfolded);
+    }
+
+    /// Tells of a message once more, as if it were new: events "may be sent up to N times".
+    ///
+    /// <https://docs.discord.com/developers/reference#consistency>
+    pub fn repeat(&mut self, channel: Id, message: Id) {
+        if let Some(message) = self.world.message(channel, message).cloned() {
+            self.tell_of_message("MESSAGE_CREATE", &message);
+        }
+    }
+
+    /// Takes messages away: one by one, or all at once, which is told at once.
+    pub fn delete(&mut self, channel: Id, messages: &[Id], bulk: bool) {
+        let gone: Vec<Message> = messages.iter().filter_map(|id| self.world.remove_message(channel, *id)).collect();
+        let gone: Vec<Id> = gone.iter().filter(|message| !message.is_ephemeral()).map(|message| message.id).collect();
+        if bulk && !gone.is_empty() {
+            self.tell_in_channel("MESSAGE_DELETE_BULK", channel, None, json!({ "ids": gone }));
+        } else {
+            for id in gone {
+                self.tell_in_channel("MESSAGE_DELETE", channel, Some(id), json!({ "id": id }));
+            }
+        }
+    }
+
+    /// Somebody types.
+    pub fn type_in(&mut self, channel: Id, person: Id) {
+        let data = json!({ "user_id": person, "timestamp": now_ms() / 1_000 });
+        self.tell_in_channel("TYPING_START", channel, None, data);
+    }
+
+    fn tell_of_message(&mut self, name: &'static str, message: &Message) {
+        let mut data = message.event_json(&self.world, Content::All);
+        let mut bare = message.event_json(&self.world, Content::Own);
+        if let Some(nonce) = message.nonce.as_ref().filter(|_| name == "MESSAGE_CREATE") {
+            data["nonce"] = nonce.clone();
+            bare["nonce"] = nonce.clone();
+        }
+        let event = Event { bare: Some(bare), message: Some(message.id), ..Event::new(name, Place::Elsewhere, 0, data) };
+        self.tell_viewers(message.channel, event);
+    }
+
+    fn tell_in_channel(&mut self, name: &'static str, channel: Id, message: Option<Id>, mut data: Value) {
+        data["channel_id"] = json!(channel);
+        if let Some(guild) = self.world.guild_of(channel) {
+            data["guild_id"] = json!(guild.id);
+        }
+        self.tell_viewers(channel, Event { message, ..Event::new(name, Place::Elsewhere, 0, data) });
+    }
+
+    /// Tells of something in a channel, if the bot may view that.
+    fn tell_viewers(&mut self, channel: Id, event: Event) {
+        let Some(there) = self.world.channels.get(&channel) else { return };
+        if !self.world.may_view(there, self.world.bot()) && there.kind != Kind::Direct {
+            return;
+        }
+        let typing = event.name == "TYPING_START";
+        let (place, intent) = match there.guild {
+            Some(guild) => (Place::Guild(guild), if typing { GUILD_MESSAGE_TYPING } else { GUILD_MESSAGES }),
+            None => (Place::Elsewhere, if typing { DIRECT_MESSAGE_TYPING } else { DIRECT_MESSAGES }),
+        };
+        self.tell(&Event { place, intent, channel: Some(channel), ..event });
+    }
+}

@@ -1,0 +1,233 @@
+//! Channels, threads and direct messages, and how they look on the wire.
+//!
+//! <https://docs.discord.com/developers/resources/channel>, <https://docs.discord.com/developers/topics/threads>
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::id::Id;
+use super::moment::iso8601;
+
+/// <https://docs.discord.com/developers/resources/channel#channel-object-channel-types>
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Text = 0,
+    Direct = 1,
+    Voice = 2,
+    Category = 4,
+    Announcement = 5,
+    AnnouncementThread = 10,
+    PublicThread = 11,
+    PrivateThread = 12,
+    Forum = 15,
+}
+
+impl Kind {
+    pub fn is_thread(self) -> bool {
+        matches!(self, Self::AnnouncementThread | Self::PublicThread | Self::PrivateThread)
+    }
+
+    /// Whether messages can be sent there.
+    pub fn takes_messages(self) -> bool {
+        !matches!(self, Self::Category | Self::Forum)
+    }
+
+    /// Whether webhooks can be made there.
+    pub fn takes_webhooks(self) -> bool {
+        matches!(self, Self::Text | Self::Announcement | Self::Voice | Self::Forum)
+    }
+
+    /// Whether threads can be started there, and of which kind the public ones are.
+    pub fn public_thread(self) -> Option<Self> {
+        match self {
+            Self::Text | Self::Forum => Some(Self::PublicThread),
+            Self::Announcement => Some(Self::AnnouncementThread),
+            _ => None,
+        }
+    }
+}
+
+/// What a channel allows to and denies a role or a member.
+#[derive(Clone, Debug)]
+pub struct Overwrite {
+    pub id: Id,
+    pub member: bool,
+    pub allow: u64,
+    pub deny: u64,
+}
+
+impl Overwrite {
+    /// Of a role, or of everyone with the guild's id.
+    pub fn role(id: Id, allow: u64, deny: u64) -> Self {
+        Self { id, member: false, allow, deny }
+    }
+
+    /// Of a member.
+    pub fn member(id: Id, allow: u64, deny: u64) -> Self {
+        Self { id, member: true, allow, deny }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "id": self.id,
+            "type": i32::from(self.member),
+            "allow": self.allow.to_string(),
+            "deny": self.deny.to_string(),
+        })
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Channel {
+    pub id: Id,
+    pub kind: Kind,
+    /// None for direct messages.
+    pub guild: Option<Id>,
+    pub name: String,
+    /// A category, or the channel in which a thread was started.
+    pub parent: Option<Id>,
+    pub position: usize,
+    pub overwrites: Vec<Overwrite>,
+    /// The newest message; of a forum the newest thread. It stays when that message is deleted.
+    pub last_message: Option<Id>,
+    pub thread: Option<Thread>,
+    /// Who takes part in direct messages, besides the bot.
+    pub recipient: Option<Id>,
+}
+
+/// What only threads have.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    pub owner: Id,
+    pub archived: bool,
+    pub locked: bool,
+    pub archive_changed_ms: u64,
+    /// In minutes.
+    pub auto_archive: u64,
+    pub members: BTreeSet<Id>,
+    pub messages: u64,
+    pub total_sent: u64,
+}
+
+impl Channel {
+    /// An empty one.
+    pub fn new(id: Id, kind: Kind, guild: Option<Id>, name: &str) -> Self {
+        Self {
+            id,
+            kind,
+            guild,
+            name: name.to_owned(),
+            parent: None,
+            position: 0,
+            overwrites: Vec::new(),
+            last_message: None,
+            thread: None,
+            recipient: None,
+        }
+    }
+
+    /// A thread of another channel.
+    pub fn new_thread(id: Id, kind: Kind, parent: &Self, name: &str, owner: Id) -> Self {
+        let thread = Thread {
+            owner,
+            archived: false,
+            locked: false,
+            archive_changed_ms: id.made_at_ms(),
+            auto_archive: 4_320,
+            members: BTreeSet::from([owner]),
+            messages: 0,
+            total_sent: 0,
+        };
+        Self { parent: Some(parent.id), thread: Some(thread), ..Self::new(id, kind, parent.guild, name) }
+    }
+
+    /// What it shows to who may view it.
+    pub fn json(&self) -> Value {
+        let mut json = json!({
+            "id": self.id,
+            "type": self.kind as u8,
+            "guild_id": self.guild,
+            "name": self.name,
+            "parent_id": self.parent,
+            "last_message_id": self.last_message,
+            "flags": 0,
+        });
+        match &self.thread {
+            Some(thread) => {
+                json["owner_id"] = json!(thread.owner);
+                json["message_count"] = json!(thread.messages);
+                json["total_message_sent"] = json!(thread.total_sent);
+                json["member_count"] = json!(thread.members.len().min(50));
+                json["rate_limit_per_user"] = json!(0);
+                json["thread_metadata"] = thread.json(self);
+            }
+            None => {
+                json["position"] = json!(self.position);
+                json["permission_overwrites"] = self.overwrites.iter().map(Overwrite::json).collect();
+                json["topic"] = Value::Null;
+                json["nsfw"] = json!(false);
+                json["rate_limit_per_user"] = json!(0);
+            }
+        }
+        json
+    }
+
+    /// What it shows over the gateway to a bot that may not view it.
+    ///
+    /// <https://docs.discord.com/developers/resources/channel#channel-object-obfuscated-channels>
+    pub fn obfuscated_json(&self) -> Value {
+        json!({
+            "id": self.id,
+            "type": self.kind as u8,
+            "guild_id": self.guild,
+            "name": "___hidden___",
+            "parent_id": self.parent,
+            "position": self.position,
+            "permission_overwrites": self.overwrites.iter().map(Overwrite::json).collect::<Vec<_>>(),
+            "last_message_id": null,
+            "topic": null,
+            "nsfw": false,
+            "rate_limit_per_user": 0,
+            "flags": 1 << 17,
+        })
+    }
+
+    /// Direct messages with this person.
+    pub fn direct_json(&self, recipient: &Value) -> Value {
+        json!({
+            "id": self.id,
+            "type": self.kind as u8,
+            "last_message_id": self.last_message,
+            "recipients": [recipient],
+            "flags": 0,
+        })
+    }
+
+    /// What THREAD_DELETE tells of it.
+    pub fn deleted_thread_json(&self) -> Value {
+        json!({ "id": self.id, "guild_id": self.guild, "parent_id": self.parent, "type": self.kind as u8 })
+    }
+}
+
+impl Thread {
+    fn json(&self, channel: &Channel) -> Value {
+        let mut json = json!({
+            "archived": self.archived,
+            "archive_timestamp": iso8601(self.archive_changed_ms),
+            "auto_archive_duration": self.auto_archive,
+            "locked": self.locked,
+            "create_timestamp": iso8601(channel.id.made_at_ms()),
+        });
+        if channel.kind == Kind::PrivateThread {
+            json["invitable"] = json!(true);
+        }
+        json
+    }
+
+    /// The membership of one who takes part.
+    pub fn member_json(&self, thread: Id, user: Id) -> Option<Value> {
+        let joined = iso8601(self.archive_changed_ms);
+        self.members.contains(&user).then(|| json!({ "id": thread, "user_id": user, "join_timestamp": joined, "flags": 0 }))
+    }
+}

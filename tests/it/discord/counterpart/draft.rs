@@ -1,0 +1,179 @@
+//! The body of a message as an application sends it: what is refused, and whom it may tell.
+//!
+//! <https://docs.discord.com/developers/resources/message#create-message>, <https://docs.discord.com/developers/resources/message#allowed-mentions-object>
+
+use serde_json::Value;
+
+use super::guilds::Guild;
+use super::id::Id;
+use super::messages::{Mentions, named};
+use super::permissions::{MENTION_EVERYONE, in_guild};
+use super::refusal::Refusal;
+use super::world::World;
+
+/// How long a text may be, in characters.
+const CONTENT: usize = 2_000;
+/// How long all texts of all embeds together may be.
+const EMBEDS: usize = 6_000;
+
+/// What an application wants to say.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pub content: String,
+    pub embeds: Vec<Value>,
+    pub flags: u64,
+    pub tts: bool,
+    allowed: Option<Allowed>,
+}
+
+/// Whom the sender allows to be told.
+#[derive(Clone, Debug, Default)]
+struct Allowed {
+    parse: Vec<String>,
+    users: Vec<Id>,
+    roles: Vec<Id>,
+    replied_user: bool,
+}
+
+/// Who sends it: that decides what is allowed when nothing is said about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    Bot,
+    /// A webhook, or an answer to an interaction.
+    Webhook,
+}
+
+impl Draft {
+    /// Reads a new message.
+    ///
+    /// # Errors
+    ///
+    /// Whatever Discord refuses: an empty message, too long a text, fields of another type, a contradiction in `allowed_mentions`.
+    pub fn read(body: &Value, flags: u64) -> Result<Self, Refusal> {
+        let draft = Self::read_edit(body, flags)?;
+        let other = ["sticker_ids", "components", "attachments", "poll", "shared_client_theme"];
+        let something =
+            other.iter().any(|field| body[field].as_array().is_some_and(|list| !list.is_empty()) || body[field].is_object());
+        if draft.content.is_empty() && draft.embeds.is_empty() && !something {
+            return Err(Refusal::new(400, 50006, "Cannot send an empty message"));
+        }
+        Ok(draft)
+    }
+
+    /// Reads a change to a message, which may leave out anything. Only these flags can be set.
+    ///
+    /// # Errors
+    ///
+    /// As for a new one, but that it may be empty.
+    pub fn read_edit(body: &Value, flags: u64) -> Result<Self, Refusal> {
+        let content = match &body["content"] {
+            Value::Null => "",
+            Value::String(text) => text.trim(),
+            _ => return Err(Refusal::field(&["content"], "BASE_TYPE_STRING", "Could not interpret value as string.")),
+        };
+        if content.chars().count() > CONTENT {
+            let message = format!("Must be {CONTENT} or fewer in length.");
+            return Err(Refusal::field(&["content"], "BASE_TYPE_MAX_LENGTH", &message));
+        }
+        let asked = body["flags"].as_u64().unwrap_or_default();
+        Ok(Self {
+            content: content.to_owned(),
+            embeds: embeds(&body["embeds"])?,
+            flags: asked & flags,
+            tts: body["tts"].as_bool().unwrap_or_default(),
+            allowed: Allowed::read(&body["allowed_mentions"])?,
+        })
+    }
+
+    /// Who is told. Roles that nobody may mention, and everybody, need a permission that webhooks have.
+    pub fn mentions(&self, world: &World, guild: Option<&Guild>, sender: Sender, replied: Option<Id>) -> Mentions {
+        let names = named(&self.content);
+        let usual = Allowed {
+            parse: if sender == Sender::Bot { &["users", "roles", "everyone"][..] } else { &["users"] }
+                .iter()
+                .map(|kind| (*kind).to_owned())
+                .collect(),
+            replied_user: true,
+            ..Allowed::default()
+        };
+        let allowed = self.allowed.as_ref().unwrap_or(&usual);
+        let parses = |kind: &str| allowed.parse.iter().any(|parsed| parsed == kind);
+        let all = sender == Sender::Webhook || guild.is_some_and(|guild| in_guild(guild, world.bot()) & MENTION_EVERYONE != 0);
+        let role = |id: &Id| guild.and_then(|guild| guild.roles.get(id)).is_some_and(|role| role.mentionable || all);
+        let mut users: Vec<Id> = names.users.into_iter().filter(|id| parses("users") || allowed.users.contains(id)).collect();
+        users.retain(|id| world.users.contains_key(id));
+        if let Some(replied) = replied.filter(|id| allowed.replied_user && !users.contains(id)) {
+            users.push(replied);
+        }
+        let roles = names.roles.into_iter().filter(|id| (parses("roles") || allowed.roles.contains(id)) && role(id));
+        Mentions { users, roles: roles.collect(), everyone: names.everyone && parses("everyone") && all && guild.is_some() }
+    }
+}
+
+impl Allowed {
+    fn read(value: &Value) -> Result<Option<Self>, Refusal> {
+        if value.is_null() {
+            return Ok(None);
+        }
+        let wrong = |path: &[&str], code: &str, message: &str| {
+            let path: Vec<&str> = ["allowed_mentions"].iter().chain(path).copied().collect();
+            Refusal::field(&path, code, message)
+        };
+        let object = value.as_object().ok_or_else(|| wrong(&[], "MODEL_TYPE_CONVERT", "Only dictionaries may be used."))?;
+        let list = |field: &str| -> Result<Vec<Value>, Refusal> {
+            match object.get(field) {
+                None | Some(Value::Null) => Ok(Vec::new()),
+                Some(Value::Array(list)) => Ok(list.clone()),
+                Some(_) => Err(wrong(&[field], "LIST_TYPE_CONVERT", "Only iterables may be used.")),
+            }
+        };
+        let parse: Vec<String> = list("parse")?.iter().map(|kind| kind.as_str().unwrap_or_default().to_owned()).collect();
+        if parse.iter().any(|kind| !["users", "roles", "everyone"].contains(&kind.as_str())) {
+            let message = "Value must be one of ('users', 'roles', 'everyone').";
+            return Err(wrong(&["parse", "0"], "BASE_TYPE_CHOICES", message));
+        }
+        let mut ids = [Vec::new(), Vec::new()];
+        for (ids, kind) in ids.iter_mut().zip(["users", "roles"]) {
+            let listed = list(kind)?;
+            if listed.len() > 100 {
+                return Err(wrong(&[kind], "BASE_TYPE_MAX_LENGTH", "Must be 100 or fewer in length."));
+            }
+            if !listed.is_empty() && parse.iter().any(|parsed| parsed == kind) {
+                let message = format!("parse:[\"{kind}\"] and {kind}: [ids...] are mutually exclusive.");
+                return Err(wrong(&[], "MESSAGE_ALLOWED_MENTIONS_PARSE_EXCLUSIVE", &message));
+            }
+            let read =
+                |id: &Value| Id::read(id).ok_or_else(|| wrong(&[kind, "0"], "NUMBER_TYPE_COERCE", "Value is not snowflake."));
+            *ids = listed.iter().map(read).collect::<Result<_, _>>()?;
+        }
+        let [users, roles] = ids;
+        let replied_user = object.get("replied_user").and_then(Value::as_bool).unwrap_or_default();
+        Ok(Some(Self { parse, users, roles, replied_user }))
+    }
+}
+
+fn embeds(value: &Value) -> Result<Vec<Value>, Refusal> {
+    let embeds = value.as_array().cloned().unwrap_or_default();
+    if embeds.len() > 10 {
+        return Err(Refusal::field(&["embeds"], "BASE_TYPE_MAX_LENGTH", "Must be 10 or fewer in length."));
+    }
+    let length = |text: &Value| text.as_str().map_or(0, |text| text.chars().count());
+    let of_embed = |embed: &Value| {
+        let fields = embed["fields"].as_array().into_iter().flatten();
+        let fields: usize = fields.map(|field| length(&field["name"]) + length(&field["value"])).sum();
+        let own: usize = [&embed["title"], &embed["description"], &embed["footer"]["text"], &embed["author"]["name"]]
+            .into_iter()
+            .map(length)
+            .sum();
+        own + fields
+    };
+    if embeds.iter().map(of_embed).sum::<usize>() > EMBEDS {
+        return Err(Refusal::field(&["embeds"], "MAX_EMBED_SIZE_EXCEEDED", "Embed size exceeds maximum size of 6000"));
+    }
+    // Whatever type is asked for, it is this one.
+    let rich = embeds.into_iter().map(|mut embed| {
+        embed["type"] = Value::from("rich");
+        embed
+    });
+    Ok(rich.collect())
+}

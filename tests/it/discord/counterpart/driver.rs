@@ -1,0 +1,108 @@
+//! What a test does with the counterpart.
+//!
+//! ```ignore
+//! let discord = Counterpart::start().await;
+//! let guild = discord.guild("Home");
+//! let (channel, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+//! // The client under test connects: discord.api_url(), discord.token().
+//! discord.sessions(1).await;
+//! let asked = discord.say(ana, channel, "Hello, Mira?");
+//! let post = discord.post_in(channel).await;
+//! discord.cut(0);
+//! ```
+
+mod ask;
+mod look;
+mod make;
+mod spoil;
+mod talk;
+
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
+
+use super::faults::Faults;
+use super::journal::Journal;
+use super::limits::Limits;
+use super::rules::Rules;
+use super::server;
+use super::sessions::Gateway;
+use super::state::{Shared, State};
+use super::world::World;
+
+/// A Discord of one's own on a port of this machine, with one application. It ends when it is dropped.
+pub struct Counterpart {
+    shared: Arc<Shared>,
+    origin: String,
+    task: AbortHandle,
+}
+
+impl Counterpart {
+    /// Starts one with [`Rules::quick`] and an application that may read messages.
+    pub async fn start() -> Self {
+        Self::with_rules(Rules::quick()).await
+    }
+
+    /// Starts one with these rules.
+    pub async fn with_rules(rules: Rules) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let origin = server::address(&listener).to_string();
+        let gateway_url = format!("ws://{origin}");
+        let shared = Arc::new(Shared::new(State {
+            rules,
+            world: World::new("tertulia", "MTA.counterpart.token"),
+            gateway: Gateway::default(),
+            limits: Limits::default(),
+            faults: Faults::default(),
+            journal: Journal::default(),
+            command_creates: std::collections::BTreeMap::new(),
+            resume_url: format!("{gateway_url}/resume"),
+            gateway_url,
+        }));
+        let task = tokio::spawn(server::serve(listener, Arc::clone(&shared))).abort_handle();
+        Self { shared, origin, task }
+    }
+
+    /// Where it is: `127.0.0.1:…`.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Where the API is, without `/api/v10`.
+    pub fn api_url(&self) -> String {
+        format!("http://{}", self.origin)
+    }
+
+    /// Where the gateway is, as `/gateway/bot` says.
+    pub fn gateway_url(&self) -> String {
+        format!("ws://{}", self.origin)
+    }
+
+    /// The bot's token.
+    pub fn token(&self) -> String {
+        self.look(|state| state.world.application.token.clone())
+    }
+
+    /// Changes anything. Whoever waits looks again.
+    pub fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        self.shared.with(act)
+    }
+}
+
+impl Drop for Counterpart {
+    /// # Panics
+    ///
+    /// A client asked for something that Discord has and this does not, and the test did not take that off the record.
+    fn drop(&mut self) {
+        self.task.abort();
+        let left_out = self.shared.with(|state| {
+            let connections: Vec<usize> = state.gateway.connections.keys().copied().collect();
+            for connection in connections {
+                state.cut(connection);
+            }
+            std::mem::take(&mut state.journal.left_out)
+        });
+        assert!(left_out.is_empty() || std::thread::panicking(), "left out of the counterpart: {left_out:?}");
+    }
+}

@@ -1,0 +1,90 @@
+//! Reads back what happened, and waits until it has.
+
+use tokio::time::timeout;
+
+use super::super::id::Id;
+use super::super::journal::{Answer, Post};
+use super::super::state::State;
+use super::Counterpart;
+use crate::harness::PATIENCE;
+
+impl Counterpart {
+    /// Looks at everything at one moment.
+    pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        self.shared.look(look)
+    }
+
+    /// Waits until there is what is looked for.
+    ///
+    /// # Panics
+    ///
+    /// It does not come: what was waited for.
+    pub async fn until<T>(&self, what: &str, look: impl FnMut(&State) -> Option<T>) -> T {
+        match timeout(PATIENCE, self.shared.until(look)).await {
+            Ok(seen) => seen,
+            Err(_) => panic!("{what} did not come"),
+        }
+    }
+
+    /// What the application has posted so far.
+    pub fn posts(&self) -> Vec<Post> {
+        self.look(|state| state.journal.posts.clone())
+    }
+
+    /// Waits for the first post in a channel.
+    pub async fn post_in(&self, channel: Id) -> Post {
+        self.posts_in(channel, 1).await.remove(0)
+    }
+
+    /// Waits for so many posts in a channel.
+    pub async fn posts_in(&self, channel: Id, count: usize) -> Vec<Post> {
+        self.until("a post", |state| {
+            let there = state.journal.posts.iter().filter(|post| post.channel == channel);
+            let there: Vec<Post> = there.cloned().collect();
+            (there.len() >= count).then_some(there)
+        })
+        .await
+    }
+
+    /// Waits until so many sessions are connected.
+    pub async fn sessions(&self, count: usize) {
+        self.until("the sessions", |state| {
+            let sessions = state.gateway.sessions.values();
+            (sessions.filter(|session| session.connection.is_some()).count() == count).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until so many RESUMEs were accepted.
+    pub async fn resumes(&self, count: usize) {
+        self.until("the resumes", |state| {
+            let accepted = state.journal.resumes.iter().filter(|resume| resume.replayed.is_some());
+            (accepted.count() >= count).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until a message was written to a socket.
+    pub async fn delivered(&self, message: Id) {
+        self.until("a delivery", |state| {
+            let mut told = state.journal.deliveries.iter().rev();
+            told.any(|delivery| delivery.message == Some(message) && !delivery.sent.is_empty()).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits for the first answer to an interaction.
+    pub async fn answer_to(&self, interaction: Id) -> Answer {
+        self.until("an answer", |state| state.journal.answers.iter().find(|answer| answer.interaction == interaction).cloned())
+            .await
+    }
+
+    /// The text that an interaction's first answer has now; none as long as it is to come.
+    pub fn answered_text(&self, interaction: Id) -> Option<String> {
+        self.look(|state| {
+            let interaction = state.world.interactions.get(&interaction)?;
+            let message = state.world.message(interaction.channel, interaction.original?)?;
+            (message.flags & super::super::messages::LOADING == 0).then(|| message.content.clone())
+        })
+    }
+}

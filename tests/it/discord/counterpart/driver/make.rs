@@ -1,0 +1,150 @@
+//! Makes a world.
+
+use std::collections::BTreeMap;
+
+use super::super::channels::{Channel, Kind, Overwrite};
+use super::super::guilds::{Guild, Member, Role, User};
+use super::super::id::Id;
+use super::super::messages::image_hash;
+use super::super::moment::now_ms;
+use super::super::permissions::{
+    MANAGE_THREADS, MANAGE_WEBHOOKS, READ_MESSAGE_HISTORY, SEND_MESSAGES, SEND_MESSAGES_IN_THREADS, USUAL, VIEW_CHANNEL,
+};
+use super::super::webhooks::Webhook;
+use super::Counterpart;
+
+/// What an invitation of the bot asks for, unless a test wants something else.
+pub const INVITED: u64 =
+    VIEW_CHANNEL | SEND_MESSAGES | SEND_MESSAGES_IN_THREADS | READ_MESSAGE_HISTORY | MANAGE_WEBHOOKS | MANAGE_THREADS;
+
+impl Counterpart {
+    /// Somebody who is in no guild yet.
+    pub fn person(&self, name: &str) -> Id {
+        self.user(name, false)
+    }
+
+    /// Another bot, which is in no guild yet.
+    pub fn foreign_bot(&self, name: &str) -> Id {
+        self.user(name, true)
+    }
+
+    fn user(&self, name: &str, bot: bool) -> Id {
+        self.with(|state| {
+            let id = state.world.new_id();
+            let user = User { id, name: name.to_lowercase(), global_name: Some(name.to_owned()), bot };
+            state.world.users.insert(id, user);
+            id
+        })
+    }
+
+    /// A guild with the bot in it. It belongs to the application's owner; everybody may do what is usual.
+    pub fn guild(&self, name: &str) -> Id {
+        let guild = self.guild_without_bot(name);
+        self.invite_bot(guild, INVITED);
+        guild
+    }
+
+    /// A guild that the bot is not in.
+    pub fn guild_without_bot(&self, name: &str) -> Id {
+        self.with(|state| {
+            let (id, owner) = (state.world.new_guild_id(), state.world.application.owner);
+            let everyone =
+                Role { id, name: "@everyone".to_owned(), permissions: USUAL, position: 0, mentionable: false, bot: None };
+            let member = Member { nick: None, roles: Vec::new(), joined_ms: now_ms(), timed_out: false };
+            let guild = Guild {
+                id,
+                name: name.to_owned(),
+                owner,
+                roles: BTreeMap::from([(id, everyone)]),
+                members: BTreeMap::from([(owner, member)]),
+                outage: false,
+            };
+            state.world.guilds.insert(id, guild);
+            id
+        })
+    }
+
+    /// Lets the bot in, with a role of its own that has these permissions.
+    pub fn invite_bot(&self, guild: Id, permissions: u64) {
+        self.with(|state| state.invite_bot(guild, permissions));
+    }
+
+    /// A person in a guild.
+    pub fn member(&self, guild: Id, name: &str) -> Id {
+        let person = self.person(name);
+        self.join(guild, person);
+        person
+    }
+
+    /// Lets somebody join a guild.
+    pub fn join(&self, guild: Id, user: Id) {
+        self.with(|state| state.add_member(guild, user));
+    }
+
+    /// A role that nobody has yet.
+    pub fn role(&self, guild: Id, name: &str, permissions: u64) -> Id {
+        self.with(|state| {
+            let id = state.world.new_id();
+            let position = state.world.guilds[&guild].roles.len();
+            let role = Role { id, name: name.to_owned(), permissions, position, mentionable: true, bot: None };
+            state.put_role(guild, role);
+            id
+        })
+    }
+
+    /// Gives a role to a member.
+    pub fn give_role(&self, guild: Id, user: Id, role: Id) {
+        self.with(|state| state.change_member(guild, user, |member| member.roles.push(role)));
+    }
+
+    /// A text channel.
+    pub fn channel(&self, guild: Id, name: &str) -> Id {
+        self.channel_of(guild, Kind::Text, name)
+    }
+
+    /// A channel of any kind.
+    pub fn channel_of(&self, guild: Id, kind: Kind, name: &str) -> Id {
+        self.with(|state| {
+            let id = state.world.new_id();
+            let position = state.world.channels_of(guild).count();
+            state.add_channel(Channel { position, ..Channel::new(id, kind, Some(guild), name) });
+            id
+        })
+    }
+
+    /// Sets what a channel allows to and denies somebody.
+    pub fn overwrite(&self, channel: Id, overwrite: Overwrite) {
+        self.with(|state| {
+            state.change_channel(channel, |channel| {
+                channel.overwrites.retain(|known| known.id != overwrite.id);
+                channel.overwrites.push(overwrite);
+            });
+        });
+    }
+
+    /// A thread that somebody starts, without a message.
+    pub fn thread(&self, parent: Id, kind: Kind, name: &str, owner: Id) -> Id {
+        self.with(|state| {
+            let id = state.world.new_id();
+            let thread = Channel::new_thread(id, kind, &state.world.channels[&parent], name, owner);
+            state.add_thread(thread);
+            id
+        })
+    }
+
+    /// A webhook that a person made: the bot can use it when it is told the token, and did not make it.
+    pub fn foreign_webhook(&self, channel: Id, name: &str) -> Id {
+        self.with(|state| {
+            let (id, creator) = (state.world.new_id(), state.world.application.owner);
+            let token = image_hash(name);
+            let name = name.to_owned();
+            state.add_webhook(Webhook { id, channel, name, avatar: None, token, application: None, creator });
+            id
+        })
+    }
+
+    /// Switches privileged intents on in the portal: these, and no others.
+    pub fn set_privileged(&self, intents: u64) {
+        self.with(|state| state.world.application.privileged = intents);
+    }
+}

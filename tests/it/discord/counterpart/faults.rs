@@ -1,0 +1,125 @@
+//! What goes wrong because a test wants it to.
+
+use std::time::Duration;
+
+use super::id::Id;
+use super::journal::Request;
+
+/// All that is to go wrong.
+#[derive(Default)]
+pub struct Faults {
+    rest: Vec<(u64, Fault)>,
+    made: u64,
+    /// How connections to the main address fare.
+    pub connects: Connects,
+    /// How connections to the address that READY announces fare.
+    pub resume_connects: Connects,
+    /// How many of the next IDENTIFYs get an invalid session.
+    pub failing_identifies: usize,
+    /// How many of the next RESUMEs get an invalid session, and whether it may be resumed all the same.
+    pub failing_resumes: usize,
+    pub failing_resumes_resumable: bool,
+}
+
+/// How connections to an address fare.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Connects {
+    #[default]
+    Well,
+    /// They are answered with 503 instead of a WebSocket.
+    Refused,
+    /// They are never answered.
+    Hanging,
+    /// They open, and no HELLO comes.
+    Mute,
+}
+
+/// Something that goes wrong with requests.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    pub on: On,
+    pub does: Does,
+    /// How often; none: until it is lifted.
+    pub times: Option<u32>,
+}
+
+/// Which requests a fault hits: those that meet everything that is given.
+#[derive(Clone, Debug, Default)]
+pub struct On {
+    /// The name of the route (`Route::name`).
+    pub route: Option<&'static str>,
+    pub guild: Option<Id>,
+    pub channel: Option<Id>,
+}
+
+/// What happens to a request.
+#[derive(Clone, Debug)]
+pub enum Does {
+    /// It is refused as one too many, whatever the buckets say.
+    TooMany { retry_after: Duration, scope: Scope },
+    /// It is answered with this status and a page that is not JSON.
+    Status(u16),
+    /// It is not handled before the fault is lifted.
+    Hang,
+    /// It is handled after this.
+    Slow(Duration),
+    /// The connection is cut before it is handled.
+    Cut,
+    /// It is handled, and the connection is cut instead of answering.
+    CutAfterwards,
+    /// It is handled, and not answered before the fault is lifted.
+    HangAfterwards,
+    /// It is handled, and the answer's body is not what it should be.
+    Garbled,
+}
+
+/// Whose limit it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    User,
+    Global,
+    Shared,
+}
+
+impl Scope {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Global => "global",
+            Self::Shared => "shared",
+        }
+    }
+}
+
+impl On {
+    fn hits(&self, request: &Request) -> bool {
+        self.route.is_none_or(|route| route == request.route)
+            && self.guild.is_none_or(|guild| request.guild == Some(guild))
+            && self.channel.is_none_or(|channel| request.channel == Some(channel))
+    }
+}
+
+impl Faults {
+    /// Lets something go wrong from now on. Returns what lifts it.
+    pub fn put(&mut self, fault: Fault) -> u64 {
+        self.made += 1;
+        self.rest.push((self.made, fault));
+        self.made
+    }
+
+    pub fn lift(&mut self, fault: u64) {
+        self.rest.retain(|(number, _)| *number != fault);
+    }
+
+    pub fn is_lifted(&self, fault: u64) -> bool {
+        !self.rest.iter().any(|(number, _)| *number == fault)
+    }
+
+    /// What happens to this request, and by which fault. A fault for so many times is used up by so many.
+    pub fn hit(&mut self, request: &Request) -> Option<(u64, Does)> {
+        let hits = |(_, fault): &&mut (u64, Fault)| fault.times != Some(0) && fault.on.hits(request);
+        let (number, fault) = self.rest.iter_mut().find(hits)?;
+        fault.times = fault.times.map(|times| times - 1);
+        Some((*number, fault.does.clone()))
+    }
+}

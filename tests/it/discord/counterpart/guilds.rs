@@ -1,0 +1,188 @@
+//! Applications, people, guilds, roles and members, and how they look on the wire.
+//!
+//! <https://docs.discord.com/developers/resources/guild>, <https://docs.discord.com/developers/resources/user>
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::id::Id;
+use super::moment::iso8601;
+
+/// The application whose bot connects.
+#[derive(Clone, Debug)]
+pub struct Application {
+    pub id: Id,
+    pub name: String,
+    pub token: String,
+    /// The privileged intents that its owner switched on in the portal, as bits of the gateway's intents.
+    pub privileged: u64,
+    /// Its owner, a person.
+    pub owner: Id,
+}
+
+impl Application {
+    /// <https://docs.discord.com/developers/resources/application#application-object-application-flags>
+    pub fn flags(&self) -> u64 {
+        // The limited flags are those of applications that need no review.
+        [(1 << 8, 1 << 13), (1 << 1, 1 << 15), (1 << 15, 1 << 19)]
+            .iter()
+            .filter(|(intent, _)| self.privileged & intent != 0)
+            .fold(0, |flags, (_, flag)| flags | flag)
+    }
+}
+
+/// A person or a bot.
+#[derive(Clone, Debug)]
+pub struct User {
+    pub id: Id,
+    pub name: String,
+    pub global_name: Option<String>,
+    pub bot: bool,
+}
+
+impl User {
+    pub fn json(&self) -> Value {
+        let mut json = json!({
+            "id": self.id,
+            "username": self.name,
+            "discriminator": if self.bot { "1337" } else { "0" },
+            "global_name": self.global_name,
+            "avatar": null,
+            "public_flags": 0,
+        });
+        if self.bot {
+            json["bot"] = json!(true);
+        }
+        json
+    }
+
+    /// What the bot is told of itself.
+    pub fn current_json(&self) -> Value {
+        let mut json = self.json();
+        json["mfa_enabled"] = json!(true);
+        json["verified"] = json!(true);
+        json["email"] = Value::Null;
+        json["flags"] = json!(0);
+        json
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Guild {
+    pub id: Id,
+    pub name: String,
+    pub owner: Id,
+    pub roles: BTreeMap<Id, Role>,
+    pub members: BTreeMap<Id, Member>,
+    /// Discord has trouble with it: nobody is told of anything there.
+    pub outage: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Role {
+    pub id: Id,
+    pub name: String,
+    pub permissions: u64,
+    pub position: usize,
+    pub mentionable: bool,
+    /// The bot that it belongs to.
+    pub bot: Option<Id>,
+}
+
+impl Role {
+    pub fn json(&self) -> Value {
+        let mut json = json!({
+            "id": self.id,
+            "name": self.name,
+            "color": 0,
+            "colors": { "primary_color": 0, "secondary_color": null, "tertiary_color": null },
+            "hoist": false,
+            "icon": null,
+            "unicode_emoji": null,
+            "position": self.position,
+            "permissions": self.permissions.to_string(),
+            "managed": self.bot.is_some(),
+            "mentionable": self.mentionable,
+            "flags": 0,
+        });
+        if let Some(bot) = self.bot {
+            json["tags"] = json!({ "bot_id": bot });
+        }
+        json
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Member {
+    pub nick: Option<String>,
+    pub roles: Vec<Id>,
+    pub joined_ms: u64,
+    pub timed_out: bool,
+}
+
+impl Member {
+    /// A member as it stands in a message: without its user.
+    pub fn partial_json(&self) -> Value {
+        json!({
+            "avatar": null,
+            "communication_disabled_until": null,
+            "deaf": false,
+            "flags": 0,
+            "joined_at": iso8601(self.joined_ms),
+            "mute": false,
+            "nick": self.nick,
+            "pending": false,
+            "premium_since": null,
+            "roles": self.roles,
+        })
+    }
+
+    pub fn json(&self, user: &User) -> Value {
+        let mut json = self.partial_json();
+        json["user"] = user.json();
+        json
+    }
+}
+
+impl Guild {
+    /// As it stands in `GET /guilds/{id}` and GUILD_UPDATE.
+    pub fn json(&self) -> Value {
+        json!({
+            "id": self.id,
+            "name": self.name,
+            "owner_id": self.owner,
+            "roles": self.roles.values().map(Role::json).collect::<Vec<_>>(),
+            "afk_channel_id": null,
+            "afk_timeout": 300,
+            "application_id": null,
+            "banner": null,
+            "default_message_notifications": 0,
+            "description": null,
+            "discovery_splash": null,
+            "emojis": [],
+            "explicit_content_filter": 0,
+            "features": [],
+            "icon": null,
+            "max_members": 500_000,
+            "max_presences": null,
+            "max_video_channel_users": 25,
+            "mfa_level": 0,
+            "nsfw": false,
+            "nsfw_level": 0,
+            "preferred_locale": "en-US",
+            "premium_progress_bar_enabled": false,
+            "premium_subscription_count": 0,
+            "premium_tier": 0,
+            "public_updates_channel_id": null,
+            "rules_channel_id": null,
+            "safety_alerts_channel_id": null,
+            "splash": null,
+            "stickers": [],
+            "system_channel_flags": 0,
+            "system_channel_id": null,
+            "vanity_url_code": null,
+            "verification_level": 0,
+        })
+    }
+}

@@ -1,0 +1,271 @@
+//! What a client says on a connection: IDENTIFY, RESUME, heartbeats, and what it must not say.
+//!
+//! <https://docs.discord.com/developers/events/gateway>, <https://docs.discord.com/developers/topics/opcodes-and-status-codes#gateway>
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::guilds::Guild;
+use super::id::Id;
+use super::intents::{self, GUILDS};
+use super::journal::{Identified, Resumed};
+use super::sessions::{Event, Place, Session};
+use super::state::State;
+
+/// What a payload was, as far as the connection's task has to know.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Heard {
+    Heartbeat,
+    Other,
+}
+
+/// What an IDENTIFY asks for.
+struct Asked {
+    token: String,
+    shard: Option<(u64, u64)>,
+    intents: u64,
+}
+
+impl State {
+    /// Takes a payload.
+    pub fn received(&mut self, number: usize, text: &str) -> Heard {
+        let (sends, window, limit) = (self.rules.sends, self.rules.sends_window, self.rules.payload_limit);
+        let Some(connection) = self.gateway.connections.get_mut(&number) else { return Heard::Other };
+        connection.sends.retain(|sent| sent.elapsed() < window);
+        connection.sends.push_back(Instant::now());
+        let identified = connection.session.is_some();
+        if connection.sends.len() > sends {
+            self.close(number, 4008, "Rate limited.");
+        } else if text.len() > limit {
+            self.close(number, 4002, "Payload too large.");
+        } else {
+            let payload: Value = serde_json::from_str(text).unwrap_or_default();
+            match payload["op"].as_u64() {
+                Some(1) => {
+                    self.heartbeat(number, &payload["d"]);
+                    return Heard::Heartbeat;
+                }
+                Some(2 | 6) if identified => self.close(number, 4005, "Already authenticated."),
+                Some(2) => self.identify(number, &payload["d"]),
+                Some(6) => self.resume(number, &payload["d"]),
+                Some(3 | 4 | 8 | 31 | 43) if !identified => self.close(number, 4003, "Not authenticated."),
+                Some(3) => {}
+                Some(op @ (4 | 8 | 31 | 43)) => self.journal.left_out.push(format!("gateway op {op}")),
+                Some(_) => self.close(number, 4001, "Unknown opcode."),
+                None => self.close(number, 4002, "Error while decoding payload."),
+            }
+        }
+        Heard::Other
+    }
+
+    fn heartbeat(&mut self, number: usize, newest: &Value) {
+        let Some(connection) = self.gateway.connections.get(&number) else { return };
+        let session = connection.session.as_ref().and_then(|id| self.gateway.sessions.get_mut(id));
+        if let Some(session) = session {
+            session.acknowledged = session.acknowledged.max(newest.as_u64().unwrap_or_default());
+        }
+        if !connection.unacknowledged && !connection.silent {
+            self.send(number, &json!({ "op": 11, "d": null, "s": null, "t": null }));
+        }
+    }
+
+    fn identify(&mut self, number: usize, data: &Value) {
+        let Some(asked) = Asked::read(data) else {
+            return self.close(number, 4001, "Invalid payload for the opcode.");
+        };
+        let shard = asked.shard.unwrap_or((0, 1));
+        let made = self.admit(number, &asked).then(|| self.begin(number, &asked));
+        let now = Instant::now();
+        self.journal.identifies.push(Identified { at: now, connection: number, shard, session: made.clone() });
+        if let Some(session) = made {
+            self.welcome(&session, asked.shard);
+        }
+    }
+
+    /// Whether a session can be made for this; if not, the client is told why.
+    fn admit(&mut self, number: usize, asked: &Asked) -> bool {
+        if asked.token != self.world.application.token {
+            self.close(number, 4004, "Authentication failed.");
+            return false;
+        }
+        if !self.count_start() {
+            self.close(number, 4004, "Authentication failed.");
+            return false;
+        }
+        let (shard, shards) = asked.shard.unwrap_or((0, 1));
+        let refusal = if shards == 0 || shard >= shards || !shards.is_multiple_of(self.rules.shard_multiple) {
+            Some((4010, "Invalid shard."))
+        } else if asked.intents & !intents::KNOWN != 0 {
+            Some((4013, "Invalid intent(s)."))
+        } else if asked.intents & intents::PRIVILEGED & !self.world.application.privileged != 0 {
+            Some((4014, "Disallowed intent(s)."))
+        } else if self.world.joined().filter(|guild| guild.id.shard(shards) == shard).count() > self.rules.guilds_per_shard {
+            Some((4011, "Sharding required."))
+        } else {
+            None
+        };
+        if let Some((code, reason)) = refusal {
+            self.close(number, code, reason);
+            return false;
+        }
+        let key = shard % self.rules.max_concurrency;
+        let before = self.gateway.keys.insert(key, Instant::now());
+        let too_soon = before.is_some_and(|before| before.elapsed() < self.rules.identify_window);
+        let failing = self.faults.failing_identifies > 0;
+        self.faults.failing_identifies = self.faults.failing_identifies.saturating_sub(1);
+        if too_soon || failing {
+            self.send(number, &json!({ "op": 9, "d": false, "s": null, "t": null }));
+        }
+        !too_soon && !failing
+    }
+
+    /// Counts an IDENTIFY. One too many ends every session and resets the token.
+    fn count_start(&mut self) -> bool {
+        self.forget_old_starts();
+        if self.gateway.starts.len() < self.rules.session_starts {
+            self.gateway.starts.push_back(Instant::now());
+            return true;
+        }
+        self.journal.token_resets += 1;
+        self.world.application.token = format!("{}.{}", self.world.application.token, self.journal.token_resets);
+        self.gateway.starts.clear();
+        for session in std::mem::take(&mut self.gateway.sessions).into_values() {
+            if let Some(connection) = session.connection {
+                self.close(connection, 4003, "Not authenticated.");
+            }
+        }
+        false
+    }
+
+    pub fn forget_old_starts(&mut self) {
+        let window = self.rules.session_start_window;
+        self.gateway.starts.retain(|start| start.elapsed() < window);
+    }
+
+    fn begin(&mut self, number: usize, asked: &Asked) -> String {
+        let id = super::messages::image_hash(&self.world.new_id().to_string());
+        let mut session = Session::new(asked.shard.unwrap_or((0, 1)), asked.intents);
+        session.connection = Some(number);
+        self.gateway.sessions.insert(id.clone(), session);
+        self.journal.connections[number].session = Some(id.clone());
+        if let Some(connection) = self.gateway.connections.get_mut(&number) {
+            connection.session = Some(id.clone());
+        }
+        id
+    }
+
+    /// READY, with every guild still unavailable, and then those guilds one by one.
+    ///
+    /// <https://docs.discord.com/developers/events/gateway#guild-availability>
+    fn welcome(&mut self, id: &str, shard: Option<(u64, u64)>) {
+        let session = &self.gateway.sessions[id];
+        let mine: Vec<Guild> = self.world.joined().filter(|guild| session.covers(Place::Guild(guild.id))).cloned().collect();
+        let told_of_guilds = session.intents & GUILDS != 0;
+        let application = &self.world.application;
+        let mut ready = json!({
+            "v": 10,
+            "user": self.world.users[&application.id].current_json(),
+            "guilds": mine.iter().map(|guild| json!({ "id": guild.id, "unavailable": true })).collect::<Vec<_>>(),
+            "private_channels": [],
+            "session_id": id,
+            "resume_gateway_url": self.resume_url,
+            "application": { "id": application.id, "flags": application.flags() },
+        });
+        if let Some((shard, shards)) = shard {
+            ready["shard"] = json!([shard, shards]);
+        }
+        self.tell_session(id, &Event::new("READY", Place::Elsewhere, 0, ready));
+        for guild in mine.iter().filter(|guild| told_of_guilds && !guild.outage) {
+            self.tell_session(id, &self.guild_create(guild));
+        }
+    }
+
+    /// The event that makes a guild available.
+    pub fn guild_create(&self, guild: &Guild) -> Event {
+        let data = self.world.guild_create(guild, self.rules.obfuscates_channels);
+        Event::new("GUILD_CREATE", Place::Guild(guild.id), GUILDS, data)
+    }
+
+    fn resume(&mut self, number: usize, data: &Value) {
+        let read = (data["token"].as_str(), data["session_id"].as_str(), data["seq"].as_u64());
+        let (Some(token), Some(session), Some(sequence)) = read else {
+            return self.close(number, 4001, "Invalid payload for the opcode.");
+        };
+        let (session, token) = (session.to_owned(), bare(token) == self.world.application.token);
+        let newest = self.gateway.sessions.get(&session).map(|session| session.sequence);
+        let failing = self.faults.failing_resumes > 0;
+        self.faults.failing_resumes = self.faults.failing_resumes.saturating_sub(1);
+        let possible = token && !failing && newest.is_some_and(|newest| sequence <= newest);
+        let replayed = if possible { self.replay(&session, sequence, number) } else { None };
+        self.journal.resumes.push(Resumed {
+            at: Instant::now(),
+            connection: number,
+            session: session.clone(),
+            sequence,
+            replayed,
+        });
+        if !token {
+            self.close(number, 4004, "Authentication failed.");
+        } else if !failing && newest.is_some_and(|newest| sequence > newest) {
+            self.gateway.sessions.remove(&session);
+            self.close(number, 4007, "Invalid seq.");
+        } else if replayed.is_some() {
+            self.tell_session(&session, &Event::new("RESUMED", Place::Elsewhere, 0, json!({})));
+        } else {
+            let resumable = failing && self.faults.failing_resumes_resumable;
+            self.send(number, &json!({ "op": 9, "d": resumable, "s": null, "t": null }));
+        }
+    }
+}
+
+impl Asked {
+    fn read(data: &Value) -> Option<Self> {
+        let properties = data["properties"].as_object()?;
+        let named = |name: &str| properties.get(name).or_else(|| properties.get(&format!("${name}")));
+        ["os", "browser", "device"].iter().all(|name| named(name).is_some_and(Value::is_string)).then_some(())?;
+        let threshold = data["large_threshold"].as_u64().unwrap_or(50);
+        if !(50..=250).contains(&threshold) {
+            return None;
+        }
+        let shard = match &data["shard"] {
+            Value::Null => None,
+            shard => match shard.as_array()?.as_slice() {
+                [id, of] => Some((id.as_u64()?, of.as_u64()?)),
+                _ => return None,
+            },
+        };
+        Some(Self { token: bare(data["token"].as_str()?).to_owned(), shard, intents: data["intents"].as_u64()? })
+    }
+}
+
+/// A token without the word before it, which libraries may leave there.
+fn bare(token: &str) -> &str {
+    token.strip_prefix("Bot ").unwrap_or(token)
+}
+
+/// What `/gateway/bot` recommends.
+pub fn recommended_shards(state: &State) -> u64 {
+    let guilds = state.world.joined().count() as u64;
+    state.rules.recommended_shards.unwrap_or_else(|| guilds.div_ceil(1_000).max(1).next_multiple_of(state.rules.shard_multiple))
+}
+
+/// What `/gateway/bot` says of the budget for IDENTIFYs.
+///
+/// <https://docs.discord.com/developers/events/gateway#session-start-limit-object>
+pub fn session_start_limit(state: &mut State) -> Value {
+    state.forget_old_starts();
+    let window = state.rules.session_start_window;
+    let reset_after = state.gateway.starts.front().map_or(window, |first| window.saturating_sub(first.elapsed()));
+    json!({
+        "total": state.rules.session_starts,
+        "remaining": state.rules.session_starts - state.gateway.starts.len().min(state.rules.session_starts),
+        "reset_after": u64::try_from(reset_after.as_millis()).unwrap_or(u64::MAX),
+        "max_concurrency": state.rules.max_concurrency,
+    })
+}
+
+/// The shard that is told of a guild, if there is a session for it.
+pub fn shard_of(state: &State, guild: Id) -> Option<u64> {
+    let session = state.gateway.sessions.values().find(|session| session.covers(Place::Guild(guild)))?;
+    Some(session.shard.0)
+}

@@ -1,0 +1,194 @@
+//! What happened, as tests read it back.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::id::Id;
+use super::messages::{Author, Mentions};
+
+/// Everything that was seen, in the order in which it happened.
+#[derive(Default)]
+pub struct Journal {
+    pub requests: Vec<Request>,
+    /// Messages that the application posted.
+    pub posts: Vec<Post>,
+    /// How often a nonce brought back a message that was there already.
+    pub repeated_nonces: usize,
+    /// Typing signs, by channel.
+    pub typing: Vec<(Instant, Id)>,
+    /// First answers to interactions.
+    pub answers: Vec<Answer>,
+    pub connections: Vec<Connected>,
+    pub identifies: Vec<Identified>,
+    pub resumes: Vec<Resumed>,
+    /// Every event of every session, in the order of their sequences within a session.
+    pub deliveries: Vec<Delivery>,
+    /// How often the token was reset because there were too many IDENTIFYs.
+    pub token_resets: usize,
+    /// How often the address was banned.
+    pub bans: usize,
+    /// What a client asked for that Discord has and this does not.
+    pub left_out: Vec<String>,
+}
+
+/// A request over REST.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub at: Instant,
+    pub method: String,
+    pub path: String,
+    /// The route's name; empty for one that does not exist.
+    pub route: &'static str,
+    pub channel: Option<Id>,
+    pub guild: Option<Id>,
+    pub outcome: Option<Outcome>,
+}
+
+/// How a request ended; a request without one is still held back, or its connection was cut.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub status: u16,
+    /// Discord's own code, of a refusal.
+    pub code: Option<u32>,
+    /// Why it was refused.
+    pub reason: Option<String>,
+    /// Which limit was exceeded: `user`, `global` or `shared`.
+    pub limit: Option<&'static str>,
+    pub took: Duration,
+}
+
+/// A message that the application posted.
+#[derive(Clone, Debug)]
+pub struct Post {
+    pub at: Instant,
+    pub message: Id,
+    pub channel: Id,
+    pub author: Author,
+    pub content: String,
+    pub mentions: Mentions,
+    pub reply_to: Option<Id>,
+    pub nonce: Option<Value>,
+}
+
+/// A first answer to an interaction.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub interaction: Id,
+    /// Who asked.
+    pub user: Id,
+    /// What kind of answer: 4 a message, 5 a message to come, 8 choices.
+    pub kind: u64,
+    pub data: Value,
+    /// How long the person waited.
+    pub took: Duration,
+    pub ephemeral: bool,
+}
+
+/// A connection to the gateway.
+#[derive(Clone, Debug)]
+pub struct Connected {
+    pub at: Instant,
+    /// Whether it came by the address that READY announces for RESUME.
+    pub by_resume_url: bool,
+    pub session: Option<String>,
+    pub closed: Option<Closed>,
+}
+
+/// How a connection ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Closed {
+    /// We closed it, with this code and for this reason.
+    Here(u16, String),
+    /// We cut it without a word.
+    Cut,
+    /// The client closed it, with this code if it gave one.
+    Client(Option<u16>),
+    /// It broke off.
+    Broken,
+}
+
+/// An IDENTIFY, and what came of it.
+#[derive(Clone, Debug)]
+pub struct Identified {
+    pub at: Instant,
+    pub connection: usize,
+    pub shard: (u64, u64),
+    /// The session, if one was made.
+    pub session: Option<String>,
+}
+
+/// A RESUME, and what came of it.
+#[derive(Clone, Debug)]
+pub struct Resumed {
+    pub at: Instant,
+    pub connection: usize,
+    pub session: String,
+    pub sequence: u64,
+    /// How many events were replayed, if it was accepted.
+    pub replayed: Option<usize>,
+}
+
+/// An event of a session.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    pub session: String,
+    pub shard: (u64, u64),
+    pub sequence: u64,
+    pub event: &'static str,
+    pub guild: Option<Id>,
+    pub channel: Option<Id>,
+    pub message: Option<Id>,
+    /// The connections on which it was written, each as often as it was. It is noted after the write, so that with several threads
+    /// a client may know of it a moment earlier: wait for it.
+    pub sent: Vec<usize>,
+}
+
+impl Journal {
+    /// Messages that reached at least one socket, and on how many events they were told.
+    pub fn delivered(&self) -> BTreeMap<Id, usize> {
+        let told = self.deliveries.iter().filter(|delivery| delivery.event == "MESSAGE_CREATE" && !delivery.sent.is_empty());
+        told.filter_map(|delivery| delivery.message).fold(BTreeMap::new(), |mut counts, message| {
+            *counts.entry(message).or_default() += 1;
+            counts
+        })
+    }
+
+    /// Texts that were posted more than once in a channel.
+    pub fn doubled(&self) -> Vec<(Id, String, usize)> {
+        let mut counts = BTreeMap::<(Id, &str), usize>::new();
+        for post in &self.posts {
+            *counts.entry((post.channel, &post.content)).or_default() += 1;
+        }
+        let doubled = counts.into_iter().filter(|(_, count)| *count > 1);
+        doubled.map(|((channel, content), count)| (channel, content.to_owned(), count)).collect()
+    }
+
+    /// Requests that were refused, in order.
+    pub fn refused(&self) -> impl Iterator<Item = (&Request, &Outcome)> {
+        let ended = self.requests.iter().filter_map(|request| Some((request, request.outcome.as_ref()?)));
+        ended.filter(|(_, outcome)| outcome.status >= 400)
+    }
+
+    /// How often a limit was exceeded.
+    pub fn limits_exceeded(&self) -> usize {
+        self.refused().filter(|(_, outcome)| outcome.limit.is_some()).count()
+    }
+
+    /// Requests of a route.
+    pub fn requests_of<'a>(&'a self, route: &'a str) -> impl Iterator<Item = &'a Request> {
+        self.requests.iter().filter(move |request| request.route == route)
+    }
+
+    /// Connections that we closed, with code and reason.
+    pub fn closed_here(&self) -> Vec<(u16, String)> {
+        let closed = self.connections.iter().filter_map(|connection| connection.closed.clone());
+        let here = closed.filter_map(|closed| match closed {
+            Closed::Here(code, reason) => Some((code, reason)),
+            _ => None,
+        });
+        here.collect()
+    }
+}

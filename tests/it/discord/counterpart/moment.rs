@@ -1,0 +1,16 @@
+//! The time of day, and how Discord writes it.
+
+use tertulia::adapters::system::SystemClock;
+use tertulia::ports::clock::Clock as _;
+
+/// Milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    SystemClock.now().as_micros() / 1_000
+}
+
+/// <https://docs.discord.com/developers/reference#iso8601-date/time>
+pub fn iso8601(ms: u64) -> String {
+    let ms = i64::try_from(ms).expect("a date of this age");
+    let moment = jiff::Timestamp::from_millisecond(ms).expect("a date of this age");
+    moment.strftime("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string()
+}

@@ -1,0 +1,108 @@
+//! Application commands over REST.
+//!
+//! <https://docs.discord.com/developers/interactions/application-commands#bulk-overwrite-global-application-commands>
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::super::commands::{Command, check};
+use super::super::id::Id;
+use super::super::refusal::{Refusal, Unknown};
+use super::super::state::State;
+use super::{Call, Reply, done, ok};
+
+/// How many commands a place can have, by their type.
+const PER_PLACE: [(u64, usize); 4] = [(1, 100), (2, 15), (3, 15), (4, 1)];
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+
+impl State {
+    pub(super) fn commands(&self, application: Id, guild: Option<Id>) -> Reply {
+        self.command_place(application, guild)?;
+        ok(self.commands_of(guild).map(|command| command.json(application)).collect())
+    }
+
+    pub(super) fn create_command(&mut self, application: Id, guild: Option<Id>, call: &Call) -> Reply {
+        self.command_place(application, guild)?;
+        check(&call.body, &[])?;
+        let known = self.put_command(guild, &call.body)?;
+        let command = self.world.commands.iter().rfind(|command| command.guild == guild && same(&command.data, &call.body));
+        let json = command.map(|command| command.json(application));
+        Ok((if known { 200 } else { 201 }, json))
+    }
+
+    /// Replaces all commands of a place. Those that are there already keep their ids.
+    pub(super) fn overwrite_commands(&mut self, application: Id, guild: Option<Id>, call: &Call) -> Reply {
+        self.command_place(application, guild)?;
+        let list = call.body.as_array().ok_or_else(|| Refusal::field(&[], "LIST_TYPE_CONVERT", "Only iterables may be used."))?;
+        for (number, command) in list.iter().enumerate() {
+            check(command, &[&number.to_string()])?;
+            if list[..number].iter().any(|other| same(other, command)) {
+                let path = number.to_string();
+                let message = "Application command names must be unique";
+                return Err(Refusal::field(&[&path, "name"], "APPLICATION_COMMANDS_DUPLICATE_NAME", message));
+            }
+        }
+        for (kind, most) in PER_PLACE {
+            if list.iter().filter(|command| command["type"].as_u64().unwrap_or(1) == kind).count() > most {
+                return Err(Refusal::new(400, 30032, "Maximum number of application commands reached"));
+            }
+        }
+        self.world.commands.retain(|command| command.guild != guild || list.iter().any(|kept| same(kept, &command.data)));
+        for command in list {
+            self.put_command(guild, command)?;
+        }
+        self.commands(application, guild)
+    }
+
+    pub(super) fn delete_command(&mut self, application: Id, guild: Option<Id>, command: Id) -> Reply {
+        self.command_place(application, guild)?;
+        let before = self.world.commands.len();
+        self.world.commands.retain(|known| known.id != command || known.guild != guild);
+        if self.world.commands.len() == before { Err(Refusal::unknown(Unknown::Command)) } else { done() }
+    }
+
+    fn commands_of(&self, guild: Option<Id>) -> impl Iterator<Item = &Command> {
+        self.world.commands.iter().filter(move |command| command.guild == guild)
+    }
+
+    fn command_place(&self, application: Id, guild: Option<Id>) -> Result<(), Refusal> {
+        if application != self.world.application.id {
+            return Err(Refusal::new(403, 20012, "You are not authorized to perform this action on this application"));
+        }
+        if let Some(guild) = guild {
+            // A guild that the application is not in is not told apart from one that is not there.
+            self.world.joined_guild(guild).map_err(|_| Refusal::missing_access())?;
+        }
+        Ok(())
+    }
+
+    /// Creates a command, or changes the one of this name. Says whether it was there. Only new ones count for the day.
+    fn put_command(&mut self, guild: Option<Id>, data: &Value) -> Result<bool, Refusal> {
+        let version = self.world.new_id();
+        let known = self.world.commands.iter_mut().find(|command| command.guild == guild && same(&command.data, data));
+        if let Some(known) = known {
+            if known.data != *data {
+                known.data = data.clone();
+                known.version = version;
+            }
+            return Ok(true);
+        }
+        let creates = self.command_creates.entry(guild).or_default();
+        creates.retain(|created| created.elapsed() < DAY);
+        if creates.len() >= self.rules.command_creates {
+            return Err(Refusal::new(400, 30034, "Max number of daily application command creates has been reached (200)"));
+        }
+        creates.push(Instant::now());
+        let id = self.world.new_id();
+        self.world.commands.push(Command { id, guild, version, data: data.clone() });
+        Ok(false)
+    }
+}
+
+/// Whether two are of one name and type.
+fn same(one: &Value, other: &Value) -> bool {
+    let kind = |command: &Value| command["type"].as_u64().unwrap_or(1);
+    one["name"] == other["name"] && kind(one) == kind(other)
+}

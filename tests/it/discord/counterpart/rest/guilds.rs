@@ -1,0 +1,115 @@
+//! The application, its user, its guilds, their channels and members over REST.
+//!
+//! <https://docs.discord.com/developers/resources/guild>, <https://docs.discord.com/developers/resources/user>, <https://docs.discord.com/developers/resources/application>
+
+use serde_json::json;
+
+use super::super::guilds::{Role, User};
+use super::super::id::Id;
+use super::super::identify::{recommended_shards, session_start_limit};
+use super::super::permissions::{MANAGE_WEBHOOKS, in_guild};
+use super::super::refusal::{Refusal, Unknown};
+use super::super::state::State;
+use super::{Call, Reply, done, ok};
+
+impl State {
+    pub(super) fn gateway_bot(&mut self) -> Reply {
+        let limit = session_start_limit(self);
+        ok(json!({ "url": self.gateway_url, "shards": recommended_shards(self), "session_start_limit": limit }))
+    }
+
+    pub(super) fn current_application(&self) -> Reply {
+        let application = &self.world.application;
+        ok(json!({
+            "id": application.id,
+            "name": application.name,
+            "icon": null,
+            "description": "",
+            "bot_public": true,
+            "bot_require_code_grant": false,
+            "bot": self.world.users[&self.world.bot()].json(),
+            "owner": self.world.users[&application.owner].json(),
+            "verify_key": "",
+            "team": null,
+            "flags": application.flags(),
+            "approximate_guild_count": self.world.joined().count(),
+            "integration_types_config": { "0": {} },
+        }))
+    }
+
+    pub(super) fn user(&self, id: Id) -> Reply {
+        let user = self.world.users.get(&id).ok_or_else(|| Refusal::unknown(Unknown::User))?;
+        ok(user.json())
+    }
+
+    pub(super) fn current_user_guilds(&self, call: &Call) -> Reply {
+        let at = |name: &str| call.query.get(name).and_then(|id| Id::parse(id));
+        let (before, after) = (at("before"), at("after"));
+        let limit = call.query.get("limit").map_or(Some(200), |limit| limit.parse().ok());
+        let limit = limit
+            .filter(|limit| (1..=200).contains(limit))
+            .ok_or_else(|| Refusal::field(&["limit"], "NUMBER_TYPE_MAX", "int value should be between 1 and 200."))?;
+        let mut guilds: Vec<_> = self
+            .world
+            .joined()
+            .filter(|guild| before.is_none_or(|before| guild.id < before) && after.is_none_or(|after| guild.id > after))
+            .collect();
+        // Before one come those next to it.
+        if before.is_some() {
+            guilds = guilds.split_off(guilds.len().saturating_sub(limit));
+        }
+        guilds.truncate(limit);
+        let bot = self.world.bot();
+        let partial = guilds.iter().map(|guild| {
+            json!({
+                "id": guild.id,
+                "name": guild.name,
+                "icon": null,
+                "banner": null,
+                "owner": guild.owner == bot,
+                "permissions": in_guild(guild, bot).to_string(),
+                "features": [],
+            })
+        });
+        ok(partial.collect())
+    }
+
+    pub(super) fn leave_guild(&mut self, guild: Id) -> Reply {
+        self.world.joined_guild(guild)?;
+        self.expel_bot(guild);
+        done()
+    }
+
+    pub(super) fn guild_channels(&self, guild: Id) -> Reply {
+        self.world.joined_guild(guild)?;
+        let bot = self.world.bot();
+        let shown = |viewable: bool| viewable || !self.rules.obfuscates_channels;
+        let channels = self.world.channels_of(guild).filter(|channel| shown(self.world.may_view(channel, bot)));
+        ok(channels.map(|channel| self.world.channel_json(channel)).collect())
+    }
+
+    pub(super) fn channel(&self, channel: Id) -> Reply {
+        ok(self.world.channel_json(self.world.permitted(channel, 0)?))
+    }
+
+    pub(super) fn guild_roles(&self, guild: Id) -> Reply {
+        ok(self.world.joined_guild(guild)?.roles.values().map(Role::json).collect())
+    }
+
+    pub(super) fn guild_member(&self, guild: Id, user: Id) -> Reply {
+        let guild = self.world.joined_guild(guild)?;
+        let known: &User = self.world.users.get(&user).ok_or_else(|| Refusal::unknown(Unknown::User))?;
+        let member = guild.members.get(&user).ok_or_else(|| Refusal::unknown(Unknown::Member))?;
+        ok(member.json(known))
+    }
+
+    pub(super) fn guild_webhooks(&self, guild: Id) -> Reply {
+        let there = self.world.joined_guild(guild)?;
+        if in_guild(there, self.world.bot()) & MANAGE_WEBHOOKS == 0 {
+            return Err(Refusal::missing_permissions());
+        }
+        let of_guild = |channel: Id| self.world.guild_of(channel).is_some_and(|of| of.id == guild);
+        let webhooks = self.world.webhooks.values().filter(|webhook| of_guild(webhook.channel));
+        ok(webhooks.map(|webhook| webhook.json(&self.world, true)).collect())
+    }
+}

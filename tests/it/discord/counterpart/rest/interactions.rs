@@ -1,0 +1,144 @@
+//! Answers to interactions over REST.
+//!
+//! <https://docs.discord.com/developers/interactions/receiving-and-responding#interaction-response-object>
+
+use serde_json::{Value, json};
+
+use super::super::changes::Said;
+use super::super::draft::{Draft, Sender};
+use super::super::id::Id;
+use super::super::interactions::{APPLICATION_COMMAND, AUTOCOMPLETE, Answered, Interaction, choices};
+use super::super::journal::Answer;
+use super::super::messages::{Author, CHAT_INPUT_COMMAND, EPHEMERAL, LOADING};
+use super::super::refusal::{Refusal, Unknown};
+use super::super::routes::MessageOf;
+use super::super::state::State;
+use super::messages::known;
+use super::{Call, Reply, done, ok};
+
+const PONG: u64 = 1;
+const MESSAGE: u64 = 4;
+const DEFERRED_MESSAGE: u64 = 5;
+const CHOICES: u64 = 8;
+const MODAL: u64 = 9;
+/// Flags that an answer can set: embeds suppressed, only for the asker, no notification.
+const FLAGS: u64 = 1 << 2 | EPHEMERAL | 1 << 12;
+
+impl State {
+    pub(super) fn interaction_callback(&mut self, id: Id, token: &str, call: &Call) -> Reply {
+        let found = self.world.interactions.get(&id).filter(|interaction| interaction.token == token);
+        let interaction = found.cloned().ok_or_else(|| Refusal::unknown(Unknown::Interaction))?;
+        interaction.accepts(&self.rules)?;
+        let kind = call.body["type"].as_u64().ok_or_else(|| Refusal::missing(&["type"]))?;
+        let data = &call.body["data"];
+        let message = match (interaction.kind, kind) {
+            (APPLICATION_COMMAND, MESSAGE) => Some(self.answer_with(&interaction, data)?),
+            (APPLICATION_COMMAND, DEFERRED_MESSAGE) => {
+                let flags = data["flags"].as_u64().unwrap_or_default() & EPHEMERAL | LOADING;
+                Some(self.put_answer(&interaction, Said { flags, ..self.answering(&interaction, "") }))
+            }
+            (AUTOCOMPLETE, CHOICES) => {
+                choices(data)?;
+                None
+            }
+            (APPLICATION_COMMAND, MODAL) => return Err(Refusal::new(501, 0, "the counterpart shows no modals")),
+            (_, PONG..=12) => {
+                let message = "This interaction cannot be answered with this type.";
+                return Err(Refusal::field(&["type"], "INTERACTION_CALLBACK_INVALID_TYPE", message));
+            }
+            _ => return Err(Refusal::field(&["type"], "BASE_TYPE_CHOICES", "Value is not a type of callback.")),
+        };
+        let ephemeral = message
+            .and_then(|id| self.world.message(interaction.channel, id))
+            .is_some_and(super::super::messages::Message::is_ephemeral);
+        let took = interaction.asked_at.elapsed();
+        self.journal.answers.push(Answer { interaction: id, user: interaction.user, kind, data: data.clone(), took, ephemeral });
+        let answered = if kind == DEFERRED_MESSAGE { Answered::Deferred } else { Answered::Fully };
+        self.world.interactions.insert(id, Interaction { answered, original: message, ..interaction.clone() });
+        if !call.flag("with_response") {
+            return done();
+        }
+        let mut told = json!({ "interaction": { "id": id, "type": interaction.kind }, "resource": { "type": kind } });
+        if let Some(message) = message {
+            told["interaction"]["response_message_id"] = json!(message);
+            told["interaction"]["response_message_loading"] = json!(kind == DEFERRED_MESSAGE);
+            told["interaction"]["response_message_ephemeral"] = json!(ephemeral);
+            if kind == MESSAGE {
+                told["resource"]["message"] =
+                    known(&self.world, interaction.channel, message)?.json(&self.world, self.world.rest_content());
+            }
+        }
+        ok(told)
+    }
+
+    /// An answer to this interaction, still empty.
+    fn answering(&self, interaction: &Interaction, content: &str) -> Said {
+        let author = Author::Webhook {
+            webhook: self.world.application.id,
+            username: self.world.application.name.clone(),
+            avatar_url: None,
+            application: Some(self.world.application.id),
+        };
+        Said { kind: Some(CHAT_INPUT_COMMAND), ..Said::new(interaction.channel, author, content) }
+    }
+
+    fn answer_with(&mut self, interaction: &Interaction, data: &Value) -> Result<Id, Refusal> {
+        let draft = Draft::read(data, FLAGS)?;
+        let mentions = draft.mentions(&self.world, self.world.guild_of(interaction.channel), Sender::Webhook, None);
+        let said = self.answering(interaction, &draft.content);
+        Ok(self.put_answer(interaction, Said { mentions, embeds: draft.embeds, flags: draft.flags, tts: draft.tts, ..said }))
+    }
+
+    fn put_answer(&mut self, interaction: &Interaction, said: Said) -> Id {
+        let message = self.say(said);
+        if let Some(interaction) = self.world.interactions.get_mut(&interaction.id) {
+            interaction.followups.push(message);
+        }
+        message
+    }
+
+    fn by_interaction(&self, token: &str) -> Result<&Interaction, Refusal> {
+        let mut interactions = self.world.interactions.values();
+        let interaction = interactions.find(|interaction| interaction.token == token);
+        let interaction = interaction.ok_or_else(|| Refusal::new(401, 50027, "Invalid Webhook Token"))?;
+        interaction.continues(&self.rules)?;
+        Ok(interaction)
+    }
+
+    /// A further message with an interaction's token. The first one after a deferred answer takes its place.
+    pub(super) fn follow_up(&mut self, token: &str, call: &Call) -> Reply {
+        let interaction = self.by_interaction(token)?.clone();
+        if let (Answered::Deferred, Some(original)) = (interaction.answered, interaction.original) {
+            return self.edit_answer(token, interaction.channel, original, call);
+        }
+        let message = self.answer_with(&interaction, &call.body)?;
+        ok(known(&self.world, interaction.channel, message)?.json(&self.world, self.world.rest_content()))
+    }
+
+    /// A message that was sent with an interaction's token.
+    pub(super) fn sent_by_interaction(&self, token: &str, message: MessageOf) -> Result<(Id, Id), Refusal> {
+        let interaction = self.by_interaction(token)?;
+        let message = match message {
+            MessageOf::Original => interaction.original,
+            MessageOf::Id(message) => interaction.followups.contains(&message).then_some(message),
+        };
+        let message = message.ok_or_else(|| Refusal::unknown(Unknown::Message))?;
+        known(&self.world, interaction.channel, message)?;
+        Ok((interaction.channel, message))
+    }
+
+    /// Changes an answer; one that was still to come is there with that.
+    pub(super) fn edit_answer(&mut self, token: &str, channel: Id, message: Id, call: &Call) -> Reply {
+        let reply = self.rewrite(channel, message, call, Sender::Webhook)?;
+        if let Some(answer) = self.world.message_mut(channel, message) {
+            answer.flags &= !LOADING;
+        }
+        let id = self.by_interaction(token)?.id;
+        if let Some(interaction) =
+            self.world.interactions.get_mut(&id).filter(|interaction| interaction.original == Some(message))
+        {
+            interaction.answered = Answered::Fully;
+        }
+        Ok(reply)
+    }
+}

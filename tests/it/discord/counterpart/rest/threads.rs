@@ -1,0 +1,137 @@
+//! Threads over REST.
+//!
+//! <https://docs.discord.com/developers/resources/channel#start-thread-from-message>, <https://docs.discord.com/developers/topics/threads>
+
+use serde_json::{Value, json};
+
+use super::super::changes::Said;
+use super::super::channels::{Channel, Kind};
+use super::super::draft::{Draft, Sender};
+use super::super::id::Id;
+use super::super::messages::{Author, Reference, THREAD_STARTER};
+use super::super::permissions::{CREATE_PRIVATE_THREADS, CREATE_PUBLIC_THREADS, READ_MESSAGE_HISTORY, SEND_MESSAGES};
+use super::super::refusal::Refusal;
+use super::super::state::State;
+use super::messages::known;
+use super::{Call, Reply, done, ok};
+
+impl State {
+    pub(super) fn thread_from_message(&mut self, channel: Id, message: Id, call: &Call) -> Reply {
+        let there = self.world.permitted(channel, CREATE_PUBLIC_THREADS)?.clone();
+        let Some(kind) = there.kind.public_thread().filter(|_| there.kind.takes_messages()) else {
+            return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type"));
+        };
+        known(&self.world, channel, message)?;
+        if self.world.channels.contains_key(&message) {
+            return Err(Refusal::new(400, 160_004, "A thread has already been created for this message"));
+        }
+        // It shares the message's id.
+        let mut thread = Channel::new_thread(message, kind, &there, &name(&call.body)?, self.world.bot());
+        set_archive(&mut thread, &call.body)?;
+        self.add_thread(thread);
+        // The first message of the thread stands for the one that it was started from.
+        let stands_for = Some(Reference { message, channel, guild: there.guild });
+        let bot = Author::User(self.world.bot());
+        self.say(Said { stands_for, kind: Some(THREAD_STARTER), ..Said::new(message, bot, "") });
+        self.created(message, None)
+    }
+
+    pub(super) fn start_thread(&mut self, channel: Id, call: &Call) -> Reply {
+        let there = self.world.permitted(channel, 0)?.clone();
+        if there.kind == Kind::Forum {
+            return self.start_post(&there, call);
+        }
+        let kind = match call.body["type"].as_u64().unwrap_or(12) {
+            10 => Kind::AnnouncementThread,
+            11 => Kind::PublicThread,
+            12 => Kind::PrivateThread,
+            _ => return Err(Refusal::field(&["type"], "BASE_TYPE_CHOICES", "Value must be one of {10, 11, 12}.")),
+        };
+        let fits = if kind == Kind::PrivateThread { there.kind == Kind::Text } else { there.kind.public_thread() == Some(kind) };
+        if !fits {
+            return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type"));
+        }
+        let needed = if kind == Kind::PrivateThread { CREATE_PRIVATE_THREADS } else { CREATE_PUBLIC_THREADS };
+        self.world.permitted(channel, needed)?;
+        let id = self.world.new_id();
+        let mut thread = Channel::new_thread(id, kind, &there, &name(&call.body)?, self.world.bot());
+        set_archive(&mut thread, &call.body)?;
+        self.add_thread(thread);
+        self.created(id, None)
+    }
+
+    /// A post of a forum: a thread and its first message, which share an id.
+    fn start_post(&mut self, forum: &Channel, call: &Call) -> Reply {
+        self.world.permitted(forum.id, SEND_MESSAGES)?;
+        let draft = Draft::read(&call.body["message"], 1 << 2 | 1 << 12)?;
+        let mentions = draft.mentions(&self.world, self.world.guild_of(forum.id), Sender::Bot, None);
+        let id = self.world.new_id();
+        let mut thread = Channel::new_thread(id, Kind::PublicThread, forum, &name(&call.body)?, self.world.bot());
+        set_archive(&mut thread, &call.body)?;
+        self.add_thread(thread);
+        let bot = Author::User(self.world.bot());
+        let message = self.say(Said { mentions, embeds: draft.embeds, ..Said::new(id, bot, &draft.content) });
+        self.created(id, Some(message))
+    }
+
+    fn created(&self, thread: Id, message: Option<Id>) -> Reply {
+        let mut json = self.world.channel_json(&self.world.channels[&thread]);
+        if let Some(message) = message {
+            json["message"] = known(&self.world, thread, message)?.json(&self.world, self.world.rest_content());
+        }
+        Ok((201, Some(json)))
+    }
+
+    pub(super) fn active_threads(&self, guild: Id) -> Reply {
+        self.world.joined_guild(guild)?;
+        ok(self.threads_json(self.world.active_threads(guild)))
+    }
+
+    pub(super) fn archived_threads(&self, channel: Id) -> Reply {
+        self.world.permitted(channel, READ_MESSAGE_HISTORY)?;
+        let archived = |thread: &&Channel| thread.thread.as_ref().is_some_and(|thread| thread.archived);
+        let threads = self.world.channels.values().filter(|thread| thread.parent == Some(channel)).filter(archived);
+        let mut json = self.threads_json(threads.filter(|thread| thread.kind != Kind::PrivateThread));
+        json["has_more"] = json!(false);
+        ok(json)
+    }
+
+    fn threads_json<'a>(&'a self, threads: impl Iterator<Item = &'a Channel>) -> Value {
+        let threads: Vec<&Channel> = threads.collect();
+        let bot = self.world.bot();
+        let members = threads.iter().filter_map(|thread| thread.thread.as_ref()?.member_json(thread.id, bot));
+        json!({
+            "members": members.collect::<Vec<_>>(),
+            "threads": threads.iter().map(|thread| self.world.channel_json(thread)).collect::<Vec<_>>(),
+        })
+    }
+
+    pub(super) fn enter(&mut self, thread: Id) -> Reply {
+        let there = self.world.permitted(thread, 0)?;
+        match &there.thread {
+            None => return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type")),
+            Some(thread) if thread.archived => return Err(Refusal::new(400, 50083, "Thread is archived")),
+            Some(_) => {}
+        }
+        self.join_thread(thread, self.world.bot());
+        done()
+    }
+}
+
+/// A thread's name: 1 to 100 characters.
+fn name(body: &Value) -> Result<String, Refusal> {
+    let name = body["name"].as_str().ok_or_else(|| Refusal::missing(&["name"]))?;
+    if (1..=100).contains(&name.chars().count()) { Ok(name.to_owned()) } else { Err(Refusal::length(&["name"], 1, 100)) }
+}
+
+fn set_archive(thread: &mut Channel, body: &Value) -> Result<(), Refusal> {
+    let minutes = body["auto_archive_duration"].as_u64();
+    if minutes.is_some_and(|minutes| ![60, 1_440, 4_320, 10_080].contains(&minutes)) {
+        let message = "Value must be one of (60, 1440, 4320, 10080).";
+        return Err(Refusal::field(&["auto_archive_duration"], "BASE_TYPE_CHOICES", message));
+    }
+    if let (Some(thread), Some(minutes)) = (&mut thread.thread, minutes) {
+        thread.auto_archive = minutes;
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! Webhooks over REST.
+//!
+//! <https://docs.discord.com/developers/resources/webhook>
+
+use super::super::changes::Said;
+use super::super::channels::{Channel, Kind};
+use super::super::draft::{Draft, Sender};
+use super::super::id::Id;
+use super::super::messages::{Author, image_hash};
+use super::super::permissions::MANAGE_WEBHOOKS;
+use super::super::refusal::{Refusal, Unknown};
+use super::super::routes::MessageOf;
+use super::super::state::State;
+use super::super::webhooks::{PER_CHANNEL, Webhook, avatar_url, name};
+use super::messages::known;
+use super::{Call, Reply, done, ok};
+
+impl State {
+    pub(super) fn channel_webhooks(&self, channel: Id) -> Reply {
+        self.webhook_channel(channel)?;
+        let webhooks = self.world.webhooks.values().filter(|webhook| webhook.channel == channel);
+        ok(webhooks.map(|webhook| webhook.json(&self.world, true)).collect())
+    }
+
+    pub(super) fn create_webhook(&mut self, channel: Id, call: &Call) -> Reply {
+        self.webhook_channel(channel)?;
+        let name = name("name", &call.body["name"])?;
+        if self.world.webhooks.values().filter(|webhook| webhook.channel == channel).count() >= PER_CHANNEL {
+            return Err(Refusal::new(400, 30007, "Maximum number of webhooks reached (15)"));
+        }
+        let id = self.world.new_id();
+        let webhook = Webhook {
+            id,
+            channel,
+            name,
+            avatar: call.body["avatar"].as_str().map(image_hash),
+            token: format!("{}-{}", image_hash(&id.to_string()), image_hash("token")),
+            application: Some(self.world.application.id),
+            creator: self.world.bot(),
+        };
+        let json = webhook.json(&self.world, true);
+        self.add_webhook(webhook);
+        ok(json)
+    }
+
+    /// A channel where the bot may make webhooks.
+    fn webhook_channel(&self, channel: Id) -> Result<&Channel, Refusal> {
+        let there = self.world.permitted(channel, MANAGE_WEBHOOKS)?;
+        if there.guild.is_none() {
+            return Err(Refusal::new(403, 50003, "Cannot execute action on a DM channel"));
+        }
+        if !there.kind.takes_webhooks() {
+            return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type"));
+        }
+        Ok(there)
+    }
+
+    fn known_webhook(&self, id: Id) -> Result<&Webhook, Refusal> {
+        self.world.webhooks.get(&id).ok_or_else(|| Refusal::unknown(Unknown::Webhook))
+    }
+
+    /// A webhook that the bot may do everything with.
+    fn managed_webhook(&self, id: Id) -> Result<&Webhook, Refusal> {
+        let webhook = self.known_webhook(id)?;
+        self.world.permitted(webhook.channel, MANAGE_WEBHOOKS)?;
+        Ok(webhook)
+    }
+
+    /// A webhook by its token, which is all that is needed.
+    fn webhook_by(&self, id: Id, token: &str) -> Result<&Webhook, Refusal> {
+        let webhook = self.known_webhook(id)?;
+        if webhook.token == token { Ok(webhook) } else { Err(Refusal::new(401, 50027, "Invalid Webhook Token")) }
+    }
+
+    pub(super) fn webhook(&self, id: Id) -> Reply {
+        let webhook = self.known_webhook(id)?;
+        if webhook.application != Some(self.world.application.id) {
+            self.managed_webhook(id)?;
+        }
+        ok(webhook.json(&self.world, true))
+    }
+
+    pub(super) fn token_webhook(&self, id: Id, token: &str) -> Reply {
+        ok(self.webhook_by(id, token)?.json(&self.world, false))
+    }
+
+    pub(super) fn modify_webhook(&mut self, id: Id, call: &Call) -> Reply {
+        self.managed_webhook(id)?;
+        let renamed = call.body.get("name").map(|given| name("name", given)).transpose()?;
+        let moved = call.body.get("channel_id").and_then(Id::read);
+        if let Some(channel) = moved {
+            self.webhook_channel(channel)?;
+        }
+        self.change_webhook(id, |webhook| {
+            webhook.name = renamed.unwrap_or_else(|| webhook.name.clone());
+            webhook.channel = moved.unwrap_or(webhook.channel);
+            if let Some(avatar) = call.body.get("avatar") {
+                webhook.avatar = avatar.as_str().map(image_hash);
+            }
+        });
+        self.webhook(id)
+    }
+
+    pub(super) fn delete_webhook(&mut self, id: Id) -> Reply {
+        self.managed_webhook(id)?;
+        self.remove_webhook(id);
+        done()
+    }
+
+    pub(super) fn delete_token_webhook(&mut self, id: Id, token: &str) -> Reply {
+        self.webhook_by(id, token)?;
+        self.remove_webhook(id);
+        done()
+    }
+
+    pub(super) fn execute_webhook(&mut self, id: Id, token: &str, call: &Call) -> Reply {
+        if id == self.world.application.id {
+            return self.follow_up(token, call);
+        }
+        let webhook = self.webhook_by(id, token)?.clone();
+        let draft = Draft::read(&call.body, 1 << 2 | 1 << 12)?;
+        let username = match &call.body["username"] {
+            serde_json::Value::Null => webhook.name.clone(),
+            given => name("username", given)?,
+        };
+        let avatar_url = avatar_url(&call.body["avatar_url"])?;
+        let channel = self.webhook_target(&webhook, call)?;
+        let mentions = draft.mentions(&self.world, self.world.guild_of(webhook.channel), Sender::Webhook, None);
+        let author = Author::Webhook { webhook: id, username, avatar_url, application: webhook.application };
+        let said = Said {
+            mentions,
+            embeds: draft.embeds,
+            flags: draft.flags,
+            tts: draft.tts,
+            ..Said::new(channel, author, &draft.content)
+        };
+        let message = self.say(said);
+        if call.flag("wait") {
+            ok(known(&self.world, channel, message)?.json(&self.world, self.world.rest_content()))
+        } else {
+            done()
+        }
+    }
+
+    /// Where a webhook's message goes: its channel, a thread of it, or a new post of its forum.
+    fn webhook_target(&mut self, webhook: &Webhook, call: &Call) -> Result<Id, Refusal> {
+        let there = self.world.channels.get(&webhook.channel).cloned().ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
+        let thread =
+            call.query.get("thread_id").map(|id| Id::parse(id).ok_or_else(|| Refusal::unknown(Unknown::Channel))).transpose()?;
+        let post = call.body["thread_name"].as_str();
+        match (thread, post) {
+            (Some(_), Some(_)) => {
+                Err(Refusal::new(400, 220_002, "Webhooks posted to forum channels cannot have both a thread_name and thread_id"))
+            }
+            (None, None) if there.kind == Kind::Forum => {
+                Err(Refusal::new(400, 220_001, "Webhooks posted to forum channels must have a thread_name or thread_id"))
+            }
+            (None, None) => Ok(there.id),
+            (None, Some(_)) if there.kind != Kind::Forum => {
+                Err(Refusal::new(400, 220_003, "Webhooks can only create threads in forum channels"))
+            }
+            (None, Some(name)) => {
+                let id = self.world.new_id();
+                self.add_thread(Channel::new_thread(id, Kind::PublicThread, &there, name, webhook.id));
+                Ok(id)
+            }
+            (Some(thread), None) => {
+                let found = self.world.channels.get(&thread).filter(|thread| thread.parent == Some(there.id));
+                let found = found.and_then(|thread| thread.thread.as_ref()).ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
+                if found.locked {
+                    return Err(Refusal::new(400, 160_005, "Thread is locked"));
+                }
+                Ok(thread)
+            }
+        }
+    }
+
+    /// The channel of a message that this token sent.
+    fn sent_by_token(&self, id: Id, token: &str, message: MessageOf, call: &Call) -> Result<(Id, Id), Refusal> {
+        if id == self.world.application.id {
+            return self.sent_by_interaction(token, message);
+        }
+        let webhook = self.webhook_by(id, token)?;
+        let channel = call.query.get("thread_id").and_then(|id| Id::parse(id)).unwrap_or(webhook.channel);
+        let MessageOf::Id(message) = message else { return Err(Refusal::unknown(Unknown::Message)) };
+        match &known(&self.world, channel, message)?.author {
+            Author::Webhook { webhook, .. } if *webhook == id => Ok((channel, message)),
+            _ => Err(Refusal::unknown(Unknown::Message)),
+        }
+    }
+
+    pub(super) fn webhook_message(&self, id: Id, token: &str, message: MessageOf, call: &Call) -> Reply {
+        let (channel, message) = self.sent_by_token(id, token, message, call)?;
+        ok(known(&self.world, channel, message)?.json(&self.world, self.world.rest_content()))
+    }
+
+    pub(super) fn edit_webhook_message(&mut self, id: Id, token: &str, message: MessageOf, call: &Call) -> Reply {
+        let (channel, edited) = self.sent_by_token(id, token, message, call)?;
+        if id == self.world.application.id {
+            return self.edit_answer(token, channel, edited, call);
+        }
+        self.rewrite(channel, edited, call, Sender::Webhook)
+    }
+
+    pub(super) fn delete_webhook_message(&mut self, id: Id, token: &str, message: MessageOf, call: &Call) -> Reply {
+        let (channel, message) = self.sent_by_token(id, token, message, call)?;
+        self.delete(channel, &[message], false);
+        done()
+    }
+}

@@ -1,0 +1,120 @@
+//! The port that everything is served on: the gateway at `/` and, for RESUME, at `/resume`; the API under `/api`.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade};
+use axum::extract::{Query, State as Served};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tower::ServiceExt as _;
+
+use super::connection;
+use super::faults::Connects;
+use super::rest;
+use super::state::Shared;
+
+/// Stands for an answer: the connection is cut instead.
+#[derive(Clone)]
+struct Cut;
+
+/// Serves until it is aborted.
+pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    let router = Router::new()
+        .route("/", get(gateway))
+        .route("/resume", get(resume))
+        .route("/resume/", get(resume))
+        .fallback(api)
+        .with_state(shared);
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        // What is written is to be measured when it is written.
+        stream.set_nodelay(true).expect("a fresh connection");
+        connections.spawn(serve_connection(stream, router.clone()));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+/// The address of a listener.
+pub fn address(listener: &TcpListener) -> SocketAddr {
+    listener.local_addr().expect("a bound socket has an address")
+}
+
+async fn serve_connection(stream: TcpStream, router: Router) {
+    let service = hyper::service::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+        let router = router.clone();
+        async move {
+            let response = router.oneshot(request.map(Body::new)).await.unwrap_or_else(|never: Infallible| match never {});
+            // An error here makes hyper close the connection without an answer.
+            if response.extensions().get::<Cut>().is_some() { Err(io::Error::other("cut")) } else { Ok(response) }
+        }
+    });
+    // Whoever is cut off has been told by that.
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades().await;
+}
+
+async fn gateway(
+    Served(shared): Served<Arc<Shared>>,
+    query: Query<BTreeMap<String, String>>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    connect(shared, &query, upgrade, false).await
+}
+
+async fn resume(
+    Served(shared): Served<Arc<Shared>>,
+    query: Query<BTreeMap<String, String>>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    connect(shared, &query, upgrade, true).await
+}
+
+/// <https://docs.discord.com/developers/events/gateway#connecting>
+async fn connect(
+    shared: Arc<Shared>,
+    query: &BTreeMap<String, String>,
+    upgrade: WebSocketUpgrade,
+    by_resume_url: bool,
+) -> Response {
+    let connects = |state: &super::state::State| if by_resume_url { state.faults.resume_connects } else { state.faults.connects };
+    shared.until(|state| (connects(state) != Connects::Hanging).then_some(())).await;
+    if shared.with(|state| connects(state)) == Connects::Refused {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    let given = |name: &str| query.get(name).map_or("", String::as_str);
+    let left_out = match (given("encoding"), given("compress")) {
+        ("etf", _) => Some("encoding=etf"),
+        (_, "zlib-stream" | "zstd-stream") => Some("transport compression"),
+        _ => None,
+    };
+    if let Some(left_out) = left_out {
+        shared.with(|state| state.journal.left_out.push(left_out.to_owned()));
+        return StatusCode::NOT_IMPLEMENTED.into_response();
+    }
+    if !["9", "10"].contains(&given("v")) {
+        return upgrade.on_upgrade(|mut socket| async move {
+            let frame = CloseFrame { code: 4012, reason: "Invalid API version.".into() };
+            // It may be gone already.
+            let _ = socket.send(Message::Close(Some(frame))).await;
+        });
+    }
+    upgrade.on_upgrade(move |socket| connection::serve(socket, shared, by_resume_url))
+}
+
+async fn api(Served(shared): Served<Arc<Shared>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    rest::handle(shared, method, uri, headers, body).await.unwrap_or_else(|| {
+        let mut response = Response::default();
+        response.extensions_mut().insert(Cut);
+        response
+    })
+}

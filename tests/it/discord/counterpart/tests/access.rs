@@ -1,0 +1,181 @@
+//! Who may ask, and for what.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::super::Counterpart;
+use super::super::channels::{Kind, Overwrite};
+use super::super::id::Id;
+use super::super::intents::{GUILD_MEMBERS, MESSAGE_CONTENT};
+use super::super::permissions::{
+    ADMINISTRATOR, ALL, CONNECT, EMBED_LINKS, MANAGE_CHANNELS, MANAGE_GUILD, READ_MESSAGE_HISTORY, SEND_MESSAGES, VIEW_CHANNEL,
+};
+use super::client::Rest;
+
+/// What somebody may do in a channel.
+fn permissions(discord: &Counterpart, user: Id, channel: Id) -> u64 {
+    discord.look(|state| state.world.permissions(&state.world.channels[&channel], user))
+}
+
+#[tokio::test]
+async fn overwrites_count_in_their_order() {
+    let discord = Counterpart::start().await;
+    let guild = discord.guild_without_bot("Home");
+    let (channel, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let (one, two) = (discord.role(guild, "One", MANAGE_GUILD), discord.role(guild, "Two", 0));
+    let sends = || permissions(&discord, ana, channel) & SEND_MESSAGES != 0;
+    assert!(sends());
+
+    discord.overwrite(channel, Overwrite::role(guild, 0, SEND_MESSAGES));
+    assert!(!sends(), "denied to everyone");
+    discord.overwrite(channel, Overwrite::role(one, SEND_MESSAGES, 0));
+    discord.overwrite(channel, Overwrite::role(two, 0, SEND_MESSAGES));
+    discord.give_role(guild, ana, two);
+    assert!(!sends(), "denied to a role");
+    discord.give_role(guild, ana, one);
+    assert!(sends(), "what one role allows no other role denies");
+    discord.overwrite(channel, Overwrite::member(ana, 0, SEND_MESSAGES));
+    assert!(!sends(), "denied to the member");
+    assert_eq!(permissions(&discord, ana, channel) & EMBED_LINKS, 0, "and what makes no sense without");
+    discord.overwrite(channel, Overwrite::member(ana, 0, VIEW_CHANNEL));
+    assert_eq!(permissions(&discord, ana, channel), 0, "nothing is left of a channel that cannot be viewed");
+    discord.give_role(guild, ana, discord.role(guild, "Admin", ADMINISTRATOR));
+    assert_eq!(permissions(&discord, ana, channel), ALL);
+    let owner = discord.look(|state| state.world.application.owner);
+    assert_eq!(permissions(&discord, owner, channel), ALL);
+}
+
+#[tokio::test]
+async fn who_is_timed_out_reads_and_does_nothing_else() {
+    let discord = Counterpart::start().await;
+    let guild = discord.guild("Home");
+    let (channel, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+
+    discord.with(|state| state.change_member(guild, ana, |member| member.timed_out = true));
+
+    assert_eq!(permissions(&discord, ana, channel), VIEW_CHANNEL | READ_MESSAGE_HISTORY);
+    assert_eq!(permissions(&discord, discord.person("Nobody"), channel), 0);
+}
+
+#[tokio::test]
+async fn a_category_is_seen_with_any_of_its_channels() {
+    let discord = Counterpart::start().await;
+    let guild = discord.guild("Home");
+    let bot = discord.look(|state| state.world.bot());
+    let category = discord.channel_of(guild, Kind::Category, "Talk");
+    discord.overwrite(category, Overwrite::member(bot, 0, VIEW_CHANNEL));
+    let seen = || discord.look(|state| state.world.may_view(&state.world.channels[&category], bot));
+    assert!(!seen());
+
+    let channel = discord.channel(guild, "general");
+    discord.with(|state| state.change_channel(channel, |channel| channel.parent = Some(category)));
+
+    assert!(seen());
+}
+
+#[tokio::test]
+async fn who_brings_no_valid_token_or_agent_is_turned_away() {
+    let discord = Counterpart::start().await;
+    let mut rest = Rest::new(&discord);
+
+    rest.agent = "curl/8";
+    assert_eq!(rest.get("/users/@me").await.refusal(), (403, 40333));
+    rest.agent = "DiscordBot (https://example.org, 1) more";
+    assert_eq!(rest.get("/users/@me").await.body["bot"], true);
+    rest.token = "wrong".to_owned();
+    assert_eq!(rest.get("/users/@me").await.refusal(), (401, 0));
+    rest.token.clear();
+    assert_eq!(rest.get("/gateway/bot").await.status, 401);
+    assert_eq!(rest.get("/gateway").await.body["url"], discord.gateway_url());
+}
+
+#[tokio::test]
+async fn addresses_methods_and_bodies_have_to_be_right() {
+    let discord = Counterpart::start().await;
+    let rest = Rest::new(&discord);
+    let general = discord.channel(discord.guild("Home"), "general");
+    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let post = async |kind: &str, body: &'static str| {
+        let url = format!("{}/api/v10/channels/{general}/messages", discord.api_url());
+        let request = http.post(url).header("user-agent", rest.agent).header("authorization", format!("Bot {}", rest.token));
+        let body = request.header("content-type", kind).body(body).send().await.expect("an answer").text().await.expect("a body");
+        serde_json::from_str::<Value>(&body).expect("JSON")["code"].clone()
+    };
+
+    assert_eq!(rest.get("/nowhere").await.refusal(), (404, 0));
+    assert_eq!(rest.get("/channels/x").await.refusal(), (404, 0));
+    assert_eq!(rest.ask(Method::PUT, "/users/@me", Value::Null).await.refusal(), (405, 0));
+    assert_eq!(post("application/json", "{").await, 50109);
+    assert_eq!(post("text/plain", "{}").await, 50035);
+    assert_eq!(post("application/json", r#"{"content":"x"}"#).await, Value::Null);
+    let old = http.get(format!("{}/api/v5/users/@me", discord.api_url())).header("user-agent", rest.agent);
+    assert_eq!(old.send().await.expect("an answer").status().as_u16(), 400);
+}
+
+#[tokio::test]
+async fn guilds_members_and_roles_are_read_by_who_is_in() {
+    let discord = Counterpart::start().await;
+    let (home, away) = (discord.guild("Home"), discord.guild_without_bot("Away"));
+    let (ana, bo) = (discord.member(home, "Ana"), discord.person("Bo"));
+    let rest = Rest::new(&discord);
+
+    assert_eq!(rest.get(&format!("/guilds/{home}")).await.body["name"], "Home");
+    assert_eq!(rest.get(&format!("/guilds/{away}")).await.refusal(), (403, 50001));
+    assert_eq!(rest.get("/guilds/5").await.refusal(), (404, 10004));
+    assert_eq!(rest.get(&format!("/guilds/{home}/members/{ana}")).await.body["user"]["id"], json!(ana));
+    assert_eq!(rest.get(&format!("/guilds/{home}/members/{bo}")).await.refusal(), (404, 10007));
+    assert_eq!(rest.get(&format!("/guilds/{home}/members/5")).await.refusal(), (404, 10013));
+    assert_eq!(rest.get(&format!("/users/{bo}")).await.body["global_name"], "Bo");
+    let roles = rest.get(&format!("/guilds/{home}/roles")).await.body;
+    assert_eq!((&roles[0]["id"], roles.as_array().map(Vec::len)), (&json!(home), Some(2)));
+    let other = discord.guild("Other");
+    let page = async |query: &str| rest.get(&format!("/users/@me/guilds{query}")).await.body;
+    assert_eq!(page("").await.as_array().map(Vec::len), Some(2));
+    assert_eq!(page(&format!("?after={home}")).await[0]["id"], json!(other));
+    assert_eq!(page(&format!("?before={other}&limit=1")).await[0]["id"], json!(home));
+    assert_eq!(rest.get("/users/@me/guilds?limit=201").await.refusal(), (400, 50035));
+    assert_eq!(rest.delete(&format!("/users/@me/guilds/{other}")).await.status, 204);
+    assert_eq!(page("").await.as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn the_application_says_what_was_switched_on_for_it() {
+    let discord = Counterpart::start().await;
+    let rest = Rest::new(&discord);
+    let flags = async || rest.get("/applications/@me").await.body["flags"].clone();
+
+    assert_eq!(flags().await, 1 << 19);
+    discord.set_privileged(0);
+    assert_eq!(flags().await, 0);
+    discord.set_privileged(MESSAGE_CONTENT | GUILD_MEMBERS);
+    assert_eq!(flags().await, 1 << 19 | 1 << 15);
+}
+
+#[tokio::test]
+async fn shards_are_recommended_by_the_number_of_guilds() {
+    let discord = Counterpart::start().await;
+    let rest = Rest::new(&discord);
+    let shards = async || rest.get("/gateway/bot").await.body["shards"].clone();
+    assert_eq!(shards().await, 1);
+
+    for number in 0..1_001 {
+        discord.guild(&number.to_string());
+    }
+
+    assert_eq!(shards().await, 2);
+    discord.with(|state| state.rules.recommended_shards = Some(4));
+    assert_eq!(shards().await, 4);
+}
+
+#[tokio::test]
+async fn a_voice_channel_needs_the_permission_to_connect() {
+    let discord = Counterpart::start().await;
+    let guild = discord.guild("Home");
+    let voice = discord.channel_of(guild, Kind::Voice, "hall");
+    let bot = discord.look(|state| state.world.bot());
+    let rest = Rest::new(&discord);
+
+    discord.overwrite(voice, Overwrite::member(bot, MANAGE_CHANNELS, CONNECT));
+
+    assert_eq!(rest.get(&format!("/channels/{voice}/messages")).await.refusal(), (403, 50001));
+}

@@ -1,0 +1,220 @@
+//! Clients that know nothing: a WebSocket and an HTTP client.
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use reqwest::Method;
+use reqwest::header::HeaderMap;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
+use super::super::Counterpart;
+use super::super::id::Id;
+use super::super::intents::{DIRECT_MESSAGES, GUILD_MESSAGES, GUILD_WEBHOOKS, GUILDS, MESSAGE_CONTENT};
+use crate::harness::PATIENCE;
+
+/// What most sessions here ask for.
+pub const INTENTS: u64 = GUILDS | GUILD_MESSAGES | DIRECT_MESSAGES | GUILD_WEBHOOKS | MESSAGE_CONTENT;
+
+/// A connection to the gateway.
+pub struct Socket {
+    ws: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    /// The newest event's number.
+    pub sequence: u64,
+}
+
+impl Socket {
+    /// Connects to this address and waits for nothing.
+    pub async fn connect(url: &str) -> Self {
+        let connected = timeout(PATIENCE, tokio_tungstenite::connect_async(url)).await.expect("in time");
+        Self { ws: connected.expect("a WebSocket").0, sequence: 0 }
+    }
+
+    /// Connects to the gateway and takes HELLO.
+    pub async fn open(discord: &Counterpart) -> Self {
+        let mut socket = Self::connect(&format!("{}/?v=10&encoding=json", discord.gateway_url())).await;
+        assert_eq!(socket.op().await["op"], 10);
+        socket
+    }
+
+    /// Connects and identifies as the only shard. Returns READY too.
+    pub async fn ready(discord: &Counterpart, intents: u64) -> (Self, Value) {
+        let mut socket = Self::open(discord).await;
+        socket.identify(&discord.token(), intents, json!([0, 1])).await;
+        let ready = socket.event("READY").await;
+        (socket, ready)
+    }
+
+    pub async fn identify(&mut self, token: &str, intents: u64, shard: Value) {
+        let properties = json!({ "os": "linux", "browser": "raw", "device": "raw" });
+        let data = json!({ "token": token, "intents": intents, "shard": shard, "properties": properties });
+        self.send(&json!({ "op": 2, "d": data })).await;
+    }
+
+    pub async fn resume(&mut self, token: &str, session: &Value, sequence: u64) {
+        self.send(&json!({ "op": 6, "d": { "token": token, "session_id": session, "seq": sequence } })).await;
+    }
+
+    pub async fn send(&mut self, payload: &Value) {
+        self.send_raw(Message::text(payload.to_string())).await;
+    }
+
+    pub async fn send_raw(&mut self, message: Message) {
+        self.ws.send(message).await.expect("an open connection");
+    }
+
+    /// The next payload; none when the connection is over.
+    pub async fn next(&mut self) -> Option<Value> {
+        match self.read().await? {
+            Message::Text(text) => {
+                let payload: Value = serde_json::from_str(&text).expect("JSON");
+                self.sequence = payload["s"].as_u64().unwrap_or(self.sequence);
+                Some(payload)
+            }
+            Message::Close(_) => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What comes next, whatever it is; none when the connection broke off.
+    pub async fn read(&mut self) -> Option<Message> {
+        timeout(PATIENCE, self.ws.next()).await.expect("in time")?.ok()
+    }
+
+    /// The next payload.
+    pub async fn op(&mut self) -> Value {
+        self.next().await.expect("a payload")
+    }
+
+    /// Waits for an event and returns its data. Others are left out.
+    pub async fn event(&mut self, name: &str) -> Value {
+        loop {
+            let payload = self.op().await;
+            if payload["t"] == name {
+                return payload["d"].clone();
+            }
+        }
+    }
+
+    /// The names of events up to this one.
+    pub async fn names_until(&mut self, name: &str) -> Vec<String> {
+        let mut names = Vec::new();
+        loop {
+            let payload = self.op().await;
+            if let Some(event) = payload["t"].as_str() {
+                names.push(event.to_owned());
+                if event == name {
+                    return names;
+                }
+            }
+        }
+    }
+
+    /// Waits for the end and returns its code; none if it broke off.
+    pub async fn closed(&mut self) -> Option<u16> {
+        loop {
+            match self.read().await {
+                Some(Message::Close(frame)) => return frame.map(|frame| frame.code.into()),
+                Some(_) => {}
+                None => return None,
+            }
+        }
+    }
+
+    /// Takes its leave with a code.
+    pub async fn leave(mut self, code: u16) {
+        let frame = CloseFrame { code: code.into(), reason: "".into() };
+        // Who closes does not wait for more.
+        let _ = self.ws.close(Some(frame)).await;
+    }
+}
+
+/// A client of the REST API.
+pub struct Rest {
+    http: reqwest::Client,
+    api: String,
+    pub token: String,
+    pub agent: &'static str,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Came {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Value,
+}
+
+impl Came {
+    /// Status and Discord's own code.
+    pub fn refusal(&self) -> (u16, u64) {
+        (self.status, self.body["code"].as_u64().unwrap_or_default())
+    }
+
+    /// A header as text.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().expect("text"))
+    }
+
+    /// An id in the body.
+    pub fn id(&self) -> Id {
+        Id::read(&self.body["id"]).unwrap_or_else(|| panic!("{self:?}"))
+    }
+}
+
+impl Rest {
+    pub fn new(discord: &Counterpart) -> Self {
+        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let api = format!("{}/api/v10", discord.api_url());
+        Self { http, api, token: discord.token(), agent: "DiscordBot (https://example.org, 1)" }
+    }
+
+    pub async fn ask(&self, method: Method, path: &str, body: Value) -> Came {
+        self.try_ask(method, path, body).await.expect("an answer")
+    }
+
+    /// Asks; an error when the connection is cut.
+    pub async fn try_ask(&self, method: Method, path: &str, body: Value) -> Result<Came, reqwest::Error> {
+        let mut request = self.http.request(method, format!("{}{path}", self.api)).header("user-agent", self.agent);
+        if !self.token.is_empty() {
+            request = request.header("authorization", format!("Bot {}", self.token));
+        }
+        if !body.is_null() {
+            request = request.json(&body);
+        }
+        let answered = async {
+            let response = request.send().await?;
+            let (status, headers) = (response.status().as_u16(), response.headers().clone());
+            let text = response.text().await?;
+            let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+            Ok(Came { status, headers, body })
+        };
+        timeout(PATIENCE, answered).await.expect("in time")
+    }
+
+    pub async fn get(&self, path: &str) -> Came {
+        self.ask(Method::GET, path, Value::Null).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Came {
+        self.ask(Method::POST, path, body).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Came {
+        self.ask(Method::DELETE, path, Value::Null).await
+    }
+
+    /// Posts a text in a channel.
+    pub async fn say(&self, channel: Id, text: &str) -> Came {
+        self.post(&format!("/channels/{channel}/messages"), json!({ "content": text })).await
+    }
+
+    /// Makes a webhook. Returns its id and the path with which it is used.
+    pub async fn webhook(&self, channel: Id, name: &str) -> (Id, String) {
+        let made = self.post(&format!("/channels/{channel}/webhooks"), json!({ "name": name })).await;
+        assert_eq!(made.status, 200, "{made:?}");
+        (made.id(), format!("/webhooks/{}/{}", made.id(), made.body["token"].as_str().expect("a token")))
+    }
+}

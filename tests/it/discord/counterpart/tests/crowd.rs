@@ -1,0 +1,55 @@
+//! Many guilds at once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::super::Counterpart;
+use super::super::id::Id;
+use super::super::rules::Rules;
+use super::client::{INTENTS, Socket};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_guilds_are_told_on_four_shards_each_in_its_order() {
+    let discord = Counterpart::with_rules(Rules { max_concurrency: 4, ..Rules::quick() }).await;
+    let homes: Vec<(Id, Id, Id)> = (0..200)
+        .map(|number| {
+            let guild = discord.guild(&number.to_string());
+            (guild, discord.channel(guild, "general"), discord.member(guild, "Ana"))
+        })
+        .collect();
+    let mut listeners = Vec::new();
+    for shard in 0..4 {
+        let mut socket = Socket::open(&discord).await;
+        socket.identify(&discord.token(), INTENTS, json!([shard, 4])).await;
+        assert_eq!(socket.event("READY").await["guilds"].as_array().map(Vec::len), Some(50));
+        listeners.push(tokio::spawn(async move {
+            let mut heard = BTreeMap::<Id, Vec<Id>>::new();
+            for _ in 0..50 * 10 {
+                let told = socket.event("MESSAGE_CREATE").await;
+                let read = |field: &str| Id::read(&told[field]).expect("an id");
+                heard.entry(read("channel_id")).or_default().push(read("id"));
+            }
+            heard
+        }));
+    }
+
+    let mut said = BTreeMap::<Id, Vec<Id>>::new();
+    for _ in 0..10 {
+        for (_, channel, ana) in &homes {
+            said.entry(*channel).or_default().push(discord.say(*ana, *channel, "hello"));
+        }
+    }
+
+    for (shard, listener) in (0..).zip(listeners) {
+        let heard = tokio::time::timeout(Duration::from_secs(120), listener).await.expect("in time").expect("it ends");
+        let mine = homes.iter().filter(|(guild, ..)| guild.shard(4) == shard);
+        let expected: BTreeMap<Id, Vec<Id>> = mine.map(|(_, channel, _)| (*channel, said[channel].clone())).collect();
+        assert_eq!(heard, expected);
+    }
+    let delivered = discord
+        .until("every delivery", |state| Some(state.journal.delivered()).filter(|delivered| delivered.len() >= 2_000))
+        .await;
+    assert_eq!((delivered.len(), delivered.values().max()), (2_000, Some(&1)));
+}

@@ -1,0 +1,244 @@
+//! Who is told of what.
+
+use serde_json::json;
+
+use super::super::Counterpart;
+use super::super::channels::{Kind, Overwrite};
+use super::super::id::Id;
+use super::super::intents::{
+    DIRECT_MESSAGE_TYPING, DIRECT_MESSAGES, GUILD_MEMBERS, GUILD_MESSAGE_TYPING, GUILDS, MESSAGE_CONTENT,
+};
+use super::super::permissions::{SEND_MESSAGES, VIEW_CHANNEL};
+use super::client::{INTENTS, Rest, Socket};
+
+struct Home {
+    discord: Counterpart,
+    guild: Id,
+    general: Id,
+    ana: Id,
+    bot: Id,
+}
+
+async fn home() -> Home {
+    let discord = Counterpart::start().await;
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let bot = discord.look(|state| state.world.bot());
+    Home { discord, guild, general, ana, bot }
+}
+
+#[tokio::test]
+async fn a_message_is_told_with_all_that_it_has() {
+    let Home { discord, guild, general, ana, bot } = home().await;
+    let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
+    let first = discord.say(ana, general, "first");
+    socket.event("MESSAGE_CREATE").await;
+
+    let attachment = json!({ "id": "1", "filename": "a.txt", "size": 1, "url": "https://x", "proxy_url": "https://x" });
+    let reply = discord.say_with(ana, general, &format!("<@{bot}> look"), |said| {
+        said.reply_to = Some(first);
+        said.attachments.push(attachment.clone());
+    });
+
+    let told = socket.event("MESSAGE_CREATE").await;
+    assert_eq!((&told["id"], &told["guild_id"], &told["channel_id"]), (&json!(reply), &json!(guild), &json!(general)));
+    assert_eq!((&told["type"], &told["attachments"]), (&json!(19), &json!([attachment])));
+    assert_eq!((&told["author"]["username"], &told["member"]["roles"]), (&json!("ana"), &json!([])));
+    assert_eq!((&told["mentions"][0]["id"], &told["mentions"][0]["member"]["nick"]), (&json!(bot), &json!(null)));
+    assert_eq!(told["referenced_message"]["content"], "first");
+    discord.delete(general, first);
+    discord.edit(general, reply, "look!");
+    let edited = socket.event("MESSAGE_UPDATE").await;
+    assert_eq!((&edited["content"], &edited["referenced_message"]), (&json!("look!"), &json!(null)));
+    assert!(edited["edited_timestamp"].is_string());
+    let link = discord.say(ana, general, "https://example.org");
+    discord.unfold(general, link, json!({ "type": "link", "title": "An example" }));
+    let unfolded = socket.event("MESSAGE_UPDATE").await;
+    assert_eq!((&unfolded["embeds"][0]["title"], &unfolded["edited_timestamp"]), (&json!("An example"), &json!(null)));
+}
+
+#[tokio::test]
+async fn without_the_content_intent_only_what_concerns_the_bot_has_text() {
+    let Home { discord, general, ana, bot, .. } = home().await;
+    let (mut socket, _) = Socket::ready(&discord, INTENTS & !MESSAGE_CONTENT).await;
+    let rest = Rest::new(&discord);
+    let own = rest.say(general, "mine").await.id();
+
+    discord.say(ana, general, "to nobody");
+    discord.say(ana, general, &format!("<@{bot}> to you"));
+    discord.reply(ana, general, own, "quietly to you", false);
+    discord.reply(ana, general, own, "aloud to you", true);
+    discord.direct(ana, "between us");
+
+    let mut texts = Vec::new();
+    for _ in 0..6 {
+        let told = socket.event("MESSAGE_CREATE").await;
+        assert_eq!(told["embeds"], json!([]));
+        texts.push(told["content"].as_str().expect("text").to_owned());
+    }
+    assert_eq!(texts, ["mine", "", &format!("<@{bot}> to you"), "", "aloud to you", "between us"]);
+    // What is read over REST depends on the portal alone.
+    assert_eq!(rest.get(&format!("/channels/{general}/messages?limit=1")).await.body[0]["content"], "aloud to you");
+    discord.set_privileged(0);
+    let path = format!("/channels/{general}/messages?limit=2");
+    assert_eq!(rest.get(&path).await.body[1]["content"], "");
+}
+
+#[tokio::test]
+async fn only_what_was_asked_for_is_told() {
+    let Home { discord, guild, general, ana, .. } = home().await;
+    discord.set_privileged(GUILD_MEMBERS);
+    let (mut guilds, _) = Socket::ready(&discord, GUILDS).await;
+    discord.with(|state| state.gateway.keys.clear());
+    let (mut typing, _) = Socket::ready(&discord, GUILD_MESSAGE_TYPING | DIRECT_MESSAGE_TYPING).await;
+    discord.with(|state| state.gateway.keys.clear());
+    let (mut members, _) = Socket::ready(&discord, GUILD_MEMBERS).await;
+    discord.with(|state| state.gateway.keys.clear());
+    let (mut direct, _) = Socket::ready(&discord, DIRECT_MESSAGES).await;
+
+    discord.say(ana, general, "hi");
+    discord.type_in(ana, general);
+    let bo = discord.member(guild, "Bo");
+    discord.with(|state| state.remove_member(guild, bo));
+    discord.direct(ana, "psst");
+    discord.foreign_webhook(general, "hook");
+    let other = discord.channel(guild, "other");
+
+    assert_eq!(guilds.names_until("CHANNEL_CREATE").await, ["GUILD_CREATE", "CHANNEL_CREATE"]);
+    assert_eq!(typing.names_until("TYPING_START").await, ["TYPING_START"]);
+    assert_eq!(members.names_until("GUILD_MEMBER_REMOVE").await, ["GUILD_MEMBER_ADD", "GUILD_MEMBER_REMOVE"]);
+    assert_eq!(direct.event("MESSAGE_CREATE").await["guild_id"], json!(null));
+    assert_ne!(other, general);
+}
+
+#[tokio::test]
+async fn direct_messages_go_to_the_first_shard() {
+    let Home { discord, ana, .. } = home().await;
+    discord.with(|state| state.rules.max_concurrency = 2);
+    for shard in [1, 0] {
+        let mut socket = Socket::open(&discord).await;
+        socket.identify(&discord.token(), INTENTS, json!([shard, 2])).await;
+        socket.event("READY").await;
+    }
+
+    let (_, message) = discord.direct(ana, "psst");
+
+    let shards: Vec<(u64, u64)> = discord.look(|state| {
+        let told = state.journal.deliveries.iter().filter(|delivery| delivery.message == Some(message));
+        told.map(|delivery| delivery.shard).collect()
+    });
+    assert_eq!(shards, [(0, 2)]);
+}
+
+#[tokio::test]
+async fn what_the_bot_cannot_view_is_hidden_from_it() {
+    let Home { discord, guild, general, ana, bot } = home().await;
+    let secret = discord.channel(guild, "secret");
+    let thread = discord.thread(secret, Kind::PublicThread, "aside", ana);
+    discord.overwrite(secret, Overwrite::member(bot, 0, VIEW_CHANNEL));
+    let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
+    let made = socket.event("GUILD_CREATE").await;
+    let names: Vec<_> = made["channels"].as_array().expect("channels").iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["general", "___hidden___"]);
+    assert_eq!((&made["channels"][1]["flags"], &made["threads"]), (&json!(1 << 17), &json!([])));
+    let rest = Rest::new(&discord);
+    assert_eq!(rest.get(&format!("/guilds/{guild}/channels")).await.body.as_array().map(Vec::len), Some(1));
+
+    discord.say(ana, secret, "not for the bot");
+    discord.say(ana, general, "for the bot");
+    assert_eq!(socket.event("MESSAGE_CREATE").await["content"], "for the bot");
+
+    discord.overwrite(secret, Overwrite::member(bot, VIEW_CHANNEL, 0));
+    assert_eq!(socket.event("CHANNEL_UPDATE").await["name"], "secret");
+    let synced = socket.event("THREAD_LIST_SYNC").await;
+    assert_eq!((&synced["channel_ids"], &synced["threads"][0]["id"]), (&json!([secret]), &json!(thread)));
+    discord.overwrite(secret, Overwrite::member(bot, 0, VIEW_CHANNEL));
+    assert_eq!(socket.event("CHANNEL_UPDATE").await["name"], "___hidden___");
+}
+
+#[tokio::test]
+async fn outages_joins_and_removals_look_different() {
+    let Home { discord, guild, general, ana, .. } = home().await;
+    let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
+    socket.event("GUILD_CREATE").await;
+
+    discord.set_outage(guild, true);
+    assert_eq!(socket.event("GUILD_DELETE").await, json!({ "id": guild, "unavailable": true }));
+    discord.with(|state| state.change_guild(guild, |guild| "Unheard".clone_into(&mut guild.name)));
+    discord.set_outage(guild, false);
+    let back = socket.op().await;
+    assert_eq!((&back["t"], &back["d"]["name"]), (&json!("GUILD_CREATE"), &json!("Unheard")));
+    discord.expel_bot(guild);
+    assert_eq!(socket.event("GUILD_DELETE").await, json!({ "id": guild }));
+    discord.say(ana, general, "about the bot");
+    discord.invite_bot(guild, SEND_MESSAGES);
+    assert_eq!(socket.op().await["t"], "GUILD_CREATE", "nothing was told in between");
+    assert_eq!(discord.shard_of(guild), Some(0));
+}
+
+#[tokio::test]
+async fn a_removed_channel_takes_everything_along() {
+    let Home { discord, general, ana, .. } = home().await;
+    let rest = Rest::new(&discord);
+    let (webhook, path) = rest.webhook(general, "companions").await;
+    let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
+    let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
+
+    discord.remove_channel(general);
+
+    assert_eq!(socket.event("CHANNEL_DELETE").await["id"], json!(general));
+    assert_eq!(rest.say(general, "?").await.refusal(), (404, 10003));
+    assert_eq!(rest.say(thread, "?").await.refusal(), (404, 10003));
+    assert_eq!(rest.post(&path, json!({ "content": "?" })).await.refusal(), (404, 10015));
+    assert!(discord.look(|state| !state.world.webhooks.contains_key(&webhook)));
+}
+
+#[tokio::test]
+async fn a_person_can_only_do_what_they_may() {
+    let Home { discord, guild, general, ana, .. } = home().await;
+    discord.overwrite(general, Overwrite::role(guild, 0, SEND_MESSAGES));
+    let discord = std::sync::Arc::new(discord);
+
+    let speaks = tokio::spawn({
+        let discord = std::sync::Arc::clone(&discord);
+        async move { discord.say(ana, general, "hi") }
+    });
+    assert!(speaks.await.is_err(), "Ana may not speak there");
+    let speaker = discord.role(guild, "Speakers", 0);
+    discord.overwrite(general, Overwrite::role(speaker, SEND_MESSAGES, 0));
+    discord.give_role(guild, ana, speaker);
+    discord.say(ana, general, "hi");
+}
+
+#[tokio::test]
+async fn a_forwarded_message_is_shown_as_it_was() {
+    let Home { discord, guild, general, ana, .. } = home().await;
+    let other = discord.channel(guild, "other");
+    let first = discord.say(ana, general, "news");
+    let (mut open, _) = Socket::ready(&discord, INTENTS).await;
+    discord.with(|state| state.gateway.keys.clear());
+    let (mut bare, _) = Socket::ready(&discord, INTENTS & !MESSAGE_CONTENT).await;
+
+    discord.forward(ana, general, first, other);
+
+    let told = open.event("MESSAGE_CREATE").await;
+    assert_eq!((&told["type"], &told["content"]), (&json!(0), &json!("")));
+    assert_eq!((&told["message_reference"]["type"], &told["message_reference"]["message_id"]), (&json!(1), &json!(first)));
+    assert_eq!(told["message_snapshots"][0]["message"]["content"], "news");
+    assert_eq!(bare.event("MESSAGE_CREATE").await["message_snapshots"][0]["message"]["content"], "");
+}
+
+#[tokio::test]
+async fn an_event_can_come_more_than_once() {
+    let Home { discord, general, ana, .. } = home().await;
+    let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
+    let said = discord.say(ana, general, "hello");
+
+    discord.repeat(general, said);
+
+    let first = socket.event("MESSAGE_CREATE").await;
+    let sequence = socket.sequence;
+    assert_eq!(socket.event("MESSAGE_CREATE").await, first);
+    assert_eq!(socket.sequence, sequence + 1);
+    assert_eq!(discord.look(|state| state.journal.deliveries.iter().filter(|told| told.message == Some(said)).count()), 2);
+}

@@ -1,0 +1,167 @@
+//! Webhooks over REST.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::super::Counterpart;
+use super::super::channels::{Kind, Overwrite};
+use super::super::id::Id;
+use super::super::messages::Author;
+use super::super::permissions::{MANAGE_WEBHOOKS, VIEW_CHANNEL};
+use super::super::rules::Rules;
+use super::client::{INTENTS, Rest, Socket};
+
+async fn home() -> (Counterpart, Rest, Id, Id) {
+    let discord = Counterpart::with_rules(Rules::roomy()).await;
+    let guild = discord.guild("Home");
+    let general = discord.channel(guild, "general");
+    let rest = Rest::new(&discord);
+    (discord, rest, guild, general)
+}
+
+#[tokio::test]
+async fn a_webhook_speaks_under_a_name_and_with_a_picture_of_its_own() {
+    let (discord, rest, _, general) = home().await;
+    let (webhook, path) = rest.webhook(general, "companions").await;
+    let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
+
+    let body = json!({ "content": "Hello", "username": "Mira", "avatar_url": "https://example.org/mira.png" });
+    let told = rest.post(&format!("{path}?wait=true"), body).await;
+    let plain = rest.post(&path, json!({ "content": "Again" })).await;
+
+    assert_eq!((told.status, plain.status), (200, 204));
+    assert_eq!((&told.body["author"]["username"], &told.body["author"]["bot"]), (&json!("Mira"), &json!(true)));
+    assert_eq!(told.body["author"]["avatar"].as_str().map(str::len), Some(32));
+    assert_eq!((&told.body["webhook_id"], &told.body["author"]["id"]), (&json!(webhook), &json!(webhook)));
+    let heard = socket.event("MESSAGE_CREATE").await;
+    assert_eq!((&heard["webhook_id"], &heard["member"]), (&json!(webhook), &json!(null)));
+    assert_eq!(socket.event("MESSAGE_CREATE").await["author"]["username"], "companions");
+    let by: Vec<Author> = discord.posts_in(general, 2).await.into_iter().map(|post| post.author).collect();
+    assert!(matches!(&by[0], Author::Webhook { username, .. } if username == "Mira"));
+}
+
+#[tokio::test]
+async fn bad_names_pictures_and_texts_are_refused() {
+    let (_discord, rest, _, general) = home().await;
+    let (_, path) = rest.webhook(general, "companions").await;
+    let long = "x".repeat(81);
+
+    for name in ["Clyde", "my DISCORD", "", "   ", &long] {
+        let body = json!({ "content": "x", "username": name });
+        assert_eq!(rest.post(&path, body).await.refusal(), (400, 50035), "{name:?}");
+        let made = rest.post(&format!("/channels/{general}/webhooks"), json!({ "name": name })).await;
+        assert_eq!(made.refusal(), (400, 50035), "{name:?}");
+    }
+    for body in [json!({ "content": "x", "avatar_url": "ftp://x" }), json!({ "content": "x".repeat(2_001) })] {
+        assert_eq!(rest.post(&path, body).await.refusal(), (400, 50035));
+    }
+    assert_eq!(rest.post(&path, json!({ "username": "Mira" })).await.refusal(), (400, 50006));
+    assert_eq!(rest.post(&path, json!({ "content": "x", "username": "  Mira   Hill " })).await.status, 204);
+}
+
+#[tokio::test]
+async fn a_webhook_tells_people_but_neither_roles_nor_everybody_unless_allowed() {
+    let (discord, rest, guild, general) = home().await;
+    let (_, path) = rest.webhook(general, "companions").await;
+    let (ana, role) = (discord.member(guild, "Ana"), discord.role(guild, "Friends", 0));
+    let content = format!("<@{ana}> <@&{role}> @everyone");
+
+    rest.post(&path, json!({ "content": content })).await;
+    rest.post(&path, json!({ "content": content, "allowed_mentions": { "parse": [] } })).await;
+    rest.post(&path, json!({ "content": content, "allowed_mentions": { "parse": ["everyone", "roles"] } })).await;
+
+    let told: Vec<_> = discord.posts().into_iter().map(|post| post.mentions).collect();
+    assert_eq!((told[0].users.as_slice(), told[0].roles.len(), told[0].everyone), (&[ana][..], 0, false));
+    assert_eq!(told[1], super::super::messages::Mentions::default());
+    assert_eq!((told[2].users.len(), told[2].roles.as_slice(), told[2].everyone), (0, &[role][..], true));
+}
+
+#[tokio::test]
+async fn a_channel_has_fifteen_webhooks_at_most() {
+    let (discord, rest, _, general) = home().await;
+    for number in 0..14 {
+        rest.webhook(general, &format!("number {number}")).await;
+    }
+    let theirs = discord.foreign_webhook(general, "theirs");
+
+    let made = rest.post(&format!("/channels/{general}/webhooks"), json!({ "name": "one more" })).await;
+    assert_eq!(made.refusal(), (400, 30007));
+    let listed = rest.get(&format!("/channels/{general}/webhooks")).await.body;
+    assert_eq!(listed.as_array().map(Vec::len), Some(15));
+    assert_eq!(listed.as_array().and_then(|list| list.last()).map(|one| &one["application_id"]), Some(&Value::Null));
+    assert_eq!(rest.get(&format!("/webhooks/{theirs}")).await.body["name"], "theirs");
+}
+
+#[tokio::test]
+async fn webhooks_need_a_permission_and_a_fitting_channel() {
+    let (discord, rest, guild, general) = home().await;
+    let (webhook, path) = rest.webhook(general, "companions").await;
+    let bot = discord.look(|state| state.world.bot());
+    let theirs = discord.foreign_webhook(general, "theirs");
+    discord.overwrite(general, Overwrite::member(bot, 0, MANAGE_WEBHOOKS));
+    let of_channel = format!("/channels/{general}/webhooks");
+
+    assert_eq!(rest.get(&of_channel).await.refusal(), (403, 50013));
+    assert_eq!(rest.post(&of_channel, json!({ "name": "x" })).await.refusal(), (403, 50013));
+    assert_eq!(rest.delete(&format!("/webhooks/{webhook}")).await.refusal(), (403, 50013));
+    assert_eq!(rest.get(&format!("/webhooks/{theirs}")).await.refusal(), (403, 50013));
+    assert_eq!(rest.get(&format!("/webhooks/{webhook}")).await.status, 200, "its own");
+    discord.overwrite(general, Overwrite::member(bot, 0, VIEW_CHANNEL));
+    assert_eq!(rest.get(&of_channel).await.refusal(), (403, 50001));
+    assert_eq!(rest.post(&path, json!({ "content": "x" })).await.status, 204, "its token is enough");
+    let thread = discord.thread(discord.channel(guild, "other"), Kind::PublicThread, "aside", discord.member(guild, "Ana"));
+    assert_eq!(rest.post(&format!("/channels/{thread}/webhooks"), json!({ "name": "x" })).await.refusal(), (400, 50024));
+}
+
+#[tokio::test]
+async fn a_webhook_works_by_its_token_until_it_is_gone() {
+    let (discord, mut rest, _, general) = home().await;
+    let (webhook, path) = rest.webhook(general, "companions").await;
+    let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
+    rest.token.clear();
+
+    let seen = rest.get(&path).await;
+    assert_eq!((&seen.body["name"], &seen.body["user"]), (&json!("companions"), &Value::Null));
+    let told = rest.post(&format!("{path}?wait=true"), json!({ "content": "x" })).await.id();
+    let of_message = format!("{path}/messages/{told}");
+    assert_eq!(rest.get(&of_message).await.body["content"], "x");
+    assert_eq!(rest.ask(Method::PATCH, &of_message, json!({ "content": "y" })).await.body["content"], "y");
+    assert_eq!(rest.delete(&of_message).await.status, 204);
+    assert_eq!(rest.get(&of_message).await.refusal(), (404, 10008));
+    let wrong = format!("/webhooks/{webhook}/wrong");
+    assert_eq!(rest.post(&wrong, json!({ "content": "x" })).await.refusal(), (401, 50027));
+    discord.remove_webhook(webhook);
+    assert_eq!(rest.post(&path, json!({ "content": "x" })).await.refusal(), (404, 10015));
+    assert_eq!(socket.event("WEBHOOKS_UPDATE").await["channel_id"], json!(general));
+}
+
+#[tokio::test]
+async fn webhooks_are_changed_moved_and_deleted() {
+    let (discord, rest, guild, general) = home().await;
+    let (webhook, path) = rest.webhook(general, "companions").await;
+    let other = discord.channel(guild, "other");
+
+    let moved = rest.ask(Method::PATCH, &format!("/webhooks/{webhook}"), json!({ "name": "party", "channel_id": other })).await;
+    assert_eq!((&moved.body["name"], &moved.body["channel_id"]), (&json!("party"), &json!(other)));
+    rest.post(&path, json!({ "content": "x" })).await;
+    assert_eq!(discord.post_in(other).await.content, "x");
+    let guild_webhooks = rest.get(&format!("/guilds/{guild}/webhooks")).await.body;
+    assert_eq!(guild_webhooks.as_array().map(Vec::len), Some(1));
+    assert_eq!(rest.delete(&path).await.status, 204);
+    assert_eq!(rest.get(&format!("/webhooks/{webhook}")).await.refusal(), (404, 10015));
+    let (again, _) = rest.webhook(general, "again").await;
+    assert_eq!(rest.delete(&format!("/webhooks/{again}")).await.status, 204);
+}
+
+#[tokio::test]
+async fn what_a_foreign_webhook_says_is_not_the_applications() {
+    let (discord, _rest, _, general) = home().await;
+    let (mut socket, _) = Socket::ready(&discord, INTENTS & !super::super::intents::MESSAGE_CONTENT).await;
+
+    let theirs = discord.foreign_webhook(general, "theirs");
+    discord.say_by_webhook(theirs, "Somebody", "news");
+
+    let heard = socket.event("MESSAGE_CREATE").await;
+    assert_eq!((&heard["content"], &heard["application_id"]), (&json!(""), &Value::Null));
+    assert!(discord.posts().is_empty());
+}

@@ -1,0 +1,252 @@
+//! Everything that there is: one application, its users, guilds, channels, messages, webhooks, commands and interactions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::channels::{Channel, Kind};
+use super::commands::Command;
+use super::guilds::{Application, Guild, User};
+use super::id::{Id, Ids};
+use super::interactions::Interaction;
+use super::messages::{Content, Message};
+use super::moment::{iso8601, now_ms};
+use super::permissions::{self, CONNECT, MANAGE_THREADS, VIEW_CHANNEL};
+use super::refusal::{Refusal, Unknown};
+use super::webhooks::Webhook;
+
+pub struct World {
+    pub application: Application,
+    pub users: BTreeMap<Id, User>,
+    pub guilds: BTreeMap<Id, Guild>,
+    pub channels: BTreeMap<Id, Channel>,
+    messages: BTreeMap<Id, BTreeMap<Id, Message>>,
+    pub webhooks: BTreeMap<Id, Webhook>,
+    pub commands: Vec<Command>,
+    pub interactions: BTreeMap<Id, Interaction>,
+    /// People who take no direct messages.
+    pub closed_directs: BTreeSet<Id>,
+    ids: Ids,
+}
+
+impl World {
+    /// An application with its bot and its owner, and nothing else.
+    pub fn new(name: &str, token: &str) -> Self {
+        let mut ids = Ids::default();
+        let (bot, owner) = (ids.next(now_ms()), ids.next(now_ms()));
+        let user = |id, name: &str, bot| User { id, name: name.to_owned(), global_name: None, bot };
+        let application = Application { id: bot, name: name.to_owned(), token: token.to_owned(), privileged: 1 << 15, owner };
+        Self {
+            application,
+            users: BTreeMap::from([(bot, user(bot, name, true)), (owner, user(owner, "owner", false))]),
+            guilds: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            messages: BTreeMap::new(),
+            webhooks: BTreeMap::new(),
+            commands: Vec::new(),
+            interactions: BTreeMap::new(),
+            closed_directs: BTreeSet::new(),
+            ids,
+        }
+    }
+
+    /// The bot's user. Its id is the application's, as for every application made since 2016.
+    pub fn bot(&self) -> Id {
+        self.application.id
+    }
+
+    pub fn new_id(&mut self) -> Id {
+        self.ids.next(now_ms())
+    }
+
+    pub fn new_guild_id(&mut self) -> Id {
+        self.ids.next_guild()
+    }
+
+    /// Guilds that the bot is in.
+    pub fn joined(&self) -> impl Iterator<Item = &Guild> {
+        self.guilds.values().filter(|guild| guild.members.contains_key(&self.bot()))
+    }
+
+    /// A guild that the bot is in.
+    ///
+    /// # Errors
+    ///
+    /// Unknown Guild, or Missing Access when the bot is not in it.
+    pub fn joined_guild(&self, id: Id) -> Result<&Guild, Refusal> {
+        let guild = self.guilds.get(&id).ok_or_else(|| Refusal::unknown(Unknown::Guild))?;
+        if !guild.members.contains_key(&self.bot()) {
+            return Err(Refusal::missing_access());
+        }
+        Ok(guild)
+    }
+
+    pub fn guild_of(&self, channel: Id) -> Option<&Guild> {
+        self.guilds.get(&self.channels.get(&channel)?.guild?)
+    }
+
+    /// The channel where overwrites, webhooks and threads belong: a thread's parent, else the channel itself.
+    pub fn rooted<'a>(&'a self, channel: &'a Channel) -> &'a Channel {
+        let parent = channel.parent.filter(|_| channel.kind.is_thread());
+        parent.and_then(|parent| self.channels.get(&parent)).unwrap_or(channel)
+    }
+
+    /// What somebody may do in a channel. In direct messages everything that there is to do.
+    pub fn permissions(&self, channel: &Channel, user: Id) -> u64 {
+        let Some(guild) = channel.guild.and_then(|guild| self.guilds.get(&guild)) else {
+            let takes_part = channel.recipient == Some(user) || user == self.bot();
+            return if takes_part { permissions::USUAL } else { 0 };
+        };
+        let permissions = permissions::in_channel(guild, self.rooted(channel), channel.kind.is_thread(), user);
+        let invited = channel.thread.as_ref().is_none_or(|thread| thread.members.contains(&user));
+        if channel.kind == Kind::PrivateThread && !invited && permissions & MANAGE_THREADS == 0 {
+            return 0;
+        }
+        permissions
+    }
+
+    pub fn may_view(&self, channel: &Channel, user: Id) -> bool {
+        if channel.kind == Kind::Category {
+            let mut children = self.channels.values().filter(|child| child.parent == Some(channel.id));
+            return self.permissions(channel, user) & VIEW_CHANNEL != 0 || children.any(|child| self.may_view(child, user));
+        }
+        self.permissions(channel, user) & VIEW_CHANNEL != 0
+    }
+
+    /// A channel that the bot may see and that has these permissions for it.
+    ///
+    /// # Errors
+    ///
+    /// Unknown Channel, Missing Access without the permission to view it, Missing Permissions without another.
+    pub fn permitted(&self, id: Id, needed: u64) -> Result<&Channel, Refusal> {
+        let channel = self.channels.get(&id).ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
+        let permissions = self.permissions(channel, self.bot());
+        let voice = channel.kind == Kind::Voice && permissions & CONNECT == 0;
+        if permissions & VIEW_CHANNEL == 0 || voice {
+            return Err(Refusal::missing_access());
+        }
+        if permissions & needed != needed {
+            return Err(Refusal::missing_permissions());
+        }
+        Ok(channel)
+    }
+
+    /// The channel for direct messages with this person, made if there is none yet.
+    pub fn open_direct(&mut self, person: Id) -> Id {
+        let known = self.channels.values().find(|channel| channel.recipient == Some(person)).map(|channel| channel.id);
+        known.unwrap_or_else(|| {
+            let id = self.new_id();
+            self.channels.insert(id, Channel { recipient: Some(person), ..Channel::new(id, Kind::Direct, None, "") });
+            id
+        })
+    }
+
+    pub fn message(&self, channel: Id, id: Id) -> Option<&Message> {
+        self.messages.get(&channel)?.get(&id)
+    }
+
+    pub fn message_mut(&mut self, channel: Id, id: Id) -> Option<&mut Message> {
+        self.messages.get_mut(&channel)?.get_mut(&id)
+    }
+
+    /// The messages of a channel that are there for everybody, oldest first.
+    pub fn messages(&self, channel: Id) -> impl DoubleEndedIterator<Item = &Message> {
+        self.messages.get(&channel).into_iter().flat_map(BTreeMap::values).filter(|message| !message.is_ephemeral())
+    }
+
+    pub fn put_message(&mut self, message: Message) {
+        if let Some(channel) = self.channels.get_mut(&message.channel).filter(|_| !message.is_ephemeral()) {
+            channel.last_message = Some(message.id);
+            if let Some(thread) = &mut channel.thread {
+                thread.messages += 1;
+                thread.total_sent += 1;
+            }
+        }
+        self.messages.entry(message.channel).or_default().insert(message.id, message);
+    }
+
+    pub fn remove_message(&mut self, channel: Id, id: Id) -> Option<Message> {
+        let removed = self.messages.get_mut(&channel)?.remove(&id)?;
+        if let Some(thread) = self.channels.get_mut(&channel).and_then(|channel| channel.thread.as_mut()) {
+            thread.messages = thread.messages.saturating_sub(1);
+        }
+        Some(removed)
+    }
+
+    /// Takes a channel away with all that is in it. Threads and the channel itself are returned.
+    pub fn remove_channel(&mut self, id: Id) -> (Option<Channel>, Vec<Channel>) {
+        let threads: Vec<Id> = self
+            .channels
+            .values()
+            .filter(|channel| channel.parent == Some(id) && channel.kind.is_thread())
+            .map(|channel| channel.id)
+            .collect();
+        let threads = threads.into_iter().filter_map(|thread| self.channels.remove(&thread)).collect();
+        self.webhooks.retain(|_, webhook| webhook.channel != id);
+        self.messages.remove(&id);
+        (self.channels.remove(&id), threads)
+    }
+
+    /// What the application may read over REST: what its owner switched on in the portal, whatever it asked the gateway for.
+    ///
+    /// <https://docs.discord.com/developers/events/gateway#http-restrictions>
+    pub fn rest_content(&self) -> Content {
+        if self.application.privileged & super::intents::MESSAGE_CONTENT != 0 { Content::All } else { Content::Own }
+    }
+
+    /// Channels of a guild with a place of their own, threads left out.
+    pub fn channels_of(&self, guild: Id) -> impl Iterator<Item = &Channel> {
+        self.channels.values().filter(move |channel| channel.guild == Some(guild) && !channel.kind.is_thread())
+    }
+
+    /// Threads of a guild that are not archived and that the bot may see.
+    pub fn active_threads(&self, guild: Id) -> impl Iterator<Item = &Channel> {
+        let active = |channel: &&Channel| channel.thread.as_ref().is_some_and(|thread| !thread.archived);
+        let threads = self.channels.values().filter(move |channel| channel.guild == Some(guild)).filter(active);
+        threads.filter(|thread| self.may_view(thread, self.bot()))
+    }
+
+    /// A channel as the gateway shows it to the bot.
+    pub fn gateway_channel(&self, channel: &Channel, obfuscates: bool) -> Value {
+        if obfuscates && !self.may_view(channel, self.bot()) { channel.obfuscated_json() } else { self.channel_json(channel) }
+    }
+
+    /// A channel as the bot sees it, with its own membership of a thread.
+    pub fn channel_json(&self, channel: &Channel) -> Value {
+        if let Some(recipient) = channel.recipient {
+            return channel.direct_json(&self.users.get(&recipient).map_or(Value::Null, User::json));
+        }
+        let mut json = channel.json();
+        if let Some(member) = channel.thread.as_ref().and_then(|thread| thread.member_json(channel.id, self.bot())) {
+            json["member"] = member;
+        }
+        json
+    }
+
+    /// GUILD_CREATE: without presences only the bot itself is among the members, unless it asked for members.
+    ///
+    /// <https://docs.discord.com/developers/events/gateway-events#guild-create>
+    pub fn guild_create(&self, guild: &Guild, obfuscates: bool) -> Value {
+        let bot = self.bot();
+        let me = guild.members.get(&bot);
+        let mut json = guild.json();
+        json["joined_at"] = json!(me.map(|me| iso8601(me.joined_ms)));
+        json["large"] = json!(guild.members.len() > 50);
+        json["member_count"] = json!(guild.members.len());
+        json["members"] = me.zip(self.users.get(&bot)).map(|(me, user)| me.json(user)).into_iter().collect();
+        json["channels"] = self.channels_of(guild.id).map(|channel| self.gateway_channel(channel, obfuscates)).collect();
+        // Here a membership says neither whose nor of which thread it is.
+        let thread_json = |thread: &Channel| {
+            let mut json = self.channel_json(thread);
+            if let Some(member) = json["member"].as_object_mut() {
+                member.retain(|field, _| field != "id" && field != "user_id");
+            }
+            json
+        };
+        json["threads"] = self.active_threads(guild.id).map(thread_json).collect();
+        for empty in ["presences", "voice_states", "stage_instances", "guild_scheduled_events", "soundboard_sounds"] {
+            json[empty] = json!([]);
+        }
+        json
+    }
+}
