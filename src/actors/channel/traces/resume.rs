@@ -1,11 +1,13 @@
 //! Goes on after a restart: in new traces, each of which follows the one that is on record.
 
-use super::turn::{Flight, Open, Turn};
-use super::{Kit, Traces};
+use std::collections::BTreeMap;
+
+use super::turn::{Append, Flight, Open, Turn};
+use super::{Kit, Traces, is_backing_off};
 use crate::domain::conversation::Conversation;
 use crate::domain::decision::Decision;
-use crate::domain::event::{Decided, Event, Recorded};
-use crate::domain::id::{Seq, Ticket};
+use crate::domain::event::{Decided, Evaluated, Event, Recorded};
+use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::telemetry::trace::TurnTrace;
@@ -34,7 +36,8 @@ impl Traces {
                 let is_wanted = conversation.gate(&vote.from).is_some_and(|gate| gate.wish.is_some());
                 if is_wanted && decided.decision == Decision::Yes {
                     let counts = (decided.message_count, decided.check_count, decided.threshold);
-                    let flight = Flight { counts, ..Flight::new(open.turn.clone(), decided.trigger, recorded.at) };
+                    let since = decided.ticket.and_then(|ticket| record.asked_at(ticket)).unwrap_or(recorded.at);
+                    let flight = Flight { counts, ..Flight::new(open.turn.clone(), decided.trigger, since) };
                     open.wishes.push((decided.clone(), flight, recorded.at));
                 }
             }
@@ -61,6 +64,12 @@ impl Traces {
             self.posted = Some(judged.clone());
             self.judged_again = Some(judged);
         }
+        self.unanswered = record.unanswered();
+        self.unanswered.retain(|companion, _| is_backing_off(conversation, companion));
+        for recorded in unhandled(events) {
+            // When it was committed is not on record.
+            self.appends.remember(Append { seq: recorded.seq, taken: recorded.at, committed: recorded.at });
+        }
     }
 }
 
@@ -73,6 +82,32 @@ impl Record<'_> {
     /// The trace of a question or reply.
     fn of(&self, ticket: Ticket) -> Option<TurnTrace> {
         self.find(|event| is_of(event, ticket))
+    }
+
+    /// When a question was put.
+    fn asked_at(&self, ticket: Ticket) -> Option<Moment> {
+        self.newest_first.iter().find(|recorded| is_of(&recorded.event, ticket)).map(|recorded| recorded.at)
+    }
+
+    /// Whose newest question got no answer, and was not settled since: its trace, and the message that it was about.
+    fn unanswered(&self) -> BTreeMap<CompanionId, (TurnTrace, Seq)> {
+        let (mut asked, mut unanswered) = (BTreeMap::new(), BTreeMap::new());
+        for recorded in self.newest_first.iter().rev() {
+            match &recorded.event {
+                Event::Evaluated(Evaluated { companion, ticket, message, .. }) => {
+                    unanswered.remove(companion);
+                    asked.extend(self.of(*ticket).map(|trace| (*ticket, (trace, *message))));
+                }
+                Event::Unanswered { companion, ticket, .. } => {
+                    unanswered.extend(asked.remove(ticket).map(|question| (companion.clone(), question)));
+                }
+                Event::Decided(decided) => unanswered.retain(|companion, (_, message)| {
+                    !(decided.companions.contains(companion) && decided.messages.contains(message))
+                }),
+                _ => {}
+            }
+        }
+        unanswered
     }
 
     /// The trace of the newest round; where no round was held, of the newest decision.
@@ -95,6 +130,14 @@ impl Record<'_> {
         let found = self.newest_first.iter().filter(|recorded| is_it(&recorded.event));
         found.filter_map(|recorded| recorded.event.trace()?.parse().ok()).next()
     }
+}
+
+/// What was said since the snapshot and not handled yet, such as what woke the channel: oldest first.
+fn unhandled(events: &[Recorded]) -> impl Iterator<Item = &Recorded> {
+    let made = events.iter().filter(|recorded| !recorded.event.is_heard());
+    let handled = made.map(|recorded| recorded.handled).max().unwrap_or(Seq::NONE);
+    let is_news = move |recorded: &&Recorded| recorded.seq > handled && matches!(recorded.event, Event::Said { reply: None, .. });
+    events.iter().filter(is_news)
 }
 
 fn is_of(event: &Event, number: Ticket) -> bool {
