@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use opentelemetry::trace::Status;
 use opentelemetry_sdk::trace::SpanData;
 
 use crate::telemetry::memory::{SpanMemory, attribute};
@@ -67,6 +68,35 @@ pub(super) fn hold(system: &SpanMemory) {
             *told.entry(labels.iter().map(|label| attribute(span, label).unwrap_or_default()).collect()).or_default() += 1;
         }
         assert_eq!(counted(&exposition, series, labels), told, "{series} by {labels:?}: what was counted, and the spans");
+    }
+}
+
+/// What every decision says, in rounds the vote besides.
+const OF_DECISIONS: [&str; 8] = [
+    "decision.trigger",
+    "decision.message_count",
+    "decision.check_count",
+    "decision.threshold",
+    "channel.id",
+    "guild.id",
+    "companion.id",
+    "turn.id",
+];
+const OF_VOTES: [&str; 5] = ["decision.state", "decision.importance", "decision.selected", "decision.closing", "decision.floor"];
+
+/// Panics where a span lacks what it has to say, or has failed without a word why.
+pub(super) fn complete(spans: &[SpanData]) {
+    for span in spans {
+        let has_failed = matches!(span.status, Status::Error { .. });
+        let is_operation = matches!(&*span.name, "actor.restart" | "supervisor.escalate");
+        assert!(is_operation || has_failed == has(span, "error.type"), "{span:?}");
+        if span.name == "decision.gate" {
+            assert!(OF_DECISIONS.iter().all(|name| has(span, name)), "{span:?}");
+            assert_eq!(has(span, "decision"), has(span, "decision.reason"), "{span:?}");
+            assert_eq!(has(span, "decision"), !has_failed, "{span:?}");
+            let of_vote = OF_VOTES.iter().filter(|name| has(span, name)).count();
+            assert!([0, OF_VOTES.len()].contains(&of_vote), "{span:?}");
+        }
     }
 }
 

@@ -179,23 +179,23 @@ pub(super) fn metrics(exposition: &str) -> String {
     for family in exposition.split("# HELP ").skip(1) {
         let name = family.split(' ').next().unwrap_or_default();
         let kind = family.split("# TYPE ").nth(1).and_then(|typed| typed.lines().next()?.rsplit(' ').next()).unwrap_or_default();
-        let samples = family.lines().filter(|line| line.starts_with(name) && !line.ends_with(" 0"));
+        let samples = family.lines().skip(1).filter(|line| line.starts_with(name) && !line.ends_with(" 0"));
         let samples: Vec<_> = samples.filter_map(|line| line.strip_prefix(name)?.rsplit_once(' ')).collect();
         if samples.is_empty() {
             silent.push(name);
         } else if kind == "histogram" {
             writeln!(drawing, "\n{name}: histogram, {}", bounds(family)).unwrap();
             let of =
-                |end: &'static str| samples.iter().filter_map(move |(series, value)| Some((series.strip_prefix(end)?, value)));
+                |end: &'static str| samples.iter().filter_map(move |(series, value)| Some((series.strip_prefix(end)?, *value)));
             let sums: BTreeMap<_, _> = of("_sum").collect();
             for (labels, count) in of("_count") {
-                writeln!(drawing, "  {count} values, together {}{}", sums.get(labels).map_or("0", |sum| **sum), spaced(labels))
-                    .unwrap();
+                let sum = rounded(sums.get(labels).unwrap_or(&"0"));
+                writeln!(drawing, "  count {count}, sum {sum}{}", spaced(labels)).unwrap();
             }
         } else {
             writeln!(drawing, "\n{name}: {kind}").unwrap();
             for (labels, value) in samples {
-                writeln!(drawing, "  {value}{}", spaced(labels)).unwrap();
+                writeln!(drawing, "  {}{}", rounded(value), spaced(labels)).unwrap();
             }
         }
     }
@@ -206,13 +206,22 @@ pub(super) fn metrics(exposition: &str) -> String {
 /// The bounds of a histogram's buckets.
 fn bounds(family: &str) -> String {
     let mut bounds: Vec<&str> = Vec::new();
-    for bound in family.split("le=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+    for bound in
+        family.split(['{', ',']).filter_map(|label| label.strip_prefix("le=\"")).filter_map(|rest| rest.split('"').next())
+    {
         if bounds.contains(&bound) {
             break;
         }
         bounds.push(bound);
     }
     bounds.join(" ")
+}
+
+/// To nine digits: what is added up from fractions has a tail that says nothing.
+fn rounded(value: &str) -> String {
+    let value: f64 = value.parse().expect("a number");
+    let digits = format!("{value:.9}");
+    digits.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn spaced(labels: &str) -> String {
