@@ -281,23 +281,34 @@ fn compare(told: &str) {
 
 /// The first lines that differ, below those that do not: `-` what the contract says, `+` what there is.
 fn difference(contract: &str, told: &str) -> String {
-    const SHOWN: usize = 12;
+    const SHOWN: usize = 24;
     let (contract, told): (Vec<_>, Vec<_>) = (contract.lines().collect(), told.lines().collect());
     let same = contract.iter().zip(&told).take_while(|(one, other)| one == other).count();
-    let (contract_rest, told_rest) = (&contract[same..], &told[same..]);
-    let same_at_end = contract_rest.iter().rev().zip(told_rest.iter().rev()).take_while(|(one, other)| one == other).count();
-    let mut shown = format!("line {}\n", same + 1);
-    for line in &contract[same.saturating_sub(4)..same] {
-        writeln!(shown, "  {line}").unwrap();
-    }
-    for (mark, rest) in [("-", contract_rest), ("+", told_rest)] {
-        let different = &rest[..rest.len() - same_at_end];
-        for line in different.iter().take(SHOWN) {
-            writeln!(shown, "{mark} {line}").unwrap();
-        }
-        if different.len() > SHOWN {
-            writeln!(shown, "{mark} … and {} more lines up to the last difference", different.len() - SHOWN).unwrap();
-        }
-    }
-    shown
+    let (left, right) = (&contract[same..], &told[same..]);
+    let same_at_end = left.iter().rev().zip(right.iter().rev()).take_while(|(one, other)| one == other).count();
+    let (left, right) = (&left[..left.len() - same_at_end], &right[..right.len() - same_at_end]);
+    let marked = |mark: &str, line: &str| format!("{mark} {line}");
+    let lines: Vec<String> = if left.len() == right.len() {
+        // Nothing came or went: each line beside what it has become.
+        let changed = left.iter().zip(right).filter(|(one, other)| one != other);
+        changed.flat_map(|(one, other)| [marked("-", one), marked("+", other)]).collect()
+    } else {
+        let (gone, come) = (left.iter().map(|line| marked("-", line)), right.iter().map(|line| marked("+", line)));
+        gone.take(SHOWN / 2).chain(come).collect()
+    };
+    let before = contract[same.saturating_sub(4)..same].iter().map(|line| marked(" ", line));
+    let shown: Vec<_> = before.chain(lines.iter().take(SHOWN).cloned()).collect();
+    let more = if lines.len() > SHOWN { "\n  … and more" } else { "" };
+    format!("line {}\n{}{more}\n", same + 1, shown.join("\n"))
+}
+
+#[test]
+fn a_difference_is_shown_where_it_is() {
+    let contract = "one\ntwo\nthree\nfour\nfive\nsix\n";
+
+    let changed = difference(contract, "one\nzwei\nthree\nvier\nfive\nsix\n");
+    let more = difference(contract, "one\ntwo\nthree\nfour\nand\nfive\nsix\n");
+
+    assert_eq!(changed, "line 2\n  one\n- two\n+ zwei\n- four\n+ vier\n");
+    assert_eq!(more, "line 5\n  one\n  two\n  three\n  four\n+ and\n");
 }
