@@ -17,12 +17,12 @@ use crate::settings::Sources;
 
 const EXAMPLES: &str = "\
 Examples:
-  tertulia history export --room lobby                       what happened in a room, a JSON object a line
+  tertulia history export --room lobby                       what happened there
   tertulia history export --room lobby --as replay --out lobby.json
-  tertulia history backup /backups                           a copy in that folder, while the server runs
+  tertulia history backup /backups                           a copy
   tertulia history verify /backups/tertulia-20260501T120000Z.backup
   tertulia history restore /backups/tertulia-20260501T120000Z.backup
-  tertulia history compact                                   give space back; the server must be stopped
+  tertulia history compact                                   give space back
   tertulia history forget --guild home --person Ana
 
 A server that runs on the data folder (storage.path) is asked, with the admin token of the settings; without one the store is opened here.

@@ -33,8 +33,8 @@ Examples:
 
 TIME is a moment such as 2026-05-01T12:00:00Z, a day such as 2026-05-01 (its beginning in UTC), or how long ago: 90m, 24h, 7d, 4w.
 
-A call costs what was set as its model's price when it was made (models.side.input_price, output_price, and those of models.main). The
-built-in rehearsal costs nothing. What calls used that got no answer is not known.
+A call costs what was set as its model's price when it was made (models.side.input_price, output_price, and those of models.main). \
+The built-in rehearsal costs nothing. What calls used that got no answer is not known.
 
 A server that runs on the data folder (storage.path) is asked, with the admin token of the settings; without one the store is opened here.
 

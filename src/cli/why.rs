@@ -26,13 +26,13 @@ use crate::settings::{Loaded, Sources};
 
 const EXAMPLES: &str = "\
 Examples:
-  tertulia why lobby                     everybody in the room: the newest decision of each, and what it waits for
-  tertulia why lobby aria                Aria's newest decision, from what was heard to what came of it
+  tertulia why lobby                     what everybody decided last
+  tertulia why lobby aria                the story of Aria's newest decision
   tertulia why lobby aria --at 23:40     the decision that was her newest then
   tertulia why lobby --at '2h ago'       everybody's, two hours ago
-  tertulia why lobby --message 128       what became of that message, for everybody who was there
+  tertulia why lobby --message 128       what became of that message
 
-All times are UTC. A server that runs on the data folder (storage.path) is asked, with the admin token of the settings; without one the
+All times are UTC. A server that runs on the data folder (storage.path) is asked, with the admin token of the settings; without one the \
 store is opened here.
 
 Exit codes:
@@ -90,7 +90,8 @@ fn tell(loaded: Loaded, why: &Why) -> Result<(), Failure> {
         return print(&told);
     }
     let told = telling::Told::read(&told).map_err(|error| Failure::Failed(format!("the answer is no story: {error}")))?;
-    let width = telling::width(std::env::var("COLUMNS").ok().as_deref());
+    let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    let width = telling::width(std::env::var("COLUMNS").ok().as_deref(), terminal);
     print(&telling::tell(&told, why, is_served, width).trim_end())
 }
 

@@ -112,9 +112,10 @@ async fn a_question_that_got_no_answer_is_told_with_the_one_after_it() {
     world.pass(30.0).await;
     let told = why(&world, "lobby", "aria").await;
 
+    assert_eq!(step(&tried, "message"), "Ana said to Aria: “Ari, there?”");
     assert_eq!(
         step(&tried, "error"),
-        "Aria was asked (it was addressed), and no answer came (refused); it waited 10 s to ask again."
+        "Aria was asked (it was addressed), and no answer came (refused); it was to be asked again after 10 s."
     );
     assert!(waits.text.starts_with("It is not settled yet. It waits for another try in 6 s, because"), "{}", waits.text);
     assert_eq!(step(&told, "error"), step(&tried, "error"));

@@ -206,8 +206,17 @@ impl Endpoint {
             return Err(problem("api_key_file", "is set, and the environment gives a key too; keep one of them"));
         }
         within("timeout_secs", self.timeout_secs, 0.1, 3600.0)?;
-        within("first_token_timeout_secs", self.first_token_timeout_secs, 0.1, self.timeout_secs)?;
-        within("idle_timeout_secs", self.idle_timeout_secs, 0.1, self.timeout_secs)?;
+        for (key, within) in
+            [("first_token_timeout_secs", self.first_token_timeout_secs), ("idle_timeout_secs", self.idle_timeout_secs)]
+        {
+            let most = self.timeout_secs;
+            if !(0.1..=most).contains(&within) {
+                // Whoever lowered the one has not set the other, and finds the defaults blamed.
+                let message =
+                    format!("is {within}, must be from 0.1 to {most}, which is timeout_secs beside it: change both together");
+                return Err(problem(key, message));
+            }
+        }
         within("max_concurrent", self.max_concurrent as f64, 1.0, 1024.0)?;
         within("guild_max_concurrent", self.guild_max_concurrent as f64, 1.0, 1024.0)?;
         within("temperature", self.temperature.unwrap_or_default(), 0.0, 2.0)

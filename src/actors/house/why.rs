@@ -196,7 +196,8 @@ impl Scene<'_> {
         if decided.decision == Decision::Yes {
             // What it came to is told last.
             let became = self.became(recorded.seq, who, None, true).await?;
-            text.extend(became.last().into_iter().flat_map(|line| [" ", &*line.text]).map(str::to_owned));
+            let stop = if text.ends_with('”') { ". " } else { " " };
+            text.extend(became.last().into_iter().flat_map(|line| [stop, &*line.text]).map(str::to_owned));
         }
         Ok(Brief { text, seq: Some(recorded.seq), at: Some(recorded.at.into()), ..brief })
     }

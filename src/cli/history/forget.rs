@@ -39,10 +39,16 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, guild: &str, person: &st
             json!(offline::ask(loaded, async |house: &dyn House| house.forget(forget).await)??)
         }
     };
+    let counted = |what: &str, one: &str, many: &str| match forgotten[what].as_u64() {
+        Some(1) => format!("1 {one}"),
+        _ => format!("{} {many}", forgotten[what]),
+    };
     let sentence = format!(
-        "forgotten: {} messages, {} decisions, {} summaries; backups made before still hold them, \
+        "forgotten: {}, {}, {}; backups made before still hold them, \
          and the file on disk until `tertulia history compact`",
-        forgotten["messages"], forgotten["decisions"], forgotten["summaries"]
+        counted("messages", "message", "messages"),
+        counted("decisions", "decision", "decisions"),
+        counted("summaries", "summary", "summaries")
     );
     report(json, &forgotten, &sentence)
 }

@@ -64,9 +64,9 @@ impl Told {
     }
 }
 
-/// Columns of a line, as `COLUMNS` says it, within reason.
-pub(super) fn width(columns: Option<&str>) -> usize {
-    columns.and_then(|columns| columns.trim().parse().ok()).map_or(WIDTH, |columns: usize| columns.clamp(50, 160))
+/// Columns of a line, as `COLUMNS` says it, else the terminal, within reason.
+pub(super) fn width(columns: Option<&str>, terminal: Option<usize>) -> usize {
+    columns.and_then(|columns| columns.trim().parse().ok()).or(terminal).map_or(WIDTH, |columns| columns.clamp(50, 160))
 }
 
 /// The story as text.
@@ -88,7 +88,10 @@ fn one(page: &mut Page, told: &Told, companion: &str, room: &str) {
     let about = told.message.map(|seq| format!(", message {seq}")).unwrap_or_default();
     let head = match &told.decision {
         Some(Decision { seq, decision, trigger, reason, .. }) => {
-            format!("{called} in {room}{about}, decision {seq}: {decision} ({trigger}, {reason})")
+            // Nothing triggered these: the trigger on record is a formality.
+            let is_bookkeeping = matches!(reason.as_str(), "closed" | "paused" | "overflow" | "stale");
+            let trigger = if is_bookkeeping { String::new() } else { format!("{trigger}, ") };
+            format!("{called} in {room}{about}, decision {seq}: {decision} ({trigger}{reason})")
         }
         None if told.message.is_some() => format!("{called} in {room}{about}"),
         None => format!("{called} in {room}: nothing was decided yet"),

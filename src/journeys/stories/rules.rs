@@ -65,6 +65,23 @@ async fn the_loop_guard_tells_how_many_statements_stood_in_a_row() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_statement_that_was_on_its_way_when_a_person_spoke_is_not_counted_against_the_talk() {
+    let world =
+        World::with_salon(json!({ "turn_taking": { "max_companion_streak": 2 }, "repetition": { "enabled": false } })).await;
+    world.side.follows(|_| Some(ballot("YES", 5)));
+    world.say("salon", "Ari and Bruno?").await;
+    world.pass(2.0).await;
+    world.say("salon", "And one thing more").await;
+    world.pass(30.0).await;
+
+    let told = why(&world, "salon", "bruno").await;
+
+    assert_eq!(&*told.decision.as_ref().unwrap().reason, "loop_guard");
+    let counted = "Companions had made 3 statements since a person spoke, 2 of them selected after that.";
+    assert_eq!(step(&told, "loop_guard"), counted);
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_closed_or_was_paused_tells_since_when_and_what_opens_it() {
     let world = World::with_salon(json!({})).await;
     world.side.follows(|request| {
@@ -140,6 +157,10 @@ async fn an_answer_that_cannot_be_read_tells_what_was_expected() {
 
     let told = why(&world, "lobby", "aria").await;
 
-    assert!(step(&told, "decision").ends_with("gave no readable YES or NO, which counts as NO."), "{}", texts(&told));
+    assert!(
+        step(&told, "decision").ends_with("gave no readable YES or NO, which counts as NO: “Perhaps, perhaps not.”"),
+        "{}",
+        texts(&told)
+    );
     assert!(step(&told, "rule").starts_with("A model has to end with YES or NO"), "{}", texts(&told));
 }

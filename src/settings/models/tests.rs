@@ -95,6 +95,17 @@ fn numbers_out_of_range_name_their_key() {
 }
 
 #[test]
+fn a_timeout_that_is_longer_than_the_whole_names_the_other_one() {
+    let mut settings = defaults();
+    settings.side.timeout_secs = 5.0;
+
+    let problem = settings.check().expect_err("the first word may take longer than all");
+
+    assert_eq!(problem.key, "side.first_token_timeout_secs");
+    assert_eq!(problem.message, "is 12, must be from 0.1 to 5, which is timeout_secs beside it: change both together");
+}
+
+#[test]
 fn a_key_file_gives_its_only_word_and_nothing_shows_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("key");

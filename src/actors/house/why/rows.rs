@@ -13,6 +13,8 @@ use crate::settings::companion::Companion;
 
 /// The greatest jitter of an interval, in messages (DESIGN.md 2).
 const MOST_JITTER: u64 = 2;
+/// What takes longer from a message to the question about it had to wait for a round or a statement.
+const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Why a question was asked, and about how much; `before` is what happened before it, oldest first.
 pub(super) fn asked_because(who: &Who, asked: &Recorded, evaluated: &Evaluated, before: &[Recorded]) -> String {
@@ -38,9 +40,12 @@ pub(super) fn asked_because(who: &Who, asked: &Recorded, evaluated: &Evaluated, 
     let about = messages_in_words(evaluated.messages.len());
     let whom = if who.is_external { format!("the program that plays {name}") } else { name.to_string() };
     let at_once = if evaluated.trigger == Trigger::DirectAddress && !again(who, evaluated, asked.seq, before).is_told() {
-        " at once"
+        match before.iter().find(|said| said.seq == evaluated.message).map(|said| asked.at.since(said.at)) {
+            Some(after) if after >= AT_ONCE => format!(" {} later, when the way was free", secs(after)),
+            _ => " at once".to_owned(),
+        }
     } else {
-        ""
+        String::new()
     };
     let again = again(who, evaluated, asked.seq, before).words(name);
     format!("{row}, so {whom} was asked{at_once}, about {about}.{again}")

@@ -7,6 +7,7 @@ use super::{Scene, Who};
 use crate::domain::budget::{Budget, UsedUp};
 use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Event, Recorded};
+use crate::domain::id::Seq;
 use crate::domain::message::Role;
 use crate::domain::trigger::Trigger;
 
@@ -27,7 +28,7 @@ impl Scene<'_> {
                 let most = settings.turn_taking.max_companion_streak;
                 format!(
                     "At most {most} statements of companions may follow each other without a person (turn_taking.max_companion_streak). A \
-                     word by a person lets them go on; a greater number lets them talk longer."
+                     word by a person lets them go on; a greater number lets them talk longer, a smaller one ends it sooner."
                 )
             }
             Reason::Closed => {
@@ -49,8 +50,7 @@ impl Scene<'_> {
                 secs(settings.gate.stale_address_after())
             ),
             Reason::Unreadable => {
-                "A model has to end with YES or NO, or in a round to answer in JSON with a decision: the answer as it came is on record; \
-                 another model (models.side) may follow better."
+                "A model has to end with YES or NO, or in a round to answer in JSON with a decision; another model (models.side) may follow better."
                     .to_owned()
             }
             Reason::ModelYes | Reason::ModelNo | Reason::External => return None,
@@ -150,11 +150,32 @@ impl Scene<'_> {
     }
 }
 
-/// How many statements of companions stand in a row at the end of this, without a person between them.
-pub(super) fn streak(before: &[Recorded]) -> usize {
-    let said = before.iter().rev().filter_map(|recorded| match &recorded.event {
-        Event::Said { message, .. } => Some(message.from.role),
-        _ => None,
-    });
-    said.take_while(|role| *role != Role::Person).filter(|role| *role == Role::Companion).count()
+/// How many statements of companions stand in a row at the end of this, counted as the rule counts them.
+pub(super) fn in_a_row(before: &[Recorded]) -> String {
+    let (mut said, mut counted) = (0_u64, 0_u64);
+    let mut newest_human = Seq::NONE;
+    let mut selected_at = None;
+    for recorded in before {
+        match &recorded.event {
+            Event::Said { message, .. } if message.from.role == Role::Person => {
+                (said, counted, newest_human) = (0, 0, recorded.seq);
+            }
+            Event::Said { message, .. } if message.from.role == Role::Companion => {
+                said += 1;
+                counted += u64::from(selected_at.take().is_none_or(|at| at >= newest_human));
+            }
+            // What was said while it was made is not handled by then.
+            Event::RoundClosed(closed) => selected_at = closed.selected.as_ref().map(|_| recorded.handled),
+            Event::ReplyOwed { .. } => {
+                selected_at.get_or_insert(recorded.handled);
+            }
+            Event::ReplyFailed { .. } => selected_at = None,
+            _ => {}
+        }
+    }
+    if said > counted {
+        // A statement that was already on its way when a person spoke starts no talk of its own.
+        return format!("Companions had made {said} statements since a person spoke, {counted} of them selected after that.");
+    }
+    format!("Companions had made {counted} statements in a row, without a word by a person.")
 }

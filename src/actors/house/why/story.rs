@@ -2,7 +2,7 @@
 
 use super::round::Ballot;
 use super::rows::asked_because;
-use super::rules::streak;
+use super::rules::in_a_row;
 use super::words::{cut, decided_because, failure, line, messages_in_words, moved, repeated, secs, settled, stage_changed};
 use super::{Scene, Who};
 use crate::actors::channel::Look;
@@ -62,8 +62,7 @@ impl Scene<'_> {
             story.push(line(asked, "evaluate", asked_because(who, asked, evaluated, &before)));
         }
         if decided.reason == Reason::LoopGuard {
-            let text = format!("Companions had made {} statements in a row, without a word by a person.", streak(&before));
-            story.push(line(recorded, "loop_guard", text));
+            story.push(line(recorded, "loop_guard", in_a_row(&before)));
         }
         story.push(line(recorded, "decision", decided_because(&who.name, decided)));
         if decided.decision == Decision::No {
@@ -87,29 +86,39 @@ impl Scene<'_> {
         Ok(Why { story, decision, prompt, ..Why::default() })
     }
 
-    /// What was tried since a decision and came to nothing, and the question that is open; oldest first.
+    /// What was tried since a decision and came to nothing, the question that is open, and what the newest question was about; oldest
+    /// first.
     pub(super) async fn since(&self, since: Seq, who: &Who) -> Result<Vec<StoryLine>, ReadError> {
         let range = Range { after: since, before: None, limit: BEFORE, newest_first: true };
         let mut events = self.reader().events(&self.place, range).await?;
         events.reverse();
-        let mut open: Option<(&Recorded, &Evaluated)> = None;
+        let mut newest: Option<(&Recorded, &Evaluated)> = None;
+        let mut is_open = false;
         let mut tried = Vec::new();
         for recorded in &events {
             tried.extend(failure(recorded, who));
             match &recorded.event {
-                Event::Evaluated(evaluated) if evaluated.companion == who.id => open = Some((recorded, evaluated)),
-                Event::Unanswered { companion, .. } | Event::Left { companion } if *companion == who.id => open = None,
-                Event::Paused { companion, paused: true } if companion.as_ref().is_none_or(|whom| *whom == who.id) => open = None,
-                Event::Decided(decided) if decided.companions.contains(&who.id) && decided.ticket.is_some() => open = None,
-                Event::Cleared => open = None,
+                Event::Evaluated(evaluated) if evaluated.companion == who.id => {
+                    newest = Some((recorded, evaluated));
+                    is_open = true;
+                }
+                Event::Unanswered { companion, .. } if *companion == who.id => is_open = false,
+                Event::Left { companion } if *companion == who.id => newest = None,
+                Event::Paused { companion, paused: true } if companion.as_ref().is_none_or(|whom| *whom == who.id) => {
+                    newest = None
+                }
+                Event::Decided(decided) if decided.companions.contains(&who.id) && decided.ticket.is_some() => newest = None,
+                Event::Cleared => newest = None,
                 _ => {}
             }
         }
         tried.drain(..tried.len().saturating_sub(QUOTED));
-        if let Some((asked, evaluated)) = open {
+        if let Some((asked, evaluated)) = newest {
             let messages = events.iter().filter(|said| evaluated.messages.contains(&said.seq));
             tried.extend(messages.rev().take(QUOTED).collect::<Vec<_>>().into_iter().rev().filter_map(|said| self.quoted(said)));
-            tried.push(line(asked, "evaluate", asked_because(who, asked, evaluated, &events)));
+            if is_open {
+                tried.push(line(asked, "evaluate", asked_because(who, asked, evaluated, &events)));
+            }
         }
         tried.sort_by_key(|line| line.seq);
         let now = self.house.kit.clock.now();

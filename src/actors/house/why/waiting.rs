@@ -99,7 +99,7 @@ impl Scene<'_> {
         }
         let troubles = self.house.kit.pool.report().await.map(|pool| pool.troubles).unwrap_or_default();
         let trouble = troubles.iter().find(|trouble| trouble.role == ModelRole::Side);
-        let why = trouble.map(|trouble| format!(": {}", trouble.detail)).unwrap_or_default();
+        let why = trouble.map(|trouble| format!(" ({})", trouble.detail)).unwrap_or_default();
         format!("{when}, because the model gave no answer{why}")
     }
 

@@ -66,7 +66,7 @@ pub(super) fn failure(recorded: &Recorded, who: &Who) -> Option<StoryLine> {
         } else {
             format!("no answer came ({error})")
         };
-        let text = format!("{name} was asked ({because}), and {what}; it waited {} to ask again.", secs(*back_off));
+        let text = format!("{name} was asked ({because}), and {what}; it was to be asked again after {}.", secs(*back_off));
         line(recorded, "error", text)
     })
 }
@@ -77,7 +77,10 @@ pub(super) fn decided_because(name: &str, decided: &Decided) -> String {
         return format!("The program that plays {name} voted {answer}{}.", vote_in_words(decided));
     }
     match (&decided.call, decided.reason) {
-        (Some(call), Reason::Unreadable) => format!("{} gave no readable YES or NO, which counts as NO.", model(call)),
+        (Some(call), Reason::Unreadable) => {
+            let answer = if call.answer.is_empty() { String::new() } else { format!(": “{}”", cut(&call.answer)) };
+            format!("{} gave no readable YES or NO, which counts as NO{answer}", model(call))
+        }
         (Some(call), Reason::Budget) => format!("{} answered YES, but a budget is used up: that is a NO.", model(call)),
         (Some(call), _) => match &decided.why {
             Some(why) => format!("{} answered {answer}{}: “{}”", model(call), vote_in_words(decided), cut(why)),

@@ -175,7 +175,7 @@ export function minds(root, { tone, act }) {
           return el(
             'li',
             null,
-            el('button', { class: `last-one ${kind}`, title: quote, onclick: () => act.open(entry) }, glyph(kind), el('span', { class: 'last-words' }, el('strong', null, answer), ` · ${isDecision ? words.occasion(entry) || words.reason(entry.reason) : words.trigger(entry.trigger)}`), el('time', { class: 'ago', 'data-at': entry.at })),
+            el('button', { class: `last-one ${kind}`, title: quote, onclick: () => act.open(entry) }, glyph(kind), el('span', { class: 'last-words' }, el('strong', null, answer), ` · ${isDecision ? (words.wasAsked(entry) ? words.occasion(entry) : words.reason(entry.reason)) : words.trigger(entry.trigger)}`), el('time', { class: 'ago', 'data-at': entry.at })),
           );
         }),
       );

@@ -79,7 +79,7 @@ const NUMBERS = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'e
 const ERRORS = {
   timeout: 'the model did not answer in time',
   unreachable: 'the model could not be reached',
-  overloaded: 'the model is overloaded',
+  overloaded: 'the model is overloaded, or left alone for a while',
 };
 
 export const TEMPERS = ['very_quiet', 'quiet', 'average', 'eager', 'very_eager'];

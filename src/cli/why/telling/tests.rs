@@ -105,9 +105,30 @@ No server runs here: this is what the store tells.
 #[test]
 fn lines_are_as_wide_as_the_terminal_within_reason() {
     assert_eq!(
-        [width(None), width(Some("72")), width(Some("5")), width(Some("9999")), width(Some("x"))],
+        [
+            width(None, None),
+            width(Some("72"), Some(90)),
+            width(Some("5"), None),
+            width(Some("9999"), None),
+            width(Some("x"), None)
+        ],
         [100, 72, 50, 160, 100]
     );
+    assert_eq!([width(None, Some(80)), width(Some(""), Some(20)), width(Some("x"), Some(400))], [80, 50, 160]);
+}
+
+#[test]
+fn a_trigger_that_is_a_formality_is_not_told() {
+    let head = |reason: &str| {
+        let decision = json!({ "seq": 5, "decision": "NO", "trigger": "lull", "reason": reason });
+        let told = told(json!({ "companion": "aria", "decision": decision }));
+        tell(&told, &asked(), true, 100).lines().next().unwrap_or_default().to_owned()
+    };
+
+    for reason in ["closed", "paused", "overflow", "stale"] {
+        assert_eq!(head(reason), format!("aria in lobby, decision 5: NO ({reason})"));
+    }
+    assert_eq!(head("model_no"), "aria in lobby, decision 5: NO (lull, model_no)");
 }
 
 fn told(json: Value) -> Told {
