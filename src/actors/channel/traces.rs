@@ -352,6 +352,9 @@ impl Traces {
     pub(super) fn cancelled(&mut self, ticket: Ticket, place: &Place, kit: &Kit) {
         self.spent.remove(&ticket);
         let Some(flight) = self.flights.remove(&ticket) else { return };
+        if !flight.is_called && flight.written.is_none() {
+            flight.turn.effort.waited(flight.since, kit.clock.now());
+        }
         let is_of = |turn: &Turn| turn.trace == flight.turn.trace;
         let goes_on = self.round.as_ref().is_some_and(|round| is_of(&round.turn)) || self.posted.as_ref().is_some_and(is_of);
         if !goes_on {
