@@ -69,6 +69,7 @@ impl Client {
             (Some(detail), _) => detail.to_owned(),
             (None, _) => format!("it answered {status}"),
         };
+        let detail = one_line(&detail);
         Err(match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Failure::Failed(format!(
                 "{} does not let us in: {detail}; set TERTULIA__SERVER__ADMIN_TOKEN or server.admin_token_file to its token",
@@ -91,6 +92,11 @@ impl Client {
         let cause = cause.map_or_else(|| error.to_string(), ToString::to_string);
         Failure::Failed(format!("the server at {} does not answer as it should: {cause}", self.address()))
     }
+}
+
+/// What a server said, as one line with nothing in it that a terminal would obey, whoever answered.
+pub(super) fn one_line(said: &str) -> String {
+    said.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
 }
 
 /// Runs until this is done.

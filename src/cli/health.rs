@@ -10,7 +10,7 @@ use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::asking::{ask_with, report};
-use super::client::{Client, block_on};
+use super::client::{Client, block_on, one_line};
 use super::failure::Failure;
 use super::whom::{self, Whom};
 use crate::settings::{Loaded, Sources};
@@ -114,8 +114,7 @@ fn parts_in_trouble(object: &Value) -> String {
         (part["ready"] == false).then(|| format!("{name}: {detail}"))
     };
     let told = parts.iter().filter_map(trouble).collect::<Vec<_>>().join("; ");
-    // It stays one line, whoever answered.
-    told.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
+    one_line(&told)
 }
 
 fn nobody_at(data: &Path) -> String {

@@ -183,7 +183,7 @@ instruments! {
     journal_events: Counter, "tertulia.journal.events", "{event}", [],
         "Events put on record.";
     store_failures: Counter, "tertulia.store.failures", "{failure}", [],
-        "Writes that failed for good; the process ends and begins anew.";
+        "Writes that failed for good; the process ends then, so whoever scrapes hardly sees it; whoever is pushed metrics does.";
 
     http_requests: Counter, "tertulia.http.requests", "{request}", [Label { name: name::HTTP_STATUS, values: values::STATUSES }],
         "HTTP requests answered, by status.";

@@ -75,8 +75,8 @@ impl ActorHouse {
         Ok(account)
     }
 
-    /// The same windows as those of the budgets: open at the old end.
-    async fn caps(&self, guild: &GuildId, now: Moment) -> Result<Caps, ReadError> {
+    /// How a guild stands with its caps. The same windows as those of the budgets: open at the old end.
+    pub(super) async fn caps(&self, guild: &GuildId, now: Moment) -> Result<Caps, ReadError> {
         let since = now - DAY + MOMENT;
         let (mut tokens, mut statements) = (0_u64, 0_u64);
         let take = |record: UsageRecord| {

@@ -149,8 +149,9 @@ impl Scene<'_> {
             let since = asked.as_ref().map_or(Seq::NONE, |recorded| recorded.seq);
             why.story.extend(self.since(since, &who).await.map_err(unread)?);
             let look = self.house.stand(&self.place).await.map_err(unread)?;
-            why.story.extend(asked.and_then(|decided| self.over_since(&decided, &look)));
-            why.waiting_for = self.waiting_for(&who, &look).await;
+            why.story.extend(asked.as_ref().and_then(|decided| self.over_since(decided, &look)));
+            let waiting = self.waiting_for(&who, &look).await;
+            why.waiting_for = self.once_allowed(asked.as_ref(), waiting).await.map_err(unread)?;
         }
         why.name = Some(who.name);
         why.companion = Some(id);
@@ -166,7 +167,8 @@ impl Scene<'_> {
             let who = self.who(id);
             let mut brief = self.brief(&who, newest.get(id)).await.map_err(unread)?;
             if let Some(look) = &look {
-                brief.waiting_for = self.waiting_for(&who, look).await;
+                let waiting = self.waiting_for(&who, look).await;
+                brief.waiting_for = self.once_allowed(newest.get(id), waiting).await.map_err(unread)?;
             }
             companions.push(brief);
         }

@@ -14,6 +14,8 @@ pub struct Trouble {
     pub model: Arc<str>,
     /// What went wrong at which endpoint, and the way out, for people.
     pub detail: String,
+    /// The same without what the endpoint said itself, which may quote what people of any guild said.
+    pub in_our_words: String,
     /// What was said of it in the log: each kind of failure once, until it is over.
     told: BTreeSet<&'static str>,
 }
@@ -32,8 +34,9 @@ impl Troubles {
             Some(NoAnswer::Cancelled) => {}
             Some(failure) => {
                 let mut told = self.0.remove(&key).map(|known| known.told).unwrap_or_default();
+                let in_our_words = in_words(endpoint, role, failure, failure.in_our_words());
                 if told.insert(failure.code()) {
-                    let (role, detail) = (role.as_str(), in_words(endpoint, role, failure, failure.in_our_words()));
+                    let (role, detail) = (role.as_str(), &*in_our_words);
                     tracing::warn!(
                         role,
                         model,
@@ -42,7 +45,7 @@ impl Troubles {
                     );
                 }
                 let detail = in_words(endpoint, role, failure, failure.to_string());
-                self.0.insert(key, Trouble { role, model: identity.model.clone(), detail, told });
+                self.0.insert(key, Trouble { role, model: identity.model.clone(), detail, in_our_words, told });
             }
             None => {
                 if self.0.remove(&key).is_some() {

@@ -6,6 +6,7 @@ use super::super::world::{World, asker, room};
 use super::{ask, ballot, step, texts, why};
 use crate::ports::house::House;
 use crate::ports::house::decisions::WhyAt;
+use crate::ports::language_model::NoAnswer;
 
 #[tokio::test(start_paused = true)]
 async fn talk_for_others_tells_whom_it_was_for_and_which_setting_leaves_it_alone() {
@@ -47,6 +48,41 @@ async fn a_budget_is_named() {
         assert_eq!(&*told.decision.as_ref().unwrap().reason, "budget", "{}", texts(&told));
         assert!(step(&told, "rule").contains(setting), "{setting}: {}", texts(&told));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_guild_may_say_nothing_that_is_waited_for_first() {
+    let world = World::with_lobby_set(json!({ "gate": { "guild_statements_per_day": 1 } })).await;
+    world.side.answers([Ok("Me.\nYES")]);
+    for text in ["Ari, one", "Ari, two"] {
+        world.say("lobby", text).await;
+        world.pass(10.0).await;
+    }
+    world.pass(3_600.0).await;
+
+    let during = why(&world, "lobby", "aria").await.waiting_for.unwrap().text;
+    world.pass(23.0 * 3_600.0).await;
+    let after = why(&world, "lobby", "aria").await.waiting_for.unwrap().text;
+
+    assert!(during.starts_with("the guild's statements of a day (gate.guild_statements_per_day), free again in 23 h; then for "));
+    assert!(during.ends_with(" more messages, or its name") && during.ends_with(&after), "{during}; {after}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_endpoint_said_itself_is_in_no_story_of_another_guild() {
+    let world = World::with_lobby().await;
+    let plan = json!({ "guild": "elsewhere", "companions": ["aria"] });
+    world.house.put_room(&room("den"), serde_json::from_value(plan).unwrap()).await.unwrap();
+    let detail = "400: “I do not like sesame”".to_owned();
+    world.side.answers([Err(super::refused()), Err(NoAnswer::Refused { endpoint: "scripted".into(), detail })]);
+    for place in ["lobby", "den"] {
+        world.say(place, "Ari?").await;
+        world.pass(2.0).await;
+    }
+
+    let told = why(&world, "lobby", "aria").await.waiting_for.unwrap().text;
+
+    assert!(told.contains("because the model gave no answer: scripted refused: 400: …"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

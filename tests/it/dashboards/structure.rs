@@ -208,19 +208,6 @@ fn every_alert_compares_a_series_with_a_number_and_is_tested_both_ways() {
     assert_eq!(alert_expressions().len(), alerts.len());
 }
 
-#[test]
-fn every_alert_is_explained_to_operators() {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operating.md")).expect("the operators' page");
-
-    let mut explained: Vec<String> =
-        page.lines().filter_map(|line| line.strip_prefix("### Tertulia")).map(str::to_owned).collect();
-
-    let mut alerts = named("alerts.yaml", "- alert: Tertulia");
-    explained.sort();
-    alerts.sort();
-    assert_eq!(explained, alerts);
-}
-
 /// What Prometheus knows: metrics, their labels, and which values those may have (none: any).
 struct Measured(BTreeMap<String, BTreeMap<String, &'static [&'static str]>>);
 

@@ -97,6 +97,18 @@ async fn a_server_that_is_named_is_asked_with_the_token_of_the_settings() {
 }
 
 #[tokio::test]
+async fn nothing_that_a_server_says_is_obeyed_by_a_terminal() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("bound"));
+    let gone = (StatusCode::NOT_FOUND, Json(json!({ "detail": "gone\u{1b}[2J\nand more" })));
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(async move || gone)).await });
+
+    let told = usage(&Premises::new(), &["--server", &url]).await;
+
+    assert_eq!((told.code, &*told.stderr), (Some(1), "tertulia: gone [2J and more\n"), "{told:?}");
+}
+
+#[tokio::test]
 async fn the_operator_is_told_once_that_a_guild_has_used_up_its_statements() {
     let premises = Premises::new().with("gate.guild_statements_per_day", "1");
     let server = premises.start().await;

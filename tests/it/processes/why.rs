@@ -71,7 +71,8 @@ async fn what_is_not_there_is_named_with_what_is() {
 
 #[tokio::test]
 async fn where_nothing_has_triggered_yet_it_is_told_what_is_waited_for() {
-    let premises = Premises::new();
+    // Longer than any machine takes to ask.
+    let premises = Premises::new().with_companion("aria", "name = \"Aria\"\ntext_lull_timeout = 600.0\n");
     let server = premises.start().await;
     server.say("lobby", "Ana", "what a day").await;
 

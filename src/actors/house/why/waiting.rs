@@ -4,8 +4,11 @@ use super::words::{messages_in_words, secs};
 use super::{Scene, Who};
 use crate::actors::channel::Look;
 use crate::actors::places::SwitchboardPlace;
+use crate::domain::budget::Budget;
+use crate::domain::event::{Event, Recorded};
 use crate::domain::gate::Gate;
 use crate::domain::moment::Moment;
+use crate::journal::reader::ReadError;
 use crate::ports::house::decisions::WaitingFor;
 use crate::ports::language_model::ModelRole;
 use crate::settings::companion::Companion;
@@ -70,6 +73,39 @@ impl Scene<'_> {
         Some(self.anything(gate, settings, now, unsettled))
     }
 
+    /// The same, where nothing may be said in the guild first, which is why it was silent at its newest decision.
+    pub(super) async fn once_allowed(
+        &self,
+        newest: Option<&Recorded>,
+        waiting: Option<WaitingFor>,
+    ) -> Result<Option<WaitingFor>, ReadError> {
+        let budget = newest.and_then(|recorded| match &recorded.event {
+            Event::Decided(decided) => decided.used_up.map(|used_up| used_up.budget),
+            _ => None,
+        });
+        // Of nobody who is busy, paused or waits for something else.
+        let (Some(budget @ (Budget::GuildStatements | Budget::GuildTokens)), Some(waiting)) =
+            (budget, waiting.clone().filter(|waiting| waiting.messages.is_some()))
+        else {
+            return Ok(waiting);
+        };
+        let now = self.house.kit.clock.now();
+        let caps = self.house.caps(&self.place.guild, now).await?;
+        let (cap, what) = match budget {
+            Budget::GuildTokens => (caps.tokens, "the guild's tokens of a day (models.guild_tokens_per_day)"),
+            _ => (caps.statements, "the guild's statements of a day (gate.guild_statements_per_day)"),
+        };
+        // It may be free by now, or more may be allowed.
+        if !cap.is_used_up() {
+            return Ok(Some(waiting));
+        }
+        let free = cap
+            .free_at
+            .map_or_else(|| "of which there are none".to_owned(), |at| format!("free again in {}", secs(at.0.since(now))));
+        let text = format!("{what}, {free}; then for {}", waiting.text);
+        Ok(Some(WaitingFor { text, ..waiting }))
+    }
+
     /// What would make it consider to speak, where nothing is going on.
     fn anything(&self, gate: &Gate, settings: &Companion, now: Moment, unsettled: usize) -> WaitingFor {
         let interval = settings.temper().interval(0, 0);
@@ -99,7 +135,7 @@ impl Scene<'_> {
         }
         let troubles = self.house.kit.pool.report().await.map(|pool| pool.troubles).unwrap_or_default();
         let trouble = troubles.iter().find(|trouble| trouble.role == ModelRole::Side);
-        let why = trouble.map(|trouble| format!(" ({})", trouble.detail)).unwrap_or_default();
+        let why = trouble.map(|trouble| format!(" ({})", trouble.in_our_words)).unwrap_or_default();
         format!("{when}, because the model gave no answer{why}")
     }
 

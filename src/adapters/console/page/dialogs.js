@@ -70,7 +70,7 @@ const KEYS = [
   ['@', 'somebody’s name: ↑ ↓ choose, Enter takes it'],
   ['/', 'find'],
   ['Enter, Shift Enter', 'older, newer, while finding'],
-  ['↑ ↓', 'in the conversation: walk through messages and decisions; → reaches reply, edit and delete'],
+  ['↑ ↓', 'in the conversation: walk through messages and decisions; → reaches why?, reply, edit and delete'],
   ['← →', 'on the timeline: choose a mark'],
   ['?', 'this page'],
 ];
