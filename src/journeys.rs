@@ -1,6 +1,7 @@
 //! Journeys: the real actors, in paused time and on one thread, on a store and models in memory.
 
 mod company;
+mod contract;
 mod delivering;
 mod dying;
 mod keeping;

@@ -14,7 +14,7 @@ use super::pending;
 use super::places::{ChannelPlace, GuildPlace, ScribePlace};
 use super::scribe::{Administer, Reply, ScribeMessage};
 use super::set_aside::{Suspects, Verdict};
-use super::supervision::child::{ChildSpec, Ending, Lasting};
+use super::supervision::child::{ChildSpec, Ending, Escalation, Lasting};
 use super::supervision::children::{Children, Report, Upkeep};
 use super::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ward};
@@ -226,8 +226,9 @@ impl State {
                 }
             }
             Some(Report::Escalate { child, escalation }) => {
+                let escalation = Escalation { child: child.to_string(), ..escalation };
                 let ending = escalation.to_string();
-                operations::escalated(&self.kit.recorder, &self.facts(&child, &child.to_string(), &ending));
+                operations::escalated(&self.kit.recorder, &self.facts(&child, &escalation.child, &ending));
                 return Err(escalation.into());
             }
         }

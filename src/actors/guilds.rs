@@ -160,7 +160,7 @@ impl State {
         let now = self.kit.clock.now();
         match self.quarantine.over_limit(guild, reason, now) {
             Ruling::RestartWhole => {
-                self.kit.recorder.instruments().actor_restarts.add(1, [Sort::Guild.as_str()]);
+                operations::restarted(&self.kit.recorder, &self.facts(guild, reason), Duration::ZERO);
                 self.open(guild, None);
             }
             Ruling::KeepAway { until } => {

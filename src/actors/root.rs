@@ -12,7 +12,7 @@ use super::pending;
 use super::places::{GuildsPlace, PoolPlace, ScribePlace};
 use super::scribe::{self, Fate, Scribe};
 use super::side_models::SideModels;
-use super::supervision::child::{ChildSpec, Lasting};
+use super::supervision::child::{ChildSpec, Escalation, Lasting};
 use super::supervision::children::{Children, Report, Upkeep};
 use super::supervision::restarts::RestartPolicy;
 use super::switchboard::{self, Switchboard};
@@ -151,13 +151,15 @@ impl State {
             }
             Some(Report::Restarting { child, ending, after }) => {
                 ending.measure(child.sort().as_str(), self.kit.recorder.instruments());
-                let (name, ending) = (format!("{child:?}"), ending.to_string());
-                let facts = ActorFacts { sort: child.sort().as_str(), address: &name, ending: &ending, at: self.kit.clock.now() };
+                let (sort, ending) = (child.sort().as_str(), ending.to_string());
+                let facts = ActorFacts { sort, address: sort, ending: &ending, at: self.kit.clock.now() };
                 operations::restarted(&self.kit.recorder, &facts, after);
             }
             Some(Report::Escalate { child, escalation }) => {
-                let (name, ending) = (format!("{child:?}"), escalation.to_string());
-                let facts = ActorFacts { sort: child.sort().as_str(), address: &name, ending: &ending, at: self.kit.clock.now() };
+                let sort = child.sort().as_str();
+                let escalation = Escalation { child: sort.to_owned(), ..escalation };
+                let ending = escalation.to_string();
+                let facts = ActorFacts { sort, address: sort, ending: &ending, at: self.kit.clock.now() };
                 operations::escalated(&self.kit.recorder, &facts);
                 return Err(escalation.into());
             }

@@ -71,7 +71,7 @@ async fn a_statement_is_asked_for_once() {
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_dies_is_begun_again() {
     for moment in [1.2, 1.5, 1.9] {
-        let world = World::with_lobby().await;
+        let mut world = World::with_lobby().await;
         world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
 
         world.say("lobby", "Ari, one").await;

@@ -156,7 +156,7 @@ async fn who_is_there_is_counted_and_whoever_dies_is_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_is_killed_is_counted_no_more_and_begun_again() {
-    let world = World::with_lobby().await;
+    let mut world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
     world.say("lobby", "Ari, one").await;
     world.pass(1.5).await;

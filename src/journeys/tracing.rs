@@ -122,6 +122,65 @@ conversation.turn silence follows 1
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_message_that_wakes_its_channel_is_told_as_put_on_record() {
+    let world = World::with_lobby().await;
+    world.pass(600.0).await;
+
+    world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+
+    let expected = "\
+conversation.turn silence
+  history.append
+  decision.gate aria NO
+    chat scripted aria
+";
+    assert_eq!(drawn(&world.spans.spans()), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_too_old_to_be_asked_about_again_follows_the_question_and_nothing_else_does() {
+    let world = World::with_lobby_set(json!({ "gate": { "stale_after_secs": 15.0 } })).await;
+    world.side.answers([Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() }), Ok("Not me.\nNO")]);
+
+    world.say("lobby", "Quiet here.").await;
+    world.pass(60.0).await;
+    world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+
+    let expected = "\
+conversation.turn failed refused
+  history.append
+  decision.gate aria refused
+    chat scripted aria refused
+conversation.turn silence follows 1
+  decision.gate aria NO
+conversation.turn silence
+  history.append
+  decision.gate aria NO
+    chat scripted aria
+";
+    assert_eq!(drawn(&world.spans.spans()), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_try_follows_a_question_without_an_answer_also_over_a_crash() {
+    let world = World::with_lobby().await;
+    world.side.answers([Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })]);
+    world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+    let failed = world.spans.named("conversation.turn")[0].span_context.trace_id();
+
+    let world = world.crash().await;
+    world.side.answers([Ok("Not me.\nNO")]);
+    world.pass(60.0).await;
+
+    let again = &world.spans.named("conversation.turn")[0];
+    assert_eq!(attribute(again, "turn.outcome").as_deref(), Some("silence"));
+    assert_eq!(again.links.iter().map(|link| link.span_context.trace_id()).collect::<Vec<_>>(), [failed]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_judgement_by_the_model_lies_under_the_turn_of_what_it_judges() {
     let world = judged_salon().await;
     world.side.follows(judging(Ok("They circle.\n0.9".to_owned())));

@@ -334,11 +334,12 @@ impl World {
     }
 
     /// Kills the replies in the making: a channel's only children while no round is open.
-    pub(super) async fn kill_replies(&self, id: &str) {
+    pub(super) async fn kill_replies(&mut self, id: &str) {
         let channel = self.kit.directory.find(&ChannelPlace(room(id).channel())).expect("somebody is there");
         let replies = channel.get_children();
         assert!(!replies.is_empty(), "a reply is in the making");
         replies.iter().for_each(ractor::ActorCell::kill);
+        self.killed = self.killed.saturating_add(replies.len());
         self.rest().await;
     }
 

@@ -23,6 +23,7 @@ use crate::domain::vote::State as Ballot;
 use crate::domain::window;
 use crate::journal::reader::{Range, Reader};
 use crate::ports::language_model::{Line, ModelRole, Purpose, Request};
+use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
 
 /// How much longer than the pool's own deadline a channel waits for an answer.
@@ -191,7 +192,13 @@ impl State {
         let tries = self.tries.entry(ticket).or_default();
         *tries += 1;
         if *tries < REPLY_AGAIN_AT_MOST {
-            self.kit.recorder.instruments().actor_restarts.add(1, [Sort::Reply.as_str()]);
+            let facts = ActorFacts {
+                sort: Sort::Reply.as_str(),
+                address: self.place.channel.as_str(),
+                ending: "it died before its words came",
+                at: self.kit.clock.now(),
+            };
+            operations::restarted(&self.kit.recorder, &facts, Duration::ZERO);
             self.reply(ticket);
         } else {
             self.step(Input::ReplyFailed { ticket, error: "unreachable".into() });

@@ -52,8 +52,9 @@ pub(super) struct Traces {
     judged_again: Option<Turn>,
     /// Why the newest judgement could not be made.
     misjudged: Option<Arc<str>>,
-    /// The turns of those who were asked and gave no answer: the next that asks them follows.
-    unanswered: BTreeMap<CompanionId, TurnTrace>,
+    /// The turns of those who were asked and gave no answer, and the message that it was about: what asks them next, or settles that
+    /// message without asking, follows.
+    unanswered: BTreeMap<CompanionId, (TurnTrace, Seq)>,
     appends: Appends,
     spent: HashMap<Ticket, Vec<Used>>,
 }
@@ -90,7 +91,7 @@ impl Traces {
             Event::Unanswered { companion, ticket, error, .. } => {
                 let flight = self.flights.remove(ticket).unwrap_or_else(|| Flight::new(Turn::new(now, kit), Trigger::Lull, now));
                 let turn = flight.turn.clone();
-                self.unanswered.insert(companion.clone(), turn.trace);
+                self.unanswered.insert(companion.clone(), (turn.trace, turn.message));
                 let (companion, ticket) = (companion.clone(), *ticket);
                 let mut told = vec![Tale::Unanswered { companion, ticket, error: error.clone(), flight, at: now }];
                 match &mut self.round {
@@ -176,7 +177,7 @@ impl Traces {
         if evaluated.trigger == Trigger::Turn {
             turn.follows = self.posted.as_ref().map(|posted| posted.trace);
         }
-        let unanswered = self.unanswered.remove(&evaluated.companion);
+        let unanswered = self.unanswered.remove(&evaluated.companion).map(|(trace, _)| trace);
         turn.follows = turn.follows.or(unanswered);
         let append = self.appends.take(evaluated.message);
         turn.led_to_by(append);
@@ -192,6 +193,7 @@ impl Traces {
     fn decided(&mut self, decided: &Decided, now: Moment, kit: &Kit) -> Vec<Tale> {
         let counts = (decided.message_count, decided.check_count, decided.threshold);
         let Some(ticket) = decided.ticket else {
+            let unanswered = self.no_longer_asked(decided);
             let mut append = None;
             let turn = match &self.round {
                 Some(round) => round.turn.clone(),
@@ -201,6 +203,7 @@ impl Traces {
                     if decided.trigger == Trigger::Turn {
                         turn.follows = self.posted.as_ref().map(|posted| posted.trace);
                     }
+                    turn.follows = turn.follows.or(unanswered);
                     turn.message = decided.messages.last().copied().unwrap_or(turn.message);
                     append = self.appends.take(turn.message);
                     turn.led_to_by(append);
@@ -239,6 +242,13 @@ impl Traces {
             told.push(Tale::Ended { turn, outcome: "silence", error: None });
         }
         told
+    }
+
+    /// The turn that asked in vain about what settles now without being asked about again, if one did.
+    fn no_longer_asked(&mut self, decided: &Decided) -> Option<TurnTrace> {
+        let settles = |(_, message): &(TurnTrace, Seq)| decided.messages.contains(message);
+        let companion = decided.companions.iter().find(|companion| self.unanswered.get(*companion).is_some_and(settles))?;
+        self.unanswered.remove(companion).map(|(trace, _)| trace)
     }
 
     fn round_closed(&mut self, closed: &RoundClosed, now: Moment, kit: &Kit) -> Vec<Tale> {
@@ -344,6 +354,9 @@ impl Traces {
     pub(super) fn cancelled(&mut self, ticket: Ticket, place: &Place, kit: &Kit) {
         self.spent.remove(&ticket);
         let Some(flight) = self.flights.remove(&ticket) else { return };
+        if !flight.is_called && flight.written.is_none() {
+            flight.turn.effort.waited(flight.since, kit.clock.now());
+        }
         let is_of = |turn: &Turn| turn.trace == flight.turn.trace;
         let is_told = self.posted.as_ref().is_some_and(is_of) && self.judged_again.take_if(|turn| is_of(turn)).is_none();
         let goes_on = is_told || self.round.as_ref().is_some_and(|round| is_of(&round.turn));
@@ -352,10 +365,8 @@ impl Traces {
         }
     }
 
-    /// Ends what the conversation has dropped: a round that was cleared, or whoever was selected and may not speak any more.
+    /// Ends what the conversation has dropped: a round that was cleared, whoever was selected and may not speak any more, a retry.
     pub(super) fn abandon(&mut self, conversation: &Conversation, place: &Place, kit: &Kit) {
-        // Whoever is not to be asked again, because all was cleared or it has left, follows nothing either.
-        self.unanswered.retain(|companion, _| conversation.gate(companion).is_some_and(|gate| gate.back_off.is_some()));
         if conversation.round().is_none()
             && let Some(Open { turn, wishes, .. }) = self.round.take()
         {
@@ -364,6 +375,8 @@ impl Traces {
             }
             Tale::Ended { turn, outcome: "cancelled", error: None }.tell(place, kit);
         }
+        // Whoever is not to be asked again, because all was cleared or it has left, follows nothing either.
+        self.unanswered.retain(|companion, _| is_backing_off(conversation, companion));
         if conversation.turn().is_none()
             && let Some(turn) = self.selected.take()
         {
@@ -386,4 +399,9 @@ impl Traces {
         Tale::Appended { turn: turn.clone(), append }.tell(place, kit);
         Tale::Ended { turn, outcome: "posted", error: None }.tell(place, kit);
     }
+}
+
+/// Whether it got no answer the last time that it was asked.
+fn is_backing_off(conversation: &Conversation, companion: &CompanionId) -> bool {
+    conversation.gate(companion).is_some_and(|gate| gate.back_off.is_some())
 }

@@ -130,7 +130,7 @@ async fn a_crash_between_any_two_steps_of_a_round_loses_nothing_and_doubles_noth
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_dies_in_a_round_is_begun_again() {
-    let world = salon().await;
+    let mut world = salon().await;
     world.say("salon", QUESTION).await;
     world.pass(3.5).await;
 

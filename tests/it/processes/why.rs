@@ -117,3 +117,37 @@ async fn a_story_is_whole_though_the_server_was_killed_between_question_and_answ
     assert_eq!(told["waiting_for"], Value::Null);
     server.stop().await;
 }
+
+#[tokio::test]
+async fn a_story_is_whole_though_the_server_was_killed_in_a_round() {
+    let rooms = r#"[{ id = "salon", guild = "home", companions = ["aria", "bruno"] }]"#;
+    let mut premises = Premises::new().with("models.rehearsal.pace", "10").with("console.rooms", rooms);
+    premises.set("turn_taking.turn_delay_secs", "0.1");
+    let server = premises.start().await;
+    let mut salon = server.watch("salon", Some(0)).await;
+    let seq = server.say("salon", "Ana", "aria, bruno, how was your day?").await.to_string();
+    salon.event("evaluate").await;
+    salon.event("evaluate").await;
+    server.kill().await;
+    let in_flight = premises.run(&["why", "salon", "bruno"]).await;
+    premises.set("models.rehearsal.pace", "0");
+    let server = premises.start().await;
+    let mut salon = server.watch("salon", Some(0)).await;
+    let selected = salon.event("round").await["selected"].as_str().expect("somebody is selected").to_owned();
+    let statement = salon.event("statement").await;
+
+    let told = premises.run(&["why", "salon", &selected, "--message", &seq, "--json"]).await.object();
+
+    assert!(in_flight.stdout.contains("Ana named Bruno, so Bruno was asked at once"), "{in_flight:?}");
+    assert!(in_flight.stdout.replace('\n', " ").contains("which asks its open question anew once it runs."), "{in_flight:?}");
+    let story = told["story"].as_array().expect("a story");
+    let events: Vec<_> = story.iter().map(|line| line["event"].clone()).collect();
+    let whole = ["message", "round_opened", "evaluate", "restart", "decision", "round", "turn", "respond", "statement"];
+    assert_eq!(json!(events), json!(whole), "{told:#}");
+    assert_eq!(story[3]["text"], "The server was started again: the open question was asked anew.");
+    assert_eq!(statement["companion"], selected);
+    assert_eq!(told["companions"][0]["outcome"], "answered");
+    assert_eq!(told["decision"]["decision"], "YES");
+    assert_eq!(told["waiting_for"], Value::Null);
+    server.stop().await;
+}

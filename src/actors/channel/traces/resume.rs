@@ -1,10 +1,12 @@
 //! Goes on after a restart: in new traces, each of which follows the one that is on record.
 
-use super::turn::{Flight, Open, Turn};
-use super::{Kit, Traces};
+use std::collections::BTreeMap;
+
+use super::turn::{Append, Flight, Open, Turn};
+use super::{Kit, Traces, is_backing_off};
 use crate::domain::conversation::Conversation;
 use crate::domain::decision::Decision;
-use crate::domain::event::{Decided, Event, Recorded};
+use crate::domain::event::{Decided, Evaluated, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
@@ -34,7 +36,8 @@ impl Traces {
                 let is_wanted = conversation.gate(&vote.from).is_some_and(|gate| gate.wish.is_some());
                 if is_wanted && decided.decision == Decision::Yes {
                     let counts = (decided.message_count, decided.check_count, decided.threshold);
-                    let flight = Flight { counts, ..Flight::new(open.turn.clone(), decided.trigger, recorded.at) };
+                    let since = decided.ticket.and_then(|ticket| record.asked_at(ticket)).unwrap_or(recorded.at);
+                    let flight = Flight { counts, ..Flight::new(open.turn.clone(), decided.trigger, since) };
                     open.wishes.push((decided.clone(), flight, recorded.at));
                 }
             }
@@ -48,10 +51,6 @@ impl Traces {
             let counts = (evaluation.message_count, check_count, gate.and_then(|gate| gate.next_interjection_at));
             self.flights.insert(evaluation.ticket, Flight { counts, ..Flight::new(asked, evaluation.trigger, now) });
         }
-        for view in conversation.companions().filter(|view| view.gate.back_off.is_some()) {
-            let trace = record.of_unanswered(view.companion);
-            self.unanswered.extend(trace.map(|trace| (view.companion.clone(), trace)));
-        }
         let of_round = record.of_round();
         self.selected = conversation.turn().map(|next| turn(next.selection.opened, next.candidate.trigger, of_round));
         if let Some(floor) = conversation.floor() {
@@ -64,6 +63,12 @@ impl Traces {
             self.flights.insert(ticket, Flight::new(judged.clone(), Trigger::Turn, now));
             self.posted = Some(judged.clone());
             self.judged_again = Some(judged);
+        }
+        self.unanswered = record.unanswered();
+        self.unanswered.retain(|companion, _| is_backing_off(conversation, companion));
+        for recorded in unhandled(events) {
+            // When it was committed is not on record.
+            self.appends.remember(Append { seq: recorded.seq, taken: recorded.at, committed: recorded.at });
         }
     }
 }
@@ -79,21 +84,37 @@ impl Record<'_> {
         self.find(|event| is_of(event, ticket))
     }
 
+    /// When a question was put.
+    fn asked_at(&self, ticket: Ticket) -> Option<Moment> {
+        self.newest_first.iter().find(|recorded| is_of(&recorded.event, ticket)).map(|recorded| recorded.at)
+    }
+
+    /// Whose newest question got no answer, and was not settled since: its trace, and the message that it was about.
+    fn unanswered(&self) -> BTreeMap<CompanionId, (TurnTrace, Seq)> {
+        let (mut asked, mut unanswered) = (BTreeMap::new(), BTreeMap::new());
+        for recorded in self.newest_first.iter().rev() {
+            match &recorded.event {
+                Event::Evaluated(Evaluated { companion, ticket, message, .. }) => {
+                    unanswered.remove(companion);
+                    asked.extend(self.of(*ticket).map(|trace| (*ticket, (trace, *message))));
+                }
+                Event::Unanswered { companion, ticket, .. } => {
+                    unanswered.extend(asked.remove(ticket).map(|question| (companion.clone(), question)));
+                }
+                Event::Decided(decided) => unanswered.retain(|companion, (_, message)| {
+                    !(decided.companions.contains(companion) && decided.messages.contains(message))
+                }),
+                _ => {}
+            }
+        }
+        unanswered
+    }
+
     /// The trace of the newest round; where no round was held, of the newest decision.
     fn of_round(&self) -> Option<TurnTrace> {
         self.find(|event| {
             matches!(event, Event::RoundOpened(_) | Event::Evaluated(_) | Event::Decided(Decided { call: Some(_), .. }))
         })
-    }
-
-    /// The trace of the newest question of this companion, if it got no answer.
-    fn of_unanswered(&self, companion: &CompanionId) -> Option<TurnTrace> {
-        let mut newest = self.newest_first.iter().filter_map(|recorded| match &recorded.event {
-            Event::Evaluated(evaluated) if evaluated.companion == *companion => Some(None),
-            Event::Unanswered { companion: of, ticket, .. } if of == companion => Some(Some(*ticket)),
-            _ => None,
-        });
-        self.of(newest.next()??)
     }
 
     /// The trace of the newest statement, if nothing was asked since.
@@ -109,6 +130,14 @@ impl Record<'_> {
         let found = self.newest_first.iter().filter(|recorded| is_it(&recorded.event));
         found.filter_map(|recorded| recorded.event.trace()?.parse().ok()).next()
     }
+}
+
+/// What was said since the snapshot and not handled yet, such as what woke the channel: oldest first.
+fn unhandled(events: &[Recorded]) -> impl Iterator<Item = &Recorded> {
+    let made = events.iter().filter(|recorded| !recorded.event.is_heard());
+    let handled = made.map(|recorded| recorded.handled).max().unwrap_or(Seq::NONE);
+    let is_news = move |recorded: &&Recorded| recorded.seq > handled && matches!(recorded.event, Event::Said { reply: None, .. });
+    events.iter().filter(is_news)
 }
 
 fn is_of(event: &Event, number: Ticket) -> bool {

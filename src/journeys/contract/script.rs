@@ -1,0 +1,278 @@
+//! What can happen in a scripted evening, and how it is made to happen.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::super::world::{World, asker, room};
+use crate::actors::directory::Place as Address;
+use crate::actors::places::{ChannelPlace, CompanionPlace, TurnTakingManagerPlace};
+use crate::domain::moment::Moment;
+use crate::ports::house::House;
+use crate::ports::language_model::{NoAnswer, Purpose, Request};
+use crate::telemetry::memory::SpanMemory;
+
+/// Some of what happens, under one heading.
+pub(super) struct Chapter(pub(super) &'static str, pub(super) &'static [Step]);
+
+/// One thing that happens.
+pub(super) enum Step {
+    /// Somebody says something in a room: room, who, words.
+    Says(&'static str, &'static str, &'static str),
+    /// From now on the side model answers this for a companion.
+    Thinks(&'static str, Mind),
+    /// From now on the side model takes so many seconds for a companion.
+    Takes(&'static str, f64),
+    /// From now on the side model judges repetition so.
+    Judges(&'static str),
+    /// From now on the main model writes this.
+    Writes(&'static str),
+    /// From now on the main model refuses.
+    RefusesToWrite,
+    /// So many seconds go by.
+    Pass(f64),
+    /// An external companion votes in the round about the newest event: room, who, its vote.
+    Votes(&'static str, &'static str, Mind),
+    /// An external companion that has the floor says something: room, who, words.
+    Speaks(&'static str, &'static str, &'static str),
+    /// An operator has a room pause, or go on.
+    Pauses(&'static str, bool),
+    /// Somebody has a room cleared.
+    Clears(&'static str),
+    /// An actor is killed.
+    Dies(Who),
+    /// An actor is killed, so many times, as soon as it is there again.
+    DiesAgainAndAgain(Who, u32),
+    /// The whole system ends as by `kill -9`, and another begins with what is stored.
+    Crashes,
+}
+
+/// An actor.
+#[derive(Clone, Copy)]
+pub(super) enum Who {
+    /// Of a room.
+    Channel(&'static str),
+    /// Of a companion.
+    Companion(&'static str),
+    /// Of a room's round.
+    Manager(&'static str),
+}
+
+/// How the side model decides.
+#[derive(Clone, Copy)]
+pub(super) struct Mind {
+    answer: Kind,
+    importance: u8,
+    closing: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Yes,
+    No,
+    Riddle,
+    Refusal,
+    Outage,
+}
+
+pub(super) const YES: Mind = Mind { answer: Kind::Yes, importance: 5, closing: "none" };
+pub(super) const NO: Mind = Mind { answer: Kind::No, importance: 0, closing: "none" };
+/// An answer that is neither.
+pub(super) const RIDDLE: Mind = Mind { answer: Kind::Riddle, ..NO };
+/// No answer: it will not.
+pub(super) const REFUSAL: Mind = Mind { answer: Kind::Refusal, ..NO };
+/// No answer: it cannot be reached.
+pub(super) const OUTAGE: Mind = Mind { answer: Kind::Outage, ..NO };
+
+impl Mind {
+    /// The same, of another importance.
+    pub(super) const fn of(self, importance: u8) -> Self {
+        Self { importance, ..self }
+    }
+
+    /// The same, at another stage of closing.
+    pub(super) const fn ending(self, closing: &'static str) -> Self {
+        Self { closing, ..self }
+    }
+
+    fn answers(self, purpose: &Purpose) -> Result<String, NoAnswer> {
+        let decision = match self.answer {
+            Kind::Yes => "YES",
+            Kind::No => "NO",
+            Kind::Riddle => return Ok(RIDDLED.to_owned()),
+            Kind::Refusal => return Err(refusal()),
+            Kind::Outage => return Err(NoAnswer::Unreachable { endpoint: "scripted".into(), detail: SECRET.into() }),
+        };
+        Ok(if matches!(purpose, Purpose::Vote { .. }) { self.ballot(decision) } else { format!("{THOUGHT}\n{decision}") })
+    }
+
+    fn ballot(self, decision: &str) -> String {
+        let Self { importance, closing, .. } = self;
+        json!({ "reason": THOUGHT, "decision": decision, "importance": importance, "selected": false, "closing": closing })
+            .to_string()
+    }
+}
+
+/// What models say besides: it may be in no span and in no series.
+const THOUGHT: &str = "Between ourselves, I would rather sing.";
+const RIDDLED: &str = "Who can tell the tide from the moon?";
+const SECRET: &str = "the line to the lighthouse is cut";
+const SUMMARY: &str = "They spoke of boats and of the weather.";
+/// What the main model writes unless it is told otherwise, one after the other: nothing that repeats.
+const SMALL_TALK: [&str; 7] = [
+    "The tide is out.",
+    "Figs, then?",
+    "My aunt rowed over to the island once.",
+    "Bring a lamp next time.",
+    "No boats before Thursday.",
+    "Who painted that door?",
+    "It smells of rain.",
+];
+
+/// What may be in no span and in no series: everything that anybody or any model says.
+pub(super) fn words(chapters: &[Chapter]) -> Vec<&'static str> {
+    let said = chapters.iter().flat_map(|Chapter(_, steps)| steps.iter()).filter_map(|step| match step {
+        Step::Says(_, _, text) | Step::Speaks(_, _, text) | Step::Writes(text) => Some(*text),
+        _ => None,
+    });
+    said.chain([THOUGHT, RIDDLED, SECRET, SUMMARY]).chain(SMALL_TALK).collect()
+}
+
+/// What came of it.
+pub(super) struct Evening {
+    /// When each chapter began.
+    pub(super) began: Vec<Moment>,
+    /// What each system recorded: the first, and the one after each crash.
+    pub(super) systems: Vec<SpanMemory>,
+}
+
+/// What the models do at the moment.
+struct Models {
+    minds: BTreeMap<&'static str, Mind>,
+    judgement: &'static str,
+    writing: Option<Result<&'static str, NoAnswer>>,
+    written: usize,
+}
+
+/// Has the evening happen, from chapter to chapter in whole minutes.
+pub(super) async fn live_through(chapters: &[Chapter], overlay: Value) -> Evening {
+    let models = Models { minds: BTreeMap::new(), judgement: "Not at all.\n0.1", writing: None, written: 0 };
+    let models = Arc::new(Mutex::new(models));
+    let mut world = World::with_overlay(overlay).await;
+    equip(&mut world, &models);
+    world.open("lobby", &["aria"]).await;
+    world.open("salon", &["aria", "bruno", "cleo"]).await;
+    world.open_with("studio", json!(["aria", { "id": "zed", "external": true }])).await;
+    let mut evening = Evening { began: Vec::new(), systems: vec![world.spans.clone()] };
+    for Chapter(_, steps) in chapters {
+        let minute = Duration::from_secs(60);
+        let into = Duration::from_micros(world.kit.clock.now().as_micros() % minute.as_micros() as u64);
+        tokio::time::sleep(minute - into).await;
+        evening.began.push(world.kit.clock.now());
+        for step in *steps {
+            if let Step::Crashes = step {
+                world = world.crash().await;
+                equip(&mut world, &models);
+                evening.systems.push(world.spans.clone());
+            } else {
+                happen(step, &mut world, &models).await;
+            }
+        }
+    }
+    world.pass(60.0).await;
+    evening
+}
+
+async fn happen(step: &Step, world: &mut World, models: &Mutex<Models>) {
+    match step {
+        Step::Says(id, who, text) => drop(world.say_with(id, json!({ "from": who, "text": text })).await),
+        Step::Thinks(companion, mind) => drop(models.lock().unwrap().minds.insert(companion, *mind)),
+        Step::Takes(companion, secs) => world.side.takes_for(companion, Duration::from_secs_f64(*secs)),
+        Step::Judges(judgement) => models.lock().unwrap().judgement = judgement,
+        Step::Writes(text) => models.lock().unwrap().writing = Some(Ok(text)),
+        Step::RefusesToWrite => models.lock().unwrap().writing = Some(Err(refusal())),
+        Step::Pass(secs) => world.pass(*secs).await,
+        Step::Votes(id, from, mind) => {
+            let state = if mind.answer == Kind::Yes { "speak" } else { "listen" };
+            let about = opened(world, id).await;
+            let Mind { importance, closing, .. } = mind;
+            let vote = json!({ "from": from, "messageId": about, "state": state, "importance": importance, "selected": false, "closing": closing });
+            world.house.vote(&room(id), serde_json::from_value(vote).unwrap()).await.unwrap();
+        }
+        Step::Speaks(id, from, text) => {
+            let about = opened(world, id).await;
+            let words = json!({ "from": from, "message_id": about, "text": text });
+            world.house.speak(&room(id), serde_json::from_value(words).unwrap()).await.unwrap();
+        }
+        Step::Pauses(id, is_paused) => {
+            let patch = serde_json::from_value(json!({ "paused": is_paused })).unwrap();
+            world.house.patch_room(&room(id), patch).await.unwrap();
+            world.rest().await;
+        }
+        Step::Clears(id) => world.house.clear(&room(id)).await.unwrap(),
+        Step::Dies(who) => {
+            kill(world, *who);
+            world.rest().await;
+        }
+        Step::DiesAgainAndAgain(who, times) => {
+            let mut left = *times;
+            while left > 0 {
+                left -= u32::from(kill(world, *who));
+                world.pass(0.1).await;
+            }
+        }
+        Step::Crashes => unreachable!("the world is another one then"),
+    }
+}
+
+/// What the newest round of a room is about.
+async fn opened(world: &World, id: &str) -> String {
+    let opened = world.told(id, "round_opened").await;
+    opened.last().expect("a round was opened")["message_id"].to_string().replace('"', "")
+}
+
+/// Kills somebody; false: nobody is there.
+fn kill(world: &World, who: Who) -> bool {
+    fn at<P: Address>(world: &World, place: &P) -> bool {
+        world.kit.directory.find(place).map(|actor| actor.kill()).is_some()
+    }
+    match who {
+        Who::Channel(id) => at(world, &ChannelPlace(room(id).channel())),
+        Who::Companion(id) => at(world, &CompanionPlace("home".into(), id.into())),
+        Who::Manager(id) => at(world, &TurnTakingManagerPlace(room(id).channel())),
+    }
+}
+
+/// Has the models of a world follow the script.
+fn equip(world: &mut World, models: &Arc<Mutex<Models>>) {
+    world.others_may_die();
+    let script = |models: Arc<Mutex<Models>>| move |request: &Request| Some(models.lock().unwrap().answers(request));
+    world.side.follows(script(models.clone()));
+    world.main.follows(script(models.clone()));
+}
+
+impl Models {
+    fn answers(&mut self, request: &Request) -> Result<String, NoAnswer> {
+        match request.purpose {
+            Purpose::Decision { .. } | Purpose::Vote { .. } => {
+                let mind = self.minds.get(asker(request)).copied().unwrap_or(NO);
+                mind.answers(&request.purpose)
+            }
+            Purpose::Judgement => Ok(self.judgement.to_owned()),
+            Purpose::Summary => Ok(SUMMARY.to_owned()),
+            Purpose::Statement { .. } => match &self.writing {
+                Some(writing) => writing.clone().map(str::to_owned),
+                None => {
+                    self.written += 1;
+                    Ok(SMALL_TALK[self.written % SMALL_TALK.len()].to_owned())
+                }
+            },
+        }
+    }
+}
+
+fn refusal() -> NoAnswer {
+    NoAnswer::Refused { endpoint: "scripted".into(), detail: SECRET.into() }
+}
