@@ -298,7 +298,8 @@ async fn a_judgement_after_a_crash_that_is_cleared_is_over() {
     world.house.clear(&room("salon")).await.unwrap();
     world.pass(60.0).await;
 
-    assert_eq!(drawn(&world.spans.spans()), "conversation.turn cancelled follows elsewhere\n");
+    // The call that was cut off was paid for all the same.
+    assert_eq!(drawn(&world.spans.spans()), "conversation.turn cancelled follows elsewhere\nchat scripted cancelled\n");
 }
 
 #[tokio::test(start_paused = true)]
@@ -322,7 +323,9 @@ conversation.turn posted follows 1
     chat scripted aria
   send console aria
   history.append
+chat scripted aria
 ";
+    // The last is the call that was under way when the channel died.
     assert_eq!(drawing, expected);
 }
 
@@ -363,7 +366,7 @@ async fn clearing_a_room_ends_its_turn() {
     world.house.clear(&room("lobby")).await.unwrap();
     world.pass(5.0).await;
 
-    assert_eq!(drawn(&world.spans.spans()), "conversation.turn cancelled\n  history.append\n");
+    assert_eq!(drawn(&world.spans.spans()), "conversation.turn cancelled\n  history.append\nchat scripted aria cancelled\n");
 }
 
 #[tokio::test(start_paused = true)]

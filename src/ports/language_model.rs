@@ -199,7 +199,15 @@ pub enum NoAnswer {
         /// What happened.
         detail: String,
     },
-    /// The endpoint, or our own queue before it, has too much to do (429, 5xx, full, circuit open). Worth another try.
+    /// The endpoint failed so often in a row that it is not asked for a while. Worth another try after that.
+    #[error("{endpoint} failed several times in a row, and is left alone for another {}", humane(.remaining))]
+    LeftAlone {
+        /// Which endpoint.
+        endpoint: Arc<str>,
+        /// How long it is left alone from now.
+        remaining: Duration,
+    },
+    /// The endpoint, or our own queue before it, has too much to do (429, 5xx, full). Worth another try.
     #[error("{endpoint} is overloaded: {detail}")]
     Overloaded {
         /// Which endpoint.
@@ -228,6 +236,7 @@ impl NoAnswer {
         match self {
             Self::TimedOut { .. } => "timeout",
             Self::Unreachable { .. } => "unreachable",
+            Self::LeftAlone { .. } => "left_alone",
             Self::Overloaded { .. } => "overloaded",
             Self::Refused { .. } => "refused",
             Self::Cancelled => "cancelled",
@@ -244,7 +253,7 @@ impl NoAnswer {
 
     /// Whether the same request may succeed a little later.
     pub const fn is_passing(&self) -> bool {
-        matches!(self, Self::TimedOut { .. } | Self::Unreachable { .. } | Self::Overloaded { .. })
+        matches!(self, Self::TimedOut { .. } | Self::Unreachable { .. } | Self::LeftAlone { .. } | Self::Overloaded { .. })
     }
 }
 

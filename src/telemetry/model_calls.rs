@@ -71,8 +71,7 @@ pub fn record_cost(recorder: &Recorder, identity: &Identity, role: ModelRole, us
     recorder.instruments().model_cost.add(price.of(usage.input_tokens, usage.output_tokens).as_units(), labels);
 }
 
-/// Measures a call that is told nowhere, because nobody waits for its answer any more.
-pub fn measure(instruments: &Instruments, facts: &CallFacts<'_>) {
+fn measure(instruments: &Instruments, facts: &CallFacts<'_>) {
     // What never left the queue was no call: a pool that turns everybody away would look quick.
     if facts.attempts == 0 {
         return;

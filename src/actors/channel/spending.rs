@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use super::traces::count_call;
+use super::traces::tell_late_call;
 use super::{Books, State};
 use crate::actors::side_models::Outcome;
 use crate::domain::budget::{Budget, Use, UsedUp};
@@ -29,7 +29,7 @@ impl State {
 
     /// What a question took that led to nothing: nobody waits for its answer any more.
     pub(super) fn spent_in_vain(&mut self, asked: &Request, outcome: &Outcome) {
-        count_call(asked, outcome, &self.place, &self.kit);
+        tell_late_call(asked, outcome, &self.place, &self.kit);
         self.spend(asked, outcome);
         self.count_tokens(outcome);
         self.record_spent();

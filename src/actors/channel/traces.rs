@@ -23,7 +23,7 @@ use crate::journal::place::Place;
 use crate::journal::record::Used;
 use crate::ports::language_model::Request;
 use crate::telemetry::trace::TurnTrace;
-pub(super) use calls::{count_call, tell_call};
+pub(super) use calls::{tell_call, tell_late_call};
 pub(super) use tale::Tale;
 use turn::{Append, Appends, Flight, Open, Turn};
 

@@ -184,7 +184,8 @@ impl Schedule {
         let verdict = match &result {
             Err(NoAnswer::Overloaded { retry_after, .. }) => Verdict::Failing(*retry_after),
             Err(NoAnswer::TimedOut { .. } | NoAnswer::Unreachable { .. }) => Verdict::Failing(None),
-            Err(NoAnswer::Cancelled) => Verdict::Unknown,
+            // Of an endpoint that was not asked nothing is learned.
+            Err(NoAnswer::Cancelled | NoAnswer::LeftAlone { .. }) => Verdict::Unknown,
             Ok(_) | Err(NoAnswer::Refused { .. }) => Verdict::Alive,
         };
         let Some(endpoint) = self.leave(now, call, verdict, &mut steps) else { return steps };
@@ -431,8 +432,7 @@ impl Lane {
 }
 
 fn left_alone(endpoint: Arc<str>, remaining: Duration) -> NoAnswer {
-    let detail = format!("it failed several times in a row and is left alone for another {:.1} s", remaining.as_secs_f64());
-    NoAnswer::Overloaded { endpoint, detail, retry_after: Some(remaining) }
+    NoAnswer::LeftAlone { endpoint, remaining }
 }
 
 fn too_many(endpoint: Arc<str>) -> NoAnswer {

@@ -27,7 +27,7 @@ pub(super) const CAUSES: &[&str] = names!(Cause::ALL);
 pub(super) const ROLES: &[&str] = &["side", "main"];
 /// The codes of `NoAnswer`, those of statements that were not made, and whatever is none of them.
 pub(super) const ERRORS: &[&str] =
-    &["timeout", "unreachable", "overloaded", "refused", "cancelled", "empty", "absent", "budget", "other"];
+    &["timeout", "unreachable", "left_alone", "overloaded", "refused", "cancelled", "empty", "absent", "budget", "other"];
 pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled"];
 pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot"];
 pub(super) const PLATFORMS: &[&str] = &["console", "other"];

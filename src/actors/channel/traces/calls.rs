@@ -17,17 +17,8 @@ pub(in crate::actors::channel) fn tell_call(
     place: &Place,
     kit: &Kit,
 ) {
-    model_calls::record(&kit.recorder, &facts(under, asked, outcome, place, kit));
-}
-
-/// A call has ended for which nobody waits any more: its turn is told, but what it took is measured.
-pub(in crate::actors::channel) fn count_call(asked: &Request, outcome: &Outcome, place: &Place, kit: &Kit) {
-    model_calls::measure(kit.recorder.instruments(), &facts(None, asked, outcome, place, kit));
-}
-
-fn facts<'a>(under: Option<SpanRef>, asked: &'a Request, outcome: &'a Outcome, place: &'a Place, kit: &Kit) -> CallFacts<'a> {
     let ended = kit.clock.now();
-    CallFacts {
+    let facts = CallFacts {
         under,
         channel: Some(&place.channel),
         request: asked,
@@ -37,5 +28,14 @@ fn facts<'a>(under: Option<SpanRef>, asked: &'a Request, outcome: &'a Outcome, p
         waited_ms: outcome.facts.waited_ms,
         started: ended - Duration::from_millis(outcome.facts.model_ms),
         ended,
+    };
+    model_calls::record(&kit.recorder, &facts);
+}
+
+/// A call has ended for which nobody waits any more. Its turn is told by now, so it is a trace of its own; one that was never begun is
+/// nothing.
+pub(in crate::actors::channel) fn tell_late_call(asked: &Request, outcome: &Outcome, place: &Place, kit: &Kit) {
+    if outcome.facts.attempts > 0 {
+        tell_call(None, asked, outcome, place, kit);
     }
 }

@@ -64,7 +64,10 @@ pub(super) fn failure(recorded: &Recorded, who: &Who) -> Option<StoryLine> {
         let what = if who.is_external {
             "the program that plays it did not vote in time".to_owned()
         } else {
-            format!("no answer came ({error})")
+            match &**error {
+                "left_alone" => "its model was not asked, because it had failed several times in a row".to_owned(),
+                error => format!("no answer came ({error})"),
+            }
         };
         let text = format!("{name} was asked ({because}), and {what}; it was to be asked again after {}.", secs(*back_off));
         line(recorded, "error", text)

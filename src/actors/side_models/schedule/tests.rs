@@ -180,8 +180,8 @@ fn an_open_breaker_answers_all_who_wait_and_all_who_come() {
     let opened = schedule.ended(at(1.0), CallId(1), Err(unreachable()), 0.0);
     let refused = schedule.ask(at(2.0), entry(3, 2.0));
 
-    assert_eq!(told(&opened), ["alone", "2 overloaded", "1 unreachable"]);
-    assert_eq!(told(&refused), ["3 overloaded"]);
+    assert_eq!(told(&opened), ["alone", "2 left_alone", "1 unreachable"]);
+    assert_eq!(told(&refused), ["3 left_alone"]);
 }
 
 #[test]

@@ -79,7 +79,8 @@ const NUMBERS = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'e
 const ERRORS = {
   timeout: 'the model did not answer in time',
   unreachable: 'the model could not be reached',
-  overloaded: 'the model is overloaded, or left alone for a while',
+  left_alone: 'the model failed several times in a row, and is left alone for a while',
+  overloaded: 'the model is overloaded',
 };
 
 export const TEMPERS = ['very_quiet', 'quiet', 'average', 'eager', 'very_eager'];
