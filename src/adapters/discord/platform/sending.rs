@@ -15,7 +15,7 @@ use super::Discord;
 use crate::ports::chat_platform::NotSent;
 
 /// A webhook that is gone is replaced so often before a statement waits.
-const WEBHOOKS_TRIED: usize = 3;
+const WEBHOOKS_TRIED: usize = 2;
 
 /// What is read of a message that was posted.
 #[derive(Deserialize)]
@@ -32,18 +32,17 @@ impl Discord {
         let mut body = self.body(words);
         body.insert("username".to_owned(), names::username(name).into());
         let body = Value::Object(body);
-        for _ in 0..WEBHOOKS_TRIED {
+        for tried in 1..=WEBHOOKS_TRIED {
             let webhook = self.webhooks.of(&self.rest, application, place.root).await.map_err(before)?;
             let posted: Posted = match self.rest.ask(Request::execute(&webhook, place.thread, body.clone())).await {
                 Ok(posted) => posted,
-                Err(Failed::Refused(refusal)) if refusal.ends_webhook() => {
-                    tracing::info!(%channel, webhook = %webhook.id, "a webhook is gone; another is used");
+                // A thread is not there either for a webhook that somebody moved to another channel.
+                Err(Failed::Refused(refusal))
+                    if refusal.ends_webhook() || (refusal.code == code::UNKNOWN_CHANNEL && tried < WEBHOOKS_TRIED) =>
+                {
+                    tracing::info!(%channel, webhook = %webhook.id, %refusal, "a webhook cannot be used any more; it is looked for again");
                     self.webhooks.drop_one(place.root, webhook.id).await;
                     continue;
-                }
-                Err(Failed::Refused(refusal)) if refusal.code == code::UNKNOWN_CHANNEL => {
-                    self.channel_gone(channel);
-                    return Err(NotSent::Refused(refusal.to_string()));
                 }
                 Err(failed) => return Err(after(failed, Need::Webhooks)),
             };

@@ -1,8 +1,13 @@
 //! What Discord refuses for good comes back as a sentence that says what to do, and never with a secret in it.
 
+use std::io;
+use std::sync::{Arc, Mutex};
+
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent};
+use tracing_subscriber::fmt::MakeWriter;
 
 use super::super::counterpart::channels::{Kind, Overwrite};
+use super::super::counterpart::faults::{Does, On};
 use super::super::counterpart::permissions::MANAGE_WEBHOOKS;
 use super::{client, client_by, direct, home, part, refusal, say};
 
@@ -76,4 +81,53 @@ async fn a_discord_that_is_not_there_is_asked_again_later() {
     assert!(matches!(&unreachable, NotSent::Later { .. }), "{unreachable:?}");
     assert!(unreachable.to_string().contains("Discord cannot be reached"), "{unreachable}");
     assert!(!format!("{unreachable:?}").contains(&token));
+}
+
+#[tokio::test]
+async fn neither_token_is_ever_logged_or_told() {
+    let (discord, _, general) = home().await;
+    let logged = Logged::default();
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(logged.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let client = client(&discord);
+    say(&client, &part(general, "one")).await;
+    let (id, token) =
+        discord.look(|state| state.world.webhooks.values().next().map(|one| (one.id, one.token.clone())).expect("one"));
+
+    let mut told = String::new();
+    for does in [Does::Cut, Does::Status(400), Does::Status(500), Does::Garbled] {
+        discord.spoil_next(1, On { route: Some("execute_webhook"), ..On::default() }, does);
+        told += &format!("{:?}", client.send(&part(general, "two")).await);
+    }
+    discord.remove_webhook(id);
+    say(&client, &part(general, "three")).await;
+
+    let logged = String::from_utf8(logged.0.lock().expect("nobody panicked").clone()).expect("text");
+    assert!(logged.contains("a webhook cannot be used any more"), "{logged}");
+    for secret in [token, discord.token()] {
+        assert!(!logged.contains(&secret) && !told.contains(&secret), "{told} {logged}");
+    }
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Logged(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Logged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("nobody panicked").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Logged {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
 }

@@ -73,15 +73,23 @@ async fn a_removed_webhook_is_replaced_and_its_words_are_posted_once() {
 async fn what_a_moved_webhook_posts_elsewhere_is_taken_back() {
     let (discord, guild, general) = home().await;
     let other = discord.channel(guild, "other");
+    let thread = discord.thread(general, Kind::PublicThread, "aside", discord.member(guild, "Ana"));
     let client = client(&discord);
+    let move_webhook = || {
+        discord.with(|state| {
+            let there = state.world.webhooks.values().find(|webhook| webhook.channel == general).expect("one").id;
+            state.change_webhook(there, |webhook| webhook.channel = other);
+        });
+    };
     say(&client, &part(general, "one")).await;
-    let webhook = discord.look(|state| *state.world.webhooks.keys().next().expect("one"));
 
-    discord.with(|state| state.change_webhook(webhook, |webhook| webhook.channel = other));
+    move_webhook();
     let second = say(&client, &part(general, "two")).await;
+    move_webhook();
+    let aside = say(&client, &part(thread, "three")).await;
 
     let there = |channel| discord.look(|state| state.world.messages(channel).map(|message| message.id).collect::<Vec<_>>());
-    assert_eq!(there(other), []);
+    assert_eq!((there(other), there(thread)), (vec![], vec![aside]));
     assert_eq!(there(general).last(), Some(&second));
 }
 
