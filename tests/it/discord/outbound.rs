@@ -1,6 +1,7 @@
 //! What companions say on Discord, sent by the real adapter to the counterpart.
 
 mod failing;
+mod nonsense;
 mod reading;
 mod refusing;
 mod speaking;
