@@ -1,5 +1,6 @@
 //! What companions say on Discord, sent by the real adapter to the counterpart.
 
+mod delivering;
 mod failing;
 mod nonsense;
 mod reading;
