@@ -59,6 +59,7 @@ async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
     let (root, system) = Root::spawn(None, Root, kit.clone()).await.expect("a system");
     let (sender, mut told) = mpsc::unbounded_channel();
     let (channel, _) = Listener::spawn(None, Listener, sender).await.expect("a listener");
+    let (_stop, stopping) = watch::channel(false);
     let owed = OutboxRecord {
         companion: part.companion.clone(),
         trigger: Trigger::DirectAddress,
@@ -74,7 +75,7 @@ async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
         name: part.name.clone(),
         used: Vec::new(),
         platform: kit.platforms.of(&part.channel).expect("Discord").clone(),
-        stop: watch::channel(false).1,
+        stop: stopping,
         channel: channel.clone(),
         kit: kit.clone(),
     };
