@@ -1,6 +1,7 @@
 //! A statement on its way to a platform: part by part, each sent at most once, whatever dies in between.
 //!
 //! Before a part leaves it is on record that it does; one of which that is all that is known is looked for before anything is sent again.
+//! After one of which nobody can know whether it is there, nothing more is sent.
 //! Stopped softly, it finishes the part that is on its way.
 
 use std::sync::Arc;
@@ -110,7 +111,9 @@ impl Arguments {
             let mut pauses = Pauses { began, next: FIRST_PAUSE };
             loop {
                 let wait = match self.owed.parts[index].clone() {
-                    PartRecord::Sent { .. } | PartRecord::Unconfirmed => break,
+                    PartRecord::Sent { .. } => break,
+                    // What comes after it makes no sense alone.
+                    PartRecord::Unconfirmed => return Ok(None),
                     PartRecord::Sending { after } => self.look(index, &part, after.as_deref()).await?,
                     PartRecord::Owed if *self.stop.borrow() => return Ok(Some("cancelled")),
                     PartRecord::Owed if began.elapsed() > PATIENCE => {
@@ -126,7 +129,7 @@ impl Arguments {
                     if matches!(self.owed.parts[index], PartRecord::Sending { .. }) {
                         self.note(index, PartRecord::Unconfirmed).await?;
                         self.count("unconfirmed");
-                        break;
+                        return Ok(None);
                     }
                     return Ok(Some(self.give_up()));
                 }

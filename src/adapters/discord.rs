@@ -1,15 +1,20 @@
 //! Discord: what is heard and said there, as its documentation has it, in plain types of our own.
 //!
-//! All of this is pure and synchronous: no network, no clock, no chance. What Discord's client hands over is copied into these types and
-//! what they answer is sent; nothing here waits.
+//! What is decided about it is pure and synchronous: no network, no clock, no chance. What carries it out are [`platform`], [`rest`] and
+//! [`webhooks`], which say what companions say.
 
 pub mod backfill;
 pub mod heard;
 pub mod identify;
+pub mod known;
 pub mod limits;
 pub mod markup;
 pub mod names;
 pub mod permissions;
+pub mod platform;
 pub mod reconcile;
+pub mod refusals;
+pub mod rest;
 pub mod said;
 pub mod snowflake;
+pub mod webhooks;

@@ -139,6 +139,20 @@ async fn where_nothing_can_be_read_a_part_that_may_be_there_is_not_sent_again() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_is_sent_after_a_part_of_which_nobody_knows_whether_it_is_there() {
+    let (platform, world) = asked(LONG).await;
+    platform.takes_at_most(32);
+    platform.will([Fate::Fails(NotSent::Unknown("cut off".into()))]);
+    platform.hides(NotRead::Never("no permission".into()));
+
+    world.pass(120.0).await;
+
+    assert_eq!(platform.posted(), said(&[]));
+    assert_eq!(owed(&world).await, 0);
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "First comes a sentence.")]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_platform_that_refuses_leaves_a_failed_reply_on_record() {
     let (platform, world) = asked("Hello!").await;
     platform.will([Fate::Fails(NotSent::Refused("no permission".into()))]);

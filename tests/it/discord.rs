@@ -1,3 +1,4 @@
 //! What the Discord adapter is tested against.
 
 pub mod counterpart;
+mod outbound;

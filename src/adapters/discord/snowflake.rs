@@ -105,6 +105,11 @@ impl Snowflake {
         guild.as_str().strip_prefix(PREFIX)?.parse().ok()
     }
 
+    /// Discord's id of the channel of a direct message, by the guild that it is of its own; none for any other guild.
+    pub fn of_direct_guild(guild: &GuildId) -> Option<Self> {
+        guild.as_str().strip_prefix(DIRECT_PREFIX)?.parse().ok()
+    }
+
     /// Discord's id of a person of ours; none if it is of another platform.
     pub fn of_person(person: &str) -> Option<Self> {
         person.strip_prefix(PREFIX)?.parse().ok()
@@ -182,6 +187,8 @@ mod tests {
         assert_eq!(Snowflake::of_channel(&id.channel()), Some(id));
         assert_eq!(Snowflake::of_guild(&id.guild()), Some(id));
         assert_eq!(Snowflake::of_guild(&id.direct_guild()), None);
+        assert_eq!(Snowflake::of_direct_guild(&id.direct_guild()), Some(id));
+        assert_eq!(Snowflake::of_direct_guild(&id.guild()), None);
         assert_eq!(Snowflake::of_person("discord:42"), Some(id));
         assert_eq!(Snowflake::of_channel(&"console:42".into()), None);
         assert_eq!(Snowflake::of_person("aria"), None);

@@ -1,0 +1,236 @@
+//! Discord as a chat platform: statements through a webhook of their channel, direct messages through the bot.
+
+mod reading;
+mod sending;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use secrecy::SecretString;
+use serde::Deserialize;
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+
+use super::known::{Known, Place};
+use super::permissions::Need;
+use super::rest::{Failed, Request, Rest};
+use super::said::{self, said};
+use super::snowflake::Snowflake;
+use super::webhooks::Webhooks;
+use crate::domain::id::{ChannelId, GuildId};
+use crate::domain::moment::Moment;
+use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
+use crate::ports::clock::Clock;
+use crate::settings::Problem;
+use crate::settings::discord::Discord as Settings;
+
+/// A part is shorter than the 2,000 characters that Discord takes, so that there is room for what `said.rs` adds to it.
+const LONGEST_PART: usize = 1_900;
+/// How long Discord shows that somebody is typing (Discord's documentation, "Channels Resource", "Trigger Typing Indicator").
+const TYPING_SHOWS: Duration = Duration::from_secs(10);
+/// Where typing was refused it is not tried again for so long: each refusal counts as an invalid request.
+const TYPING_PAUSE: Duration = Duration::from_secs(600);
+/// How far our clock and Discord's may be apart, where the newest message of a channel is not known.
+const CLOCKS_APART: Duration = Duration::from_secs(60);
+
+/// Discord, for one bot.
+pub struct Discord {
+    rest: Rest,
+    webhooks: Webhooks,
+    known: Known,
+    bot: OnceCell<Bot>,
+    /// Channels where typing was refused, and until when it is not tried.
+    untyped: Mutex<BTreeMap<Snowflake, Instant>>,
+    clock: Arc<dyn Clock>,
+    mention_people: bool,
+    embed_links: bool,
+}
+
+/// Who we are on Discord.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bot {
+    /// The application, which owns the webhooks.
+    pub application: Snowflake,
+    /// The bot's user, which writes the direct messages.
+    pub user: Snowflake,
+}
+
+impl Discord {
+    /// Discord as the settings have it, with the bot's token. Nothing is asked yet.
+    ///
+    /// # Errors
+    /// The address or the token cannot be used.
+    pub fn new(settings: &Settings, token: SecretString, clock: Arc<dyn Clock>) -> Result<Self, Problem> {
+        Ok(Self {
+            rest: Rest::new(settings, token)?,
+            webhooks: Webhooks::default(),
+            known: Known::default(),
+            bot: OnceCell::new(),
+            untyped: Mutex::default(),
+            clock,
+            mention_people: settings.mention_people,
+            embed_links: settings.embed_links,
+        })
+    }
+
+    /// Who we are, told by whoever knows; else it is asked for.
+    pub fn is(&self, bot: Bot) {
+        // Who it is never changes.
+        let _ = self.bot.set(bot);
+    }
+
+    /// What is known of channels; whoever hears from Discord feeds it.
+    pub const fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// Something changed about the webhooks of a channel: the next statement looks for them again.
+    pub fn webhooks_changed(&self, channel: Snowflake) {
+        self.webhooks.forget(channel);
+    }
+
+    /// A channel is gone, or the bot is not in its guild any more.
+    pub fn channel_gone(&self, channel: Snowflake) {
+        self.webhooks.forget(channel);
+        self.known.forget(channel);
+    }
+
+    /// Who we are: asked for once.
+    async fn bot(&self) -> Result<Bot, Failed> {
+        self.bot
+            .get_or_try_init(|| async { self.rest.ask::<Application>(Request::application()).await.map(Bot::from) })
+            .await
+            .copied()
+    }
+
+    /// Where a channel's webhooks belong: asked for once, if nobody told.
+    async fn place(&self, channel: Snowflake) -> Result<Place, Failed> {
+        if let Some(place) = self.known.place(channel) {
+            return Ok(place);
+        }
+        let found: Found = self.rest.ask(Request::channel(channel)).await?;
+        Ok(self.known.is_in(channel, found.parent_id.filter(|_| found.is_thread())))
+    }
+
+    /// A part as it is sent; none if nothing in it can be seen.
+    fn worded(&self, channel: Snowflake, text: &str) -> Option<said::Part> {
+        let company = self.known.company(channel);
+        let mut parts = company.with(self.mention_people, |around| said(text, around));
+        if parts.len() > 1 {
+            // What was added to it does not fit. It is only for the eye: nobody is called by words alone.
+            return Some(said::Part { content: text.to_owned(), calls: Vec::new() });
+        }
+        parts.pop()
+    }
+}
+
+#[async_trait]
+impl ChatPlatform for Discord {
+    fn name(&self) -> &'static str {
+        "discord"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { longest_part: LONGEST_PART, request_timeout: self.rest.timeout(), typing_shows: Some(TYPING_SHOWS) }
+    }
+
+    /// Always there for a channel of Discord's: of one where nothing was seen yet, an id that is older than anything that is sent now.
+    fn newest(&self, channel: &ChannelId) -> Option<Arc<str>> {
+        let channel = Snowflake::of_channel(channel)?;
+        let long_ago = || Snowflake::at(Moment::ZERO + self.clock.now().since(Moment::ZERO + CLOCKS_APART));
+        let newest = self.known.newest(channel).unwrap_or_else(long_ago);
+        Some(newest.to_string().into())
+    }
+
+    async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent> {
+        let channel = Snowflake::of_channel(&part.channel);
+        let channel = channel.ok_or_else(|| NotSent::Refused(format!("{} is no channel of Discord's", part.channel)))?;
+        let words = self.worded(channel, &part.text);
+        let words = words.ok_or_else(|| NotSent::Refused("nothing in the words can be seen".to_owned()))?;
+        let message = match Snowflake::of_direct_guild(&part.guild) {
+            Some(_) => self.send_directly(channel, &words, &part.nonce).await?,
+            None => self.send_by_webhook(channel, &words, &part.name).await?,
+        };
+        self.known.saw(channel, message);
+        Ok(message.to_string().into())
+    }
+
+    async fn find(&self, part: &Part, after: Option<&str>) -> Result<Option<Arc<str>>, NotRead> {
+        let channel = Snowflake::of_channel(&part.channel);
+        let channel = channel.ok_or_else(|| NotRead::Never(format!("{} is no channel of Discord's", part.channel)))?;
+        let after = after.and_then(|after| after.parse().ok());
+        let after = after.ok_or_else(|| NotRead::Never("it is not on record what was there before it was sent".to_owned()))?;
+        let Some(words) = self.worded(channel, &part.text) else { return Ok(None) };
+        let found = self.read_back(channel, part, &words, after).await?;
+        if let Some(message) = found {
+            self.known.saw(channel, message);
+        }
+        Ok(found.map(|message| message.to_string().into()))
+    }
+
+    async fn typing(&self, _: &GuildId, channel: &ChannelId) {
+        let Some(channel) = Snowflake::of_channel(channel) else { return };
+        if self.is_untyped(channel) {
+            return;
+        }
+        if let Err(Failed::Refused(refusal)) = self.rest.tell_now(&Request::typing(channel)).await {
+            self.untyped.lock().unwrap_or_else(PoisonError::into_inner).insert(channel, Instant::now() + TYPING_PAUSE);
+            tracing::debug!(%channel, why = refusal.lacking(Need::Send), "nobody can be shown that a companion is typing");
+        }
+    }
+}
+
+impl Discord {
+    /// Whether typing was refused in a channel lately.
+    fn is_untyped(&self, channel: Snowflake) -> bool {
+        let mut untyped = self.untyped.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        untyped.retain(|_, until| now < *until);
+        untyped.contains_key(&channel)
+    }
+}
+
+impl fmt::Debug for Discord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Discord").field("rest", &self.rest).finish_non_exhaustive()
+    }
+}
+
+/// The application, as Discord tells of it.
+#[derive(Deserialize)]
+struct Application {
+    id: Snowflake,
+    #[serde(default)]
+    bot: Option<User>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    id: Snowflake,
+}
+
+impl From<Application> for Bot {
+    fn from(application: Application) -> Self {
+        // Since 2016 both have the same id.
+        Self { application: application.id, user: application.bot.map_or(application.id, |user| user.id) }
+    }
+}
+
+/// A channel, as Discord tells of it.
+#[derive(Deserialize)]
+struct Found {
+    #[serde(rename = "type")]
+    kind: u8,
+    #[serde(default)]
+    parent_id: Option<Snowflake>,
+}
+
+impl Found {
+    /// Discord's documentation, "Channels Resource", "Channel Types": announcement, public and private threads.
+    const fn is_thread(&self) -> bool {
+        matches!(self.kind, 10..=12)
+    }
+}

@@ -1,0 +1,136 @@
+//! Reads back what was posted, and finds a part among it.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+use super::super::names;
+use super::super::permissions::Need;
+use super::super::reconcile::{Found, Owed, Read, ReadBack, Speaker, State, reconcile};
+use super::super::refusals::code;
+use super::super::rest::{Failed, Request};
+use super::super::said::{self, is_same};
+use super::super::snowflake::Snowflake;
+use super::{Bot, Discord};
+use crate::ports::chat_platform::{NotRead, Part};
+
+/// A page of messages is full with so many.
+const PAGE: usize = 100;
+/// No more pages are read: whatever is older than a thousand messages would be looked for in vain by whoever reads the channel, too.
+const MOST_PAGES: usize = 10;
+
+/// A message, as far as it tells whose it is.
+#[derive(Deserialize)]
+struct Message {
+    id: Snowflake,
+    author: Author,
+    #[serde(default)]
+    content: String,
+    #[serde(default)]
+    edited_timestamp: Option<String>,
+    #[serde(default)]
+    webhook_id: Option<Snowflake>,
+    #[serde(default)]
+    application_id: Option<Snowflake>,
+}
+
+#[derive(Deserialize)]
+struct Author {
+    id: Snowflake,
+    #[serde(default)]
+    username: String,
+}
+
+impl Discord {
+    /// The message that a part is, among those after this one; none if it is certainly not there.
+    pub(super) async fn read_back(
+        &self,
+        channel: Snowflake,
+        part: &Part,
+        words: &said::Part,
+        after: Snowflake,
+    ) -> Result<Option<Snowflake>, NotRead> {
+        let bot = self.bot().await.map_err(unread)?;
+        let (messages, is_complete) = self.history(channel, after).await?;
+        let is_direct = Snowflake::of_direct_guild(&part.guild).is_some();
+        // An empty history may be one that is hidden.
+        if messages.is_empty() && !is_direct {
+            self.may_read(channel, after).await?;
+        }
+        let webhook = match self.known.place(channel) {
+            Some(place) => self.webhooks.known(place.root).await,
+            None => None,
+        };
+        let name = names::username(&part.name);
+        let speaker = if is_direct { Speaker::Bot(bot.user) } else { Speaker::Webhook(bot.application, &name) };
+        let own = |message: &Message| match message.webhook_id {
+            Some(id) => message.application_id == Some(bot.application) || webhook == Some(id),
+            None => message.author.id == bot.user,
+        };
+        let messages = messages.iter().map(|message| read(message, bot, own(message), words)).collect();
+        let owed = [Owed { content: words.content.clone(), state: State::Sending }];
+        let verdicts = reconcile(&owed, &speaker, Some(after), &ReadBack { messages, is_complete }, &BTreeSet::new());
+        match verdicts.first() {
+            Some(Found::Posted(message)) => Ok(Some(*message)),
+            Some(Found::Missing | Found::Gone) => Ok(None),
+            Some(Found::Unconfirmed) | None if !is_complete => Err(NotRead::Never("too much was posted since".to_owned())),
+            Some(Found::Unconfirmed) | None => {
+                Err(NotRead::Never("what the companion posted since may be it, or was changed".to_owned()))
+            }
+        }
+    }
+
+    /// The messages after this one, and whether these are all.
+    async fn history(&self, channel: Snowflake, after: Snowflake) -> Result<(Vec<Message>, bool), NotRead> {
+        let mut all: Vec<Message> = Vec::new();
+        let mut newest = after;
+        for _ in 0..MOST_PAGES {
+            let page: Vec<Message> = self.rest.ask(Request::messages(channel, newest)).await.map_err(unread)?;
+            let is_last = page.len() < PAGE;
+            newest = page.iter().map(|message| message.id).max().unwrap_or(newest).max(newest);
+            all.extend(page);
+            if is_last {
+                return Ok((all, true));
+            }
+        }
+        Ok((all, false))
+    }
+
+    /// Whether the history may be read: without the permission, Discord's list of messages is empty, but a single one is refused.
+    async fn may_read(&self, channel: Snowflake, message: Snowflake) -> Result<(), NotRead> {
+        match self.rest.tell(&Request::message(channel, message)).await {
+            Ok(_) => Ok(()),
+            Err(Failed::Refused(refusal)) if refusal.code == code::UNKNOWN_MESSAGE => Ok(()),
+            Err(failed) => Err(unread(failed)),
+        }
+    }
+}
+
+/// A message as it is compared. One of our webhooks is all of them: a webhook may have been replaced since.
+fn read<'a>(message: &'a Message, bot: Bot, is_own: bool, words: &said::Part) -> Read<'a> {
+    let is_by_webhook = message.webhook_id.is_some();
+    let is_part = is_same(&words.content, &message.content);
+    // Nobody knows whose the webhook was, or who could be called when the words were sent: it may be the part, and it may not.
+    let is_unclear = is_by_webhook && !is_own && is_part || is_own && !is_part && has_mark(&message.content);
+    Read {
+        id: message.id,
+        webhook: message.webhook_id.map(|webhook| if is_own || is_unclear { bot.application } else { webhook }),
+        author: message.author.id,
+        username: &message.author.username,
+        content: if is_unclear { "" } else { &message.content },
+        is_edited: message.edited_timestamp.is_some(),
+    }
+}
+
+/// Whether something in it was put there by who and what was around when it was sent.
+fn has_mark(content: &str) -> bool {
+    ["<@", "<:", "<a:"].into_iter().any(|mark| content.contains(mark))
+}
+
+fn unread(failed: Failed) -> NotRead {
+    match failed {
+        Failed::NotNow { after, detail } => NotRead::Later { after, detail },
+        Failed::Unknown(detail) => NotRead::Later { after: None, detail },
+        Failed::Refused(refusal) => NotRead::Never(refusal.lacking(Need::ReadBack)),
+    }
+}

@@ -1,0 +1,145 @@
+//! Posts a part, and says whether it may have been posted if it is not known.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::super::known::Place;
+use super::super::names;
+use super::super::permissions::Need;
+use super::super::refusals::code;
+use super::super::rest::{Failed, Request};
+use super::super::said::{self, SUPPRESS_EMBEDS};
+use super::super::snowflake::Snowflake;
+use super::super::webhooks::Webhook;
+use super::Discord;
+use crate::ports::chat_platform::NotSent;
+
+/// A webhook that is gone is replaced so often before a statement waits.
+const WEBHOOKS_TRIED: usize = 2;
+
+/// What is read of a message that was posted.
+#[derive(Deserialize)]
+struct Posted {
+    id: Snowflake,
+    channel_id: Snowflake,
+}
+
+impl Discord {
+    /// Posts under a companion's name. A webhook that is gone is replaced, since nothing was posted through it.
+    pub(super) async fn send_by_webhook(&self, channel: Snowflake, words: &said::Part, name: &str) -> Result<Snowflake, NotSent> {
+        let application = self.bot().await.map_err(before)?.application;
+        let place = self.place(channel).await.map_err(before)?;
+        let mut body = self.body(words);
+        body.insert("username".to_owned(), names::username(name).into());
+        let body = Value::Object(body);
+        for tried in 1..=WEBHOOKS_TRIED {
+            let webhook = self.webhooks.of(&self.rest, application, place.root).await.map_err(before)?;
+            let posted: Posted = match self.rest.ask(Request::execute(&webhook, place.thread, body.clone())).await {
+                Ok(posted) => posted,
+                // A thread is not there either for a webhook that somebody moved to another channel.
+                Err(Failed::Refused(refusal))
+                    if refusal.ends_webhook() || (refusal.code == code::UNKNOWN_CHANNEL && tried < WEBHOOKS_TRIED) =>
+                {
+                    tracing::info!(%channel, webhook = %webhook.id, %refusal, "a webhook cannot be used any more; it is looked for again");
+                    self.webhooks.drop_one(place.root, webhook.id).await;
+                    continue;
+                }
+                Err(failed) => return Err(after(failed, Need::Webhooks)),
+            };
+            if posted.channel_id == channel {
+                return Ok(posted.id);
+            }
+            self.take_back(place, &webhook, posted).await;
+        }
+        Err(NotSent::Later { after: None, detail: "the channel's webhooks go as fast as they are made".to_owned() })
+    }
+
+    /// Somebody moved the webhook to another channel, where the words do not belong.
+    async fn take_back(&self, place: Place, webhook: &Webhook, posted: Posted) {
+        self.webhooks.drop_one(place.root, webhook.id).await;
+        let taken_back = self.rest.tell(&Request::unsay(webhook, posted.id)).await;
+        let (channel, found) = (place.root, posted.channel_id);
+        match taken_back {
+            Ok(_) => {
+                tracing::warn!(%channel, %found, "the webhook was moved to another channel; what it posted there was taken back")
+            }
+            Err(error) => {
+                tracing::warn!(%channel, %found, %error, "the webhook was moved to another channel, and what it posted there stays");
+            }
+        }
+    }
+
+    /// Posts as the bot. The same part twice is one message, as long as Discord remembers its nonce: some minutes.
+    pub(super) async fn send_directly(&self, channel: Snowflake, words: &said::Part, nonce: &str) -> Result<Snowflake, NotSent> {
+        let mut body = self.body(words);
+        body.insert("nonce".to_owned(), short(nonce).into());
+        body.insert("enforce_nonce".to_owned(), true.into());
+        let posted: Posted = self
+            .rest
+            .ask(Request::create_message(channel, Value::Object(body)))
+            .await
+            .map_err(|failed| after(failed, Need::Send))?;
+        Ok(posted.id)
+    }
+
+    /// What every message has: its content, and whom it may call.
+    fn body(&self, words: &said::Part) -> Map<String, Value> {
+        let mut body = Map::new();
+        body.insert("content".to_owned(), words.content.as_str().into());
+        body.insert("allowed_mentions".to_owned(), json!({ "parse": [], "users": words.calls, "replied_user": false }));
+        if !self.embed_links {
+            body.insert("flags".to_owned(), SUPPRESS_EMBEDS.into());
+        }
+        body
+    }
+}
+
+/// Why a part was not sent, if what went wrong was before it.
+fn before(failed: Failed) -> NotSent {
+    match failed {
+        // Whatever it did, it posted nothing.
+        Failed::Unknown(detail) => NotSent::Later { after: None, detail },
+        failed => after(failed, Need::Webhooks),
+    }
+}
+
+/// Why a part was not sent, or may not have been.
+fn after(failed: Failed, need: Need) -> NotSent {
+    match failed {
+        Failed::NotNow { after, detail } => NotSent::Later { after, detail },
+        Failed::Unknown(detail) => NotSent::Unknown(detail),
+        Failed::Refused(refusal) => NotSent::Refused(refusal.lacking(need)),
+    }
+}
+
+/// A nonce as Discord takes it, of 25 characters at most: the number of a text (FNV-1a of 128 bits) in base 36.
+fn short(nonce: &str) -> String {
+    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    let mut number = nonce.bytes().fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
+    let mut short = String::new();
+    while number > 0 {
+        let digit = u32::try_from(number % 36).unwrap_or_default();
+        short.extend(char::from_digit(digit, 36));
+        number /= 36;
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_nonce_is_short_enough_always_the_same_and_nobody_elses() {
+        let of = |channel: u64, ticket: u64, part: u64| short(&format!("discord:{channel}#{ticket}.{part}"));
+
+        let all: BTreeSet<String> = (0..20_u64).flat_map(|n| [of(n, 1, 0), of(1, n + 50, 0), of(1, 1, n + 50)]).collect();
+
+        assert_eq!(all.len(), 60);
+        assert!(all.iter().all(|nonce| (1..=25).contains(&nonce.len())), "{all:?}");
+        assert_eq!(of(1_300_000_000_000_000_000, 7, 0), of(1_300_000_000_000_000_000, 7, 0));
+    }
+}

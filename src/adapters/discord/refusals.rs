@@ -1,0 +1,137 @@
+//! What Discord refuses, in plain words: what does not work, and what to click.
+
+use std::fmt;
+
+use super::permissions::Need;
+
+/// As much of Discord's own words as is shown, in characters.
+const MOST_WORDS: usize = 300;
+
+/// Discord's codes that something is done about (Discord's documentation, "Opcodes and Status Codes", "JSON Error Codes").
+pub mod code {
+    /// No such channel.
+    pub const UNKNOWN_CHANNEL: u32 = 10_003;
+    /// No such message.
+    pub const UNKNOWN_MESSAGE: u32 = 10_008;
+    /// No such webhook.
+    pub const UNKNOWN_WEBHOOK: u32 = 10_015;
+    /// A webhook's token that is none any more.
+    pub const INVALID_WEBHOOK_TOKEN: u32 = 50_027;
+}
+
+/// A request that Discord refused for good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The status, 300 to 499.
+    pub status: u16,
+    /// Discord's own code; 0 if it gave none.
+    pub code: u32,
+    /// Discord's own words.
+    message: String,
+}
+
+impl Refusal {
+    /// With Discord's own words, of which no more is kept than can be shown.
+    pub fn new(status: u16, code: u32, message: &str) -> Self {
+        let plain = message.chars().map(|c| if c.is_control() { ' ' } else { c });
+        Self { status, code, message: plain.take(MOST_WORDS).collect() }
+    }
+
+    /// Whether it says that a webhook cannot be used any more.
+    pub const fn ends_webhook(&self) -> bool {
+        matches!(self.code, code::UNKNOWN_WEBHOOK | code::INVALID_WEBHOOK_TOKEN)
+    }
+
+    /// The same, for whoever lacks the permission that this needs.
+    pub fn lacking(&self, need: Need) -> String {
+        if self.code == 50_013 {
+            let (what, click) = need.told();
+            return format!("{what} {click}");
+        }
+        self.to_string()
+    }
+
+    /// What it means and what to click; none if only Discord's own words say it.
+    fn told(&self) -> Option<&'static str> {
+        Some(match (self.code, self.status) {
+            (10_003, _) => "The channel is not there any more. Nothing can be said in it.",
+            (10_004, _) => "The server is not there any more.",
+            (20_016 | 20_028, _) => "The channel is in slow mode. Edit Channel > Overview > Slowmode > Off.",
+            (30_007, _) => {
+                "The channel has 15 webhooks, as many as Discord allows, and none is the bot's. Edit Channel > Integrations > Webhooks > \
+                 delete one that nobody needs."
+            }
+            (50_001, _) => {
+                "The bot cannot see this channel. Edit Channel > Permissions > add the bot > allow View Channel; if the bot was removed \
+                 from the server, invite it again."
+            }
+            (50_007 | 50_278, _) => {
+                "This person takes no direct messages from the bot. They have to share a server with it and allow them: that server's \
+                 menu > Privacy Settings > Direct Messages."
+            }
+            (50_013, _) => {
+                "The bot lacks a permission here. Edit Channel > Permissions > add the bot > allow what the invitation asks for."
+            }
+            (50_008 | 50_024 | 40_058 | 220_001, _) => {
+                "Nobody can write in a channel of this kind; in a forum, only in its posts."
+            }
+            (160_005, _) => "Companions cannot speak in this thread: it is locked. Open the thread's menu > Unlock Thread.",
+            (200_000 | 200_001, _) => {
+                "AutoMod blocked the words. Server Settings > Safety Setup > AutoMod shows the rule; except the bot's role there."
+            }
+            (_, 401) => {
+                "Discord refuses the bot's token. Developer Portal > the application > Bot > Reset Token, and start the server with the \
+                 new one."
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(told) = self.told() {
+            f.write_str(told)?;
+            f.write_str(" ")?;
+        }
+        write!(f, "(Discord said {}", self.status)?;
+        if self.code != 0 {
+            write!(f, ", code {}", self.code)?;
+        }
+        if !self.message.is_empty() {
+            write!(f, ": {}", self.message)?;
+        }
+        f.write_str(")")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_says_what_to_click_and_what_is_not_quotes_discord() {
+        let full = Refusal::new(400, 30_007, "Maximum number of webhooks reached (15)").to_string();
+        let odd = Refusal::new(418, 7, "I am\na teapot").to_string();
+
+        assert!(full.contains("Edit Channel > Integrations > Webhooks"), "{full}");
+        assert_eq!(odd, "(Discord said 418, code 7: I am a teapot)");
+        assert_eq!(Refusal::new(403, 0, "").to_string(), "(Discord said 403)");
+    }
+
+    #[test]
+    fn a_missing_permission_is_named_by_what_it_is_for() {
+        let lacking = Refusal::new(403, 50_013, "Missing Permissions").lacking(Need::Webhooks);
+        let hidden = Refusal::new(403, 50_001, "Missing Access").lacking(Need::Webhooks);
+
+        assert!(lacking.ends_with("allow Manage Webhooks."), "{lacking}");
+        assert!(hidden.contains("allow View Channel"), "{hidden}");
+    }
+
+    #[test]
+    fn discords_words_are_bounded() {
+        let long = Refusal::new(400, 1, &"x".repeat(10_000)).to_string();
+
+        assert!(long.chars().count() < MOST_WORDS + 50);
+    }
+}

@@ -1,0 +1,90 @@
+//! Lets requests leave when they may, each resource by itself.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::super::limits::{Answer, Ask, Caution, Limits, Route};
+use crate::domain::moment::Moment;
+
+/// The limits that all requests share, and word of their changes.
+pub(super) struct Passages {
+    limits: Mutex<Limits>,
+    changed: Notify,
+    /// Limits count from here: no clock that may jump.
+    began: Instant,
+}
+
+/// A request on its way. Dropped without an answer, it ended without one.
+pub(super) struct Passage<'a> {
+    passages: &'a Passages,
+    route: &'a Route,
+    is_open: bool,
+}
+
+impl Passages {
+    pub fn new(limits: Limits) -> Self {
+        Self { limits: Mutex::new(limits), changed: Notify::new(), began: Instant::now() }
+    }
+
+    /// Waits until a request may leave.
+    ///
+    /// # Errors
+    /// It may not by then: how long it would have to wait from now, if that is known.
+    pub async fn enter<'a>(&'a self, route: &'a Route, by: Instant) -> Result<Passage<'a>, Option<Duration>> {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let ask = self.lock().ask(route, self.now());
+            match ask {
+                Ask::Go => return Ok(Passage { passages: self, route, is_open: true }),
+                Ask::WaitUntil(moment) => {
+                    let at = self.began + moment.since(Moment::ZERO);
+                    if at > by {
+                        return Err(Some(at.saturating_duration_since(Instant::now())));
+                    }
+                    sleep_until(at).await;
+                }
+                Ask::AwaitAnswer => timeout_at(by, changed).await.map_err(|_| None)?,
+            }
+        }
+    }
+
+    /// Lets a request leave that nobody needs, if it may at once and there is no trouble.
+    pub fn enter_now<'a>(&'a self, route: &'a Route) -> Option<Passage<'a>> {
+        let mut limits = self.lock();
+        let now = self.now();
+        let may = limits.caution(now) == Caution::None && limits.ask(route, now) == Ask::Go;
+        may.then_some(Passage { passages: self, route, is_open: true })
+    }
+
+    fn now(&self) -> Moment {
+        Moment::ZERO + self.began.elapsed()
+    }
+
+    // Whoever panics in between leaves a count behind, at worst.
+    fn lock(&self) -> MutexGuard<'_, Limits> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Passage<'_> {
+    /// An answer came.
+    pub fn answered(mut self, answer: &Answer) {
+        self.is_open = false;
+        self.passages.lock().answered(self.route, answer, self.passages.now());
+        self.passages.changed.notify_waiters();
+    }
+}
+
+impl Drop for Passage<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.passages.lock().unanswered(self.route);
+            self.passages.changed.notify_waiters();
+        }
+    }
+}

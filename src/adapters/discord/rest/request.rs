@@ -1,0 +1,95 @@
+//! The requests that are made, each with what it is counted under.
+
+use std::fmt;
+
+use reqwest::Method;
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+
+use super::super::limits::Route;
+use super::super::snowflake::Snowflake;
+use super::super::webhooks::Webhook;
+
+/// A request.
+pub struct Request {
+    pub(super) method: Method,
+    /// Below the address of the API. A webhook's holds its token.
+    pub(super) path: String,
+    pub(super) route: Route,
+    pub(super) body: Option<Value>,
+    /// Whether the bot's token goes with it.
+    pub(super) by_bot: bool,
+}
+
+impl Request {
+    /// Which application the token is for.
+    pub fn application() -> Self {
+        Self::new(Method::GET, "GET /applications/@me", "", "/applications/@me".to_owned())
+    }
+
+    /// A channel or thread.
+    pub fn channel(channel: Snowflake) -> Self {
+        Self::new(Method::GET, "GET /channels/{channel}", channel, format!("/channels/{channel}"))
+    }
+
+    /// The webhooks of a channel.
+    pub fn webhooks(channel: Snowflake) -> Self {
+        Self::new(Method::GET, "GET /channels/{channel}/webhooks", channel, format!("/channels/{channel}/webhooks"))
+    }
+
+    /// A new webhook for a channel.
+    pub fn create_webhook(channel: Snowflake, name: &str) -> Self {
+        let made = Self::new(Method::POST, "POST /channels/{channel}/webhooks", channel, format!("/channels/{channel}/webhooks"));
+        Self { body: Some(json!({ "name": name })), ..made }
+    }
+
+    /// Posts through a webhook, into a thread of its channel if one is named. It is answered with the message.
+    pub fn execute(webhook: &Webhook, thread: Option<Snowflake>, body: Value) -> Self {
+        let thread = thread.map(|thread| format!("&thread_id={thread}")).unwrap_or_default();
+        let path = format!("/webhooks/{}/{}?wait=true{thread}", webhook.id, webhook.token.expose_secret());
+        let sent = Self::new(Method::POST, "POST /webhooks/{webhook}/{token}", webhook.id, path);
+        Self { body: Some(body), by_bot: false, ..sent }
+    }
+
+    /// Takes back what a webhook posted outside of threads.
+    pub fn unsay(webhook: &Webhook, message: Snowflake) -> Self {
+        let path = format!("/webhooks/{}/{}/messages/{message}", webhook.id, webhook.token.expose_secret());
+        let name = "DELETE /webhooks/{webhook}/{token}/messages/{message}";
+        Self { by_bot: false, ..Self::new(Method::DELETE, name, webhook.id, path) }
+    }
+
+    /// The oldest hundred messages after this one.
+    pub fn messages(channel: Snowflake, after: Snowflake) -> Self {
+        let path = format!("/channels/{channel}/messages?after={after}&limit=100");
+        Self::new(Method::GET, "GET /channels/{channel}/messages", channel, path)
+    }
+
+    /// One message. Unlike the list, it is refused without the permission to read the history.
+    pub fn message(channel: Snowflake, message: Snowflake) -> Self {
+        let path = format!("/channels/{channel}/messages/{message}");
+        Self::new(Method::GET, "GET /channels/{channel}/messages/{message}", channel, path)
+    }
+
+    /// Posts as the bot itself.
+    pub fn create_message(channel: Snowflake, body: Value) -> Self {
+        let sent = Self::new(Method::POST, "POST /channels/{channel}/messages", channel, format!("/channels/{channel}/messages"));
+        Self { body: Some(body), ..sent }
+    }
+
+    /// Shows that the bot is typing.
+    pub fn typing(channel: Snowflake) -> Self {
+        Self::new(Method::POST, "POST /channels/{channel}/typing", channel, format!("/channels/{channel}/typing"))
+    }
+
+    // Requests through a webhook count for the address that they come from, which has as many as the bot: one count holds for both.
+    fn new(method: Method, name: &'static str, resource: impl fmt::Display, path: String) -> Self {
+        let route = Route { name, resource: resource.to_string(), is_global: true };
+        Self { method, path, route, body: None, by_bot: true }
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Request").field(&self.route.name).field(&self.route.resource).finish()
+    }
+}

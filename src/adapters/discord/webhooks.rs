@@ -1,0 +1,100 @@
+//! One webhook per channel, made when it is first needed and found again by our application's id.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use secrecy::SecretString;
+use serde::Deserialize;
+use tokio::sync::Mutex as Turn;
+
+use super::rest::{Failed, Request, Rest};
+use super::snowflake::Snowflake;
+
+/// What it is called in the channel's settings; companions speak under their own names.
+const NAME: &str = "tertulia";
+
+/// A webhook that can be spoken through.
+#[derive(Clone)]
+pub struct Webhook {
+    /// Its id.
+    pub id: Snowflake,
+    /// What it can be used with.
+    pub token: SecretString,
+}
+
+/// The webhooks that are known, by channel.
+#[derive(Default)]
+pub struct Webhooks(Mutex<BTreeMap<Snowflake, Arc<Turn<Option<Webhook>>>>>);
+
+/// A webhook, as Discord lists it.
+#[derive(Deserialize)]
+struct Listed {
+    id: Snowflake,
+    #[serde(default)]
+    application_id: Option<Snowflake>,
+    #[serde(default)]
+    token: Option<SecretString>,
+}
+
+impl Webhooks {
+    /// The webhook of a channel (not of a thread): the known one, else the oldest that our application made there, else a new one.
+    ///
+    /// One asker at a time per channel, so that several first ones make only one.
+    ///
+    /// # Errors
+    /// Discord does not list or make webhooks there. `Unknown`: one may have been made, and is found the next time.
+    pub async fn of(&self, rest: &Rest, application: Snowflake, channel: Snowflake) -> Result<Webhook, Failed> {
+        let turn = self.turn(channel);
+        let mut known = turn.lock().await;
+        if let Some(webhook) = &*known {
+            return Ok(webhook.clone());
+        }
+        let listed: Vec<Listed> = rest.ask(Request::webhooks(channel)).await?;
+        let own = listed.into_iter().filter(|listed| listed.application_id == Some(application));
+        let webhook = match own.filter_map(Listed::usable).min_by_key(|webhook| webhook.id) {
+            Some(webhook) => webhook,
+            None => {
+                let made: Listed = rest.ask(Request::create_webhook(channel, NAME)).await?;
+                made.usable().ok_or_else(|| Failed::Unknown("Discord made a webhook and gave no token for it".to_owned()))?
+            }
+        };
+        Ok(known.insert(webhook).clone())
+    }
+
+    /// The id of a channel's webhook, if it is known.
+    pub async fn known(&self, channel: Snowflake) -> Option<Snowflake> {
+        self.turn(channel).lock().await.as_ref().map(|webhook| webhook.id)
+    }
+
+    /// A webhook is not to be used any more.
+    pub async fn drop_one(&self, channel: Snowflake, webhook: Snowflake) {
+        let turn = self.turn(channel);
+        let mut known = turn.lock().await;
+        // Somebody else may have found a new one meanwhile.
+        if known.as_ref().is_some_and(|known| known.id == webhook) {
+            *known = None;
+        }
+    }
+
+    /// Something changed about the webhooks of a channel, or it is gone: they are looked for again.
+    pub fn forget(&self, channel: Snowflake) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&channel);
+    }
+
+    fn turn(&self, channel: Snowflake) -> Arc<Turn<Option<Webhook>>> {
+        Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(channel).or_default())
+    }
+}
+
+impl Listed {
+    fn usable(self) -> Option<Webhook> {
+        Some(Webhook { id: self.id, token: self.token? })
+    }
+}
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Webhook({})", self.id)
+    }
+}

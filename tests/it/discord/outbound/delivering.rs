@@ -1,0 +1,134 @@
+//! The real delivery, its record in a store, and Discord at the other end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use serde_json::json;
+use tertulia::actors::channel::ChannelMessage;
+use tertulia::actors::delivery::{Arguments, Delivered, Delivery};
+use tertulia::actors::directory::Directory;
+use tertulia::actors::hub::Hub;
+use tertulia::actors::kit::Kit;
+use tertulia::actors::places::PoolPlace;
+use tertulia::actors::residents::Residents;
+use tertulia::actors::root::Root;
+use tertulia::actors::side_models::{Models, Pool};
+use tertulia::adapters::discord::platform::Discord;
+use tertulia::adapters::llm;
+use tertulia::adapters::store::memory::MemoryStore;
+use tertulia::adapters::system::{SystemChance, SystemClock};
+use tertulia::domain::id::{Seq, Ticket};
+use tertulia::domain::trigger::Trigger;
+use tertulia::journal::place::Place;
+use tertulia::journal::record::OutboxRecord;
+use tertulia::ports::chat_platform::{ChatPlatform, Part, Platforms};
+use tertulia::ports::language_model::ModelRole;
+use tertulia::settings::Settings;
+use tertulia::telemetry::recorder::Recorder;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+use super::super::counterpart::faults::{Does, On};
+use super::{client_with, home, part};
+use crate::harness::PATIENCE;
+
+#[tokio::test]
+async fn a_statement_whose_answers_are_lost_is_posted_once_and_told_with_its_ids() {
+    let (discord, _, general) = home().await;
+    let client = client_with(&discord, |section| section.request_timeout_secs = 1.0);
+    let execute = On { route: Some("execute_webhook"), ..On::default() };
+    discord.spoil_next(1, execute.clone(), Does::CutAfterwards);
+    discord.spoil_next(1, execute.clone(), Does::Cut);
+    discord.spoil_next(1, execute, Does::Status(502));
+    let words = format!("{}\n\n{}", "One thing. ".repeat(150).trim(), "Another thing. ".repeat(120).trim());
+
+    let delivered = delivered(client, &part(general, &words)).await;
+
+    let posts = discord.posts();
+    let ids: Vec<Arc<str>> = posts.iter().map(|post| post.message.to_string().into()).collect();
+    assert_eq!(delivered, Delivered { text: words.as_str().into(), ids, is_unconfirmed: false, error: None });
+    assert_eq!(discord.look(|state| state.journal.requests_of("execute_webhook").count()), 4);
+    let said: Vec<_> = posts.iter().map(|post| post.content.as_str()).collect();
+    assert_eq!(said, words.split("\n\n").collect::<Vec<_>>());
+}
+
+/// Has a statement delivered by a whole system, and says what came of it.
+async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
+    let kit = kit(Platforms::new([platform as Arc<dyn ChatPlatform>]));
+    let (root, system) = Root::spawn(None, Root, kit.clone()).await.expect("a system");
+    let (sender, mut told) = mpsc::unbounded_channel();
+    let (channel, _) = Listener::spawn(None, Listener, sender).await.expect("a listener");
+    let (_stop, stopping) = watch::channel(false);
+    let owed = OutboxRecord {
+        companion: part.companion.clone(),
+        trigger: Trigger::DirectAddress,
+        messages: Vec::new(),
+        upto: Seq(0),
+        text: Some(part.text.clone()),
+        parts: Vec::new(),
+    };
+    let arguments = Arguments {
+        place: Place { guild: part.guild.clone(), channel: part.channel.clone() },
+        ticket: Ticket(1),
+        owed,
+        name: part.name.clone(),
+        used: Vec::new(),
+        platform: kit.platforms.of(&part.channel).expect("Discord").clone(),
+        stop: stopping,
+        channel: channel.clone(),
+        kit: kit.clone(),
+    };
+    Delivery::spawn(None, Delivery, arguments).await.expect("a delivery");
+    let delivered = timeout(PATIENCE, told.recv()).await.expect("in time").expect("it is told");
+    channel.stop(None);
+    root.stop(None);
+    system.await.expect("it ends");
+    delivered
+}
+
+fn kit(platforms: Platforms) -> Kit {
+    let settings = Arc::new(Settings::overlay(json!({})).expect("the defaults"));
+    let model = |role| llm::serving(&settings.models, role).expect("rehearsal");
+    let models = Models { side: model(ModelRole::Side), main: model(ModelRole::Main) };
+    let (directory, recorder) = (Directory::new(), Recorder::silent());
+    let finder = directory.clone();
+    Kit {
+        store: Arc::new(MemoryStore::new()),
+        clock: Arc::new(SystemClock),
+        chance: Arc::new(SystemChance),
+        directory,
+        hub: Hub::new(),
+        platforms,
+        pool: Pool::new(&settings.models, models, move || finder.find(&PoolPlace())),
+        residents: Residents::new(BTreeMap::new(), settings.companion_defaults.clone(), recorder.instruments().clone()),
+        recorder,
+        settings,
+        store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
+    }
+}
+
+/// Stands where the channel does.
+struct Listener;
+
+impl Actor for Listener {
+    type Msg = ChannelMessage;
+    type State = mpsc::UnboundedSender<Delivered>;
+    type Arguments = mpsc::UnboundedSender<Delivered>;
+
+    async fn pre_start(&self, _: ActorRef<ChannelMessage>, sender: Self::Arguments) -> Result<Self::State, ActorProcessingErr> {
+        Ok(sender)
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<ChannelMessage>,
+        message: ChannelMessage,
+        sender: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        if let ChannelMessage::Delivered { delivered, .. } = message {
+            sender.send(*delivered)?;
+        }
+        Ok(())
+    }
+}

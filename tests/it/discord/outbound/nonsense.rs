@@ -1,0 +1,129 @@
+//! Whatever is answered in Discord's place, a part is posted, refused, to be tried again or to be looked for; nothing breaks.
+
+use std::sync::Arc;
+
+use tertulia::adapters::discord::platform::{Bot, Discord};
+use tertulia::ports::chat_platform::{ChatPlatform as _, NotRead, NotSent};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
+
+use super::super::counterpart::id::Id;
+use super::{client_by, part, snowflake};
+
+const CHANNEL: Id = Id(7);
+
+#[tokio::test]
+async fn nonsense_after_words_were_sent_leaves_it_open_whether_they_arrived() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+        "HTTP/1.1 204 No Content\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
+        "HTTP/1.1 200 OK\r\ncontent-length: 27\r\n\r\n{\"id\":\"0\",\"channel_id\":\"7\"}",
+        "HTTP/1.1 200 OK\r\ncontent-length: 23\r\n\r\n{\"id\":9,\"channel_id\":7}",
+        "HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n{\"id\":",
+        "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n\u{fffd}",
+        "HTTP/1.1 500 x\r\ncontent-length: 99\r\n\r\n",
+        "HTTP/1.1 599 x\r\ncontent-length: 0\r\n\r\n",
+        "HTTP/9.9 what\r\n\r\n",
+        "\u{0}\u{1}\u{2}",
+        "",
+    ] {
+        let sent = sent(answer).await;
+
+        assert!(matches!(sent, Err(NotSent::Unknown(_))), "{answer:?}: {sent:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_429_is_one_whatever_it_says() {
+    for header in [
+        "retry-after: -1",
+        "retry-after: NaN",
+        "retry-after: inf",
+        "retry-after: 1e999",
+        "retry-after: soon",
+        "x-ratelimit-reset-after: -9\r\nx-ratelimit-remaining: 99999999999999",
+        "x-ratelimit-scope: galaxy\r\nx-ratelimit-bucket: ",
+        "x-ratelimit-scope: user\r\nx-ratelimit-bucket: b\r\nx-ratelimit-remaining: 0\r\nx-ratelimit-reset-after: inf",
+    ] {
+        let sent = sent(&format!("HTTP/1.1 429 x\r\n{header}\r\ncontent-length: 18\r\n\r\n{{\"retry_after\":[]}}")).await;
+
+        assert!(matches!(sent, Err(NotSent::Later { .. })), "{header:?}: {sent:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_in_bounded_plain_words() {
+    let long = "x".repeat(100_000);
+    for (status, body) in [
+        ("301 x\r\nlocation: http://127.0.0.1:1/", ""),
+        ("400 x", "[[[[[["),
+        ("403 x", "<html>"),
+        ("418 x", "{\"code\":-1,\"message\":{}}"),
+        ("400 x", &format!("{{\"code\":1,\"message\":\"a\\u001b[31m\\n{long}\"}}")),
+    ] {
+        let sent = sent(&format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len())).await;
+
+        let Err(NotSent::Refused(why)) = sent else { panic!("{status}: {sent:?}") };
+        assert!(why.len() < 1_000 && !why.contains(char::is_control), "{why:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_history_that_cannot_be_read_is_asked_for_again() {
+    for body in ["{}", "[{}]", "[{\"id\":\"1\"}]", "[null]", "null", ""] {
+        let (client, server) = before(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())).await;
+
+        let found = client.find(&part(CHANNEL, "x"), Some("1")).await;
+
+        assert!(matches!(found, Err(NotRead::Later { .. })), "{body}: {found:?}");
+        server.abort();
+    }
+}
+
+/// Sends words to something that answers this.
+async fn sent(answer: &str) -> Result<Arc<str>, NotSent> {
+    let (client, server) = before(answer.to_owned()).await;
+    let sent = client.send(&part(CHANNEL, "x")).await;
+    server.abort();
+    sent
+}
+
+/// The adapter before something that lists one webhook and answers this to everything else.
+async fn before(answer: String) -> (Arc<Discord>, AbortHandle) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let api_url = format!("http://{}", listener.local_addr().expect("an address"));
+    let server = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            answer_to(stream, &answer).await;
+        }
+    });
+    let client = client_by("a.b.c", &api_url, |_| {});
+    client.is(Bot { application: snowflake(Id(1)), user: snowflake(Id(1)) });
+    client.known().is_in(snowflake(CHANNEL), None);
+    (client, server.abort_handle())
+}
+
+/// Reads one request, answers and hangs up.
+async fn answer_to(mut stream: TcpStream, answer: &str) {
+    let mut request = Vec::new();
+    let mut piece = [0; 4_096];
+    while !is_whole(&String::from_utf8_lossy(&request)) {
+        match stream.read(&mut piece).await {
+            Ok(0) | Err(_) => return,
+            Ok(read) => request.extend_from_slice(&piece[..read]),
+        }
+    }
+    let webhooks = "[{\"id\":\"3\",\"application_id\":\"1\",\"token\":\"t\"}]";
+    let list = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{webhooks}", webhooks.len());
+    let asks_for_webhooks = request.starts_with(b"GET ") && String::from_utf8_lossy(&request).contains("/webhooks HTTP");
+    // It may be gone already.
+    let _ = stream.write_all(if asks_for_webhooks { &list } else { answer }.as_bytes()).await;
+}
+
+fn is_whole(request: &str) -> bool {
+    let Some((head, body)) = request.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    body.len() >= length.unwrap_or(0)
+}

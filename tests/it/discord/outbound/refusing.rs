@@ -1,0 +1,135 @@
+//! What Discord refuses for good comes back as a sentence that says what to do, and never with a secret in it.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent};
+use tracing_subscriber::fmt::MakeWriter;
+
+use super::super::counterpart::channels::{Kind, Overwrite};
+use super::super::counterpart::faults::{Does, On};
+use super::super::counterpart::permissions::MANAGE_WEBHOOKS;
+use super::{client, client_by, direct, home, part, refusal, say};
+
+#[tokio::test]
+async fn what_cannot_be_said_is_told_with_what_to_click() {
+    let (discord, guild, general) = home().await;
+    let bot_role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
+    let [closed, gone, full, locked] = ["closed", "gone", "full", "locked"].map(|name| discord.channel(guild, name));
+    let forum = discord.channel_of(guild, Kind::Forum, "forum");
+    let ana = discord.member(guild, "Ana");
+    let thread = discord.thread(locked, Kind::PublicThread, "aside", ana);
+    let (talk, _) = discord.direct(ana, "hi");
+    let client = client(&discord);
+    say(&client, &part(gone, "before")).await;
+    discord.overwrite(closed, Overwrite::role(bot_role, 0, MANAGE_WEBHOOKS));
+    discord.remove_channel(gone);
+    for n in 0..15 {
+        discord.foreign_webhook(full, &format!("webhook {n}"));
+    }
+    discord.with(|state| state.change_thread(thread, |thread| thread.locked = true));
+    discord.close_directs(ana);
+
+    for (words, expected) in [
+        (part(closed, "x"), "allow Manage Webhooks."),
+        (part(gone, "x"), "The channel is not there any more."),
+        (part(full, "x"), "Edit Channel > Integrations > Webhooks > delete one"),
+        (part(thread, "x"), "Unlock Thread"),
+        (part(forum, "x"), "in a forum, only in its posts"),
+        (direct(talk, "x"), "takes no direct messages from the bot"),
+        (part(general, " \u{200b} "), "nothing in the words can be seen"),
+    ] {
+        let why = refusal(&client, &words).await;
+
+        assert!(why.contains(expected), "{why}");
+        assert!(!why.contains(&discord.token()), "{why}");
+    }
+    assert_eq!(discord.posts().len(), 1);
+}
+
+#[tokio::test]
+async fn a_bot_that_was_thrown_out_is_told_to_be_invited_again() {
+    let (discord, guild, general) = home().await;
+    discord.expel_bot(guild);
+
+    let why = refusal(&client(&discord), &part(general, "x")).await;
+
+    assert!(why.contains("invite it again"), "{why}");
+}
+
+#[tokio::test]
+async fn a_token_that_was_reset_is_told_and_never_shown() {
+    let (discord, _, general) = home().await;
+    let (old, token) = (client(&discord), discord.token());
+    discord.reset_token();
+
+    let why = refusal(&old, &part(general, "x")).await;
+
+    assert!(why.contains("Developer Portal > the application > Bot > Reset Token"), "{why}");
+    assert!(!why.contains(&token) && !format!("{old:?}").contains(&token), "{why} {old:?}");
+}
+
+#[tokio::test]
+async fn a_discord_that_is_not_there_is_asked_again_later() {
+    let (discord, _, general) = home().await;
+    let (token, api_url) = (discord.token(), discord.api_url());
+    drop(discord);
+    let client = client_by(&token, &api_url, |_| {});
+
+    let unreachable = client.send(&part(general, "x")).await.expect_err("nobody is there");
+
+    assert!(matches!(&unreachable, NotSent::Later { .. }), "{unreachable:?}");
+    assert!(unreachable.to_string().contains("Discord cannot be reached"), "{unreachable}");
+    assert!(!format!("{unreachable:?}").contains(&token));
+}
+
+#[tokio::test]
+async fn neither_token_is_ever_logged_or_told() {
+    let (discord, _, general) = home().await;
+    let logged = Logged::default();
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(logged.clone()).finish();
+    // With one subscriber alone, an event that another test's thread comes by first is taken for one that nobody wants, for good.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let client = client(&discord);
+    say(&client, &part(general, "one")).await;
+    let (id, token) =
+        discord.look(|state| state.world.webhooks.values().next().map(|one| (one.id, one.token.clone())).expect("one"));
+
+    let mut told = String::new();
+    for does in [Does::Cut, Does::Status(400), Does::Status(500), Does::Garbled] {
+        discord.spoil_next(1, On { route: Some("execute_webhook"), ..On::default() }, does);
+        told += &format!("{:?}", client.send(&part(general, "two")).await);
+    }
+    discord.remove_webhook(id);
+    say(&client, &part(general, "three")).await;
+
+    let logged = String::from_utf8(logged.0.lock().expect("nobody panicked").clone()).expect("text");
+    assert!(logged.contains("a webhook cannot be used any more"), "{logged}");
+    for secret in [token, discord.token()] {
+        assert!(!logged.contains(&secret) && !told.contains(&secret), "{told} {logged}");
+    }
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Logged(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Logged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("nobody panicked").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Logged {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
