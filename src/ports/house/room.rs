@@ -11,10 +11,14 @@ use super::stamp::Stamp;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 pub use crate::settings::console::MOST_IN_A_ROOM;
 
-/// A console room as its users name it: 1 to 64 of `A-Z a-z 0-9 _ -`.
+/// A room as its users name it: one of the console's by 1 to 64 of `A-Z a-z 0-9 _ -`, a channel of another platform by its whole id,
+/// `discord:1234`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct RoomId(Arc<str>);
+
+/// What the console's own channels begin with.
+const CONSOLE: &str = "console";
 
 impl RoomId {
     /// The longest that a room's id may be, in characters.
@@ -22,7 +26,16 @@ impl RoomId {
 
     /// Takes a text for a room's id, if it is one.
     pub fn parse(text: &str) -> Option<Self> {
-        is_plain_id(text).then(|| Self(text.into()))
+        let is_id = match text.split_once(':') {
+            None => is_plain_id(text),
+            Some((platform, id)) => platform != CONSOLE && is_plain_id(platform) && is_plain_id(id),
+        };
+        is_id.then(|| Self(text.into()))
+    }
+
+    /// Whether it is one of the console's own rooms.
+    pub fn is_of_console(&self) -> bool {
+        !self.0.contains(':')
     }
 
     /// The id as text.
@@ -30,14 +43,17 @@ impl RoomId {
         &self.0
     }
 
-    /// The channel that the room is: `console:lobby`.
+    /// The channel that the room is: `console:lobby`, `discord:1234`.
     pub fn channel(&self) -> ChannelId {
-        ChannelId::from(format!("console:{}", self.0))
+        if self.is_of_console() { ChannelId::from(format!("{CONSOLE}:{}", self.0)) } else { ChannelId::from(&*self.0) }
     }
 
-    /// The room that a channel is, if it is one of the console's.
+    /// The room that a channel is.
     pub fn of(channel: &ChannelId) -> Option<Self> {
-        channel.as_str().strip_prefix("console:").and_then(Self::parse)
+        match channel.as_str().split_once(':') {
+            Some((CONSOLE, id)) => is_plain_id(id).then(|| Self(id.into())),
+            _ => Self::parse(channel.as_str()).filter(|room| !room.is_of_console()),
+        }
     }
 }
 
@@ -252,7 +268,10 @@ mod tests {
 
         assert_eq!(room.channel().as_str(), "console:lobby");
         assert_eq!(RoomId::of(&room.channel()), Some(room));
-        assert_eq!(RoomId::of(&"discord:12".into()), None);
+        assert_eq!(RoomId::of(&"discord:12".into()).map(|room| room.channel()), Some("discord:12".into()));
+        for channel in ["lobby", "console:discord:12", "discord:", ":12", "discord:1:2", "console:a b"] {
+            assert_eq!(RoomId::of(&channel.into()), None, "{channel}");
+        }
     }
 
     #[test]

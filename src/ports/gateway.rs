@@ -1,0 +1,57 @@
+//! A platform's connections, as the core keeps them alive: each shard is one of them.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+/// Why there is no connection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Disconnected {
+    /// Not now; try again, after this time if one is named.
+    #[error("not now: {detail}")]
+    Later {
+        /// What the platform asked for, if it did.
+        after: Option<Duration>,
+        /// What happened.
+        detail: String,
+    },
+    /// Not before a person has done something.
+    #[error("{0}")]
+    Never(String),
+}
+
+/// How a platform's connections stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// What is said can be heard everywhere.
+    pub ready: bool,
+    /// In plain words: how many connections there are, or what is in the way and what to do about it.
+    pub detail: String,
+}
+
+/// One connection of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shard {
+    /// Its number, from 0.
+    pub number: u32,
+    /// How many there are.
+    pub of: NonZeroU32,
+}
+
+/// A platform that is heard over connections of its own.
+#[async_trait]
+pub trait Gateway: Send + Sync + 'static {
+    /// What it is called: `discord`.
+    fn name(&self) -> &'static str;
+
+    /// How many connections there are to be; asks the platform.
+    async fn shards(&self) -> Result<NonZeroU32, Disconnected>;
+
+    /// Lives as one of the connections: connects, hears, comes back after every loss by itself. Returns only when that has no use any
+    /// more. Dropping the future ends the connection in a way that lets the next one go on where it was.
+    async fn live(&self, shard: Shard) -> Disconnected;
+
+    /// How the connections stand.
+    fn condition(&self) -> Condition;
+}

@@ -1,0 +1,142 @@
+//! The way in for platforms that are not ours: what was said there, changed and taken back.
+//!
+//! Whoever hears hands over what happened in one channel in its order, one thing after the other; what is `Ok` is committed. Ids are the
+//! platform's, and the same thing twice is once on record.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::domain::id::{ChannelId, GuildId, Seq};
+use crate::domain::message::{Author, Role};
+use crate::domain::moment::Moment;
+
+/// Where something was heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// The guild; of a direct message `dm:<channel>`.
+    pub guild: GuildId,
+    /// The channel or thread.
+    pub channel: ChannelId,
+    /// The channel that a thread or a forum post is in.
+    pub parent: Option<ChannelId>,
+}
+
+/// Something that was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Utterance {
+    /// The platform's id of it.
+    pub id: Arc<str>,
+    /// Who said it, as the platform knows them: `discord:<user>`.
+    pub from: Author,
+    /// What a model reads.
+    pub text: Arc<str>,
+    /// What was really written: names are looked for in this alone.
+    pub own_words: Arc<str>,
+    /// When it was said, by the platform's clock.
+    pub at: Moment,
+    /// Whom it mentions, as ids like those of authors.
+    pub mentions: Vec<Arc<str>>,
+    /// It turns to all companions that are there: it mentions the account that they share, or was said to that alone.
+    pub to_all: bool,
+    /// What it answers.
+    pub answers: Option<Answers>,
+}
+
+/// What an utterance answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answers {
+    /// The platform's id of the message; it need not be on record.
+    pub message: Arc<str>,
+    /// Whose it is, where the platform tells.
+    pub by: Option<Answered>,
+}
+
+/// Whose a message is that is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// A companion's, under the name that it bore; none: it bore none.
+    Ours(Option<Arc<str>>),
+    /// Somebody else's: the id and what they are.
+    Other(Arc<str>, Role),
+}
+
+/// What became of an utterance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is on record under this number.
+    New(Seq),
+    /// It was on record already.
+    Known(Seq),
+    /// It is not taken in: nobody lives there, the person is not to be heard, or foreign bots are not.
+    Not,
+}
+
+/// How far a channel is on record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// The platform's id of the newest message on record, if there is one.
+    pub newest: Option<Arc<str>>,
+    /// Since when somebody lives there.
+    pub since: Moment,
+}
+
+/// What was left out when a channel was read after a downtime.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missed {
+    /// The platform's id of the message after which something is missing.
+    pub after: Arc<str>,
+    /// The platform's id before which something is missing.
+    pub before: Arc<str>,
+    /// Why, as a stable code: `too_many`, `too_old`, `refused`, `nothing_shown`, `unreachable`.
+    pub why: &'static str,
+}
+
+/// Why something was not taken; it may be handed over again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotTaken {
+    /// Not at the moment, or nobody knows whether it was.
+    #[error("not now: {detail}")]
+    Later {
+        /// How long to wait.
+        after: Duration,
+        /// What is in the way.
+        detail: String,
+    },
+    /// It will never be: something of ours is broken, and was logged where it broke.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// The core, as whoever hears sees it.
+#[async_trait]
+pub trait Hearing: Send + Sync + 'static {
+    /// Whether anything that is said here may be taken in: somebody lives there, in the channel that a thread is in, or would in a direct
+    /// message. What is said elsewhere is nobody's business, and is kept nowhere.
+    fn listens(&self, spot: &Spot) -> bool;
+
+    /// How far a channel is on record; none: nobody lives there.
+    async fn reached(&self, spot: &Spot) -> Result<Option<Reached>, NotTaken>;
+
+    /// Takes in what was said.
+    async fn said(&self, spot: &Spot, utterance: Utterance) -> Result<Taken, NotTaken>;
+
+    /// A message reads otherwise now. One that is not on record, or reads so already, changes nothing.
+    async fn edited(&self, spot: &Spot, id: &str, text: Arc<str>) -> Result<(), NotTaken>;
+
+    /// Messages were taken back: they leave buffers and history. Those that are not on record change nothing.
+    async fn deleted(&self, spot: &Spot, ids: &[Arc<str>]) -> Result<(), NotTaken>;
+
+    /// A channel was read after a downtime: so many messages were handed over, and this was left out.
+    async fn caught_up(&self, spot: &Spot, read: u32, missed: Option<Missed>) -> Result<(), NotTaken>;
+
+    /// A channel is gone for good, and with it what was said in it.
+    async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), NotTaken>;
+
+    /// The bot is in a guild no more: what goes on there ends. What is on record stays, should it come back.
+    async fn guild_gone(&self, guild: &GuildId) -> Result<(), NotTaken>;
+
+    /// Every guild of this platform in which somebody lives.
+    fn guilds(&self, platform: &str) -> Vec<GuildId>;
+}
