@@ -20,6 +20,7 @@ pub mod residents;
 pub mod root;
 pub mod scribe;
 pub mod set_aside;
+pub mod settling;
 pub mod shard;
 pub mod side_models;
 pub mod starts;

@@ -1,5 +1,6 @@
 //! Journeys: the real actors, in paused time and on one thread, on a store and models in memory.
 
+mod channels;
 mod company;
 mod connecting;
 mod contract;

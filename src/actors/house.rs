@@ -1,6 +1,7 @@
 //! The house: answers what the console asks, from the record, from the actors, and from who lives where.
 //!
 //! * [`rooms`]: which rooms there are, who is in them, and what is changed about them at run time.
+//! * `company`: companions that are let into channels of other platforms, one at a time.
 //! * `messages`: what is said, changed, taken back and cleared.
 //! * `external`: what programs outside submit for the companions that they play.
 //! * `reading`: history and decisions, from the record.
@@ -14,6 +15,7 @@
 //! * `forget`: taking words out of the record.
 //! * `desk`: how all of these reach the scribe and the guilds.
 
+mod company;
 mod desk;
 mod export;
 mod external;
@@ -58,8 +60,6 @@ pub struct ActorHouse {
     kit: Kit,
     inbound: Inbound,
     keeper: Arc<dyn Keeper>,
-    /// Held while rooms are changed, one change after the other.
-    changes: Mutex<()>,
     /// Held while what was used is counted.
     counting: Mutex<()>,
 }
@@ -67,7 +67,7 @@ pub struct ActorHouse {
 impl ActorHouse {
     /// The house of this system, whose store is kept by `keeper`.
     pub fn new(kit: Kit, keeper: Arc<dyn Keeper>) -> Self {
-        Self { inbound: Inbound::new(kit.clone()), kit, keeper, changes: Mutex::new(()), counting: Mutex::new(()) }
+        Self { inbound: Inbound::new(kit.clone()), kit, keeper, counting: Mutex::new(()) }
     }
 }
 
