@@ -96,6 +96,6 @@ impl Inbound {
             lull_endpoint: utterance.lull_endpoint,
             address,
         };
-        Some(Event::Said { message, reply_to: utterance.reply_to.as_ref().map(|(seq, ..)| *seq), reply: None })
+        Some(Event::Said { message, reply_to: utterance.reply_to.as_ref().map(|(seq, ..)| *seq), reply: None, said_at: None })
     }
 }

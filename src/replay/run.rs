@@ -261,7 +261,7 @@ impl<'a> Run<'a> {
         known.texts.push(message.text.clone());
         let seq = Seq(known.texts.len() as u64);
         self.tell(channel, What::Message { seq, from: message.from.id.to_string(), text: message.text.to_string() });
-        self.hear(channel, seq, Event::Said { message, reply_to: None, reply });
+        self.hear(channel, seq, Event::Said { message, reply_to: None, reply, said_at: None });
     }
 
     fn hear(&mut self, channel: &str, seq: Seq, event: Event) {

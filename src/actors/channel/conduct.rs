@@ -319,7 +319,7 @@ impl State {
         self.send(ScribeMessage::Post(Post {
             place: self.place.clone(),
             at: None,
-            event: Event::Said { message, reply_to: None, reply: Some(ticket) },
+            event: Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None },
             ids,
             ticket,
             usage,
