@@ -77,9 +77,12 @@ impl Hearing for Inbound {
             said_at: Some(at),
         };
         let accepted = self.say(&place, speech).await.map_err(refused)?;
-        Ok(accepted.map_or(Taken::Not, |accepted| {
-            if accepted.is_new { Taken::New(accepted.seq) } else { Taken::Known(accepted.seq) }
-        }))
+        Ok(accepted.map_or(
+            Taken::Not,
+            |accepted| {
+                if accepted.is_new { Taken::New(accepted.seq) } else { Taken::Known(accepted.seq) }
+            },
+        ))
     }
 
     async fn edited(&self, spot: &Spot, id: &str, text: Arc<str>) -> Result<(), NotTaken> {
@@ -205,7 +208,9 @@ fn is_blank(text: &str) -> bool {
 
 fn refused(error: scribe::Refused) -> NotTaken {
     match error {
-        scribe::Refused::Busy { retry_after } => NotTaken::Later { after: retry_after, detail: "too much waits to be stored".into() },
+        scribe::Refused::Busy { retry_after } => {
+            NotTaken::Later { after: retry_after, detail: "too much waits to be stored".into() }
+        }
         scribe::Refused::Lost(lost) => lost_write(lost),
     }
 }
@@ -247,4 +252,34 @@ fn unread(error: ReadError) -> NotTaken {
 fn broken(detail: &str) -> NotTaken {
     tracing::error!(detail, "what was heard cannot be put on record");
     NotTaken::Broken("the record cannot be read or written; the server's log says more".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_succeed_later_is_told_apart_from_what_never_will() {
+        let after = Duration::from_secs(7);
+        let place = Place::new(&"home".into(), &"discord:1".into());
+        for (error, later) in [
+            (refused(scribe::Refused::Busy { retry_after: after }), Some(after)),
+            (refused(Lost::Unknown.into()), Some(RETRY_AFTER)),
+            (refused(Lost::Unavailable("the disk is full".into()).into()), Some(RETRY_AFTER)),
+            (refused(Lost::Deleted.into()), Some(RETRY_AFTER)),
+            (refused(Lost::Unfit("nonsense").into()), None),
+            (unsettled(Unsettled::Unstored(Lost::Unknown.into())), Some(RETRY_AFTER)),
+            (unsettled(Unsettled::Unheard(Lost::Unknown.into())), Some(RETRY_AFTER)),
+            (not_rewritten(NotRewritten::Unstored(Lost::Unknown.into())), Some(RETRY_AFTER)),
+            (unread(StoreError::Failed("gone".into()).into()), Some(RETRY_AFTER)),
+            (unread(StoreError::Damaged("torn".into()).into()), None),
+            (unread(ReadError::Gap { place, expected: Seq(1), found: Seq(2) }), None),
+        ] {
+            let told = match &error {
+                NotTaken::Later { after, .. } => Some(*after),
+                NotTaken::Broken(_) => None,
+            };
+            assert_eq!(told, later, "{error}");
+        }
+    }
 }
