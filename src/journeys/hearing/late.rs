@@ -35,7 +35,8 @@ async fn it_fires_nothing_and_lets_everybody_sleep() {
     let world = world().await;
     say(&world, "1", "hello").await;
     world.pass(60.0).await;
-    let (asked, decided) = (world.side.asked.lock().unwrap().len(), world.decisions("discord:10").await.len());
+    let asked = world.side.asked.lock().unwrap().len();
+    let decided = world.decisions("discord:10").await.len();
 
     hearing(&world).caught_up(&general(), 2, missed("200")).await.unwrap();
     world.pass(1_000.0).await;
