@@ -2,11 +2,13 @@
 
 mod channels;
 mod company;
+mod connecting;
 mod contract;
 mod delivering;
 mod dying;
 mod keeping;
 mod measuring;
+mod noting;
 mod rooms;
 mod rounds;
 mod stories;

@@ -41,6 +41,7 @@ use super::kit::Kit;
 use super::places::ScribePlace;
 use crate::domain::id::Seq;
 use crate::domain::vote::State;
+use crate::ports::gateway::Condition;
 use crate::ports::house::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use crate::ports::house::keeping::{
     BackedUp, ExportQuery, Forget, Forgotten, Lines, Quarantine, Readiness, ReadyModel, ReadyModels, ReadyPart,
@@ -187,11 +188,15 @@ impl House for ActorHouse {
         let troubles =
             pool.as_ref().map(|pool| pool.troubles.iter().map(|trouble| trouble.detail.as_str()).collect::<Vec<_>>().join("; "));
         let models_detail = troubles.as_deref().unwrap_or("no model can be asked at the moment");
-        let parts = vec![
+        let mut parts = vec![
             part("store", self.kit.directory.find(&ScribePlace()).is_some(), "what is heard cannot be stored at the moment"),
             part("models", models_detail.is_empty(), models_detail),
         ];
-        // What is said is accepted without a model, too; companions answer when there is one.
+        for gateway in self.kit.gateways.iter() {
+            let Condition { ready, detail } = gateway.condition();
+            parts.push(ReadyPart { part: gateway.name().into(), ready, detail });
+        }
+        // What is said is accepted without a model, too; companions answer when there is one. So is what the console hears without a platform.
         let ready = parts.iter().filter(|part| &*part.part == "store").all(|part| part.ready);
         let models = ReadyModels { side: model(ModelRole::Side), main: model(ModelRole::Main) };
         Readiness { ready, parts, models: Some(models) }
