@@ -95,6 +95,13 @@ pub trait ChatPlatform: Send + Sync + 'static {
     /// Looks for a part among what was posted after this message: the platform's id of it, if it is there.
     async fn find(&self, part: &Part, after: Option<&str>) -> Result<Option<Arc<str>>, NotRead>;
 
+    /// What people call a channel, if that is known without asking anybody: `#general · Home`, `a post · #forum · Home`, `direct message
+    /// with Ana`. Text from outside.
+    fn title(&self, channel: &ChannelId) -> Option<String> {
+        let _ = channel;
+        None
+    }
+
     /// Shows that a companion is writing. Whether it works is nobody's concern.
     async fn typing(&self, guild: &GuildId, channel: &ChannelId);
 }
