@@ -2,4 +2,5 @@
 
 pub mod counterpart;
 mod crowd;
+mod gateway;
 mod outbound;

@@ -27,6 +27,11 @@ impl Request {
         Self::new(Method::GET, "GET /applications/@me", "", "/applications/@me".to_owned())
     }
 
+    /// Where the gateway is, how many connections there should be, and how many may begin.
+    pub fn gateway() -> Self {
+        Self::new(Method::GET, "GET /gateway/bot", "", "/gateway/bot".to_owned())
+    }
+
     /// A channel or thread.
     pub fn channel(channel: Snowflake) -> Self {
         Self::new(Method::GET, "GET /channels/{channel}", channel, format!("/channels/{channel}"))
