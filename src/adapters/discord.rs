@@ -4,6 +4,7 @@
 //! [`webhooks`], which say what companions say.
 
 pub mod backfill;
+pub mod commands;
 pub mod dispatch;
 pub mod heard;
 pub mod identify;
@@ -18,4 +19,5 @@ pub mod refusals;
 pub mod rest;
 pub mod said;
 pub mod snowflake;
+pub mod troubles;
 pub mod webhooks;
