@@ -1,4 +1,5 @@
 //! What the Discord adapter is tested against.
 
+mod commands;
 pub mod counterpart;
 mod outbound;
