@@ -4,6 +4,7 @@
 //! [`webhooks`], which say what companions say, and [`gateway`], which keeps the connections on which is heard.
 
 pub mod backfill;
+pub mod commands;
 pub mod dispatch;
 pub mod gateway;
 pub mod heard;
@@ -19,4 +20,5 @@ pub mod refusals;
 pub mod rest;
 pub mod said;
 pub mod snowflake;
+pub mod troubles;
 pub mod webhooks;
