@@ -36,6 +36,8 @@ pub struct Part {
     pub companion: CompanionId,
     /// Under which name.
     pub name: Arc<str>,
+    /// Where its picture is, if it has one: an address with https.
+    pub picture: Option<Arc<str>>,
     /// The words.
     pub text: Arc<str>,
     /// The same for the same part, whenever and however often it is sent; unique among all parts of all channels.

@@ -152,7 +152,7 @@ impl ChatPlatform for Discord {
         let words = words.ok_or_else(|| NotSent::Refused("nothing in the words can be seen".to_owned()))?;
         let message = match Snowflake::of_direct_guild(&part.guild) {
             Some(_) => self.send_directly(channel, &words, &part.nonce).await?,
-            None => self.send_by_webhook(channel, &words, &part.name).await?,
+            None => self.send_by_webhook(channel, part, &words).await?,
         };
         self.known.saw(channel, message);
         Ok(message.to_string().into())

@@ -15,6 +15,8 @@ pub mod code {
     pub const UNKNOWN_MESSAGE: u32 = 10_008;
     /// No such webhook.
     pub const UNKNOWN_WEBHOOK: u32 = 10_015;
+    /// Something in a request is not as it has to be.
+    pub const INVALID_BODY: u32 = 50_035;
     /// A webhook's token that is none any more.
     pub const INVALID_WEBHOOK_TOKEN: u32 = 50_027;
 }

@@ -53,6 +53,7 @@ fn part(channel: Id, text: &str) -> Part {
         channel: snowflake(channel).channel(),
         companion: "mira".into(),
         name: "Mira".into(),
+        picture: None,
         text: text.into(),
         nonce: format!("{channel}#{text}").into(),
     }
