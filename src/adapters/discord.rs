@@ -4,6 +4,7 @@
 //! [`webhooks`], which say what companions say.
 
 pub mod backfill;
+pub mod check;
 pub mod dispatch;
 pub mod heard;
 pub mod identify;

@@ -1,4 +1,5 @@
 //! What the Discord adapter is tested against.
 
+mod checking;
 pub mod counterpart;
 mod outbound;

@@ -33,6 +33,8 @@ const USER_AGENT: &str = concat!("DiscordBot (https://tertulia.example, ", env!(
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// An answer longer than this is none: a hundred messages with all their embeds are shorter.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
+/// As many characters of what cannot be read are told.
+const MOST_WORDS: usize = 200;
 /// A connection on which nothing comes back for so long is not used any more.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
@@ -113,7 +115,11 @@ impl Rest {
     /// See [`Failed`]; an answer that cannot be read is `Unknown`.
     pub async fn ask<T: DeserializeOwned>(&self, request: Request) -> Result<T, Failed> {
         let body = self.tell(&request).await?;
-        serde_json::from_slice(&body).map_err(|error| Failed::Unknown(format!("Discord's answer cannot be read: {error}")))
+        serde_json::from_slice(&body).map_err(|error| {
+            // It may quote what was answered.
+            let why: String = self.plain(&error.to_string()).chars().take(MOST_WORDS).collect();
+            Failed::Unknown(format!("Discord's answer cannot be read: {why}"))
+        })
     }
 
     /// Asks for something whose answer tells nothing more.
@@ -176,10 +182,16 @@ impl Rest {
             status @ (408 | 500..) => Err(Failed::Unknown(format!("Discord answered {status}"))),
             status => {
                 let said: Said = serde_json::from_slice(&body.unwrap_or_default()).unwrap_or_default();
-                let message = said.message.replace(self.token.expose_secret(), "***");
-                Err(Failed::Refused(Refusal::new(status, said.code, &message)))
+                Err(Failed::Refused(Refusal::new(status, said.code, &self.plain(&said.message))))
             }
         }
+    }
+}
+
+impl Rest {
+    /// Words from outside, without the token and what a terminal obeys.
+    fn plain(&self, words: &str) -> String {
+        words.replace(self.token.expose_secret(), "***").chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
     }
 }
 

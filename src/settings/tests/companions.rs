@@ -67,7 +67,8 @@ fn a_picture_is_an_address_that_anybody_can_open() {
         Companion::from_file(file, Some("mira"), &defaults)
     };
 
-    for picture in ["https://example.org/mira.png", "https://cdn.example.org/a%20b.png?size=256#x", "https://[2001:db8::1]/m.png"] {
+    for picture in ["https://example.org/mira.png", "https://cdn.example.org/a%20b.png?size=256#x", "https://[2001:db8::1]/m.png"]
+    {
         assert_eq!(with(picture).expect("it is one").picture.as_deref(), Some(picture));
     }
     let long = format!("https://example.org/{}", "x".repeat(2_048));

@@ -13,7 +13,6 @@ use super::super::snowflake::Snowflake;
 use super::super::webhooks::Webhook;
 use super::Discord;
 use crate::ports::chat_platform::{NotSent, Part};
-use crate::telemetry::plain::Plain;
 
 /// A webhook that is gone is replaced so often before a statement waits.
 const WEBHOOKS_TRIED: usize = 2;
@@ -42,7 +41,8 @@ impl Discord {
         body.extend(part.picture.as_deref().map(|picture| (PICTURE.to_owned(), picture.into())));
         for tried in 1..=WEBHOOKS_TRIED {
             let webhook = self.webhooks.of(&self.rest, application, place.root).await.map_err(before)?;
-            let posted: Posted = match self.rest.ask(Request::execute(&webhook, place.thread, Value::Object(body.clone()))).await {
+            let posted: Posted = match self.rest.ask(Request::execute(&webhook, place.thread, Value::Object(body.clone()))).await
+            {
                 Ok(posted) => posted,
                 // A thread is not there either for a webhook that somebody moved to another channel.
                 Err(Failed::Refused(refusal))
@@ -54,7 +54,7 @@ impl Discord {
                 }
                 // A picture that Discord does not take is no reason to be silent.
                 Err(Failed::Refused(refusal)) if refusal.code == code::INVALID_BODY && body.remove(PICTURE).is_some() => {
-                    tracing::warn!(%channel, companion = %Plain(part.companion.as_str()), %refusal, "the companion's words are posted without its picture");
+                    tracing::warn!(%channel, companion = part.companion.as_str(), %refusal, "the companion's words are posted without its picture");
                     continue;
                 }
                 Err(failed) => return Err(after(failed, Need::Webhooks)),
