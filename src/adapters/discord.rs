@@ -5,6 +5,7 @@
 
 pub mod backfill;
 pub mod check;
+pub mod commands;
 pub mod dispatch;
 pub mod heard;
 pub mod identify;
@@ -19,4 +20,5 @@ pub mod refusals;
 pub mod rest;
 pub mod said;
 pub mod snowflake;
+pub mod troubles;
 pub mod webhooks;

@@ -146,6 +146,11 @@ pub const GEN_AI_INPUT_MESSAGES: &str = "gen_ai.input.messages";
 /// What was answered; only with `telemetry.capture_content`.
 pub const GEN_AI_OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 
+/// A subcommand of `/tertulia`, `typing` for names that are typed in one, or `other`.
+pub const DISCORD_COMMAND: &str = "discord.command";
+/// What came of it: `done`, `refused`, `failed`, `busy`, `repeated`, `unanswered`, or `unreadable`.
+pub const DISCORD_COMMAND_OUTCOME: &str = "discord.command.outcome";
+
 /// The root span of a trigger group.
 pub const SPAN_TURN: &str = "conversation.turn";
 /// The span of a message that is put on record. That of a statement that is sent is `send {platform}`.

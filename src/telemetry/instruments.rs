@@ -107,6 +107,11 @@ instruments! {
     platform_send_duration: Histogram(OWN_SECONDS), "tertulia.platform.send.duration", "s", [PLATFORM],
         "Time that posting took: of a part, the request to its platform; where posting is storing, the commit.";
 
+    discord_commands: Counter, "tertulia.discord.commands", "{interaction}", [Label { name: name::DISCORD_COMMAND, values: values::COMMANDS }, Label { name: name::DISCORD_COMMAND_OUTCOME, values: values::COMMAND_OUTCOMES }],
+        "Slash commands that people used on Discord, and names that they typed in them, by what came of it.";
+    discord_command_duration: Histogram(OWN_SECONDS), "tertulia.discord.command.duration", "s", [Label { name: name::DISCORD_COMMAND, values: values::COMMANDS }],
+        "Time from hearing of a slash command to its first answer; Discord waits three seconds for that.";
+
     rounds: Counter, "tertulia.rounds", "{round}", [Label { name: name::ROUND_OUTCOME, values: values::ROUNDS }],
         "Rounds in channels with several companions, by whether somebody was selected.";
     round_duration: Histogram(MODEL_SECONDS), "tertulia.round.duration", "s", [],

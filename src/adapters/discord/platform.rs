@@ -19,6 +19,7 @@ use super::permissions::Need;
 use super::rest::{Failed, Request, Rest};
 use super::said::{self, said};
 use super::snowflake::Snowflake;
+use super::troubles::Troubles;
 use super::webhooks::Webhooks;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
@@ -41,6 +42,7 @@ pub struct Discord {
     rest: Rest,
     webhooks: Webhooks,
     known: Known,
+    troubles: Troubles,
     bot: OnceCell<Bot>,
     /// Channels where typing was refused, and until when it is not tried.
     untyped: Mutex<BTreeMap<Snowflake, Instant>>,
@@ -68,6 +70,7 @@ impl Discord {
             rest: Rest::new(settings, token)?,
             webhooks: Webhooks::default(),
             known: Known::default(),
+            troubles: Troubles::default(),
             bot: OnceCell::new(),
             untyped: Mutex::default(),
             clock,
@@ -96,6 +99,20 @@ impl Discord {
     pub fn channel_gone(&self, channel: Snowflake) {
         self.webhooks.forget(channel);
         self.known.forget(channel);
+        self.troubles.over(channel);
+    }
+
+    /// What went wrong where something was said.
+    pub const fn troubles(&self) -> &Troubles {
+        &self.troubles
+    }
+
+    pub(super) const fn rest(&self) -> &Rest {
+        &self.rest
+    }
+
+    pub(super) fn now(&self) -> Moment {
+        self.clock.now()
     }
 
     /// Who we are: asked for once.
@@ -146,16 +163,16 @@ impl ChatPlatform for Discord {
     }
 
     async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent> {
-        let channel = Snowflake::of_channel(&part.channel);
-        let channel = channel.ok_or_else(|| NotSent::Refused(format!("{} is no channel of Discord's", part.channel)))?;
-        let words = self.worded(channel, &part.text);
-        let words = words.ok_or_else(|| NotSent::Refused("nothing in the words can be seen".to_owned()))?;
-        let message = match Snowflake::of_direct_guild(&part.guild) {
-            Some(_) => self.send_directly(channel, &words, &part.nonce).await?,
-            None => self.send_by_webhook(channel, part, &words).await?,
-        };
-        self.known.saw(channel, message);
-        Ok(message.to_string().into())
+        let sent = self.post(part).await;
+        if let Some(channel) = Snowflake::of_channel(&part.channel) {
+            match &sent {
+                Ok(_) => self.troubles.over(channel),
+                Err(NotSent::Refused(why)) => self.troubles.note(channel, why, self.clock.now()),
+                // It is tried again.
+                Err(_) => {}
+            }
+        }
+        sent
     }
 
     async fn find(&self, part: &Part, after: Option<&str>) -> Result<Option<Arc<str>>, NotRead> {
@@ -184,6 +201,19 @@ impl ChatPlatform for Discord {
 }
 
 impl Discord {
+    async fn post(&self, part: &Part) -> Result<Arc<str>, NotSent> {
+        let channel = Snowflake::of_channel(&part.channel);
+        let channel = channel.ok_or_else(|| NotSent::Refused(format!("{} is no channel of Discord's", part.channel)))?;
+        let words = self.worded(channel, &part.text);
+        let words = words.ok_or_else(|| NotSent::Refused("nothing in the words can be seen".to_owned()))?;
+        let message = match Snowflake::of_direct_guild(&part.guild) {
+            Some(_) => self.send_directly(channel, &words, &part.nonce).await?,
+            None => self.send_by_webhook(channel, part, &words).await?,
+        };
+        self.known.saw(channel, message);
+        Ok(message.to_string().into())
+    }
+
     /// Whether typing was refused in a channel lately.
     fn is_untyped(&self, channel: Snowflake) -> bool {
         let mut untyped = self.untyped.lock().unwrap_or_else(PoisonError::into_inner);

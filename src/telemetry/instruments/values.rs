@@ -32,6 +32,10 @@ pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled
 pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot"];
 pub(super) const PLATFORMS: &[&str] = &["console", "other"];
 pub(super) const SENDS: &[&str] = &["posted", "failed", "unconfirmed"];
+/// The subcommands of `/tertulia`, names that are typed in them, and what is none of them.
+pub(super) const COMMANDS: &[&str] =
+    &["status", "join", "leave", "talkativeness", "pause", "why", "forget_me", "ignore_me", "help", "typing", "other"];
+pub(super) const COMMAND_OUTCOMES: &[&str] = &["done", "refused", "failed", "busy", "repeated", "unanswered", "unreadable"];
 pub(super) const ROUNDS: &[&str] = &["selected", "nobody"];
 pub(super) const STATES: &[&str] = &["speak", "listen"];
 pub(super) const FLOORS: &[&str] = &["won", "lost", "none"];
