@@ -164,7 +164,8 @@ impl Arguments {
                 Ok(Ok(None))
             }
             Err(NotSent::Refused(detail)) => {
-                tracing::warn!(channel = %Plain(self.place.channel.as_str()), detail, "the platform refused a statement");
+                // Whoever runs the server is told by the platform, once for a channel.
+                tracing::debug!(channel = %Plain(self.place.channel.as_str()), detail, "the platform refused a statement");
                 self.owed.parts[index] = PartRecord::Owed;
                 self.count("failed");
                 Ok(Err("refused"))

@@ -58,7 +58,7 @@ pub enum NotSent {
     /// It may have been posted: look before it is sent again.
     #[error("nobody knows: {0}")]
     Unknown(String),
-    /// The platform will not take it: no permission, no such channel.
+    /// The platform will not take it: no permission, no such channel. It tells whoever runs the server, once for a channel.
     #[error("refused: {0}")]
     Refused(String),
 }

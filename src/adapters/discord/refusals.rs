@@ -50,6 +50,21 @@ impl Refusal {
         Self { status, code, message: plain.take(MOST_WORDS).collect() }
     }
 
+    /// What it is about, one of a closed list: `permission`, `gone`, `full`, `locked`, `blocked`, `closed`, `token`, `invalid`, `other`.
+    pub const fn kind(&self) -> &'static str {
+        match (self.code, self.status) {
+            (30_001..=30_999, _) => "full",
+            (20_016 | 20_028 | 50_083 | 160_005, _) => "locked",
+            (200_000 | 200_001, _) => "blocked",
+            (50_007 | 50_278, _) => "closed",
+            (code::UNKNOWN_CHANNEL..=10_999 | code::INVALID_WEBHOOK_TOKEN, _) | (_, 404) => "gone",
+            (_, 401) => "token",
+            (_, 403) => "permission",
+            (_, 400) => "invalid",
+            _ => "other",
+        }
+    }
+
     /// Whether it says that a webhook cannot be used any more.
     pub const fn ends_webhook(&self) -> bool {
         matches!(self.code, code::UNKNOWN_WEBHOOK | code::INVALID_WEBHOOK_TOKEN)

@@ -3,6 +3,7 @@
 //! Nothing is tried again here. Whoever asks knows what a request does when it arrives twice; here it is only told whether it can have
 //! arrived ([`Failed`]).
 
+mod measures;
 mod passage;
 mod request;
 
@@ -18,12 +19,14 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
+use self::measures::Measures;
 use self::passage::{Passage, Passages};
 pub use self::request::Request;
 use super::limits::{Answer, Limits, Scope};
 use super::refusals::Refusal;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
+use crate::telemetry::instruments::Instruments;
 
 /// The version of the API (Discord's documentation, "API Reference", "API Versioning").
 const VERSION: &str = "v10";
@@ -65,6 +68,7 @@ pub struct Rest {
     token: SecretString,
     timeout: Duration,
     passages: Passages,
+    measures: Measures,
 }
 
 /// An answer, read as far as it came.
@@ -101,7 +105,13 @@ impl Rest {
             token,
             timeout,
             passages: Passages::new(Limits::default()),
+            measures: Measures::default(),
         })
+    }
+
+    /// The same, measured here.
+    pub fn measured(self, instruments: Instruments) -> Self {
+        Self { measures: Measures(instruments), ..self }
     }
 
     /// How long a request may take. One that was sent so long ago has arrived, or never will.
@@ -127,7 +137,9 @@ impl Rest {
     /// # Errors
     /// See [`Failed`].
     pub async fn tell(&self, request: &Request) -> Result<Vec<u8>, Failed> {
-        let entered = self.passages.enter(&request.route, Instant::now() + self.timeout).await;
+        let began = Instant::now();
+        let entered = self.passages.enter(&request.route, began + self.timeout).await;
+        self.measures.waited(&request.route, began.elapsed(), entered.is_ok());
         let passage =
             entered.map_err(|after| Failed::NotNow { after, detail: "Discord's limits leave no room for it".to_owned() })?;
         self.carry_out(request, passage).await
@@ -143,12 +155,26 @@ impl Rest {
     }
 
     async fn carry_out(&self, request: &Request, passage: Passage<'_>) -> Result<Vec<u8>, Failed> {
+        let (route, began) = (&request.route, Instant::now());
         let answered = match timeout(self.timeout, self.exchange(request)).await {
-            Ok(answered) => answered?,
-            Err(_) => return Err(Failed::Unknown(format!("no answer within {:.0} s", self.timeout.as_secs_f64()))),
+            Ok(Ok(answered)) => answered,
+            Ok(Err(failed)) => {
+                let is_unreachable = matches!(failed, Failed::NotNow { .. });
+                self.measures.ended(route, began.elapsed(), if is_unreachable { "unreachable" } else { "broken" });
+                return Err(failed);
+            }
+            Err(_) => {
+                self.measures.ended(route, began.elapsed(), "timeout");
+                return Err(Failed::Unknown(format!("no answer within {:.0} s", self.timeout.as_secs_f64())));
+            }
         };
+        self.measures.answered(route, began.elapsed(), &answered.limits, answered.body.is_ok());
         passage.answered(&answered.limits);
-        self.read(answered)
+        let read = self.read(answered);
+        if let Err(Failed::Refused(refusal)) = &read {
+            self.measures.refused(refusal);
+        }
+        read
     }
 
     async fn exchange(&self, request: &Request) -> Result<Answered, Failed> {
