@@ -4,6 +4,7 @@
 //! [`webhooks`], which say what companions say, and [`gateway`], which keeps the connections on which is heard.
 
 pub mod backfill;
+pub mod check;
 pub mod commands;
 pub mod dispatch;
 pub mod gateway;

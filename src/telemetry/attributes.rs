@@ -146,6 +146,12 @@ pub const GEN_AI_INPUT_MESSAGES: &str = "gen_ai.input.messages";
 /// What was answered; only with `telemetry.capture_content`.
 pub const GEN_AI_OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 
+/// What a request to Discord is for: a class of routes.
+pub const DISCORD_ROUTE: &str = "discord.route";
+/// What came of a request to Discord: `2xx`, `4xx`, `429`, `5xx`, `timeout`, `unreachable`, `broken`, or `held_back`.
+pub const DISCORD_OUTCOME: &str = "discord.outcome";
+/// What Discord refused something for.
+pub const DISCORD_REFUSAL: &str = "discord.refusal";
 /// A subcommand of `/tertulia`, `typing` for names that are typed in one, or `other`.
 pub const DISCORD_COMMAND: &str = "discord.command";
 /// What came of it: `done`, `refused`, `failed`, `busy`, `repeated`, `unanswered`, or `unreadable`.

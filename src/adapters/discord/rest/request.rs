@@ -22,6 +22,11 @@ pub struct Request {
 }
 
 impl Request {
+    /// Something that is read: named with the names of ids in their places, and counted under this resource.
+    pub fn get(name: &'static str, resource: impl fmt::Display, path: String) -> Self {
+        Self::new(Method::GET, name, resource, path)
+    }
+
     /// Which application the token is for.
     pub fn application() -> Self {
         Self::new(Method::GET, "GET /applications/@me", "", "/applications/@me".to_owned())

@@ -107,7 +107,8 @@ impl Town {
         self.discord.until("the commands", |state| (!state.world.commands.is_empty()).then_some(())).await;
         let owner = self.discord.look(|state| state.world.application.owner);
         for channel in &self.channels {
-            let options = json!([{ "name": "join", "type": 1, "options": [{ "name": "companion", "type": 3, "value": "aria" }] }]);
+            let options =
+                json!([{ "name": "join", "type": 1, "options": [{ "name": "companion", "type": 3, "value": "aria" }] }]);
             let asked = self.discord.invoke(owner, channel.id, "tertulia", options).expect("the command can be used");
             self.discord.answer_to(asked).await;
         }
