@@ -1,5 +1,6 @@
 //! What the Discord adapter is tested against.
 
 mod checking;
+mod commands;
 pub mod counterpart;
 mod outbound;

@@ -31,6 +31,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use self::answering::Reached;
@@ -75,6 +76,7 @@ struct Desk {
     /// Whether Discord lets the application read what does not mention it, once that is known.
     may_read: OnceLock<bool>,
     is_registering: AtomicBool,
+    register_again: Notify,
     commands: Places,
     typing: Places,
     turned_away: Places,
@@ -83,6 +85,7 @@ struct Desk {
 }
 
 /// What a command came to.
+#[derive(Debug)]
 enum Said {
     /// It was done, or told.
     Done(String),
@@ -110,6 +113,7 @@ impl Commands {
             message_content: settings.message_content,
             may_read: OnceLock::new(),
             is_registering: AtomicBool::new(false),
+            register_again: Notify::new(),
             commands: Places::new(AT_ONCE, AT_ONCE_IN_A_GUILD),
             typing: Places::new(TYPING_AT_ONCE, AT_ONCE_IN_A_GUILD),
             turned_away: Places::new(TURNED_AWAY_AT_ONCE, TURNED_AWAY_AT_ONCE / 2),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::time::timeout;
 
 use super::Desk;
 use super::registered::{self, TERTULIA, is_same};
@@ -29,9 +29,11 @@ struct Application {
 }
 
 impl Desk {
-    /// Begins, unless it was begun before.
+    /// Begins, unless it was begun before. If it waits for another try, it does not any more.
     pub(super) fn register(desk: &Arc<Self>) {
-        if !desk.is_registering.swap(true, Ordering::Relaxed) {
+        if desk.is_registering.swap(true, Ordering::Relaxed) {
+            desk.register_again.notify_one();
+        } else {
             tokio::spawn(Arc::clone(desk).keep_registering());
         }
     }
@@ -47,7 +49,8 @@ impl Desk {
                     tracing::warn!(%why, "the slash command /tertulia cannot be registered; it is tried again in {minutes} min, everything else works");
                 }
             }
-            sleep(wait).await;
+            // Either is the time for another try.
+            let _ = timeout(wait, self.register_again.notified()).await;
             wait = (wait * 2).min(LONGEST_WAIT);
         }
     }
