@@ -44,6 +44,10 @@ pub(super) const DISCORD_REFUSALS: &[&str] =
 pub(super) const COMMANDS: &[&str] =
     &["status", "join", "leave", "talkativeness", "pause", "why", "forget_me", "ignore_me", "help", "typing", "other"];
 pub(super) const COMMAND_OUTCOMES: &[&str] = &["done", "refused", "failed", "busy", "repeated", "unanswered", "unreadable"];
+pub(super) const MESSAGE_FATES: &[&str] =
+    &["taken", "known", "ours", "not_taken", "no_talk", "not_for_all", "empty", "elsewhere", "broken"];
+pub(super) const BACKFILLS: &[&str] = &["whole", "too_many", "too_old", "refused", "nothing_shown", "unreachable"];
+pub(super) const GUILD_STATES: &[&str] = &["available", "unavailable"];
 pub(super) const ROUNDS: &[&str] = &["selected", "nobody"];
 pub(super) const STATES: &[&str] = &["speak", "listen"];
 pub(super) const FLOORS: &[&str] = &["won", "lost", "none"];

@@ -105,6 +105,22 @@ impl Request {
         Self::new(Method::GET, "GET /channels/{channel}/messages", channel, path)
     }
 
+    /// The newest messages before this one: 1 to 100.
+    pub fn messages_before(channel: Snowflake, before: Snowflake, limit: u32) -> Self {
+        let path = format!("/channels/{channel}/messages?before={before}&limit={limit}");
+        Self::new(Method::GET, "GET /channels/{channel}/messages", channel, path)
+    }
+
+    /// A guild: its name, its roles, its emojis.
+    pub fn guild(guild: Snowflake) -> Self {
+        Self::new(Method::GET, "GET /guilds/{guild}", guild, format!("/guilds/{guild}"))
+    }
+
+    /// The channels of a guild, without threads.
+    pub fn guild_channels(guild: Snowflake) -> Self {
+        Self::new(Method::GET, "GET /guilds/{guild}/channels", guild, format!("/guilds/{guild}/channels"))
+    }
+
     /// One message. Unlike the list, it is refused without the permission to read the history.
     pub fn message(channel: Snowflake, message: Snowflake) -> Self {
         let path = format!("/channels/{channel}/messages/{message}");
