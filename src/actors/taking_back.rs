@@ -110,12 +110,7 @@ pub async fn replace_words(kit: &Kit, place: &Place, seq: Seq, text: Arc<str>) -
 ///
 /// # Errors
 /// [`NotRewritten`].
-pub async fn take_words_out(
-    kit: &Kit,
-    place: &Place,
-    events: Vec<Recorded>,
-    mut writes: Vec<Write>,
-) -> Result<(), NotRewritten> {
+pub async fn take_words_out(kit: &Kit, place: &Place, events: Vec<Recorded>, mut writes: Vec<Write>) -> Result<(), NotRewritten> {
     // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the scribe answers: no
     // snapshot with these words comes after this one.
     look(kit, &place.channel).await;

@@ -66,7 +66,9 @@ pub fn admits(policy: ForeignBots, is_companion: impl Fn(&str) -> bool, heard: &
         ForeignBots::All => true,
         ForeignBots::Mentions => {
             let mentions_one = heard.mentions.iter().filter_map(|mention| somebody(mention)).any(&is_companion);
-            mentions_one || !heard.to_all_of.is_empty() || heard.reply_to.is_some_and(|(id, role)| role == Role::Companion && is_companion(id))
+            mentions_one
+                || !heard.to_all_of.is_empty()
+                || heard.reply_to.is_some_and(|(id, role)| role == Role::Companion && is_companion(id))
         }
     }
 }

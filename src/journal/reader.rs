@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use super::key;
 use super::place::Place;
 use super::record::{
-    ChannelRecord, IgnoredRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, SnapshotRecord, UsageRecord, decode,
-    decode_event, decode_number,
+    ChannelRecord, IgnoredRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, SnapshotRecord,
+    UsageRecord, decode, decode_event, decode_number,
 };
 use crate::domain::event::{Event, Recorded, order_of_handling};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, Ticket, Ward};

@@ -52,7 +52,11 @@ impl ActorHouse {
     pub(super) async fn replace_words(&self, room: &RoomId, seq: Seq, text: Arc<str>) -> Result<Seq, Refused> {
         let (place, _) = self.room_of(room)?;
         check_writable(room)?;
-        if replace_words(&self.kit, &place, seq, text).await.map_err(not_rewritten)? { Ok(seq) } else { Err(no_message(room, seq)) }
+        if replace_words(&self.kit, &place, seq, text).await.map_err(not_rewritten)? {
+            Ok(seq)
+        } else {
+            Err(no_message(room, seq))
+        }
     }
 
     pub(super) async fn take_back(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {

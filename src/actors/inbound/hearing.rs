@@ -77,9 +77,12 @@ impl Hearing for Inbound {
             said_at: Some(at),
         };
         let accepted = self.say(&place, speech).await.map_err(refused)?;
-        Ok(accepted.map_or(Taken::Not, |accepted| {
-            if accepted.is_new { Taken::New(accepted.seq) } else { Taken::Known(accepted.seq) }
-        }))
+        Ok(accepted.map_or(
+            Taken::Not,
+            |accepted| {
+                if accepted.is_new { Taken::New(accepted.seq) } else { Taken::Known(accepted.seq) }
+            },
+        ))
     }
 
     async fn edited(&self, spot: &Spot, id: &str, text: Arc<str>) -> Result<(), NotTaken> {
@@ -205,7 +208,9 @@ fn is_blank(text: &str) -> bool {
 
 fn refused(error: scribe::Refused) -> NotTaken {
     match error {
-        scribe::Refused::Busy { retry_after } => NotTaken::Later { after: retry_after, detail: "too much waits to be stored".into() },
+        scribe::Refused::Busy { retry_after } => {
+            NotTaken::Later { after: retry_after, detail: "too much waits to be stored".into() }
+        }
         scribe::Refused::Lost(lost) => lost_write(lost),
     }
 }

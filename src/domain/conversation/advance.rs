@@ -55,9 +55,8 @@ impl Conversation {
     fn count_address(&mut self, seq: Seq, message: &Message, world: &mut World<'_>, out: &mut Vec<Output>) {
         let said_at = self.window.get(seq).map_or(self.clock, |entry| entry.at);
         let is_too_late = is_too_late(self.clock, said_at, true, &world.rules);
-        let is_heard = |(companion, gate): (&CompanionId, &Gate)| {
-            message.address.includes(companion) && !gate.is_silent() && !is_too_late
-        };
+        let is_heard =
+            |(companion, gate): (&CompanionId, &Gate)| message.address.includes(companion) && !gate.is_silent() && !is_too_late;
         if message.from.role == Role::Companion || !self.gates.iter().any(is_heard) {
             return;
         }
