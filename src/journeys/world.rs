@@ -429,7 +429,9 @@ pub(super) fn said(lines: &[(&str, &str)]) -> Vec<(String, String)> {
 
 fn cast(settings: &Settings) -> BTreeMap<crate::domain::id::CompanionId, Companion> {
     let companion = |id: &str, aliases: &[&str]| {
-        let file: CompanionFile = serde_json::from_value(json!({ "id": id, "aliases": aliases })).unwrap();
+        let file: CompanionFile =
+            serde_json::from_value(json!({ "id": id, "aliases": aliases, "picture": format!("https://example.org/{id}.png") }))
+                .unwrap();
         let companion = Companion::from_file(file, None, &settings.companion_defaults).unwrap();
         (companion.id.clone(), companion)
     };

@@ -15,6 +15,7 @@ use crate::actors::residents::{Cast, Miscast, played};
 use crate::actors::settling::{self, Unsettled};
 use crate::domain::id::{ChannelId, CompanionId};
 use crate::domain::names::SharedName;
+use crate::domain::prompt::one_line;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::{RoomRecord, decode};
@@ -27,6 +28,9 @@ use crate::ports::house::room::{
 use crate::ports::house::stamp::rfc3339;
 use crate::settings::companion::{Interjection, Overrides};
 use crate::settings::console;
+
+/// A title is cut after this many characters.
+const LONGEST_TITLE: usize = 200;
 
 /// Why the rooms could not be made ready.
 #[derive(Debug, thiserror::Error)]
@@ -306,8 +310,12 @@ impl ActorHouse {
             })
         };
         let last_at = self.last_said(&Place::new(&residence.guild, &channel)).await.map_err(unread)?;
+        let title = self.kit.platforms.of(&channel).and_then(|platform| platform.title(&channel));
+        let title = title.map(|title| one_line(&title, LONGEST_TITLE)).filter(|title| !title.is_empty());
         Ok(Room {
+            title: title.map(Arc::from),
             guild: residence.guild.clone(),
+            lives_by: residence.lives_by().cloned(),
             companions: residence.companions.iter().filter_map(companion).collect(),
             paused: residence.paused,
             last_at,

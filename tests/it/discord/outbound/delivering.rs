@@ -76,6 +76,7 @@ async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
         ticket: Ticket(1),
         owed,
         name: part.name.clone(),
+        picture: part.picture.clone(),
         used: Vec::new(),
         platform: kit.platforms.of(&part.channel).expect("Discord").clone(),
         stop: stopping,
