@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::directory::{Registration, Sort};
 use super::kit::Kit;
@@ -36,6 +37,9 @@ const RESTARTS: RestartPolicy = RestartPolicy {
 const ASKING_DEADLINE: Duration = Duration::from_secs(60);
 /// After which time it is looked whether a person has done something about what is in the way.
 const LONG_PAUSE: Duration = Duration::from_secs(600);
+
+/// What was told so long ago is told again when it is in the way again.
+const RECENTLY: Duration = Duration::from_secs(60);
 
 /// The actor.
 pub struct Connections;
@@ -85,8 +89,8 @@ struct Platform {
     pauses: Pauses,
     /// How many connections are to be started, as soon as those of another number are gone.
     wanted: Option<NonZeroU32>,
-    /// What is in the way, once it was told.
-    told: Option<String>,
+    /// What is in the way, once it was told, and when that was.
+    told: Option<(String, Instant)>,
 }
 
 /// A task that ends when this is dropped.
@@ -225,7 +229,12 @@ impl State {
     /// It is told once, however many connections say so, and looked at again after a long while.
     fn give_up(&mut self, platform: &'static str, reason: String, was_up: bool) {
         let Some(standing) = self.platforms.get_mut(platform) else { return };
-        if was_up || standing.told.as_ref() != Some(&reason) {
+        // The other connections say the same at once.
+        let is_news = match &standing.told {
+            Some((known, at)) if *known == reason => was_up && at.elapsed() >= RECENTLY,
+            _ => true,
+        };
+        if is_news {
             let again_secs = LONG_PAUSE.as_secs();
             tracing::error!(
                 platform,
@@ -233,7 +242,7 @@ impl State {
                 again_secs,
                 "a platform cannot be heard before somebody has done something about it"
             );
-            standing.told = Some(reason);
+            standing.told = Some((reason, Instant::now()));
         }
         if standing.asking.is_none() {
             self.ask_after(platform, LONG_PAUSE);

@@ -9,6 +9,7 @@ use crate::actors::places::{GuildsPlace, PlatformsPlace, ScribePlace, ShardPlace
 use crate::ports::gateway::Disconnected;
 use crate::ports::gateway::fake::{End, FakeGateway};
 use crate::ports::house::House;
+use crate::telemetry::memory::Lines;
 
 #[tokio::test(start_paused = true)]
 async fn there_are_as_many_connections_as_the_platform_says() {
@@ -116,6 +117,37 @@ async fn what_only_a_person_can_mend_is_left_alone_for_a_long_while() {
 
     assert_eq!(before, (vec![], 1, 1));
     assert_eq!((gateway.alive(), gateway.asked(), gateway.lived(0)), (vec![(0, 2), (1, 2)], 2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_a_person_can_mend_is_told_once_and_again_when_it_happens_anew() {
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
+    let _told = tracing::subscriber::set_default(subscriber);
+    let told = || lines.text().lines().filter(|line| line.contains("ERROR") && line.contains("the token is wrong")).count();
+    let (gateway, world) = connected(2).await;
+    let refuse = || {
+        for shard in [0, 1] {
+            gateway.ends(shard, End::Returns(Disconnected::Never("the token is wrong".into())));
+        }
+    };
+
+    let mut times = Vec::new();
+    refuse();
+    world.pass(1.0).await;
+    times.push(told());
+    // They are made anew after a while, and refused at once.
+    refuse();
+    world.pass(700.0).await;
+    times.push(told());
+    // Then they last, until somebody breaks it again.
+    world.pass(1_000.0).await;
+    assert_eq!(gateway.alive().len(), 2);
+    refuse();
+    world.pass(1.0).await;
+    times.push(told());
+
+    assert_eq!(times, [1, 1, 2], "{}", lines.text());
 }
 
 #[tokio::test(start_paused = true)]
