@@ -177,7 +177,7 @@ async fn enter(kit: &Kit, channel: &ChannelId, before: Option<&Residence>, resid
 
 /// Those that are awake learn at once, the others when something is said in them.
 async fn tell_threads(kit: &Kit, channel: &ChannelId) {
-    for thread in kit.residents.threads_of(channel) {
+    for thread in kit.residents.living_by(channel) {
         let Some((recorded, residence)) = kit.residents.outdated(&thread) else { continue };
         if kit.directory.find(&ChannelPlace(thread.clone())).is_none() {
             continue;

@@ -159,6 +159,7 @@ async fn what_changes_in_a_channel_holds_in_its_threads_awake_or_asleep_until_th
     patch(&world, "discord:22", json!({ "companions": { "aria": { "interjection": "eager" } } })).await;
     sleep(&world).await;
     open(&world, &awake).await;
+    let mut watching = world.watch("discord:20", None).await;
 
     admit(&world, &general(), "bruno").await.unwrap();
     dismiss(&world, &general(), "aria").await;
@@ -168,6 +169,8 @@ async fn what_changes_in_a_channel_holds_in_its_threads_awake_or_asleep_until_th
     assert_eq!(present(&world, "discord:21").await, ["bruno"]);
     assert_eq!(present(&world, "discord:22").await, ["aria"]);
     assert_eq!(&*world.house.room(&room("discord:20")).await.unwrap().companions[0].interjection, "quiet");
+    let seen = watching.seen().await;
+    assert!(seen.iter().any(|event| event["event"] == "tempered" && event["channel"] == "discord:20"), "{seen:?}");
     let moved = came(&[("joined", "aria"), ("joined", "bruno"), ("left", "aria")]);
     assert_eq!(moves(&world, "discord:21").await, moved);
     assert_eq!(moves(&world, "discord:20").await, came(&[("joined", "aria")]));

@@ -93,8 +93,13 @@ impl ActorHouse {
         if let Some(old) = self.reader().event(&place, record.seq).await.map_err(unread)? {
             // With an id, so that trying again after a failure in the middle hears it once only.
             let again: Arc<str> = format!("retry:{id}").into();
-            self.accept(&place, heard_again(&old.event), Some(again)).await?;
-            if matches!(old.event, Event::Said { .. }) {
+            let accepted = self.accept(&place, heard_again(&old.event), Some(again)).await?;
+            if let Event::Said { message, .. } = &old.event {
+                // Whoever changes or takes back the message where it was said means the one that is read now.
+                if let Some(its_own) = &message.id {
+                    let key = key::message_id(id.ward, id.no, its_own);
+                    self.administer(id.ward, vec![Write::Put(key, encode(&accepted.seq))]).await?;
+                }
                 self.accept(&place, Event::Deleted { messages: vec![old.seq] }, None).await?;
                 self.take_words_out(&place, vec![without_words(&old)], Vec::new()).await?;
             }
@@ -148,9 +153,8 @@ impl ActorHouse {
 /// The same event, to be heard once more.
 fn heard_again(event: &Event) -> Event {
     let mut again = event.clone();
-    if let Event::Said { message, reply, .. } = &mut again {
-        // The id leads to the first one, and a reply is fulfilled only once.
-        message.id = None;
+    if let Event::Said { reply, .. } = &mut again {
+        // A reply is fulfilled only once.
         *reply = None;
     }
     again
