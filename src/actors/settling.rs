@@ -59,7 +59,7 @@ pub async fn settle(kit: &Kit, _: &Turn<'_>, channel: &ChannelId, residence: Res
 }
 
 /// Takes a room away, with its history: it is nobody's then. In threads that live by it nobody lives any more. One that is no room changes
-/// nothing.
+/// nothing; a thread or a direct message becomes one again by what is said there.
 ///
 /// # Errors
 /// [`Unsettled::Unstored`]: the room is still there, perhaps without its history.

@@ -95,11 +95,18 @@ impl ActorHouse {
 
     /// When something was last said, as far as the newest page tells; with a page full of other things, when the last of them happened.
     pub(super) async fn last_said(&self, place: &Place) -> Result<Option<Stamp>, ReadError> {
-        let range = Range { after: Seq::NONE, before: None, limit: 64, newest_first: true };
-        let newest = self.reader().events(place, range).await?;
-        let said = newest.iter().find(|recorded| told_message(recorded).is_some());
-        let instead = if newest.len() < range.limit { None } else { newest.first() };
-        Ok(said.or(instead).map(|recorded| recorded.at.into()))
+        let mut newest = Vec::new();
+        // Mostly it is among the first few; all rooms are asked for it again and again.
+        for limit in [8, 64] {
+            newest = self.reader().events(place, Range { after: Seq::NONE, before: None, limit, newest_first: true }).await?;
+            if let Some(said) = newest.iter().find(|recorded| told_message(recorded).is_some()) {
+                return Ok(Some(said.at.into()));
+            }
+            if newest.len() < limit {
+                return Ok(None);
+            }
+        }
+        Ok(newest.first().map(|recorded| recorded.at.into()))
     }
 }
 
