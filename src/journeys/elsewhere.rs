@@ -9,16 +9,16 @@ use serde_json::Value;
 
 use super::keeping::set_aside_at;
 use super::world::{World, room, said};
-use crate::actors::inbound::{Inbound, Utterance};
+use crate::actors::inbound::Inbound;
 use crate::actors::settling;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, GuildId};
-use crate::domain::message::{Author, Modality, Role};
+use crate::domain::message::{Author, Role};
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
 use crate::ports::company::Company;
-use crate::ports::hearing::Spot;
+use crate::ports::hearing::{Hearing, Spot, Taken, Utterance};
 use crate::ports::house::decisions::{DecisionQuery, WhyQuery};
 use crate::ports::house::keeping::{ExportForm, ExportQuery, Forget};
 use crate::ports::house::usage::UsageQuery;
@@ -42,17 +42,17 @@ async fn lived_in() -> World {
 async fn says(world: &World, guild: &str, channel: &str, text: &str) {
     let from = Author { id: "discord:5".into(), name: "Ana".into(), role: Role::Person };
     let utterance = Utterance {
-        id: Some(format!("{channel}/{text}").into()),
+        id: format!("{channel}/{text}").into(),
         from,
         text: text.into(),
-        modality: Modality::Text,
-        lull_endpoint: false,
+        own_words: text.into(),
+        at: world.kit.clock.now(),
         mentions: Vec::new(),
-        reply_to: None,
-        direct: guild.starts_with("dm:"),
+        to_all: guild.starts_with("dm:"),
+        answers: None,
     };
-    let place = Place::new(&guild.into(), &channel.into());
-    Inbound::new(world.kit.clone()).say(&place, utterance).await.unwrap().expect("people are taken in");
+    let taken = Inbound::new(world.kit.clone()).said(&spot(guild, channel), utterance).await.unwrap();
+    assert!(matches!(taken, Taken::New(_)), "people are taken in");
 }
 
 async fn exported(world: &World, id: Option<&str>, form: ExportForm) -> String {

@@ -36,6 +36,8 @@ pub struct Part {
     pub companion: CompanionId,
     /// Under which name.
     pub name: Arc<str>,
+    /// Where its picture is, if it has one: an address with https.
+    pub picture: Option<Arc<str>>,
     /// The words.
     pub text: Arc<str>,
     /// The same for the same part, whenever and however often it is sent; unique among all parts of all channels.
@@ -56,7 +58,7 @@ pub enum NotSent {
     /// It may have been posted: look before it is sent again.
     #[error("nobody knows: {0}")]
     Unknown(String),
-    /// The platform will not take it: no permission, no such channel.
+    /// The platform will not take it: no permission, no such channel. It tells whoever runs the server, once for a channel.
     #[error("refused: {0}")]
     Refused(String),
 }

@@ -10,9 +10,10 @@ use ractor::RpcReplyPort;
 use tokio::sync::oneshot;
 
 use super::ActorHouse;
-use super::desk::{unavailable, unread};
+use super::desk::{not_rewritten, unavailable, unread};
 use crate::actors::guilds::GuildsMessage;
 use crate::actors::places::GuildsPlace;
+use crate::actors::taking_back::take_words_out;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ward};
 use crate::journal::key;
@@ -95,13 +96,14 @@ impl ActorHouse {
             let again: Arc<str> = format!("retry:{id}").into();
             let accepted = self.accept(&place, heard_again(&old.event), Some(again)).await?;
             if let Event::Said { message, .. } = &old.event {
+                let _turn = self.kit.rewriting.of(&place).await;
                 // Whoever changes or takes back the message where it was said means the one that is read now.
                 if let Some(its_own) = &message.id {
                     let key = key::message_id(id.ward, id.no, its_own);
                     self.administer(id.ward, vec![Write::Put(key, encode(&accepted.seq))]).await?;
                 }
                 self.accept(&place, Event::Deleted { messages: vec![old.seq] }, None).await?;
-                self.take_words_out(&place, vec![without_words(&old)], Vec::new()).await?;
+                take_words_out(&self.kit, &place, vec![without_words(&old)], Vec::new()).await.map_err(not_rewritten)?;
             }
         }
         self.hide(id, record).await
@@ -153,9 +155,12 @@ impl ActorHouse {
 /// The same event, to be heard once more.
 fn heard_again(event: &Event) -> Event {
     let mut again = event.clone();
-    if let Event::Said { reply, .. } = &mut again {
-        // A reply is fulfilled only once.
+    if let Event::Said { message, reply, said_at, .. } = &mut again {
+        // It would be taken for the newest of its platform, a reply is fulfilled only once, and however long ago it was said, it is to be
+        // handled now.
+        message.id = None;
         *reply = None;
+        *said_at = None;
     }
     again
 }
