@@ -155,6 +155,13 @@ impl Residents {
         threads.map(|(thread, _)| thread.clone()).collect()
     }
 
+    /// The threads of a channel that live by it, by id.
+    pub fn living_by(&self, channel: &ChannelId) -> Vec<ChannelId> {
+        let register = self.read();
+        let threads = register.channels.iter().filter(|(_, residence)| residence.lives_by() == Some(channel));
+        threads.map(|(thread, _)| thread.clone()).collect()
+    }
+
     /// Whether a companion that is configured, or played by a program outside, lives in a channel; none: the channel has no residence.
     pub fn is_lived_in(&self, channel: &ChannelId) -> Option<bool> {
         let register = self.read();

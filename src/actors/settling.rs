@@ -59,7 +59,7 @@ pub async fn settle(kit: &Kit, _: &Turn<'_>, channel: &ChannelId, residence: Res
 }
 
 /// Takes a room away, with its history: it is nobody's then. In threads that live by it nobody lives any more. One that is no room changes
-/// nothing.
+/// nothing; a thread or a direct message becomes one again by what is said there.
 ///
 /// # Errors
 /// [`Unsettled::Unstored`]: the room is still there, perhaps without its history.
@@ -177,7 +177,7 @@ async fn enter(kit: &Kit, channel: &ChannelId, before: Option<&Residence>, resid
 
 /// Those that are awake learn at once, the others when something is said in them.
 async fn tell_threads(kit: &Kit, channel: &ChannelId) {
-    for thread in kit.residents.threads_of(channel) {
+    for thread in kit.residents.living_by(channel) {
         let Some((recorded, residence)) = kit.residents.outdated(&thread) else { continue };
         if kit.directory.find(&ChannelPlace(thread.clone())).is_none() {
             continue;

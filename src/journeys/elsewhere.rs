@@ -7,11 +7,15 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use serde_json::Value;
 
+use super::keeping::set_aside_at;
 use super::world::{World, room, said};
 use crate::actors::inbound::Inbound;
 use crate::actors::settling;
+use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::message::{Author, Role};
+use crate::journal::place::Place;
+use crate::journal::reader::Reader;
 use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
 use crate::ports::company::Company;
 use crate::ports::hearing::{Hearing, Spot, Taken, Utterance};
@@ -140,6 +144,36 @@ async fn whoever_is_forgotten_in_a_guild_is_forgotten_in_all_its_channels_and_in
     for (channel, left) in [("discord:10", 0), ("discord:11", 0), ("discord:20", 1), ("discord:77", 1)] {
         assert_eq!(world.history(channel).await.len(), left, "{channel}");
         assert_eq!(exported(&world, Some(channel), ExportForm::Json).await.contains("zebra"), left > 0, "{channel}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_was_set_aside_and_tried_again_still_goes_by_its_platforms_id() {
+    let world = lived_in().await;
+    says(&world, "discord:1", "discord:10", "one").await;
+    let place = Place::new(&"discord:1".into(), &"discord:10".into());
+    let by_id = async |world: &World| Reader::new(&*world.store).message(&place, "discord:10/one").await.unwrap().unwrap();
+    let first = by_id(&world).await;
+    set_aside_at(&world, &place, first).await;
+    let world = world.crash().await;
+
+    let listed = world.house.quarantine().await.unwrap().messages;
+    world.house.retry(&listed[0].id).await.unwrap();
+
+    assert_eq!((&*listed[0].room, listed[0].guild.as_str()), ("discord:10", "discord:1"));
+    assert_eq!(world.history("discord:10").await, said(&[("Ana", "one")]));
+    let again = by_id(&world).await;
+    assert!(again > first);
+    assert_eq!(
+        Reader::new(&*world.store).event(&place, again).await.unwrap().map(|recorded| text_of(&recorded.event)),
+        Some("one".into())
+    );
+}
+
+fn text_of(event: &Event) -> Arc<str> {
+    match event {
+        Event::Said { message, .. } => message.text.clone(),
+        other => panic!("{other:?} is no message"),
     }
 }
 

@@ -171,8 +171,11 @@ async fn a_message_that_was_set_aside_can_be_tried_again_and_given_up() {
 }
 
 pub(super) async fn set_aside(world: &World, seq: Seq) {
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    let no = Reader::new(&*world.store).channel_no(&place).await.unwrap().unwrap();
+    set_aside_at(world, &Place::new(&"home".into(), &room("lobby").channel()), seq).await;
+}
+
+pub(super) async fn set_aside_at(world: &World, place: &Place, seq: Seq) {
+    let no = Reader::new(&*world.store).channel_no(place).await.unwrap().unwrap();
     let record = SetAsideRecord {
         guild: place.guild.clone(),
         channel: place.channel.clone(),

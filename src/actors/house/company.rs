@@ -6,6 +6,7 @@ use super::ActorHouse;
 use super::desk::{invalid, unsettled};
 use crate::actors::settling::{self, Unsettled};
 use crate::domain::id::CompanionId;
+use crate::domain::names::SharedName;
 use crate::journal::residence::Residence;
 use crate::ports::company::Company;
 use crate::ports::hearing::Spot;
@@ -36,9 +37,12 @@ impl Company for ActorHouse {
         }
         residence.stands_alone |= is_new && residence.within.is_some();
         settling::settle(&self.kit, &turn, &spot.channel, residence.clone()).await.map_err(|error| match error {
-            Unsettled::SharedName(shared) => Refused::Conflict(format!(
-                "{shared}; two companions of one guild cannot share a name, so the other one has to leave all its channels there first"
-            )),
+            Unsettled::SharedName(SharedName { name, first, second }) => {
+                let other = if first == *companion { second } else { first };
+                Refused::Conflict(format!(
+                    "{companion} and {other}, who lives in this guild, both answer to {name:?}; let {other} leave all its channels here first"
+                ))
+            }
             error => unsettled(error),
         })?;
         Ok((self.viewed(id, &residence).await?, is_new))

@@ -94,9 +94,14 @@ impl ActorHouse {
         if let Some(old) = self.reader().event(&place, record.seq).await.map_err(unread)? {
             // With an id, so that trying again after a failure in the middle hears it once only.
             let again: Arc<str> = format!("retry:{id}").into();
-            self.accept(&place, heard_again(&old.event), Some(again)).await?;
-            if matches!(old.event, Event::Said { .. }) {
+            let accepted = self.accept(&place, heard_again(&old.event), Some(again)).await?;
+            if let Event::Said { message, .. } = &old.event {
                 let _turn = self.kit.rewriting.of(&place).await;
+                // Whoever changes or takes back the message where it was said means the one that is read now.
+                if let Some(its_own) = &message.id {
+                    let key = key::message_id(id.ward, id.no, its_own);
+                    self.administer(id.ward, vec![Write::Put(key, encode(&accepted.seq))]).await?;
+                }
                 self.accept(&place, Event::Deleted { messages: vec![old.seq] }, None).await?;
                 take_words_out(&self.kit, &place, vec![without_words(&old)], Vec::new()).await.map_err(not_rewritten)?;
             }
@@ -151,7 +156,8 @@ impl ActorHouse {
 fn heard_again(event: &Event) -> Event {
     let mut again = event.clone();
     if let Event::Said { message, reply, said_at, .. } = &mut again {
-        // The id leads to the first one, a reply is fulfilled only once, and however long ago it was said, it is to be handled now.
+        // It would be taken for the newest of its platform, a reply is fulfilled only once, and however long ago it was said, it is to be
+        // handled now.
         message.id = None;
         *reply = None;
         *said_at = None;

@@ -22,8 +22,10 @@ use crate::ports::house::stamp::Stamp;
 
 /// Events read at once.
 const PAGE: usize = 512;
-/// Events that are read at most where all rooms are looked through, in each of them.
+/// Events that are read at most where all rooms are looked through: in each of them, and about as many in all, but always some.
 const NEWEST_OF_EACH: usize = 4_096;
+const NEWEST_OF_ALL: usize = 400_000;
+const NEWEST_AT_LEAST: usize = 64;
 /// Texts that are kept at hand.
 const TEXTS: usize = 1_024;
 
@@ -47,41 +49,64 @@ impl ActorHouse {
                     }));
             }
         }
-        let most = if query.room.is_some() { usize::MAX } else { NEWEST_OF_EACH };
-        let mut decisions = Vec::new();
-        for (room, place) in places {
+        let share = (NEWEST_OF_ALL / places.len().max(1)).clamp(NEWEST_AT_LEAST, NEWEST_OF_EACH);
+        let most = if query.room.is_some() { usize::MAX } else { share };
+        let mut all = Vec::new();
+        for (at, (_, place)) in places.iter().enumerate() {
             let wanted = Wanted { after: query.after, before: None, limit: query.limit, most };
-            let found = found(&self.reader(), &place, wanted, |recorded| decisions_in(recorded, query.companion.as_ref())).await;
-            let found = found.map_err(unread)?;
-            let ballots = found.iter().filter_map(|(recorded, _)| ballot_in(recorded));
-            let elections = Elections::read(&self.reader(), &place, ballots).await.map_err(unread)?;
-            let mut texts = Texts::default();
-            for (recorded, companion) in found {
-                let Event::Decided(decided) = &recorded.event else { continue };
-                let settled = texts.of(&self.reader(), &place, &decided.messages).await.map_err(unread)?;
-                let mut decision = record(&recorded, decided, &companion, &room, settled);
-                if let Some(floor) = ballot_in(&recorded).and_then(|seq| elections.floor(seq, &companion)) {
-                    decision.more.insert("floor".into(), floor.into());
-                }
-                decisions.push(decision);
-            }
+            let found = found(&self.reader(), place, wanted, |recorded| decisions_in(recorded, query.companion.as_ref())).await;
+            all.extend(found.map_err(unread)?.into_iter().map(|found| (at, found)));
         }
-        decisions.sort_by(|one, other| (one.at, &one.room, one.seq).cmp(&(other.at, &other.room, other.seq)));
+        // Stable: those of one event stay in their order, and rooms are in the order of ids.
+        all.sort_by_key(|(at, (recorded, _))| (recorded.at, *at, recorded.seq));
         if query.after.is_none() {
-            decisions.drain(..decisions.len().saturating_sub(query.limit));
+            all.drain(..all.len().saturating_sub(query.limit));
         } else {
-            decisions.truncate(query.limit);
+            all.truncate(query.limit);
         }
-        Ok(Decisions { decisions })
+        Ok(Decisions { decisions: self.told_decisions(&places, all).await.map_err(unread)? })
+    }
+
+    /// Decisions, each of one of these rooms, as they are shown.
+    async fn told_decisions(
+        &self,
+        places: &[(RoomId, Place)],
+        all: Vec<(usize, (Recorded, CompanionId))>,
+    ) -> Result<Vec<DecisionRecord>, ReadError> {
+        let mut elections = BTreeMap::new();
+        for at in all.iter().map(|(at, _)| *at).collect::<BTreeSet<_>>() {
+            let of_room = all.iter().filter(|(other, _)| *other == at);
+            let ballots = of_room.filter_map(|(_, (recorded, _))| ballot_in(recorded));
+            elections.insert(at, Elections::read(&self.reader(), &places[at].1, ballots).await?);
+        }
+        let mut texts: BTreeMap<usize, Texts> = BTreeMap::new();
+        let mut decisions = Vec::new();
+        for (at, (recorded, companion)) in all {
+            let Event::Decided(decided) = &recorded.event else { continue };
+            let (room, place) = &places[at];
+            let settled = texts.entry(at).or_default().of(&self.reader(), place, &decided.messages).await?;
+            let mut decision = record(&recorded, decided, &companion, room, settled);
+            let floor = ballot_in(&recorded).and_then(|seq| elections.get(&at)?.floor(seq, &companion));
+            decision.more.extend(floor.map(|floor| ("floor".to_owned(), floor.into())));
+            decisions.push(decision);
+        }
+        Ok(decisions)
     }
 
     /// When something was last said, as far as the newest page tells; with a page full of other things, when the last of them happened.
     pub(super) async fn last_said(&self, place: &Place) -> Result<Option<Stamp>, ReadError> {
-        let range = Range { after: Seq::NONE, before: None, limit: 64, newest_first: true };
-        let newest = self.reader().events(place, range).await?;
-        let said = newest.iter().find(|recorded| told_message(recorded).is_some());
-        let instead = if newest.len() < range.limit { None } else { newest.first() };
-        Ok(said.or(instead).map(|recorded| recorded.at.into()))
+        let mut newest = Vec::new();
+        // Mostly it is among the first few; all rooms are asked for it again and again.
+        for limit in [8, 64] {
+            newest = self.reader().events(place, Range { after: Seq::NONE, before: None, limit, newest_first: true }).await?;
+            if let Some(said) = newest.iter().find(|recorded| told_message(recorded).is_some()) {
+                return Ok(Some(said.at.into()));
+            }
+            if newest.len() < limit {
+                return Ok(None);
+            }
+        }
+        Ok(newest.first().map(|recorded| recorded.at.into()))
     }
 }
 
@@ -102,13 +127,14 @@ pub(super) async fn found<T>(
     take: impl Fn(&Recorded) -> Vec<T>,
 ) -> Result<Vec<T>, ReadError> {
     let newest_first = wanted.after.is_none();
-    let mut range = Range { after: wanted.after.unwrap_or(Seq::NONE), before: wanted.before, limit: PAGE, newest_first };
+    let limit = PAGE.min(wanted.most);
+    let mut range = Range { after: wanted.after.unwrap_or(Seq::NONE), before: wanted.before, limit, newest_first };
     let mut found: Vec<Vec<T>> = Vec::new();
     let (mut count, mut read) = (0, 0);
     'pages: while read < wanted.most {
         let page = reader.events(place, range).await?;
         read += page.len();
-        let is_last = page.len() < PAGE;
+        let is_last = page.len() < limit;
         for recorded in &page {
             if newest_first {
                 range.before = Some(recorded.seq);

@@ -191,7 +191,10 @@ impl ActorHouse {
         }
         residence.stands_alone = residence.within.is_some();
         settling::settle(&self.kit, &turn, &place.channel, residence.clone()).await.map_err(unsettled)?;
-        tempered.iter().for_each(|companion| self.show_tempered(&place, companion));
+        for channel in std::iter::once(place.channel.clone()).chain(self.kit.residents.living_by(&place.channel)) {
+            let place = Place::new(&place.guild, &channel);
+            tempered.iter().for_each(|companion| self.show_tempered(&place, companion));
+        }
         self.viewed(room.clone(), &residence).await
     }
 
