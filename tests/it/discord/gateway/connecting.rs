@@ -70,3 +70,30 @@ async fn there_are_as_many_connections_as_the_settings_say() {
 
     discord.sessions(2).await;
 }
+
+#[tokio::test]
+async fn what_stands_below_the_name_is_as_the_settings_say() {
+    let discord = discord().await;
+    let mut client =
+        Client::with(&discord, &Notepad::new(), |wanted| wanted.section.presence = Some("/tertulia help".to_owned()));
+
+    client.connect().await;
+    discord.sessions(1).await;
+
+    let presence = discord.look(|state| state.journal.identifies[0].presence.clone());
+    assert_eq!(presence["activities"][0]["state"], "/tertulia help");
+    assert_eq!((&presence["activities"][0]["type"], &presence["status"]), (&4.into(), &"online".into()));
+}
+
+#[tokio::test]
+async fn what_is_connected_to_is_what_the_settings_say() {
+    let (discord, proxy) = (super::world::discord().await, super::world::discord().await);
+    // It is known there as well.
+    let url = proxy.gateway_url();
+    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.gateway_url = Some(url));
+
+    client.connect().await;
+    proxy.sessions(1).await;
+
+    assert_eq!(discord.look(|state| state.journal.connections.len()), 0);
+}
