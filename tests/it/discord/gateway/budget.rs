@@ -8,13 +8,13 @@ use tertulia::ports::notes::Notes as _;
 
 use super::super::counterpart::Counterpart;
 use super::super::counterpart::rules::Rules;
-use super::world::{Client, Notepad, discord};
+use super::world::{Client, Notepad, discord, rules};
 use crate::harness::PATIENCE;
 
 #[tokio::test]
 async fn connections_begin_one_after_the_other_in_their_order() {
     for (max_concurrency, same_place) in [(1, 1), (2, 2)] {
-        let rules = Rules { recommended_shards: Some(4), max_concurrency, ..Rules::roomy() };
+        let rules = Rules { recommended_shards: Some(4), max_concurrency, ..rules() };
         let discord = Counterpart::with_rules(rules).await;
         let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.times.apart = Duration::from_millis(500));
 
@@ -89,12 +89,12 @@ async fn an_identify_is_counted_before_it_leaves_and_over_restarts() {
 async fn when_none_are_left_it_waits_and_says_until_when() {
     // As many as are held back.
     let window = Duration::from_millis(300);
-    let rules = Rules { session_starts: 20, session_start_window: window, ..Rules::roomy() };
+    let rules = Rules { session_starts: 20, session_start_window: window, ..rules() };
     let discord = Counterpart::with_rules(rules).await;
     let mut client = Client::new(&discord, &Notepad::new());
     client.connect().await;
     // It goes on asking whether there are any again.
-    discord.until("questions", |state| (state.journal.requests_of("gateway_bot").count() >= 4).then_some(())).await;
+    discord.until("questions", |state| (state.journal.requests_of("gateway").count() >= 4).then_some(())).await;
 
     let condition = client.gateway.condition();
     assert!(!condition.ready);

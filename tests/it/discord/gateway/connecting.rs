@@ -4,7 +4,7 @@ use tertulia::ports::gateway::Gateway as _;
 
 use super::super::counterpart::rules::Rules;
 use super::super::counterpart::{Counterpart, intents};
-use super::world::{Client, Notepad, discord};
+use super::world::{Client, Notepad, discord, rules};
 
 #[tokio::test]
 async fn it_identifies_and_hears_what_is_said() {
@@ -51,7 +51,7 @@ async fn it_asks_for_what_it_needs_and_for_nothing_else() {
 
 #[tokio::test]
 async fn there_are_as_many_connections_as_discord_recommends() {
-    let discord = Counterpart::with_rules(Rules { recommended_shards: Some(3), max_concurrency: 16, ..Rules::roomy() }).await;
+    let discord = Counterpart::with_rules(Rules { recommended_shards: Some(3), max_concurrency: 16, ..rules() }).await;
     let mut client = Client::new(&discord, &Notepad::new());
 
     client.connect().await;
@@ -63,7 +63,7 @@ async fn there_are_as_many_connections_as_discord_recommends() {
 
 #[tokio::test]
 async fn there_are_as_many_connections_as_the_settings_say() {
-    let discord = Counterpart::with_rules(Rules { max_concurrency: 16, ..Rules::roomy() }).await;
+    let discord = Counterpart::with_rules(Rules { max_concurrency: 16, ..rules() }).await;
     let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.shards = std::num::NonZeroU32::new(2));
 
     client.connect().await;

@@ -9,7 +9,7 @@ use proptest::test_runner::TestRunner;
 use super::super::counterpart::Counterpart;
 use super::super::counterpart::id::Id;
 use super::super::counterpart::rules::Rules;
-use super::world::{Client, Notepad};
+use super::world::{Client, Notepad, rules};
 
 const ROUNDS: usize = 25;
 const FRAMES_A_ROUND: usize = 40;
@@ -23,7 +23,7 @@ enum Nonsense {
 
 #[tokio::test]
 async fn whatever_comes_the_next_message_is_heard() {
-    let rules = Rules { heartbeat_tolerance: Duration::from_millis(500), resume_buffer: 10_000, ..Rules::roomy() };
+    let rules = Rules { heartbeat_tolerance: Duration::from_millis(500), resume_buffer: 10_000, ..Rules::quick() };
     let discord = Counterpart::with_rules(rules).await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
@@ -51,7 +51,7 @@ async fn whatever_comes_the_next_message_is_heard() {
 
 #[tokio::test]
 async fn a_heartbeat_interval_of_nothing_ends_one_connection_and_not_the_process() {
-    let discord = Counterpart::with_rules(Rules::roomy()).await;
+    let discord = Counterpart::with_rules(rules()).await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
     let mut client = Client::new(&discord, &Notepad::new());
@@ -67,7 +67,7 @@ async fn a_heartbeat_interval_of_nothing_ends_one_connection_and_not_the_process
 
 #[tokio::test]
 async fn an_unreadable_ready_is_asked_for_again() {
-    let discord = Counterpart::with_rules(Rules::roomy()).await;
+    let discord = Counterpart::with_rules(rules()).await;
     let mut client = Client::new(&discord, &Notepad::new());
     client.connect().await;
     client.ears.until_kind("READY", 1).await;
@@ -79,9 +79,10 @@ async fn an_unreadable_ready_is_asked_for_again() {
     assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
 }
 
-/// Somebody speaks until it is heard: what is said between two sessions is told on neither.
+/// Somebody speaks until it is heard: what is said between two sessions is told on neither, and whoever is told of a wrong number goes on
+/// from there.
 async fn is_heard(discord: &Counterpart, client: &Client, general: Id, ana: Id, round: usize) {
-    let begun = |heard: &[super::world::Heard]| heard.iter().filter(|heard| heard.kind == "READY").count();
+    let begun = |heard: &[super::world::Heard]| heard.iter().filter(|heard| ["READY", "RESUMED"].contains(&&*heard.kind)).count();
     loop {
         let text = format!("round {round}");
         let before = begun(&client.ears.heard());

@@ -23,7 +23,7 @@ async fn a_bad_token_is_told_before_anything_connects() {
 async fn a_discord_that_cannot_be_asked_is_asked_later() {
     let discord = discord().await;
     let client = Client::new(&discord, &Notepad::new());
-    discord.spoil(On { route: Some("gateway_bot"), ..On::default() }, Does::Status(503));
+    discord.spoil(On { route: Some("gateway"), ..On::default() }, Does::Status(503));
 
     let why = client.gateway.shards().await.unwrap_err();
 
@@ -47,12 +47,9 @@ async fn a_token_that_is_reset_ends_it_for_good() {
 
 #[tokio::test]
 async fn what_only_a_person_can_change_ends_it_with_the_way_out() {
-    for (code, way_out) in [
-        (4_010, "discord.shards"),
-        (4_011, "discord.shards"),
-        (4_012, "newer tertulia"),
-        (4_013, "newer tertulia"),
-    ] {
+    for (code, way_out) in
+        [(4_010, "discord.shards"), (4_011, "discord.shards"), (4_012, "newer tertulia"), (4_013, "newer tertulia")]
+    {
         let discord = discord().await;
         let mut client = Client::new(&discord, &Notepad::new());
         client.connect().await;
@@ -101,8 +98,7 @@ async fn an_intent_that_is_refused_all_the_same_is_done_without() {
 async fn an_intent_that_is_demanded_and_refused_ends_it() {
     let discord = discord().await;
     discord.set_privileged(0);
-    let mut client =
-        Client::with(&discord, &Notepad::new(), |wanted| wanted.section.message_content = MessageContent::On);
+    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.message_content = MessageContent::On);
 
     client.connect().await;
 
@@ -113,8 +109,7 @@ async fn an_intent_that_is_demanded_and_refused_ends_it() {
 #[tokio::test]
 async fn an_intent_that_nobody_wants_is_not_asked_for() {
     let discord = discord().await;
-    let mut client =
-        Client::with(&discord, &Notepad::new(), |wanted| wanted.section.message_content = MessageContent::Off);
+    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.message_content = MessageContent::Off);
 
     client.connect().await;
     client.ears.until_kind("READY", 1).await;

@@ -307,7 +307,17 @@ pub fn quick() -> Times {
     }
 }
 
-/// A Discord with room for every request.
+/// A Discord with room for every request. Its heart beats so slowly that no test is too slow for it.
 pub async fn discord() -> Counterpart {
-    Counterpart::with_rules(Rules::roomy()).await
+    Counterpart::with_rules(rules()).await
+}
+
+/// The rules of that.
+pub fn rules() -> Rules {
+    Rules { heartbeat_interval: Duration::from_secs(30), heartbeat_tolerance: PATIENCE, ..Rules::roomy() }
+}
+
+/// One whose heart beats quickly.
+pub async fn beating() -> Counterpart {
+    Counterpart::with_rules(Rules { heartbeat_interval: Duration::from_millis(400), ..rules() }).await
 }
