@@ -32,6 +32,9 @@ use crate::telemetry::instruments::{NONE, gateway_event_label};
 /// What HELLO may announce as the time between heartbeats; Discord announces some 41 s.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(600));
 
+/// An identify that waits for its leave, and whom to tell.
+type Leaving<'a> = BoxFuture<'a, (Result<(), Disconnected>, oneshot::Sender<()>)>;
+
 /// How a connection begins.
 pub struct Plan<'a> {
     /// Where to.
@@ -127,7 +130,7 @@ impl<'a> Connection<'a> {
         let config = self.config(url, session, intents, Asks(asks));
         let mut line = Line::new(twilight_gateway::Shard::with_config(id, config));
         let (mut entries, mut lost) = (self.ledger.watch(), self.ledger.watch());
-        let mut leaving: Option<BoxFuture<'a, (Result<(), Disconnected>, oneshot::Sender<()>)>> = None;
+        let mut leaving: Option<Leaving<'a>> = None;
         loop {
             let deadline = self.next_deadline();
             tokio::select! {
