@@ -8,12 +8,15 @@ use serde_json::json;
 use tertulia::actors::directory::Directory;
 use tertulia::actors::house::ActorHouse;
 use tertulia::actors::hub::Hub;
+use tertulia::actors::ignored::Ignored;
 use tertulia::actors::kit::Kit;
 use tertulia::actors::places::PoolPlace;
 use tertulia::actors::residents::Residents;
 use tertulia::actors::side_models::{Models, Pool};
+use tertulia::actors::taking_back::Turns;
 use tertulia::adapters::system::{SystemChance, SystemClock};
 use tertulia::ports::chat_platform::Platforms;
+use tertulia::ports::gateway::Gateways;
 use tertulia::ports::house::House;
 use tertulia::ports::house::room::RoomId;
 use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
@@ -56,6 +59,9 @@ pub fn kit(store: Arc<dyn Store>, recorder: Recorder) -> anyhow::Result<Kit> {
         pool: Pool::new(&settings.models, Models { side: model.clone(), main: model }, move || found.find(&PoolPlace())),
         directory,
         platforms: Platforms::default(),
+        gateways: Gateways::default(),
+        ignored: Ignored::default(),
+        rewriting: Turns::default(),
         hub: Hub::new(),
         residents: Residents::new(
             BTreeMap::from([(aria.id.clone(), aria)]),

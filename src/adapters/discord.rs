@@ -4,10 +4,13 @@
 //! [`webhooks`], which say what companions say, and [`gateway`], which keeps the connections on which is heard.
 
 pub mod backfill;
+pub mod check;
+pub mod commands;
 pub mod dispatch;
 pub mod gateway;
 pub mod heard;
 pub mod identify;
+pub mod intake;
 pub mod known;
 pub mod limits;
 pub mod markup;
@@ -19,4 +22,6 @@ pub mod refusals;
 pub mod rest;
 pub mod said;
 pub mod snowflake;
+pub mod troubles;
 pub mod webhooks;
+pub mod wire;

@@ -14,18 +14,21 @@ use tokio::sync::mpsc;
 use crate::actors::directory::{Directory, Place as Address};
 use crate::actors::house::{ActorHouse, rooms};
 use crate::actors::hub::Hub;
+use crate::actors::ignored::Ignored;
 use crate::actors::kit::Kit;
 use crate::actors::places::{ChannelPlace, PoolPlace};
 use crate::actors::residents::Residents;
 use crate::actors::root::{Root, RootMessage};
 use crate::actors::side_models::{Models, Pool};
 use crate::actors::starts;
+use crate::actors::taking_back::Turns;
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
 use crate::ports::chance::Chance;
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::clock::Clock;
+use crate::ports::gateway::{Gateway, Gateways};
 use crate::ports::house::House;
 use crate::ports::house::live::LiveStream;
 use crate::ports::house::messages::{HistoryQuery, NewMessage};
@@ -57,6 +60,7 @@ pub(super) struct World {
 #[derive(Clone, Default)]
 struct Kept {
     platforms: Platforms,
+    gateways: Gateways,
     /// Time goes on meanwhile.
     clock: Arc<TokioClock>,
     /// Ids go on, so that no trace after it is taken for one before.
@@ -216,6 +220,12 @@ impl World {
         world
     }
 
+    /// A system that hears a platform over connections, and in which Aria and Bruno live nowhere yet.
+    pub(super) async fn hearing_over(gateway: Arc<dyn Gateway>) -> Self {
+        let kept = Kept { gateways: Gateways::new([gateway]), ..Kept::default() };
+        Self::set(Arc::new(MemoryStore::new()), json!({}), kept).await
+    }
+
     /// A system with other settings.
     pub(super) async fn with_overlay(overlay: Value) -> Self {
         Self::set(Arc::new(MemoryStore::new()), overlay, Kept::default()).await
@@ -241,6 +251,9 @@ impl World {
             directory,
             hub: Hub::new(),
             platforms: kept.platforms.clone(),
+            gateways: kept.gateways.clone(),
+            ignored: Ignored::default(),
+            rewriting: Turns::default(),
             recorder: spans.sampled(Sampling::share(telemetry.sample_ratio, telemetry.span_queue), telemetry.capture_content),
             residents: Residents::new(cast(&settings), settings.companion_defaults.clone(), spans.metrics().instruments()),
             settings,
@@ -416,7 +429,9 @@ pub(super) fn said(lines: &[(&str, &str)]) -> Vec<(String, String)> {
 
 fn cast(settings: &Settings) -> BTreeMap<crate::domain::id::CompanionId, Companion> {
     let companion = |id: &str, aliases: &[&str]| {
-        let file: CompanionFile = serde_json::from_value(json!({ "id": id, "aliases": aliases })).unwrap();
+        let file: CompanionFile =
+            serde_json::from_value(json!({ "id": id, "aliases": aliases, "picture": format!("https://example.org/{id}.png") }))
+                .unwrap();
         let companion = Companion::from_file(file, None, &settings.companion_defaults).unwrap();
         (companion.id.clone(), companion)
     };

@@ -85,6 +85,12 @@ pub const PLATFORM: &str = "platform";
 pub const MESSAGE_ROLE: &str = "message.role";
 /// `posted`, `failed` or `unconfirmed`: what came of sending a part of a statement.
 pub const SEND_OUTCOME: &str = "send.outcome";
+/// What became of a message that was heard.
+pub const MESSAGE_FATE: &str = "message.fate";
+/// What reading a channel after a downtime came to.
+pub const BACKFILL_OUTCOME: &str = "backfill.outcome";
+/// Whether a guild is told of.
+pub const GUILD_STATE: &str = "guild.state";
 
 /// How urgent a question to a model is.
 pub const POOL_PRIORITY: &str = "pool.priority";
@@ -145,6 +151,17 @@ pub const GEN_AI_AGENT_NAME: &str = "gen_ai.agent.name";
 pub const GEN_AI_INPUT_MESSAGES: &str = "gen_ai.input.messages";
 /// What was answered; only with `telemetry.capture_content`.
 pub const GEN_AI_OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
+
+/// What a request to Discord is for: a class of routes.
+pub const DISCORD_ROUTE: &str = "discord.route";
+/// What came of a request to Discord: `2xx`, `4xx`, `429`, `5xx`, `timeout`, `unreachable`, `broken`, or `held_back`.
+pub const DISCORD_OUTCOME: &str = "discord.outcome";
+/// What Discord refused something for.
+pub const DISCORD_REFUSAL: &str = "discord.refusal";
+/// A subcommand of `/tertulia`, `typing` for names that are typed in one, or `other`.
+pub const DISCORD_COMMAND: &str = "discord.command";
+/// What came of it: `done`, `refused`, `failed`, `busy`, `repeated`, `unanswered`, or `unreadable`.
+pub const DISCORD_COMMAND_OUTCOME: &str = "discord.command.outcome";
 
 /// The root span of a trigger group.
 pub const SPAN_TURN: &str = "conversation.turn";

@@ -42,12 +42,14 @@ pub enum Kind {
     Room = 14,
     /// What remains of a deleted journal: channel.
     Tombstone = 15,
-    /// Sessions of platforms.
+    /// What platforms remember, sessions among it: guild or nothing, name.
     Session = 16,
     /// Webhooks of channels.
     Webhook = 17,
     /// Facts about the store itself: its ids, the terms of wards.
     Meta = 18,
+    /// People who are not to be heard: guild, person.
+    Ignored = 19,
 }
 
 /// A key: ward, kind, and the rest by kind.

@@ -30,8 +30,24 @@ pub(super) const ERRORS: &[&str] =
     &["timeout", "unreachable", "left_alone", "overloaded", "refused", "cancelled", "empty", "absent", "budget", "other"];
 pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled"];
 pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot"];
-pub(super) const PLATFORMS: &[&str] = &["console", "other"];
+pub(super) const PLATFORMS: &[&str] = &["console", "discord", "other"];
 pub(super) const SENDS: &[&str] = &["posted", "failed", "unconfirmed"];
+/// What requests to Discord are for; see `adapters/discord/rest/measures.rs`.
+pub(super) const DISCORD_ROUTES: &[&str] =
+    &["account", "channel", "commands", "gateway", "guild", "interaction", "messages", "typing", "webhook"];
+/// What comes of them: a class of statuses, no answer in time, no connection, one that broke, or none that was allowed to leave.
+pub(super) const DISCORD_OUTCOMES: &[&str] = &["2xx", "4xx", "429", "5xx", "timeout", "unreachable", "broken", "held_back"];
+/// See `Refusal::kind` in `adapters/discord/refusals.rs`.
+pub(super) const DISCORD_REFUSALS: &[&str] =
+    &["permission", "gone", "full", "locked", "blocked", "closed", "token", "invalid", "other"];
+/// The subcommands of `/tertulia`, names that are typed in them, and what is none of them.
+pub(super) const COMMANDS: &[&str] =
+    &["status", "join", "leave", "talkativeness", "pause", "why", "forget_me", "ignore_me", "help", "typing", "other"];
+pub(super) const COMMAND_OUTCOMES: &[&str] = &["done", "refused", "failed", "busy", "repeated", "unanswered", "unreadable"];
+pub(super) const MESSAGE_FATES: &[&str] =
+    &["taken", "known", "ours", "not_taken", "no_talk", "not_for_all", "empty", "elsewhere", "broken"];
+pub(super) const BACKFILLS: &[&str] = &["whole", "too_many", "too_old", "refused", "nothing_shown", "unreachable"];
+pub(super) const GUILD_STATES: &[&str] = &["available", "unavailable"];
 pub(super) const ROUNDS: &[&str] = &["selected", "nobody"];
 pub(super) const STATES: &[&str] = &["speak", "listen"];
 pub(super) const FLOORS: &[&str] = &["won", "lost", "none"];
@@ -49,6 +65,8 @@ pub(super) const SORTS: &[&str] = &[
     "turn_taking_manager",
     "reply",
     "delivery",
+    "platforms",
+    "shard",
 ];
 pub(super) const FATES: &[&str] = &["exported", "failed", "dropped"];
 pub(super) const GATEWAY_STATES: &[&str] = &["connecting", "waiting", "connected", "stopped"];

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use reqwest::Method;
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
 use super::super::limits::Route;
@@ -22,6 +22,11 @@ pub struct Request {
 }
 
 impl Request {
+    /// Something that is read: named with the names of ids in their places, and counted under this resource.
+    pub fn get(name: &'static str, resource: impl fmt::Display, path: String) -> Self {
+        Self::new(Method::GET, name, resource, path)
+    }
+
     /// Which application the token is for.
     pub fn application() -> Self {
         Self::new(Method::GET, "GET /applications/@me", "", "/applications/@me".to_owned())
@@ -30,6 +35,37 @@ impl Request {
     /// Where the gateway is, how many connections there should be, and how many may begin.
     pub fn gateway() -> Self {
         Self::new(Method::GET, "GET /gateway/bot", "", "/gateway/bot".to_owned())
+    }
+
+    /// The commands that the application has everywhere.
+    pub fn commands(application: Snowflake) -> Self {
+        Self::new(Method::GET, "GET /applications/{application}/commands", "", format!("/applications/{application}/commands"))
+    }
+
+    /// A command that is there everywhere, in place of the one of its name.
+    pub fn put_command(application: Snowflake, command: Value) -> Self {
+        let path = format!("/applications/{application}/commands");
+        Self { body: Some(command), ..Self::new(Method::POST, "POST /applications/{application}/commands", "", path) }
+    }
+
+    /// The first answer to an interaction.
+    pub fn answer(interaction: Snowflake, token: &SecretString, body: Value) -> Self {
+        let path = format!("/interactions/{interaction}/{}/callback", token.expose_secret());
+        Self::of_interaction(Method::POST, "POST /interactions/{interaction}/{token}/callback", interaction, path, body)
+    }
+
+    /// What an answer says at last.
+    pub fn edit_answer(application: Snowflake, interaction: Snowflake, token: &SecretString, body: Value) -> Self {
+        let path = format!("/webhooks/{application}/{}/messages/@original", token.expose_secret());
+        let name = "PATCH /webhooks/{application}/{token}/messages/@original";
+        Self::of_interaction(Method::PATCH, name, interaction, path, body)
+    }
+
+    // Each interaction counts for itself, and none for the bot as a whole (Discord's documentation, "Receiving and Responding",
+    // "Endpoints"). Its token, a secret, stands in the path; its id is as good to count by.
+    fn of_interaction(method: Method, name: &'static str, interaction: Snowflake, path: String, body: Value) -> Self {
+        let route = Route { name, resource: interaction.to_string(), is_global: false };
+        Self { method, path, route, body: Some(body), by_bot: false }
     }
 
     /// A channel or thread.
@@ -67,6 +103,22 @@ impl Request {
     pub fn messages(channel: Snowflake, after: Snowflake) -> Self {
         let path = format!("/channels/{channel}/messages?after={after}&limit=100");
         Self::new(Method::GET, "GET /channels/{channel}/messages", channel, path)
+    }
+
+    /// The newest messages before this one: 1 to 100.
+    pub fn messages_before(channel: Snowflake, before: Snowflake, limit: u32) -> Self {
+        let path = format!("/channels/{channel}/messages?before={before}&limit={limit}");
+        Self::new(Method::GET, "GET /channels/{channel}/messages", channel, path)
+    }
+
+    /// A guild: its name, its roles, its emojis.
+    pub fn guild(guild: Snowflake) -> Self {
+        Self::new(Method::GET, "GET /guilds/{guild}", guild, format!("/guilds/{guild}"))
+    }
+
+    /// The channels of a guild, without threads.
+    pub fn guild_channels(guild: Snowflake) -> Self {
+        Self::new(Method::GET, "GET /guilds/{guild}/channels", guild, format!("/guilds/{guild}/channels"))
     }
 
     /// One message. Unlike the list, it is refused without the permission to read the history.

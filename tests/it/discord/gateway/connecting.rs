@@ -56,8 +56,9 @@ async fn there_are_as_many_connections_as_discord_recommends() {
 
     client.connect().await;
     discord.sessions(3).await;
-    client.ears.until_kind("READY", 3).await;
+    let heard = client.ears.until(|heard| heard.iter().filter(|heard| heard.kind == "READY").count() == 3).await;
 
+    assert!(heard.iter().filter(|heard| heard.kind == "READY").all(|heard| heard.data["shard"][0] == heard.shard));
     assert_eq!(client.gateway.condition().detail, "3 of 3 connections");
 }
 
