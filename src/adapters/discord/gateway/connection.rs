@@ -32,6 +32,9 @@ use crate::telemetry::instruments::{NONE, gateway_event_label};
 /// What HELLO may announce as the time between heartbeats; Discord announces some 41 s.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(600));
 
+/// An identify that waits for its leave, and whom to tell.
+type Leaving<'a> = BoxFuture<'a, (Result<(), Disconnected>, oneshot::Sender<()>)>;
+
 /// How a connection begins.
 pub struct Plan<'a> {
     /// Where to.
@@ -127,13 +130,13 @@ impl<'a> Connection<'a> {
         let config = self.config(url, session, intents, Asks(asks));
         let mut line = Line::new(twilight_gateway::Shard::with_config(id, config));
         let (mut entries, mut lost) = (self.ledger.watch(), self.ledger.watch());
-        let mut leaving: Option<BoxFuture<'a, (Result<(), Disconnected>, oneshot::Sender<()>)>> = None;
+        let mut leaving: Option<Leaving<'a>> = None;
         loop {
             let deadline = self.next_deadline();
             tokio::select! {
                 item = AssertUnwindSafe(line.next()).catch_unwind() => {
                     let text = match item {
-                        Ok(item) => match self.text(item) {
+                        Ok(item) => match self.text(item, line.unacknowledged()) {
                             Ok(text) => text,
                             Err(end) => return end,
                         },
@@ -173,12 +176,13 @@ impl<'a> Connection<'a> {
     }
 
     /// What is said; else how it ended.
-    fn text(&self, item: Option<Result<Message, ReceiveMessageError>>) -> Result<String, End> {
+    fn text(&self, item: Option<Result<Message, ReceiveMessageError>>, unacknowledged: Option<Duration>) -> Result<String, End> {
         match item {
             Some(Ok(Message::Text(text))) => Ok(text),
             // So twilight tells of one that was not closed.
             Some(Ok(Message::Close(Some(frame)))) if frame.code != 1006 => Err(End::Closed(Some(frame.code))),
-            Some(Ok(Message::Close(_))) | None => Err(if self.is_zombie() { End::Zombie } else { End::Closed(None) }),
+            Some(Ok(Message::Close(_))) if self.is_zombie(unacknowledged) => Err(End::Zombie),
+            Some(Ok(Message::Close(_))) | None => Err(End::Closed(None)),
             Some(Err(error)) => match error.kind() {
                 // Our own reading decides; it is more lenient.
                 ReceiveMessageErrorType::Deserializing { event } => Ok(event.clone()),
@@ -308,9 +312,9 @@ impl<'a> Connection<'a> {
         self.heart = Some((interval, Instant::now() + interval * 9 / 4));
     }
 
-    /// Whether no heartbeat was acknowledged for longer than one takes.
-    fn is_zombie(&self) -> bool {
-        self.heart.is_some_and(|(interval, by)| Instant::now() + interval * 3 / 4 >= by)
+    /// Whether a heartbeat was not acknowledged before the next one was due.
+    fn is_zombie(&self, unacknowledged: Option<Duration>) -> bool {
+        self.heart.zip(unacknowledged).is_some_and(|((interval, _), waited)| waited >= interval * 9 / 10)
     }
 
     /// The earliest time at which something has to be there.

@@ -75,10 +75,7 @@ impl<'a> Life<'a> {
         self.session = self.remembered().await;
         loop {
             let ended = match self.plan().await {
-                Ok(plan) => {
-                    self.does(Doing::Connecting);
-                    Connection::live(self.shared, self.shard, &self.shelf, plan).await
-                }
+                Ok(plan) => Connection::live(self.shared, self.shard, &self.shelf, plan).await,
                 Err(Disconnected::Never(why)) => return Disconnected::Never(why),
                 Err(why) => Ended::before(End::NoLeave(why)),
             };

@@ -71,6 +71,12 @@ impl Line {
         self.shard.as_ref()?.latency().recent().first().copied()
     }
 
+    /// How long the last heartbeat has been waiting to be acknowledged, if it is.
+    pub fn unacknowledged(&self) -> Option<Duration> {
+        let latency = self.shard.as_ref()?.latency();
+        latency.sent().filter(|_| latency.received().is_none()).map(|sent| sent.elapsed())
+    }
+
     /// Nothing more comes of it, and nothing is said on it.
     pub fn abandon(&mut self) {
         self.shard = None;

@@ -97,9 +97,9 @@ impl Starts {
     /// # Errors
     /// It cannot be asked, or does not know the token.
     pub async fn ask(&self) -> Result<Told, Disconnected> {
-        let told = self.ask_discord().await?;
-        self.books.lock().await.told = Some(told.clone());
-        Ok(told)
+        let mut books = self.books.lock().await;
+        books.told = None;
+        self.open(&mut books).await.cloned()
     }
 
     /// Where Discord said that the gateway is, if it was asked.

@@ -4,7 +4,7 @@ use tertulia::ports::gateway::Gateway as _;
 
 use super::super::counterpart::rules::Rules;
 use super::super::counterpart::{Counterpart, intents};
-use super::world::{Client, Notepad, discord};
+use super::world::{Client, Notepad, discord, rules};
 
 #[tokio::test]
 async fn it_identifies_and_hears_what_is_said() {
@@ -51,22 +51,50 @@ async fn it_asks_for_what_it_needs_and_for_nothing_else() {
 
 #[tokio::test]
 async fn there_are_as_many_connections_as_discord_recommends() {
-    let discord = Counterpart::with_rules(Rules { recommended_shards: Some(3), max_concurrency: 16, ..Rules::roomy() }).await;
+    let discord = Counterpart::with_rules(Rules { recommended_shards: Some(3), max_concurrency: 16, ..rules() }).await;
     let mut client = Client::new(&discord, &Notepad::new());
 
     client.connect().await;
     discord.sessions(3).await;
-    client.ears.until_kind("READY", 3).await;
+    let heard = client.ears.until(|heard| heard.iter().filter(|heard| heard.kind == "READY").count() == 3).await;
 
+    assert!(heard.iter().filter(|heard| heard.kind == "READY").all(|heard| heard.data["shard"][0] == heard.shard));
     assert_eq!(client.gateway.condition().detail, "3 of 3 connections");
 }
 
 #[tokio::test]
 async fn there_are_as_many_connections_as_the_settings_say() {
-    let discord = Counterpart::with_rules(Rules { max_concurrency: 16, ..Rules::roomy() }).await;
+    let discord = Counterpart::with_rules(Rules { max_concurrency: 16, ..rules() }).await;
     let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.shards = std::num::NonZeroU32::new(2));
 
     client.connect().await;
 
     discord.sessions(2).await;
+}
+
+#[tokio::test]
+async fn what_stands_below_the_name_is_as_the_settings_say() {
+    let discord = discord().await;
+    let mut client =
+        Client::with(&discord, &Notepad::new(), |wanted| wanted.section.presence = Some("/tertulia help".to_owned()));
+
+    client.connect().await;
+    discord.sessions(1).await;
+
+    let presence = discord.look(|state| state.journal.identifies[0].presence.clone());
+    assert_eq!(presence["activities"][0]["state"], "/tertulia help");
+    assert_eq!((&presence["activities"][0]["type"], &presence["status"]), (&4.into(), &"online".into()));
+}
+
+#[tokio::test]
+async fn what_is_connected_to_is_what_the_settings_say() {
+    let (discord, proxy) = (super::world::discord().await, super::world::discord().await);
+    // It is known there as well.
+    let url = proxy.gateway_url();
+    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.gateway_url = Some(url));
+
+    client.connect().await;
+    proxy.sessions(1).await;
+
+    assert_eq!(discord.look(|state| state.journal.connections.len()), 0);
 }

@@ -1,5 +1,8 @@
 //! A connection goes on where another was, in this process and the next.
 
+use opentelemetry::trace::Status;
+use tertulia::telemetry::memory::attribute;
+
 use super::super::counterpart::journal::Closed;
 use super::world::{Client, Manner, Notepad, discord};
 
@@ -25,6 +28,30 @@ async fn after_a_cut_nothing_is_missed_and_nobody_identifies() {
     });
     assert_eq!(client.total("tertulia_discord_resumes_total", &[("discord_gateway_outcome", "established")]), 1.0);
     assert_eq!(client.total("tertulia_discord_reconnects_total", &[("discord_gateway_cause", "cut")]), 1.0);
+}
+
+#[tokio::test]
+async fn how_connections_came_about_and_how_long_there_was_none_is_told_in_spans() {
+    let discord = discord().await;
+    let mut client = Client::new(&discord, &Notepad::new());
+    client.connect().await;
+    client.ears.until_kind("READY", 1).await;
+    discord.fail_resumes(1, true);
+
+    discord.cut(0);
+    client.ears.until_kind("RESUMED", 1).await;
+
+    let told = |name: &str| client.recorded.named(name);
+    let [identify] = &told("discord.gateway.identify")[..] else { panic!("not one span") };
+    assert_eq!(identify.status, Status::Unset);
+    let [refused, resumed] = &told("discord.gateway.resume")[..] else { panic!("not two spans") };
+    assert_eq!(refused.status, Status::error("Discord does not know the session any more"));
+    assert_eq!(resumed.status, Status::Unset);
+    let [absence] = &told("discord.gateway.reconnect")[..] else { panic!("not one span") };
+    let of = |name: &str| attribute(absence, name);
+    assert_eq!(of("discord.gateway.cause").as_deref(), Some("cut"));
+    assert_eq!(of("discord.gateway.attempts").as_deref(), Some("2"));
+    assert_eq!(of("discord.gateway.shard").as_deref(), Some("0"));
 }
 
 #[tokio::test]

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use opentelemetry_sdk::Resource;
 use serde_json::Value;
 use tertulia::adapters::discord::dispatch::{Dispatch, Intake, Receipt};
 use tertulia::adapters::discord::gateway::{Gateway, Parts, Times};
@@ -19,8 +18,7 @@ use tertulia::ports::notes::{Notes, Unkept};
 use tertulia::settings::Settings;
 use tertulia::settings::discord::Discord as Section;
 use tertulia::telemetry::gateway::GatewayRecorder;
-use tertulia::telemetry::metrics::Metrics;
-use tertulia::telemetry::recorder::Recorder;
+use tertulia::telemetry::memory::SpanMemory;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -36,11 +34,6 @@ pub struct Notepad(watch::Sender<BTreeMap<String, Vec<u8>>>);
 impl Notepad {
     pub fn new() -> Arc<Self> {
         Arc::new(Self(watch::Sender::default()))
-    }
-
-    /// The session of a shard, as it is noted.
-    pub fn session(&self, shard: u32) -> Option<Value> {
-        session_in(&self.0.borrow(), shard)
     }
 
     /// Waits until the session of a shard is noted so.
@@ -207,9 +200,8 @@ impl Chance for Half {
 /// A gateway in a process of its own, as far as a test is concerned.
 pub struct Client {
     pub gateway: Arc<Gateway>,
-    pub discord: Arc<Discord>,
     pub ears: Ears,
-    pub metrics: Metrics,
+    pub recorded: SpanMemory,
     lives: Vec<JoinHandle<Disconnected>>,
 }
 
@@ -236,14 +228,14 @@ impl Client {
         let Wanted { section, times, token } = wanted;
         let clock = Arc::new(SystemClock);
         let platform = Arc::new(Discord::new(&section, token.clone().into(), clock.clone()).expect("an adapter"));
-        let metrics = Metrics::new(Resource::builder_empty().build(), None).expect("metrics");
+        let recorded = SpanMemory::new();
         let ears = Ears::default();
         let parts = Parts {
-            discord: platform.clone(),
+            discord: platform,
             notes: notes.clone(),
             clock,
             chance: Arc::new(Half),
-            recorder: GatewayRecorder::new(Recorder::new(None, false, metrics.instruments())),
+            recorder: GatewayRecorder::new(recorded.recorder(false)),
             make_intake: {
                 let ears = ears.clone();
                 Arc::new(move |shard: Shard| Box::new(Ear(ears.clone(), shard.number)) as Box<dyn Intake>)
@@ -251,7 +243,7 @@ impl Client {
             times,
         };
         let gateway = Gateway::new(&section, &token.into(), parts).expect("a gateway");
-        Self { gateway: Arc::new(gateway), discord: platform, ears, metrics, lives: Vec::new() }
+        Self { gateway: Arc::new(gateway), ears, recorded, lives: Vec::new() }
     }
 
     /// Asks how many connections there are to be, and begins to live them.
@@ -283,7 +275,7 @@ impl Client {
 
     /// What a counter or gauge stands at.
     pub fn total(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
-        self.metrics.total(name, labels)
+        self.recorded.metrics().total(name, labels)
     }
 }
 
@@ -307,7 +299,17 @@ pub fn quick() -> Times {
     }
 }
 
-/// A Discord with room for every request.
+/// A Discord with room for every request. Its heart beats so slowly that no test is too slow for it.
 pub async fn discord() -> Counterpart {
-    Counterpart::with_rules(Rules::roomy()).await
+    Counterpart::with_rules(rules()).await
+}
+
+/// The rules of that.
+pub fn rules() -> Rules {
+    Rules { heartbeat_interval: Duration::from_secs(30), heartbeat_tolerance: PATIENCE, ..Rules::roomy() }
+}
+
+/// One whose heart beats quickly.
+pub async fn beating() -> Counterpart {
+    Counterpart::with_rules(Rules { heartbeat_interval: Duration::from_millis(400), ..rules() }).await
 }
