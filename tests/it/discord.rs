@@ -1,4 +1,5 @@
 //! What the Discord adapter is tested against.
 
 pub mod counterpart;
+mod hearing;
 mod outbound;
