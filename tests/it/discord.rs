@@ -1,5 +1,9 @@
 //! What the Discord adapter is tested against.
 
+mod checking;
+mod commands;
 pub mod counterpart;
+mod crowd;
+mod gateway;
 mod hearing;
 mod outbound;

@@ -36,7 +36,7 @@ use crate::ports::gateway::Shard;
 use crate::ports::hearing::Hearing;
 use crate::ports::notes::Notes;
 use crate::settings::discord::Discord as Settings;
-use crate::telemetry::instruments::{Instruments, discord_event_label};
+use crate::telemetry::instruments::Instruments;
 use crate::telemetry::plain::Plain;
 
 /// Channels that are looked up at once, whether something was said there meanwhile.
@@ -73,6 +73,7 @@ pub struct Ears {
     reader: Reader,
     looked_up: Semaphore,
     acquainted: guilds::Acquainted,
+    inhabited: guilds::Inhabited,
     /// Nothing is read after a downtime, so that nothing may be left to be read.
     reads: bool,
 }
@@ -97,6 +98,7 @@ impl Ears {
             reader: Reader::new(Arc::clone(&discord), clock, &settings),
             looked_up: Semaphore::new(MOST_LOOKED_UP),
             acquainted: guilds::Acquainted::default(),
+            inhabited: guilds::Inhabited::default(),
             reads: settings.backfill_messages > 0,
             discord,
             hearing,
@@ -154,7 +156,6 @@ impl Intake {
 impl dispatch::Intake for Intake {
     async fn take(&mut self, dispatch: Dispatch) {
         let Dispatch { kind, data, receipt } = dispatch;
-        self.ears.instruments.discord_events.add(1, [discord_event_label(&kind)]);
         if kind == "INTERACTION_CREATE" {
             (self.ears.interactions)(data);
             return receipt.kept();

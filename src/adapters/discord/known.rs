@@ -102,6 +102,13 @@ impl Known {
         known.guilds.entry(guild).or_default().met(user, name);
     }
 
+    /// Somebody is not to be heard, and not to be called either.
+    pub fn hushed(&self, channel: Snowflake, user: Snowflake) {
+        if let Some(of_channel) = self.lock().channels.get_mut(&channel) {
+            of_channel.people.retain(|other| *other != user);
+        }
+    }
+
     /// Whom and what words in a channel may point at; nothing if nothing was told.
     pub fn company(&self, channel: Snowflake) -> Company {
         let known = self.lock();

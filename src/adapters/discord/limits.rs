@@ -86,7 +86,10 @@ pub struct Limits {
     buckets: BTreeMap<(String, String), Bucket>,
     /// The requests of the last second.
     sent: VecDeque<Moment>,
+    /// Nothing leaves before this: somebody before Discord's API has enough of us.
     closed_until: Moment,
+    /// Nothing that counts for the bot as a whole leaves before this.
+    bot_closed_until: Moment,
     invalid: InvalidRequests,
 }
 
@@ -121,6 +124,7 @@ impl Limits {
             buckets: BTreeMap::new(),
             sent: VecDeque::new(),
             closed_until: Moment::ZERO,
+            bot_closed_until: Moment::ZERO,
             invalid: InvalidRequests::default(),
         }
     }
@@ -130,8 +134,9 @@ impl Limits {
         if let Caution::Stop(until) = self.invalid.caution(now) {
             return Ask::WaitUntil(until);
         }
-        if now < self.closed_until {
-            return Ask::WaitUntil(self.closed_until);
+        let closed_until = if route.is_global { self.closed_until.max(self.bot_closed_until) } else { self.closed_until };
+        if now < closed_until {
+            return Ask::WaitUntil(closed_until);
         }
         self.drop_idle(now);
         let key = self.key(route);
@@ -181,8 +186,10 @@ impl Limits {
         }
         let until = now + wait(answer.retry_after_secs);
         let names_its_bucket = answer.bucket.is_some() || matches!(answer.scope, Some(Scope::User | Scope::Shared));
-        if answer.scope == Some(Scope::Global) || !names_its_bucket {
-            // One that names neither came from before Discord's API, and concerns the address.
+        if answer.scope == Some(Scope::Global) {
+            self.bot_closed_until = self.bot_closed_until.max(until);
+        } else if !names_its_bucket {
+            // It came from before Discord's API, and concerns the address.
             self.closed_until = self.closed_until.max(until);
         } else {
             bucket.closed_until = bucket.closed_until.max(until);
@@ -259,10 +266,14 @@ pub struct InvalidRequests {
 }
 
 impl InvalidRequests {
+    /// Whether an answer is one of them.
+    pub const fn counts(status: u16, scope: Option<Scope>) -> bool {
+        matches!(status, 401 | 403) || (status == 429 && !matches!(scope, Some(Scope::Shared)))
+    }
+
     /// Counts an answer, if it is one of them.
     pub fn note(&mut self, status: u16, scope: Option<Scope>, now: Moment) {
-        let counts = matches!(status, 401 | 403) || (status == 429 && scope != Some(Scope::Shared));
-        if !counts {
+        if !Self::counts(status, scope) {
             return;
         }
         match self.spans.back_mut() {

@@ -20,6 +20,8 @@ impl Permissions {
     pub const ALL: Self = Self(u64::MAX);
     /// All permissions, whatever a channel says.
     pub const ADMINISTRATOR: Self = Self(1 << 3);
+    /// Change channels, and who lives in them.
+    pub const MANAGE_CHANNELS: Self = Self(1 << 4);
     /// See a channel, and hear what is said in it.
     pub const VIEW_CHANNEL: Self = Self(1 << 10);
     /// Write messages; not in threads.

@@ -20,6 +20,7 @@ use super::permissions::Need;
 use super::rest::{Failed, Request, Rest};
 use super::said::{self, said};
 use super::snowflake::Snowflake;
+use super::troubles::Troubles;
 use super::webhooks::Webhooks;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
@@ -27,6 +28,7 @@ use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, 
 use crate::ports::clock::Clock;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
+use crate::telemetry::instruments::Instruments;
 
 /// A part is shorter than the 2,000 characters that Discord takes, so that there is room for what `said.rs` adds to it.
 const LONGEST_PART: usize = 1_900;
@@ -42,6 +44,7 @@ pub struct Discord {
     rest: Rest,
     webhooks: Webhooks,
     known: Known,
+    troubles: Troubles,
     bot: OnceCell<Bot>,
     /// Channels where typing was refused, and until when it is not tried.
     untyped: Mutex<BTreeMap<Snowflake, Instant>>,
@@ -69,6 +72,7 @@ impl Discord {
             rest: Rest::new(settings, token)?,
             webhooks: Webhooks::default(),
             known: Known::default(),
+            troubles: Troubles::default(),
             bot: OnceCell::new(),
             untyped: Mutex::default(),
             clock,
@@ -77,10 +81,20 @@ impl Discord {
         })
     }
 
+    /// The same, measured here.
+    pub fn measured(self, instruments: Instruments) -> Self {
+        Self { rest: self.rest.measured(instruments), ..self }
+    }
+
     /// Who we are, told by whoever knows; else it is asked for.
     pub fn is(&self, bot: Bot) {
         // Who it is never changes.
         let _ = self.bot.set(bot);
+    }
+
+    /// The API, with the limits that everything shares.
+    pub const fn rest(&self) -> &Rest {
+        &self.rest
     }
 
     /// What is known of channels; whoever hears from Discord feeds it.
@@ -97,6 +111,16 @@ impl Discord {
     pub fn channel_gone(&self, channel: Snowflake) {
         self.webhooks.forget(channel);
         self.known.forget(channel);
+        self.troubles.over(channel);
+    }
+
+    /// What went wrong where something was said.
+    pub const fn troubles(&self) -> &Troubles {
+        &self.troubles
+    }
+
+    pub(super) fn now(&self) -> Moment {
+        self.clock.now()
     }
 
     /// Who we are: asked for once.
@@ -149,14 +173,19 @@ impl ChatPlatform for Discord {
     async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent> {
         let channel = Snowflake::of_channel(&part.channel);
         let channel = channel.ok_or_else(|| NotSent::Refused(format!("{} is no channel of Discord's", part.channel)))?;
+        // No trouble of the channel's.
         let words = self.worded(channel, &part.text);
         let words = words.ok_or_else(|| NotSent::Refused("nothing in the words can be seen".to_owned()))?;
-        let message = match Snowflake::of_direct_guild(&part.guild) {
-            Some(_) => self.send_directly(channel, &words, &part.nonce).await?,
-            None => self.send_by_webhook(channel, &words, &part.name).await?,
-        };
-        self.known.saw(channel, message);
-        Ok(message.to_string().into())
+        let sent = self.post(channel, part, &words).await;
+        match &sent {
+            Ok(_) if self.troubles.over(channel) => tracing::info!(%channel, "companions can speak in this channel again"),
+            Err(NotSent::Refused(why)) if self.troubles.note(channel, why, self.clock.now()) => {
+                tracing::warn!(%channel, why, "companions cannot speak in this channel; it is told again once they could meanwhile");
+            }
+            // The others are tried again.
+            Ok(_) | Err(_) => {}
+        }
+        sent
     }
 
     async fn find(&self, part: &Part, after: Option<&str>) -> Result<Option<Arc<str>>, NotRead> {
@@ -172,6 +201,10 @@ impl ChatPlatform for Discord {
         Ok(found.map(|message| message.to_string().into()))
     }
 
+    fn title(&self, channel: &ChannelId) -> Option<String> {
+        self.known.title(channel)
+    }
+
     async fn typing(&self, _: &GuildId, channel: &ChannelId) {
         let Some(channel) = Snowflake::of_channel(channel) else { return };
         if self.is_untyped(channel) {
@@ -185,6 +218,15 @@ impl ChatPlatform for Discord {
 }
 
 impl Discord {
+    async fn post(&self, channel: Snowflake, part: &Part, words: &said::Part) -> Result<Arc<str>, NotSent> {
+        let message = match Snowflake::of_direct_guild(&part.guild) {
+            Some(_) => self.send_directly(channel, words, &part.nonce).await?,
+            None => self.send_by_webhook(channel, part, words).await?,
+        };
+        self.known.saw(channel, message);
+        Ok(message.to_string().into())
+    }
+
     /// Whether typing was refused in a channel lately.
     fn is_untyped(&self, channel: Snowflake) -> bool {
         let mut untyped = self.untyped.lock().unwrap_or_else(PoisonError::into_inner);

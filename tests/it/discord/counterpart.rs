@@ -40,7 +40,7 @@ pub mod rules;
 pub mod server;
 pub mod sessions;
 pub mod state;
-mod tests;
+pub mod tests;
 pub mod webhooks;
 pub mod world;
 

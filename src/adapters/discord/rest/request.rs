@@ -3,7 +3,7 @@
 use std::fmt;
 
 use reqwest::Method;
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
 use super::super::limits::Route;
@@ -22,9 +22,50 @@ pub struct Request {
 }
 
 impl Request {
+    /// Something that is read: named with the names of ids in their places, and counted under this resource.
+    pub fn get(name: &'static str, resource: impl fmt::Display, path: String) -> Self {
+        Self::new(Method::GET, name, resource, path)
+    }
+
     /// Which application the token is for.
     pub fn application() -> Self {
         Self::new(Method::GET, "GET /applications/@me", "", "/applications/@me".to_owned())
+    }
+
+    /// Where the gateway is, how many connections there should be, and how many may begin.
+    pub fn gateway() -> Self {
+        Self::new(Method::GET, "GET /gateway/bot", "", "/gateway/bot".to_owned())
+    }
+
+    /// The commands that the application has everywhere.
+    pub fn commands(application: Snowflake) -> Self {
+        Self::new(Method::GET, "GET /applications/{application}/commands", "", format!("/applications/{application}/commands"))
+    }
+
+    /// A command that is there everywhere, in place of the one of its name.
+    pub fn put_command(application: Snowflake, command: Value) -> Self {
+        let path = format!("/applications/{application}/commands");
+        Self { body: Some(command), ..Self::new(Method::POST, "POST /applications/{application}/commands", "", path) }
+    }
+
+    /// The first answer to an interaction.
+    pub fn answer(interaction: Snowflake, token: &SecretString, body: Value) -> Self {
+        let path = format!("/interactions/{interaction}/{}/callback", token.expose_secret());
+        Self::of_interaction(Method::POST, "POST /interactions/{interaction}/{token}/callback", interaction, path, body)
+    }
+
+    /// What an answer says at last.
+    pub fn edit_answer(application: Snowflake, interaction: Snowflake, token: &SecretString, body: Value) -> Self {
+        let path = format!("/webhooks/{application}/{}/messages/@original", token.expose_secret());
+        let name = "PATCH /webhooks/{application}/{token}/messages/@original";
+        Self::of_interaction(Method::PATCH, name, interaction, path, body)
+    }
+
+    // Each interaction counts for itself, and none for the bot as a whole (Discord's documentation, "Receiving and Responding",
+    // "Endpoints"). Its token, a secret, stands in the path; its id is as good to count by.
+    fn of_interaction(method: Method, name: &'static str, interaction: Snowflake, path: String, body: Value) -> Self {
+        let route = Route { name, resource: interaction.to_string(), is_global: false };
+        Self { method, path, route, body: Some(body), by_bot: false }
     }
 
     /// A channel or thread.

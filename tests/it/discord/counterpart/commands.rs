@@ -53,6 +53,13 @@ impl Command {
                 json[field] = usual;
             }
         }
+        for localized in ["name_localizations", "description_localizations"] {
+            json[localized] = Value::Null;
+        }
+        if self.guild.is_none() && json["integration_types"].is_null() {
+            json["integration_types"] = json!([0]);
+        }
+        as_stored(&mut json["options"]);
         json["id"] = json!(self.id);
         json["application_id"] = json!(application);
         json["version"] = json!(self.version);
@@ -155,6 +162,16 @@ fn check_options(options: &Value, path: &[&str], depth: usize) -> Result<(), Ref
         return Err(Refusal::field(&path, "APPLICATION_COMMAND_OPTIONS_NAME_ALREADY_EXISTS", message));
     }
     Ok(())
+}
+
+/// Discord gives back nothing of an option that is as usual.
+fn as_stored(options: &mut Value) {
+    for option in options.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        option.retain(|field, value| !matches!(field.as_str(), "required" | "autocomplete") || *value != json!(false));
+        if let Some(options) = option.get_mut("options") {
+            as_stored(options);
+        }
+    }
 }
 
 fn size(of: &Value) -> usize {

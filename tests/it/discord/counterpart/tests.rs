@@ -2,7 +2,7 @@
 
 mod access;
 mod asking;
-mod client;
+pub mod client;
 mod commands;
 mod crowd;
 mod events;

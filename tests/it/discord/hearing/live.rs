@@ -77,8 +77,7 @@ async fn threads_posts_and_direct_messages_are_heard_as_what_they_are() {
     assert_eq!(spot(thread), (format!("discord:{guild}"), Some(format!("discord:{general}")), false));
     assert_eq!(spot(post), (format!("discord:{guild}"), Some(format!("discord:{forum}")), false));
     assert_eq!(spot(talk), (format!("dm:discord:{talk}"), None, true));
-    let known = process.discord.known();
-    let titles = [thread, post, talk].map(|id| known.title(&format!("discord:{id}").as_str().into()).expect("a title"));
+    let titles = [thread, post, talk].map(|id| process.discord.title(&format!("discord:{id}").as_str().into()).expect("a title"));
     assert_eq!(titles, ["aside · #general · Home", "Summer · #plans · Home", "direct message with Ana"]);
 }
 

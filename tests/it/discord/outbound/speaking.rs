@@ -18,6 +18,13 @@ fn username(author: &Author) -> &str {
     }
 }
 
+fn picture(author: &Author) -> Option<&str> {
+    match author {
+        Author::Webhook { avatar_url, .. } => avatar_url.as_deref(),
+        Author::User(_) => panic!("{author:?}"),
+    }
+}
+
 fn webhooks(discord: &Counterpart) -> usize {
     discord.look(|state| state.world.webhooks.len())
 }
@@ -35,6 +42,23 @@ async fn a_companion_speaks_under_its_own_name() {
     assert_eq!(told, [(first, "Mira", "Good evening."), (second, "Zed", "And to you.")]);
     assert_eq!(client.newest(&snowflake(general).channel()).as_deref(), Some(&*second.0.to_string()));
     assert_eq!(webhooks(&discord), 1);
+}
+
+#[tokio::test]
+async fn a_companion_shows_its_picture_and_is_not_silent_for_want_of_one() {
+    let (discord, _, general) = home().await;
+    let client = client(&discord);
+    let with = |picture: &str, text| Part { picture: Some(picture.into()), ..part(general, text) };
+
+    say(&client, &with("https://example.org/mira.png", "one")).await;
+    say(&client, &part(general, "two")).await;
+    // The settings let none of these through.
+    say(&client, &with("ftp://example.org/mira.png", "three")).await;
+    say(&client, &with(&format!("https://example.org/{}", "x".repeat(3_000)), "four")).await;
+
+    let posts = discord.posts();
+    let shown: Vec<_> = posts.iter().map(|post| (picture(&post.author), post.content.as_str())).collect();
+    assert_eq!(shown, [(Some("https://example.org/mira.png"), "one"), (None, "two"), (None, "three"), (None, "four")]);
 }
 
 #[tokio::test]

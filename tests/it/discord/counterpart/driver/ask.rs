@@ -12,6 +12,9 @@ use super::super::sessions::{Event, Place};
 use super::super::state::State;
 use super::Counterpart;
 
+/// The kind of an option that takes a channel.
+const CHANNEL: u64 = 7;
+
 impl Counterpart {
     /// Somebody uses a command. The options are those of the interaction's data, subcommands and all.
     ///
@@ -37,7 +40,8 @@ impl State {
         let there = self.world.channels.get(&channel).ok_or("there is no such channel")?.clone();
         let permissions = self.world.permissions(&there, user);
         let command = self.world.commands.iter().find(|command| command.name() == name && command.is_for(there.guild));
-        let command = command.ok_or("there is no such command here")?;
+        let is_let_in = there.guild.is_none_or(|guild| !self.world.without_commands.contains(&guild));
+        let command = command.filter(|_| is_let_in).ok_or("there is no such command here")?;
         if permissions & USE_APPLICATION_COMMANDS == 0 {
             return Err("they may use no commands here");
         }
@@ -48,8 +52,13 @@ impl State {
         if guild.is_some() && needed.is_some_and(|needed| in_guild & needed != needed) {
             return Err("the command is not for them");
         }
-        known_options(&command.data["options"], &options)?;
+        known_options(&command.data["options"], &options, kind)?;
         let mut data = json!({ "id": command.id, "name": name, "type": command.kind(), "options": options });
+        let mut chosen = Vec::new();
+        channels_in(&options, &mut chosen);
+        if !chosen.is_empty() {
+            data["resolved"] = json!({ "channels": self.resolved(user, there.guild, &chosen)? });
+        }
         if let Some(guild) = command.guild {
             data["guild_id"] = json!(guild);
         }
@@ -102,12 +111,79 @@ impl State {
     }
 }
 
-/// Whether a command has these options. A person cannot give others.
-fn known_options(registered: &Value, given: &Value) -> Result<(), &'static str> {
+impl State {
+    /// The channels that were chosen, with what whoever chose them and the bot may do there.
+    ///
+    /// <https://docs.discord.com/developers/interactions/receiving-and-responding#interaction-object-resolved-data-structure>
+    fn resolved(&self, user: Id, guild: Option<Id>, chosen: &[Id]) -> Result<Value, &'static str> {
+        const TOLD: [&str; 12] = [
+            "id",
+            "name",
+            "type",
+            "last_message_id",
+            "last_pin_timestamp",
+            "nsfw",
+            "parent_id",
+            "guild_id",
+            "flags",
+            "rate_limit_per_user",
+            "topic",
+            "position",
+        ];
+        let mut channels = serde_json::Map::new();
+        for id in chosen {
+            let channel = self.world.channels.get(id).filter(|channel| channel.guild == guild);
+            let channel = channel.ok_or("there is no such channel to choose")?;
+            if !self.world.may_view(channel, user) {
+                return Err("they do not see that channel");
+            }
+            let mut json = self.world.channel_json(channel);
+            json.as_object_mut()
+                .expect("an object")
+                .retain(|field, _| TOLD.contains(&field.as_str()) || field == "thread_metadata");
+            json["permissions"] = json!(self.world.permissions(channel, user).to_string());
+            json["app_permissions"] = json!(self.world.permissions(channel, self.world.bot()).to_string());
+            channels.insert(id.to_string(), json);
+        }
+        Ok(Value::Object(channels))
+    }
+}
+
+/// The channels that are chosen in options.
+fn channels_in(options: &Value, chosen: &mut Vec<Id>) {
+    for option in options.as_array().into_iter().flatten() {
+        if option["type"] == json!(CHANNEL) {
+            chosen.extend(Id::read(&option["value"]));
+        }
+        channels_in(&option["options"], chosen);
+    }
+}
+
+/// Whether a command has these options, and can have them so. A person cannot give others.
+fn known_options(registered: &Value, given: &Value, kind: u64) -> Result<(), &'static str> {
     let registered = registered.as_array().map_or(&[][..], Vec::as_slice);
-    for option in given.as_array().into_iter().flatten() {
+    let given = given.as_array().map_or(&[][..], Vec::as_slice);
+    let is_nested = |option: &Value| matches!(option["type"].as_u64(), Some(1 | 2));
+    if registered.iter().any(is_nested) && given.len() != 1 {
+        return Err("a command with subcommands is used by one of them");
+    }
+    for option in given {
         let known = registered.iter().find(|known| known["name"] == option["name"] && known["type"] == option["type"]);
-        known_options(&known.ok_or("the command has no such option")?["options"], &option["options"])?;
+        let known = known.ok_or("the command has no such option")?;
+        if option["focused"] == json!(true) && known["autocomplete"] != json!(true) {
+            return Err("the option does not complete itself");
+        }
+        let choices = known["choices"].as_array().map_or(&[][..], Vec::as_slice);
+        if !choices.is_empty() && !choices.iter().any(|choice| choice["value"] == option["value"]) {
+            return Err("the option has no such choice");
+        }
+        known_options(&known["options"], &option["options"], kind)?;
+    }
+    let is_given = |known: &Value| given.iter().any(|option| option["name"] == known["name"]);
+    let is_missing = |known: &&Value| known["required"] == json!(true) && !is_given(known);
+    // Whoever still types has not given everything.
+    if kind == APPLICATION_COMMAND && registered.iter().any(|known| is_missing(&known)) {
+        return Err("a required option is missing");
     }
     Ok(())
 }

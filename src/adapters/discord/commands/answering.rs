@@ -1,0 +1,121 @@
+//! Answers interactions: within three seconds, or that the answer is to come, and then that.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::Desk;
+use super::interaction::Handle;
+use super::words::fitted;
+use crate::adapters::discord::rest::{Failed, Request};
+
+/// Discord waits three seconds for the first answer (Discord's documentation, "Receiving and Responding", "Responding to an Interaction");
+/// what reaches it later does nothing.
+const WAITS: Duration = Duration::from_millis(2_900);
+/// A request that takes longer is made again: the second one is told if the first arrived.
+const TRY: Duration = Duration::from_millis(900);
+/// Between two requests that failed.
+const PAUSE: Duration = Duration::from_millis(100);
+/// An answer that was to come is tried so often. Nobody waits for it by the second.
+const LATER_TRIES: u32 = 5;
+
+/// Discord's code for an interaction that was answered before.
+const ALREADY_ANSWERED: u32 = 40_060;
+/// Only whoever asked sees the answer.
+const EPHEMERAL: u32 = 1 << 6;
+const MESSAGE: u8 = 4;
+const MESSAGE_TO_COME: u8 = 5;
+const CHOICES: u8 = 8;
+
+/// One of the companions to choose from: what is shown, what is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub name: String,
+    pub value: String,
+}
+
+/// What became of a first answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reached {
+    /// They see it.
+    Yes,
+    /// Somebody else has answered: another process, or this one before it was started anew.
+    Answered,
+    /// They do not, and never will.
+    No,
+}
+
+/// A message that only they see.
+pub(super) fn message(text: &str) -> Value {
+    json!({ "type": MESSAGE, "data": { "content": fitted(text), "flags": EPHEMERAL, "allowed_mentions": { "parse": [] } } })
+}
+
+/// A message that is to come.
+pub(super) fn to_come() -> Value {
+    json!({ "type": MESSAGE_TO_COME, "data": { "flags": EPHEMERAL } })
+}
+
+pub(super) fn choices(choices: &[Choice]) -> Value {
+    let choices: Vec<_> = choices.iter().map(|choice| json!({ "name": choice.name, "value": choice.value })).collect();
+    json!({ "type": CHOICES, "data": { "choices": choices } })
+}
+
+impl Desk {
+    /// Gives the first answer to what was asked at this moment.
+    pub(super) async fn answer(&self, handle: &Handle, body: &Value, since: Instant) -> Reached {
+        let by = since + WAITS;
+        let mut has_tried = false;
+        while Instant::now() < by {
+            let request = Request::answer(handle.id, &handle.token, body.clone());
+            let tried = timeout_at(by.min(Instant::now() + TRY), self.discord.rest().tell(&request)).await;
+            let why = match tried {
+                Ok(Ok(_)) => return Reached::Yes,
+                Ok(Err(Failed::Refused(refusal))) if refusal.code == ALREADY_ANSWERED => {
+                    return if has_tried { Reached::Yes } else { Reached::Answered };
+                }
+                Ok(Err(Failed::Refused(refusal))) => {
+                    tracing::debug!(interaction = %handle.id, %refusal, "an answer to a command came too late or was refused");
+                    return Reached::No;
+                }
+                Ok(Err(Failed::NotNow { after, detail })) => {
+                    // It did not arrive.
+                    let after = after.unwrap_or(PAUSE).max(PAUSE);
+                    if Instant::now() + after >= by {
+                        tracing::debug!(interaction = %handle.id, %detail, "a command cannot be answered in time");
+                        return Reached::No;
+                    }
+                    sleep(after).await;
+                    continue;
+                }
+                Ok(Err(Failed::Unknown(why))) => why,
+                Err(_) => "no answer in time".to_owned(),
+            };
+            tracing::debug!(interaction = %handle.id, %why, "a command is answered again, since nobody knows whether the answer arrived");
+            has_tried = true;
+            sleep(PAUSE).await;
+        }
+        Reached::No
+    }
+
+    /// Gives the answer that was to come. True if they see it.
+    pub(super) async fn answer_at_last(&self, handle: &Handle, text: &str) -> bool {
+        let body = json!({ "content": fitted(text), "allowed_mentions": { "parse": [] } });
+        for tried in 1..=LATER_TRIES {
+            let request = Request::edit_answer(handle.application, handle.id, &handle.token, body.clone());
+            // The same words twice are the same answer.
+            let after = match self.discord.rest().tell(&request).await {
+                Ok(_) => return true,
+                Err(Failed::Refused(refusal)) => {
+                    tracing::debug!(interaction = %handle.id, %refusal, "an answer that was to come was refused");
+                    return false;
+                }
+                Err(Failed::NotNow { after, .. }) => after.unwrap_or_default(),
+                Err(Failed::Unknown(_)) => Duration::ZERO,
+            };
+            sleep(after.max(PAUSE * 10 * tried)).await;
+        }
+        tracing::warn!(interaction = %handle.id, "an answer that was to come could not be given; whoever asked still waits for it");
+        false
+    }
+}

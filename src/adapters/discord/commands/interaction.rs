@@ -1,0 +1,430 @@
+//! Reads interactions: who asks what, and where.
+//!
+//! Discord fills them in by what was registered, yet whatever comes is read with care: what was registered may be older or newer than this.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::registered::{self as name, Level};
+use crate::adapters::discord::permissions::{self, Need, Permissions};
+use crate::adapters::discord::snowflake::Snowflake;
+use crate::domain::id::GuildId;
+use crate::ports::hearing::Spot;
+
+/// As much of what somebody typed as is looked at, in characters: what Discord lets them type into an option that completes itself.
+const LONGEST_TYPED: usize = 100;
+
+/// What somebody asks for.
+#[derive(Debug)]
+pub(super) struct Interaction {
+    pub handle: Handle,
+    /// Who asks.
+    pub person: Snowflake,
+    /// Where they ask.
+    pub here: Where,
+    pub what: What,
+}
+
+/// With what an interaction is answered.
+#[derive(Debug)]
+pub(super) struct Handle {
+    pub id: Snowflake,
+    pub application: Snowflake,
+    /// Whoever has it can answer.
+    pub token: SecretString,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    /// They used a command.
+    Command(Command),
+    /// They type a companion's name.
+    Typing(Typing),
+    /// Nothing that is known here; this tells whether choices are waited for.
+    Unknown { choices: bool },
+}
+
+/// A command, with its options.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Command {
+    Status { companion: Option<String> },
+    Join { companion: String, to: Option<Where> },
+    Leave { companion: String, from: Option<Where> },
+    Talkativeness { level: Level, companion: Option<String> },
+    Pause { companion: Option<String>, on: bool },
+    Why { companion: Option<String> },
+    ForgetMe { sure: bool },
+    IgnoreMe { on: bool },
+    Help,
+}
+
+/// A companion's name that is not finished yet.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Typing {
+    /// In which command.
+    pub command: &'static str,
+    pub typed: String,
+    /// The channel that was chosen; none: this one.
+    pub at: Option<Where>,
+}
+
+/// A channel, with what may be done there.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Where {
+    pub channel: Snowflake,
+    /// None in a direct message.
+    pub guild: Option<Snowflake>,
+    /// What kind of channel (Discord's documentation, "Channels Resource", "Channel Types").
+    pub kind: Option<u8>,
+    /// The channel that a thread is in.
+    pub parent: Option<Snowflake>,
+    pub is_locked: bool,
+    /// What whoever asks may do there.
+    pub theirs: Permissions,
+    /// What the bot may do there, if that was told.
+    pub ours: Option<Permissions>,
+}
+
+/// Why nothing can be made of an interaction, not even an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("an interaction cannot be read: {0}")]
+pub(super) struct Unreadable(String);
+
+/// Reads an interaction.
+pub(super) fn read(text: &str) -> Result<Interaction, Unreadable> {
+    // What the parser says quotes nothing: there is a token in it.
+    let unreadable = |error: serde_json::Error| Unreadable(format!("{:?} in column {}", error.classify(), error.column()));
+    let told: Told = serde_json::from_str(text).map_err(unreadable)?;
+    let handle = Handle { id: told.id, application: told.application_id, token: told.token.clone() };
+    let person = told.member.as_ref().and_then(|member| member.user.as_ref()).or(told.user.as_ref());
+    let person = person.map(|user| user.id).ok_or_else(|| Unreadable("nobody asks".to_owned()))?;
+    let here = told.here().ok_or_else(|| Unreadable("it comes from nowhere".to_owned()))?;
+    let what = told.what(&here).unwrap_or(What::Unknown { choices: told.kind == AUTOCOMPLETE });
+    Ok(Interaction { handle, person, here, what })
+}
+
+impl Command {
+    /// What it is called in measurements.
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::Status { .. } => name::STATUS,
+            Self::Join { .. } => name::JOIN,
+            Self::Leave { .. } => name::LEAVE,
+            Self::Talkativeness { .. } => name::TALKATIVENESS,
+            Self::Pause { .. } => name::PAUSE,
+            Self::Why { .. } => name::WHY,
+            Self::ForgetMe { .. } => "forget_me",
+            Self::IgnoreMe { .. } => "ignore_me",
+            Self::Help => name::HELP,
+        }
+    }
+}
+
+impl Where {
+    /// The guild that it is in, or is by itself.
+    pub fn guild_id(&self) -> GuildId {
+        self.guild.map_or_else(|| self.channel.direct_guild(), Snowflake::guild)
+    }
+
+    /// Where it is, for the core.
+    pub fn spot(&self) -> Spot {
+        let (guild, channel) = (self.guild_id(), self.channel.channel());
+        Spot { guild, channel, parent: self.parent.map(Snowflake::channel) }
+    }
+
+    pub const fn is_direct(&self) -> bool {
+        self.guild.is_none()
+    }
+
+    pub const fn is_thread(&self) -> bool {
+        matches!(self.kind, Some(10..=12))
+    }
+
+    /// Whether only those who were called into it see it.
+    pub const fn is_private_thread(&self) -> bool {
+        matches!(self.kind, Some(12))
+    }
+
+    /// Whether its talk is in posts.
+    pub const fn is_forum(&self) -> bool {
+        matches!(self.kind, Some(15 | 16))
+    }
+
+    /// Whether companions can live there at all: not in categories, and the like.
+    pub const fn holds_talk(&self) -> bool {
+        matches!(self.kind, None | Some(0..=2 | 5 | 10..=13 | 15 | 16))
+    }
+
+    /// Whether whoever asks may say who lives there, and how. In a direct message that is theirs to say.
+    pub const fn is_theirs_to_change(&self) -> bool {
+        self.is_direct() || self.theirs.contains(Permissions::ADMINISTRATOR) || self.theirs.contains(Permissions::MANAGE_CHANNELS)
+    }
+
+    /// What the bot needs there and does not have; none: that is not known.
+    pub fn missing(&self) -> Option<Vec<Need>> {
+        if self.is_direct() {
+            return Some(Vec::new());
+        }
+        let ours = self.ours?;
+        let ours = if ours.contains(Permissions::ADMINISTRATOR) { Permissions::ALL } else { ours };
+        let thread = self.is_thread().then(|| permissions::Thread {
+            is_private: self.is_private_thread(),
+            is_member: true,
+            is_locked: self.is_locked,
+        });
+        let channel = permissions::Channel { overwrites: &[], is_voice: matches!(self.kind, Some(2 | 13)), thread };
+        // Whoever asks uses a command.
+        Some(permissions::missing(ours, &channel, true))
+    }
+}
+
+const APPLICATION_COMMAND: u8 = 2;
+const AUTOCOMPLETE: u8 = 4;
+/// The type of a command that is typed.
+const CHAT_INPUT: u8 = 1;
+
+/// An interaction as it comes (Discord's documentation, "Receiving and Responding", "Interaction Object").
+#[derive(Deserialize)]
+struct Told {
+    id: Snowflake,
+    application_id: Snowflake,
+    token: SecretString,
+    #[serde(rename = "type")]
+    kind: u8,
+    #[serde(default)]
+    data: Option<Data>,
+    #[serde(default)]
+    guild_id: Option<Snowflake>,
+    #[serde(default)]
+    channel_id: Option<Snowflake>,
+    #[serde(default)]
+    channel: Option<Channel>,
+    #[serde(default)]
+    member: Option<Member>,
+    #[serde(default)]
+    user: Option<User>,
+    #[serde(default, deserialize_with = "lenient")]
+    app_permissions: Option<Bits>,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    #[serde(default)]
+    name: String,
+    #[serde(default, rename = "type")]
+    kind: Option<u8>,
+    #[serde(default)]
+    options: Vec<Given>,
+    #[serde(default, deserialize_with = "lenient")]
+    resolved: Option<Resolved>,
+}
+
+#[derive(Deserialize)]
+struct Resolved {
+    #[serde(default)]
+    channels: BTreeMap<Snowflake, Channel>,
+}
+
+/// An option that was given, a subcommand, or a group of them.
+#[derive(Deserialize)]
+struct Given {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    value: Value,
+    #[serde(default)]
+    options: Vec<Given>,
+    #[serde(default)]
+    focused: bool,
+}
+
+#[derive(Deserialize)]
+struct Channel {
+    id: Snowflake,
+    #[serde(default, rename = "type")]
+    kind: Option<u8>,
+    #[serde(default)]
+    parent_id: Option<Snowflake>,
+    #[serde(default, deserialize_with = "lenient")]
+    thread_metadata: Option<ThreadMetadata>,
+    #[serde(default, deserialize_with = "lenient")]
+    permissions: Option<Bits>,
+    #[serde(default, deserialize_with = "lenient")]
+    app_permissions: Option<Bits>,
+}
+
+#[derive(Deserialize)]
+struct ThreadMetadata {
+    #[serde(default)]
+    locked: bool,
+}
+
+#[derive(Deserialize)]
+struct Member {
+    #[serde(default)]
+    user: Option<User>,
+    #[serde(default, deserialize_with = "lenient")]
+    permissions: Option<Bits>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    id: Snowflake,
+}
+
+/// Permissions, which come as a number in a text.
+struct Bits(Permissions);
+
+impl<'de> Deserialize<'de> for Bits {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(|bits| Self(Permissions(bits))).map_err(serde::de::Error::custom)
+    }
+}
+
+/// What cannot be read is as if it were not there.
+fn lenient<'de, D: serde::Deserializer<'de>, T: serde::de::DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
+    Ok(T::deserialize(Value::deserialize(deserializer)?).ok())
+}
+
+impl Told {
+    fn here(&self) -> Option<Where> {
+        let told = self.channel.as_ref();
+        let channel = self.channel_id.or(told.map(|channel| channel.id))?;
+        let theirs = self.member.as_ref().and_then(|member| member.permissions.as_ref());
+        let of_kind = |channel: &Channel| Where::of(channel, self.guild_id);
+        let known = told.map(of_kind).unwrap_or(Where {
+            channel,
+            guild: self.guild_id,
+            kind: None,
+            parent: None,
+            is_locked: false,
+            theirs: Permissions::NONE,
+            ours: None,
+        });
+        Some(Where {
+            channel,
+            theirs: theirs.map_or(Permissions::NONE, |bits| bits.0),
+            ours: self.app_permissions.as_ref().map(|bits| bits.0),
+            ..known
+        })
+    }
+
+    /// What they ask for; none: it is not known here.
+    fn what(&self, here: &Where) -> Option<What> {
+        let data = self.data.as_ref()?;
+        if data.name != name::TERTULIA || data.kind.is_some_and(|kind| kind != CHAT_INPUT) || here.kind == Some(GROUP_DIRECT) {
+            return None;
+        }
+        let (command, options) = one_of(&data.options)?;
+        let chosen = |name: &str| self.chosen(&Options(options), name);
+        match self.kind {
+            APPLICATION_COMMAND => command_of(command, &Options(options), chosen).map(What::Command),
+            AUTOCOMPLETE => {
+                let focused = options.iter().find(|option| option.focused && option.name == name::COMPANION)?;
+                let typed = cut(focused.value.as_str().unwrap_or_default());
+                let command = name::SUBCOMMANDS.iter().find(|known| **known == command)?;
+                Some(What::Typing(Typing { command, typed, at: chosen(name::WHERE).ok().flatten() }))
+            }
+            _ => None,
+        }
+    }
+
+    /// The channel that was chosen in an option; none: none was.
+    fn chosen(&self, options: &Options<'_>, name: &str) -> Result<Option<Where>, NotKnown> {
+        let Some(value) = options.value(name) else { return Ok(None) };
+        let id: Snowflake = value.as_str().and_then(|id| id.parse().ok()).ok_or(NotKnown)?;
+        let resolved = self.data.as_ref().and_then(|data| data.resolved.as_ref());
+        // Discord tells of every channel that was chosen, and of none that whoever asks has no business with.
+        let channel =
+            resolved.and_then(|resolved| resolved.channels.get(&id)).filter(|channel| channel.id == id).ok_or(NotKnown)?;
+        let guild = self.guild_id.ok_or(NotKnown)?;
+        Ok(Some(Where::of(channel, Some(guild))))
+    }
+}
+
+/// A direct message between several people, where there is no bot.
+const GROUP_DIRECT: u8 = 3;
+
+/// What was asked for is not what is known here.
+struct NotKnown;
+
+struct Options<'a>(&'a [Given]);
+
+impl<'a> Options<'a> {
+    fn value(&self, name: &str) -> Option<&'a Value> {
+        self.0.iter().find(|option| option.name == name).map(|option| &option.value)
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.value(name).and_then(Value::as_str).map(cut)
+    }
+
+    /// A companion that is named; nothing typed names none.
+    fn companion(&self) -> Option<String> {
+        self.text(name::COMPANION).filter(|typed| !typed.is_empty())
+    }
+
+    /// Whether something is switched on, which it is if nothing is said; none: it says something else.
+    fn switch(&self) -> Option<bool> {
+        match self.value(name::SWITCH).map(Value::as_str) {
+            None | Some(Some(name::ON)) => Some(true),
+            Some(Some(name::OFF)) => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// The only subcommand, `forget me` as one, and its options.
+fn one_of(options: &[Given]) -> Option<(&str, &[Given])> {
+    let [chosen] = options else { return None };
+    match chosen.name.as_str() {
+        group @ (name::FORGET | name::IGNORE) => match chosen.options.as_slice() {
+            [me] if me.name == name::ME => Some((group, &me.options)),
+            _ => None,
+        },
+        name => Some((name, &chosen.options)),
+    }
+}
+
+fn command_of(command: &str, options: &Options<'_>, chosen: impl Fn(&str) -> Result<Option<Where>, NotKnown>) -> Option<Command> {
+    let companion = options.companion();
+    Some(match command {
+        name::STATUS => Command::Status { companion },
+        name::JOIN => Command::Join { companion: companion?, to: chosen(name::WHERE).ok()? },
+        name::LEAVE => Command::Leave { companion: companion?, from: chosen(name::WHERE).ok()? },
+        name::TALKATIVENESS => Command::Talkativeness { level: Level::named(options.value(name::LEVEL)?.as_str()?)?, companion },
+        name::PAUSE => Command::Pause { companion, on: options.switch()? },
+        name::WHY => Command::Why { companion },
+        name::FORGET => Command::ForgetMe { sure: options.value(name::SURE).and_then(Value::as_bool).unwrap_or_default() },
+        name::IGNORE => Command::IgnoreMe { on: options.switch()? },
+        name::HELP => Command::Help,
+        _ => return None,
+    })
+}
+
+impl Where {
+    fn of(channel: &Channel, guild: Option<Snowflake>) -> Self {
+        let is_thread = matches!(channel.kind, Some(10..=12));
+        Self {
+            channel: channel.id,
+            guild,
+            kind: channel.kind,
+            // Any other channel's parent is a category.
+            parent: channel.parent_id.filter(|_| is_thread),
+            is_locked: channel.thread_metadata.as_ref().is_some_and(|thread| thread.locked),
+            theirs: channel.permissions.as_ref().map_or(Permissions::NONE, |bits| bits.0),
+            ours: channel.app_permissions.as_ref().map(|bits| bits.0),
+        }
+    }
+}
+
+fn cut(text: &str) -> String {
+    text.trim().chars().take(LONGEST_TYPED).collect()
+}

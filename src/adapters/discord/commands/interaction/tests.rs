@@ -1,0 +1,201 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn every_command_is_read_with_its_options() {
+    let text = |name: &str, value: &str| json!({ "type": 3, "name": name, "value": value });
+    let sub = |name: &str, options: Value| json!([{ "type": 1, "name": name, "options": options }]);
+    let me = |group: &str, options: Value| json!([{ "type": 2, "name": group, "options": sub("me", options) }]);
+    let some = |text: &str| Some(text.to_owned());
+
+    for (options, expected) in [
+        (sub("status", json!([])), Command::Status { companion: None }),
+        (json!([{ "type": 1, "name": "status" }]), Command::Status { companion: None }),
+        (sub("status", json!([text("companion", "aria")])), Command::Status { companion: some("aria") }),
+        (sub("join", json!([text("companion", " aria ")])), Command::Join { companion: "aria".to_owned(), to: None }),
+        (sub("leave", json!([text("companion", "aria")])), Command::Leave { companion: "aria".to_owned(), from: None }),
+        (
+            sub("talkativeness", json!([text("level", "very_quiet"), text("companion", "aria")])),
+            Command::Talkativeness { level: Level::Tier("very_quiet"), companion: some("aria") },
+        ),
+        (
+            sub("talkativeness", json!([text("level", "default")])),
+            Command::Talkativeness { level: Level::Default, companion: None },
+        ),
+        (sub("pause", json!([])), Command::Pause { companion: None, on: true }),
+        (sub("pause", json!([text("switch", "off")])), Command::Pause { companion: None, on: false }),
+        (sub("why", json!([])), Command::Why { companion: None }),
+        (me("forget", json!([])), Command::ForgetMe { sure: false }),
+        (me("forget", json!([{ "type": 5, "name": "sure", "value": true }])), Command::ForgetMe { sure: true }),
+        (me("ignore", json!([])), Command::IgnoreMe { on: true }),
+        (me("ignore", json!([text("switch", "off")])), Command::IgnoreMe { on: false }),
+        (sub("help", json!([])), Command::Help),
+    ] {
+        let read = read_json(&used(options.clone()));
+
+        assert!(matches!(&read.what, What::Command(command) if *command == expected), "{options}: {:?}", read.what);
+        assert_eq!((read.person.get(), read.here.channel.get(), read.here.guild), (7, 3, Snowflake::new(2)));
+    }
+}
+
+#[test]
+fn what_is_not_known_is_told_apart_and_can_be_answered() {
+    let sub = |name: &str, options: Value| json!([{ "type": 1, "name": name, "options": options }]);
+
+    for options in [
+        json!([]),
+        json!([{ "name": "status" }, { "name": "help" }]),
+        sub("sing", json!([])),
+        sub("join", json!([])),
+        sub("talkativeness", json!([{ "name": "level", "value": "loud" }])),
+        sub("talkativeness", json!([{ "name": "level", "value": 7 }])),
+        sub("pause", json!([{ "name": "switch", "value": "perhaps" }])),
+        sub("forget", json!([{ "name": "everybody" }])),
+        // A channel that Discord does not tell of.
+        sub("join", json!([{ "name": "companion", "value": "aria" }, { "name": "where", "value": "99" }])),
+        sub("join", json!([{ "name": "companion", "value": "aria" }, { "name": "where", "value": 99 }])),
+    ] {
+        let read = read_json(&used(options.clone()));
+
+        assert!(matches!(read.what, What::Unknown { choices: false }), "{options}: {:?}", read.what);
+        assert_eq!(read.handle.id.get(), 1);
+    }
+    for (field, value) in [("type", json!(3)), ("data", json!({ "name": "other", "type": 1 })), ("data", Value::Null)] {
+        let mut interaction = used(sub("help", json!([])));
+        interaction[field] = value;
+        assert!(matches!(read_json(&interaction).what, What::Unknown { .. }), "{interaction}");
+    }
+}
+
+#[test]
+fn a_channel_that_was_chosen_brings_what_may_be_done_there() {
+    let mut interaction = used(json!([{ "type": 1, "name": "join", "options": [
+        { "type": 3, "name": "companion", "value": "aria" }, { "type": 7, "name": "where", "value": "30" },
+    ] }]));
+    let thread = json!({
+        "id": "30", "type": 11, "parent_id": "3", "permissions": "16", "app_permissions": "1024", "thread_metadata": { "locked": true },
+    });
+    interaction["data"]["resolved"] = json!({ "channels": { "30": thread } });
+
+    let What::Command(Command::Join { to: Some(to), .. }) = read_json(&interaction).what else { panic!("it is a join") };
+
+    assert_eq!((to.channel.get(), to.parent, to.guild, to.is_locked), (30, Snowflake::new(3), Snowflake::new(2), true));
+    assert!(to.is_theirs_to_change());
+    assert_eq!(to.missing().unwrap()[0], Need::Webhooks);
+    let spot = to.spot();
+    assert_eq!((spot.guild.as_str(), spot.channel.as_str()), ("discord:2", "discord:30"));
+    assert_eq!(spot.parent.unwrap().as_str(), "discord:3");
+    // A channel's parent is a category, and none of ours.
+    interaction["data"]["resolved"]["channels"]["30"]["type"] = json!(0);
+    let What::Command(Command::Join { to: Some(to), .. }) = read_json(&interaction).what else { panic!("it is a join") };
+    assert_eq!(to.parent, None);
+}
+
+#[test]
+fn who_may_change_a_channel_is_what_discord_says() {
+    for (permissions, may) in
+        [("0", false), ("16", true), ("8", true), ("1024", false), ("x", false), ("18446744073709551615", true)]
+    {
+        let mut interaction = used(json!([{ "name": "help" }]));
+        interaction["member"]["permissions"] = json!(permissions);
+        assert_eq!(read_json(&interaction).here.is_theirs_to_change(), may, "{permissions}");
+    }
+    let mut direct = used(json!([{ "name": "help" }]));
+    for gone in ["guild_id", "member"] {
+        direct.as_object_mut().unwrap().remove(gone);
+    }
+    direct["user"] = json!({ "id": "7" });
+    direct["channel"] = json!({ "id": "3", "type": 1 });
+    let read = read_json(&direct);
+    assert!(read.here.is_theirs_to_change() && read.here.is_direct());
+    assert_eq!((read.here.guild_id().as_str(), read.here.missing()), ("dm:discord:3", Some(Vec::new())));
+}
+
+#[test]
+fn what_is_typed_is_read_up_to_a_bound() {
+    let mut interaction = used(json!([{ "type": 1, "name": "leave", "options": [
+        { "type": 3, "name": "companion", "value": "x".repeat(100_000), "focused": true },
+    ] }]));
+    interaction["type"] = json!(4);
+
+    let What::Typing(typing) = read_json(&interaction).what else { panic!("they type") };
+
+    assert_eq!((typing.command, typing.typed.len(), typing.at), ("leave", LONGEST_TYPED, None));
+    interaction["data"]["options"][0]["name"] = json!("sing");
+    assert!(matches!(read_json(&interaction).what, What::Unknown { choices: true }));
+}
+
+#[test]
+fn no_error_holds_the_token() {
+    for broken in
+        [r#"{"id":"1","application_id":"2","token":"secret","type":"#, r#"{"id":"x","token":"secret"}"#, r#"{"token":"secret"}"#]
+    {
+        let error = read(broken).unwrap_err().to_string();
+        assert!(!error.contains("secret"), "{error}");
+    }
+    let read = read_json(&used(json!([{ "name": "help" }])));
+    assert!(!format!("{read:?}").contains("a-token"), "{read:?}");
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_comes_panics(text in any::<String>()) {
+        let _ = read(&text);
+    }
+
+    #[test]
+    fn nothing_that_is_put_into_an_interaction_panics(
+        field in prop::sample::select(vec!["type", "data", "guild_id", "channel_id", "channel", "member", "user", "app_permissions"]),
+        value in json_value(),
+        options in json_value(),
+    ) {
+        let mut interaction = used(options.clone());
+        interaction["data"]["resolved"] = json!({ "channels": { "30": options } });
+        let _ = read(&interaction.to_string());
+        interaction[field] = value;
+        if let Ok(read) = read(&interaction.to_string()) {
+            let _ = (read.here.missing(), read.here.spot());
+        }
+    }
+}
+
+fn json_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        prop::sample::select(vec!["", "status", "join", "where", "30", "companion", "forget", "me", "ä\u{0}"])
+            .prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        let key =
+            prop::sample::select(vec!["id", "name", "type", "value", "options", "focused", "channels", "permissions", "user"]);
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(key, inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())),
+        ]
+    })
+}
+
+fn read_json(interaction: &Value) -> Interaction {
+    read(&interaction.to_string()).unwrap()
+}
+
+/// Somebody without permissions uses the command in a channel of a guild.
+fn used(options: Value) -> Value {
+    json!({
+        "id": "1",
+        "application_id": "9",
+        "token": "a-token",
+        "type": 2,
+        "guild_id": "2",
+        "channel_id": "3",
+        "channel": { "id": "3", "type": 0, "parent_id": "4" },
+        "member": { "user": { "id": "7" }, "permissions": "0" },
+        "app_permissions": "0",
+        "data": { "id": "5", "name": "tertulia", "type": 1, "options": options },
+    })
+}

@@ -1,0 +1,102 @@
+use std::sync::Arc;
+
+use serde_json::{Map, json};
+
+use super::*;
+use crate::adapters::discord::commands::words::fitted;
+use crate::domain::decision::Reason;
+use crate::domain::id::Seq;
+use crate::domain::moment::Moment;
+use crate::ports::house::room::RoomId;
+
+#[test]
+fn every_reason_is_a_sentence_without_jargon() {
+    for trigger in Trigger::ALL {
+        for reason in Reason::ALL {
+            let decision = if reason == Reason::ModelYes { "YES" } else { "NO" };
+
+            let line = decided(&room(), &record(trigger, decision, reason.as_str()));
+
+            assert!(line.starts_with("• <t:1777636800:R> **Aria** "), "{line}");
+            assert!(!line.contains(reason.as_str()) || matches!(reason, Reason::Paused), "{line}");
+            assert!(!line.contains('_'), "{line}");
+        }
+    }
+}
+
+#[test]
+fn decisions_come_newest_first_and_with_what_is_waited_for() {
+    let first = record(Trigger::Lull, "NO", "model_no");
+    let mut second = record(Trigger::DirectAddress, "YES", "model_yes");
+    second.more = Map::from_iter([("why".to_owned(), json!("They *asked* me @everyone"))]);
+    let waiting = WaitingFor {
+        text: "9 more messages (gate.x), or its name".into(),
+        messages: Some(9),
+        lull_at: None,
+        retry_at: None,
+        unsettled: 0,
+    };
+    let room = room();
+
+    let text = told(&room, &[first, second], &[(&room.companions[0], waiting)]);
+
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "**What they wait for now**",
+            "• **Aria** considers to speak after: 9 more messages, or its name.",
+            "**What was decided here**, the newest first",
+            "• <t:1777636800:R> **Aria** decided to speak (somebody turned to it) – “They \\*asked\\* me \\@everyone”",
+            "• <t:1777636800:R> **Aria** was asked (it had become quiet), and stayed silent",
+        ]
+    );
+}
+
+#[test]
+fn who_lost_the_floor_is_told_so() {
+    let mut lost = record(Trigger::Turn, "YES", "model_yes");
+    lost.more = Map::from_iter([("floor".to_owned(), json!("lost"))]);
+
+    assert!(
+        decided(&room(), &lost).ends_with("wanted to speak (another companion had spoken), but another companion went first")
+    );
+    assert!(told(&room(), &[], &[]).contains("Nothing was decided here yet"));
+}
+
+#[test]
+fn a_long_story_is_cut_at_a_line() {
+    let mut long = record(Trigger::Lull, "NO", "model_no");
+    long.more = Map::from_iter([("why".to_owned(), json!("*".repeat(10_000)))]);
+
+    let text = fitted(&told(&room(), &vec![long; MOST_DECISIONS], &[]));
+
+    assert!(text.chars().count() <= 2_000);
+    assert!(text.ends_with("”\n…") || text.ends_with('”'), "{text}");
+}
+
+fn record(trigger: Trigger, decision: &str, reason: &str) -> DecisionRecord {
+    DecisionRecord {
+        seq: Seq(2),
+        at: Moment::from_micros(1_777_636_800_000_000).into(),
+        room: "discord:3".into(),
+        companion: "aria".into(),
+        trigger,
+        decision: decision.into(),
+        reason: reason.into(),
+        more: Map::new(),
+    }
+}
+
+fn room() -> Room {
+    let aria = RoomCompanion {
+        id: "aria".into(),
+        name: "Aria".into(),
+        aliases: Vec::<Arc<str>>::new(),
+        external: false,
+        interjection: "average".into(),
+        paused: false,
+    };
+    let id = RoomId::parse("discord:3").unwrap();
+    Room { id, title: None, lives_by: None, guild: "discord:2".into(), companions: vec![aria], paused: false, last_at: None }
+}

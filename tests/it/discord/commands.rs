@@ -1,0 +1,182 @@
+//! `/tertulia` on Discord: the real adapter against the counterpart, with a small house behind it.
+
+mod answering;
+mod doing;
+mod house;
+mod registering;
+mod telling;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tertulia::adapters::discord::commands::Commands;
+use tertulia::adapters::discord::platform::Discord;
+use tertulia::adapters::discord::snowflake::Snowflake;
+use tertulia::adapters::system::SystemClock;
+use tertulia::settings::Settings;
+use tertulia::settings::discord::Discord as Section;
+use tertulia::telemetry::instruments::Instruments;
+use tokio::task::AbortHandle;
+
+use self::house::SmallHouse;
+use super::counterpart::Counterpart;
+use super::counterpart::id::Id;
+use super::counterpart::journal::Answer;
+use super::counterpart::messages::LOADING;
+use super::counterpart::permissions::MANAGE_CHANNELS;
+use super::counterpart::rules::Rules;
+use super::counterpart::state::State;
+use super::counterpart::tests::client::{INTENTS, Socket};
+
+/// A guild with one channel, the command in it, and somebody to answer.
+struct Scene {
+    discord: Counterpart,
+    guild: Id,
+    general: Id,
+    /// She may use commands, and manage nothing.
+    ana: Id,
+    /// He may manage channels.
+    kim: Id,
+    house: Arc<SmallHouse>,
+    commands: Commands,
+    /// The adapter that companions speak through.
+    platform: Arc<Discord>,
+    ears: AbortHandle,
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        self.ears.abort();
+    }
+}
+
+/// Limits that are in nobody's way, and a session that lasts without heartbeats.
+fn rules() -> Rules {
+    let long = Duration::from_secs(600);
+    // A machine that is busy with other tests is no reason to be late.
+    Rules { heartbeat_tolerance: long, interaction_deadline: long, ..Rules::roomy() }
+}
+
+impl Scene {
+    async fn new() -> Self {
+        Self::with_rules(rules()).await
+    }
+
+    async fn with_rules(rules: Rules) -> Self {
+        let discord = Counterpart::with_rules(rules).await;
+        let guild = discord.guild("Home");
+        let general = discord.channel(guild, "general");
+        let (ana, kim) = (discord.member(guild, "Ana"), discord.member(guild, "Kim"));
+        discord.give_role(guild, kim, discord.role(guild, "Keepers", MANAGE_CHANNELS));
+        let house = Arc::new(SmallHouse::default());
+        let platform = platform(&discord, |_| {});
+        let commands = commands(&platform, &house, |_| {});
+        commands.ready();
+        discord.until("the command", |state| state.world.commands.first().map(|_| ())).await;
+        let ears = hear(&discord, commands.clone()).await;
+        Self { discord, guild, general, ana, kim, house, commands, platform, ears }
+    }
+
+    /// Somebody uses `/tertulia` in a channel. Returns the first answer.
+    async fn ask(&self, user: Id, channel: Id, options: Value) -> Answer {
+        let asked = self.discord.invoke(user, channel, "tertulia", options).expect("it is there");
+        self.discord.answer_to(asked).await
+    }
+
+    /// What somebody is told who uses a subcommand in a channel, at last. Nobody else sees it.
+    async fn told(&self, user: Id, channel: Id, options: Value) -> String {
+        let asked = self.discord.invoke(user, channel, "tertulia", options).expect("it is there");
+        let answer = self.discord.answer_to(asked).await;
+        assert!(answer.ephemeral, "{answer:?}");
+        let words = |state: &State| {
+            let interaction = &state.world.interactions[&asked];
+            let message = interaction.original.and_then(|id| state.world.message(interaction.channel, id))?;
+            (message.flags & LOADING == 0).then(|| message.content.clone())
+        };
+        self.discord.until("the words", words).await
+    }
+
+    /// The names that are offered to somebody who types.
+    async fn offered(&self, user: Id, channel: Id, options: Value) -> Vec<String> {
+        let asked = self.discord.complete(user, channel, "tertulia", options).expect("it is there");
+        let answer = self.discord.answer_to(asked).await;
+        assert_eq!(answer.kind, 8);
+        let choices = answer.data["choices"].as_array().expect("choices").clone();
+        choices.iter().map(|choice| choice["name"].as_str().expect("a name").to_owned()).collect()
+    }
+
+    /// A second guild, with a channel and somebody who may do anything there.
+    fn elsewhere(&self) -> (Id, Id, Id) {
+        let guild = self.discord.guild("Away");
+        let channel = self.discord.channel(guild, "general");
+        let zoe = self.discord.member(guild, "Zoe");
+        self.discord.give_role(guild, zoe, self.discord.role(guild, "Keepers", MANAGE_CHANNELS));
+        (guild, channel, zoe)
+    }
+}
+
+fn platform(discord: &Counterpart, change: impl FnOnce(&mut Section)) -> Arc<Discord> {
+    let section = section(discord, change);
+    Arc::new(Discord::new(&section, discord.token().into(), Arc::new(SystemClock)).expect("an adapter"))
+}
+
+fn section(discord: &Counterpart, change: impl FnOnce(&mut Section)) -> Section {
+    let defaults = Settings::defaults().expect("the defaults");
+    let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
+    section.api_url = format!("{}/api", discord.api_url());
+    change(&mut section);
+    section
+}
+
+fn commands(platform: &Arc<Discord>, house: &Arc<SmallHouse>, change: impl FnOnce(&mut Section)) -> Commands {
+    let defaults = Settings::defaults().expect("the defaults");
+    let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
+    change(&mut section);
+    let (company, ignoring) = (Arc::clone(house), Arc::clone(house));
+    Commands::new(Arc::clone(platform), house.clone(), company, ignoring, &section, Instruments::unread())
+}
+
+/// Hands over what a session hears of interactions, as a connection does.
+async fn hear(discord: &Counterpart, commands: Commands) -> AbortHandle {
+    let (mut socket, _) = Socket::ready(discord, INTENTS).await;
+    let hearing = async move {
+        while let Some(payload) = socket.next().await {
+            if payload["t"] == "INTERACTION_CREATE" {
+                commands.take(raw(&payload["d"]));
+            }
+        }
+    };
+    tokio::spawn(hearing).abort_handle()
+}
+
+fn raw(value: &Value) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).expect("JSON")
+}
+
+fn snowflake(id: Id) -> Snowflake {
+    Snowflake::new(id.0).expect("an id")
+}
+
+/// A subcommand with its options.
+fn sub(name: &str, options: Value) -> Value {
+    json!([{ "type": 1, "name": name, "options": options }])
+}
+
+/// `forget me` and `ignore me`.
+fn me(group: &str, options: Value) -> Value {
+    json!([{ "type": 2, "name": group, "options": sub("me", options) }])
+}
+
+fn companion(name: &str) -> Value {
+    json!({ "type": 3, "name": "companion", "value": name })
+}
+
+fn at(channel: Id) -> Value {
+    json!({ "type": 7, "name": "where", "value": channel })
+}
+
+fn switch(to: &str) -> Value {
+    json!({ "type": 3, "name": "switch", "value": to })
+}

@@ -1,0 +1,355 @@
+//! A house as small as commands need it: rooms in memory, Aria and Ben, nothing is ever said.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard};
+
+use async_trait::async_trait;
+use serde_json::{Map, json};
+use tertulia::domain::closing::Stage;
+use tertulia::domain::id::{CompanionId, GuildId, PersonId, Seq};
+use tertulia::domain::moment::Moment;
+use tertulia::domain::trigger::Trigger;
+use tertulia::domain::vote::State;
+use tertulia::ports::company::Company;
+use tertulia::ports::hearing::Spot;
+use tertulia::ports::house::decisions::{DecisionQuery, DecisionRecord, Decisions, WaitingFor, Why, WhyQuery};
+use tertulia::ports::house::keeping::{BackedUp, ExportQuery, Forget, Forgotten, Lines, Quarantine, Readiness, ReadyPart};
+use tertulia::ports::house::live::LiveStream;
+use tertulia::ports::house::messages::{Edit, History, HistoryQuery, NewMessage, Words};
+use tertulia::ports::house::room::{
+    CompanionView, Companions, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
+};
+use tertulia::ports::house::state::{CompanionState, Doing, RepetitionState, RoomState};
+use tertulia::ports::house::usage::{Usage, UsageQuery};
+use tertulia::ports::house::{House, Refused};
+use tertulia::ports::ignoring::Ignoring;
+use tokio::sync::watch;
+
+/// Noon of 1 May 2026.
+const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
+
+pub struct SmallHouse {
+    inside: Mutex<Inside>,
+    /// Whoever asks waits as long as this is true.
+    is_held: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+pub struct Inside {
+    pub rooms: BTreeMap<RoomId, Room>,
+    /// Where companions were let in, in order.
+    pub admitted: Vec<(Spot, CompanionId)>,
+    pub forgotten: Vec<Forget>,
+    pub ignored: BTreeSet<(GuildId, PersonId)>,
+    /// Whose decisions and stories were asked for.
+    pub asked_about: Vec<RoomId>,
+    /// What everything is refused with.
+    pub refuses: Option<Refused>,
+    pub panics: bool,
+    pub models_fail: bool,
+    /// How many were asked to wait.
+    pub waiting: usize,
+}
+
+impl Default for SmallHouse {
+    fn default() -> Self {
+        Self { inside: Mutex::default(), is_held: watch::Sender::new(false) }
+    }
+}
+
+impl SmallHouse {
+    pub fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().expect("nobody panicked in here")
+    }
+
+    /// Whoever asks for a room waits until it is let go.
+    pub fn hold(&self) {
+        self.is_held.send_replace(true);
+    }
+
+    pub fn let_go(&self) {
+        self.is_held.send_replace(false);
+    }
+
+    async fn pass(&self) -> Result<(), Refused> {
+        let (refuses, panics) = {
+            let inside = self.inside();
+            (inside.refuses.clone(), inside.panics)
+        };
+        assert!(!panics, "it was asked to panic");
+        let mut held = self.is_held.subscribe();
+        if *held.borrow() {
+            self.inside().waiting += 1;
+        }
+        // The sender lives as long as the house.
+        let _ = held.wait_for(|held| !held).await;
+        refuses.map_or(Ok(()), Err)
+    }
+}
+
+pub fn room_id(channel: &str) -> RoomId {
+    RoomId::parse(channel).expect("a room's id")
+}
+
+fn resident(id: &CompanionId) -> RoomCompanion {
+    let name = if id.as_str() == "aria" { "Aria" } else { "Ben" };
+    let interjection = if id.as_str() == "aria" { "average" } else { "eager" };
+    RoomCompanion {
+        id: id.clone(),
+        name: name.into(),
+        aliases: vec![],
+        external: false,
+        interjection: interjection.into(),
+        paused: false,
+    }
+}
+
+#[async_trait]
+impl Company for SmallHouse {
+    async fn admit(&self, spot: &Spot, companion: &CompanionId) -> Result<(Room, bool), Refused> {
+        self.pass().await?;
+        let mut inside = self.inside();
+        inside.admitted.push((spot.clone(), companion.clone()));
+        let id = RoomId::of(&spot.channel).expect("a room's id");
+        let empty = Room {
+            id: id.clone(),
+            title: None,
+            lives_by: None,
+            guild: spot.guild.clone(),
+            companions: vec![],
+            paused: false,
+            last_at: None,
+        };
+        let room = inside.rooms.entry(id).or_insert(empty);
+        let is_new = !room.companions.iter().any(|one| one.id == *companion);
+        if is_new {
+            room.companions.push(resident(companion));
+            room.companions.sort_by(|a, b| a.id.cmp(&b.id));
+        }
+        Ok((room.clone(), is_new))
+    }
+
+    async fn dismiss(&self, spot: &Spot, companion: &CompanionId) -> Result<bool, Refused> {
+        self.pass().await?;
+        let id = RoomId::of(&spot.channel).expect("a room's id");
+        let mut inside = self.inside();
+        let Some(room) = inside.rooms.get_mut(&id) else { return Ok(false) };
+        let before = room.companions.len();
+        room.companions.retain(|one| one.id != *companion);
+        Ok(room.companions.len() < before)
+    }
+}
+
+#[async_trait]
+impl Ignoring for SmallHouse {
+    fn is_ignored(&self, guild: &GuildId, person: &PersonId) -> bool {
+        self.inside().ignored.contains(&(guild.clone(), person.clone()))
+    }
+
+    async fn ignore(&self, guild: &GuildId, person: &PersonId, ignored: bool) -> Result<bool, Refused> {
+        self.pass().await?;
+        let (mut inside, key) = (self.inside(), (guild.clone(), person.clone()));
+        Ok(if ignored { inside.ignored.insert(key) } else { inside.ignored.remove(&key) })
+    }
+}
+
+/// What commands never ask for.
+fn never<T>() -> Result<T, Refused> {
+    Err(Refused::NotYet("a command asked for what none needs".into()))
+}
+
+#[async_trait]
+impl House for SmallHouse {
+    async fn room(&self, room: &RoomId) -> Result<Room, Refused> {
+        self.pass().await?;
+        self.inside().rooms.get(room).cloned().ok_or_else(|| Refused::NotFound(format!("there is no room {room}")))
+    }
+
+    async fn patch_room(&self, id: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
+        self.pass().await?;
+        let mut inside = self.inside();
+        let room = inside.rooms.get_mut(id).ok_or_else(|| Refused::NotFound("no room".into()))?;
+        match patch.paused {
+            Override::Keep => {}
+            Override::TakeBack => room.paused = false,
+            Override::Set(paused) => room.paused = paused,
+        }
+        for (id, patch) in &patch.companions {
+            let one = room.companions.iter_mut().find(|one| one.id.as_str() == &**id).expect("a companion of the room");
+            match &patch.interjection {
+                Override::Keep => {}
+                Override::TakeBack => one.interjection = resident(&one.id).interjection,
+                Override::Set(tier) => one.interjection = tier.clone(),
+            }
+            match patch.paused {
+                Override::Keep => {}
+                Override::TakeBack => one.paused = false,
+                Override::Set(paused) => one.paused = paused,
+            }
+        }
+        Ok(room.clone())
+    }
+
+    async fn state(&self, room: &RoomId) -> Result<RoomState, Refused> {
+        let companions = self.room(room).await?.companions;
+        let state = |one: &RoomCompanion| CompanionState {
+            id: one.id.clone(),
+            name: one.name.clone(),
+            interjection: one.interjection.clone(),
+            buffer: vec![],
+            message_count: 0,
+            check_count: 0,
+            next_interjection_at: None,
+            lull_at: None,
+            lull_secs: 10.0,
+            doing: Doing::Listening,
+            trigger: None,
+            since: None,
+            retry_at: None,
+            paused: one.paused,
+            closing: if one.id.as_str() == "ben" { Stage::Terminal } else { Stage::None },
+            heard_closed: 0,
+            reopen_after: 9,
+            external: false,
+        };
+        Ok(RoomState {
+            companions: companions.iter().map(state).collect(),
+            floor: None,
+            round: None,
+            turn: None,
+            streak: 0,
+            max_companion_streak: 4,
+            turns: 0,
+            max_turns: None,
+            repetition: RepetitionState::default(),
+            episode: None,
+            at: NOON.into(),
+        })
+    }
+
+    async fn decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused> {
+        self.pass().await?;
+        let room = query.room.expect("decisions of one room");
+        self.inside().asked_about.push(room.clone());
+        let decision = DecisionRecord {
+            seq: Seq(2),
+            at: NOON.into(),
+            room: room.as_str().into(),
+            companion: "aria".into(),
+            trigger: Trigger::Lull,
+            decision: "NO".into(),
+            reason: "model_no".into(),
+            more: Map::from_iter([("why".to_owned(), json!(format!("nothing for me in {room}")))]),
+        };
+        Ok(Decisions { decisions: vec![decision] })
+    }
+
+    async fn why(&self, query: WhyQuery) -> Result<Why, Refused> {
+        self.pass().await?;
+        self.inside().asked_about.push(query.room);
+        let text = "9 more messages, or its name".to_owned();
+        let waiting_for = WaitingFor { text, messages: Some(9), lull_at: None, retry_at: None, unsettled: 0 };
+        Ok(Why { waiting_for: Some(waiting_for), ..Why::default() })
+    }
+
+    async fn companions(&self) -> Result<Companions, Refused> {
+        self.pass().await?;
+        let view = |id: &str, alias: &str| {
+            let one = resident(&id.into());
+            CompanionView {
+                id: one.id,
+                name: one.name,
+                aliases: vec![alias.into()],
+                interjection: one.interjection,
+                chattiness: "".into(),
+                text_lull_timeout: 10.0,
+                voice_lull_timeout: 5.0,
+            }
+        };
+        Ok(Companions { companions: vec![view("aria", "ari"), view("ben", "benny")] })
+    }
+
+    async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused> {
+        self.pass().await?;
+        self.inside().forgotten.push(forget);
+        Ok(Forgotten { messages: 2, decisions: 1, summaries: 0 })
+    }
+
+    async fn readiness(&self) -> Readiness {
+        let ready = !self.inside().models_fail;
+        let part = |part: &str, ready| ReadyPart { part: part.into(), ready, detail: "https://secret.example: 500".into() };
+        Readiness { ready: true, parts: vec![part("store", true), part("models", ready)], models: None }
+    }
+
+    async fn rooms(&self) -> Result<Rooms, Refused> {
+        never()
+    }
+
+    async fn put_room(&self, _: &RoomId, _: RoomPlan) -> Result<(Room, bool), Refused> {
+        never()
+    }
+
+    async fn delete_room(&self, _: &RoomId) -> Result<(), Refused> {
+        never()
+    }
+
+    async fn say(&self, _: &RoomId, _: NewMessage) -> Result<Seq, Refused> {
+        never()
+    }
+
+    async fn edit(&self, _: &RoomId, _: Seq, _: Edit) -> Result<Seq, Refused> {
+        never()
+    }
+
+    async fn unsay(&self, _: &RoomId, _: Seq) -> Result<Seq, Refused> {
+        never()
+    }
+
+    async fn clear(&self, _: &RoomId) -> Result<(), Refused> {
+        never()
+    }
+
+    async fn vote(&self, _: &RoomId, _: State) -> Result<(), Refused> {
+        never()
+    }
+
+    async fn speak(&self, _: &RoomId, _: Words) -> Result<Seq, Refused> {
+        never()
+    }
+
+    async fn history(&self, _: &RoomId, _: HistoryQuery) -> Result<History, Refused> {
+        never()
+    }
+
+    async fn usage(&self, _: UsageQuery) -> Result<Usage, Refused> {
+        never()
+    }
+
+    async fn quarantine(&self) -> Result<Quarantine, Refused> {
+        never()
+    }
+
+    async fn release(&self, _: &str) -> Result<(), Refused> {
+        never()
+    }
+
+    async fn retry(&self, _: &str) -> Result<(), Refused> {
+        never()
+    }
+
+    async fn drop_entry(&self, _: &str) -> Result<(), Refused> {
+        never()
+    }
+
+    async fn export(&self, _: ExportQuery) -> Result<Lines, Refused> {
+        never()
+    }
+
+    async fn backup(&self, _: &str) -> Result<BackedUp, Refused> {
+        never()
+    }
+
+    async fn live(&self, _: &RoomId, _: Option<Seq>) -> Result<LiveStream, Refused> {
+        never()
+    }
+}
