@@ -1,6 +1,7 @@
 //! What is known of guilds and channels without asking: fed by what is heard, and by what was asked for once.
 //!
-//! It is kept lean, since there are thousands of guilds: of a channel some hundred bytes, of whoever speaks nothing but the last ones.
+//! It is kept lean, since there are thousands of guilds: of a channel about 150 bytes, of a guild with sixty of them, twenty-five roles and
+//! thirty emojis 16 KB, of whoever speaks nothing but the last names.
 
 mod guild;
 

@@ -147,28 +147,3 @@ fn channel(value: &Value) -> wire::Channel {
 fn id(number: u64) -> Snowflake {
     Snowflake::new(number).unwrap()
 }
-
-#[test]
-fn zz_measure() {
-    let rss = || std::fs::read_to_string("/proc/self/statm").unwrap().split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096;
-    let known = Known::default();
-    let texts: Vec<String> = (0..2_000_u64).map(|g| {
-        let base = 1_300_000_000_000_000_000 + g * 10_000_000;
-        let channels: Vec<Value> = (0..60).map(|c| json!({ "id": (base + c).to_string(), "type": 0, "name": format!("channel-name-{c}"), "last_message_id": (base + 5_000 + c).to_string() })).collect();
-        let roles: Vec<Value> = (0..25).map(|c| json!({ "id": (base + 1_000 + c).to_string(), "name": format!("role name {c}") })).collect();
-        let emojis: Vec<Value> = (0..30).map(|c| json!({ "id": (base + 2_000 + c).to_string(), "name": format!("emoji_{c}") })).collect();
-        json!({ "id": base.to_string(), "name": format!("Guild {g}"), "channels": channels, "roles": roles, "emojis": emojis }).to_string()
-    }).collect();
-    let before = rss();
-    for text in &texts {
-        let guild: wire::Guild = serde_json::from_str(text).unwrap();
-        known.guild_is(&guild, Some(id(BOT)));
-        for told in &guild.channels { known.channel_is(Some(guild.id.0), told); }
-    }
-    let after = rss();
-    let started = std::time::Instant::now();
-    let mut n = 0;
-    for text in &texts { let guild: wire::Guild = serde_json::from_str(text).unwrap(); n += guild.channels.len(); }
-    eprintln!("MEASURE bytes/guild {} bytes/channel-ish; parse {:?} for {n}", (after - before) / 2_000, started.elapsed());
-    eprintln!("MEASURE OfChannel {} ", std::mem::size_of::<OfChannel>());
-}
