@@ -100,6 +100,7 @@ async fn our_own_posts_are_known_as_ours_and_strangers_as_bots() {
         name: "Mira".into(),
         text: "I am Mira.".into(),
         nonce: "1".into(),
+        picture: None,
     };
     let ours = Id::parse(&process.discord.send(&part).await.expect("it is posted")).expect("an id");
     let webhook = discord.foreign_webhook(general, "Mira");
