@@ -37,7 +37,6 @@ use crate::ports::hearing::Hearing;
 use crate::ports::notes::Notes;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
-use crate::telemetry::plain::Plain;
 
 /// Channels that are looked up at once, whether something was said there meanwhile.
 const MOST_LOOKED_UP: usize = 32;
@@ -178,7 +177,7 @@ impl Ears {
     /// Counts and logs what cannot be read, without what it says: the error would quote it.
     fn unreadable(&self, kind: &str, error: &serde_json::Error) {
         self.instruments.discord_unreadable.add(1, crate::telemetry::instruments::NONE);
-        tracing::warn!(event = %Plain(kind), byte = error.column(), "an event of Discord's cannot be read; it is left out");
+        tracing::warn!(event = kind, byte = error.column(), "an event of Discord's cannot be read; it is left out");
     }
 }
 
