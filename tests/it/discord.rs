@@ -5,4 +5,5 @@ mod commands;
 pub mod counterpart;
 mod crowd;
 mod gateway;
+mod hearing;
 mod outbound;

@@ -37,7 +37,6 @@ use crate::ports::hearing::Hearing;
 use crate::ports::notes::Notes;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
-use crate::telemetry::plain::Plain;
 
 /// Channels that are looked up at once, whether something was said there meanwhile.
 const MOST_LOOKED_UP: usize = 32;
@@ -73,6 +72,7 @@ pub struct Ears {
     reader: Reader,
     looked_up: Semaphore,
     acquainted: guilds::Acquainted,
+    inhabited: guilds::Inhabited,
     /// Nothing is read after a downtime, so that nothing may be left to be read.
     reads: bool,
 }
@@ -97,6 +97,7 @@ impl Ears {
             reader: Reader::new(Arc::clone(&discord), clock, &settings),
             looked_up: Semaphore::new(MOST_LOOKED_UP),
             acquainted: guilds::Acquainted::default(),
+            inhabited: guilds::Inhabited::default(),
             reads: settings.backfill_messages > 0,
             discord,
             hearing,
@@ -176,7 +177,7 @@ impl Ears {
     /// Counts and logs what cannot be read, without what it says: the error would quote it.
     fn unreadable(&self, kind: &str, error: &serde_json::Error) {
         self.instruments.discord_unreadable.add(1, crate::telemetry::instruments::NONE);
-        tracing::warn!(event = %Plain(kind), byte = error.column(), "an event of Discord's cannot be read; it is left out");
+        tracing::warn!(event = kind, byte = error.column(), "an event of Discord's cannot be read; it is left out");
     }
 }
 

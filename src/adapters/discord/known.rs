@@ -1,6 +1,7 @@
 //! What is known of guilds and channels without asking: fed by what is heard, and by what was asked for once.
 //!
-//! It is kept lean, since there are thousands of guilds: of a channel some hundred bytes, of whoever speaks nothing but the last ones.
+//! It is kept lean, since there are thousands of guilds: of a channel about 150 bytes, of a guild with sixty of them, twenty-five roles and
+//! thirty emojis 16 KB, of whoever speaks nothing but the last names.
 
 mod guild;
 
@@ -100,6 +101,13 @@ impl Known {
         }
         of_channel.people.push(user);
         known.guilds.entry(guild).or_default().met(user, name);
+    }
+
+    /// Somebody is not to be heard, and not to be called either.
+    pub fn hushed(&self, channel: Snowflake, user: Snowflake) {
+        if let Some(of_channel) = self.lock().channels.get_mut(&channel) {
+            of_channel.people.retain(|other| *other != user);
+        }
     }
 
     /// Whom and what words in a channel may point at; nothing if nothing was told.

@@ -201,6 +201,10 @@ impl ChatPlatform for Discord {
         Ok(found.map(|message| message.to_string().into()))
     }
 
+    fn title(&self, channel: &ChannelId) -> Option<String> {
+        self.known.title(channel)
+    }
+
     async fn typing(&self, _: &GuildId, channel: &ChannelId) {
         let Some(channel) = Snowflake::of_channel(channel) else { return };
         if self.is_untyped(channel) {

@@ -1,5 +1,9 @@
 //! Catches up with a channel: reads what was said while nobody listened, hands it over, and records what is left out.
 
+use std::time::Duration;
+
+use tokio::time::sleep;
+
 use super::super::backfill::{self, Filled, Left};
 use super::super::rest::Failed;
 use super::super::snowflake::Snowflake;
@@ -9,6 +13,10 @@ use super::reader;
 use super::telling::patiently;
 use crate::ports::hearing::{Missed, Spot};
 use crate::telemetry::instruments::NONE;
+
+/// How often it is asked what a direct message's newest message is, and how long it takes until it is asked again, the first time.
+const MOST_TRIES: u32 = 4;
+const ASKED_AGAIN: Duration = Duration::from_secs(1);
 
 impl Ears {
     /// Catches up. False: it could not be found out whether there is anything, and has to be told again.
@@ -51,14 +59,17 @@ impl Ears {
 
     /// The newest message of a channel of which nothing was told, if it is still there.
     async fn look(&self, channel: Snowflake) -> Result<Option<Snowflake>, Gone> {
-        for tries in 0..3 {
+        for tries in 0..MOST_TRIES {
             match self.reader.look(channel).await.ok_or(Gone)? {
                 Ok(newest) => return Ok(newest),
                 Err(Failed::Refused(refusal)) => {
                     tracing::info!(%channel, %refusal, "it cannot be found out what was said in a direct message meanwhile");
                     return Ok(None);
                 }
-                Err(error) => tracing::debug!(%channel, %error, tries, "Discord does not say what a channel's newest message is"),
+                Err(error) => {
+                    tracing::debug!(%channel, %error, "Discord does not say what a channel's newest message is");
+                    sleep(ASKED_AGAIN * 2_u32.pow(tries)).await;
+                }
             }
         }
         tracing::warn!(%channel, "Discord does not say what was said in a direct message meanwhile; it is left out");

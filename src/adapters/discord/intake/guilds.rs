@@ -12,6 +12,7 @@ use super::super::snowflake::Snowflake;
 use super::super::wire;
 use super::lanes::{Behind, Work};
 use super::{Ears, Intake};
+use crate::domain::id::GuildId;
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::instruments::kinds;
 
@@ -19,6 +20,8 @@ use crate::telemetry::instruments::kinds;
 const PLATFORM: &str = "discord";
 /// Where Discord did not say what a guild or channel is, it is not asked again for so long.
 const ASKED_AGAIN: Duration = Duration::from_secs(60);
+/// Where nobody knows what a channel is, a guild is taken for inhabited or not for so long.
+const INHABITED_FOR: Duration = Duration::from_secs(5);
 
 /// The guilds of one connection: of which something is told, and of which nothing is.
 pub(super) struct Guilds {
@@ -30,6 +33,10 @@ pub(super) struct Guilds {
 /// Guilds and channels that were told to a process before this one, and when they were asked for.
 #[derive(Default)]
 pub(super) struct Acquainted(Mutex<BTreeMap<Snowflake, Arc<Turn<Option<Instant>>>>>);
+
+/// Where somebody lives, as it was asked for last: the core goes through all its rooms for that.
+#[derive(Default)]
+pub(super) struct Inhabited(Mutex<Option<(Instant, BTreeSet<GuildId>)>>);
 
 impl Guilds {
     pub fn new(instruments: &Instruments) -> Self {
@@ -213,7 +220,12 @@ impl Ears {
 
     /// Whether somebody lives in a guild.
     pub(super) fn lives_in(&self, guild: Option<Snowflake>) -> bool {
-        guild.is_some_and(|guild| self.hearing.guilds(PLATFORM).contains(&guild.guild()))
+        let Some(guild) = guild else { return false };
+        let mut inhabited = self.inhabited.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if inhabited.as_ref().is_none_or(|(asked, _)| asked.elapsed() > INHABITED_FOR) {
+            *inhabited = Some((Instant::now(), self.hearing.guilds(PLATFORM).into_iter().collect()));
+        }
+        inhabited.as_ref().is_some_and(|(_, guilds)| guilds.contains(&guild.guild()))
     }
 
     /// Asks what a guild and a channel are, if nobody told. A session that goes on told it to the process before this one.

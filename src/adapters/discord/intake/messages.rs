@@ -106,6 +106,9 @@ impl Ears {
                 self.count(if matches!(taken, Some(Taken::New(_))) { "taken" } else { "known" });
             }
             Some(Taken::Not) => {
+                if let Some(person) = person {
+                    known.hushed(told.channel, person);
+                }
                 self.left_out(told, spot, "not_taken");
             }
             None => {

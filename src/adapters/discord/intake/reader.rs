@@ -30,6 +30,9 @@ const LATEST: Duration = Duration::from_secs(60);
 /// A message as it came.
 pub(super) type Told = (Snowflake, Box<RawValue>);
 
+/// The newest message of a channel, if it has one.
+type Newest = Result<Option<Snowflake>, Failed>;
+
 /// Whoever reads. It ends when it is dropped.
 pub(super) struct Reader {
     orders: mpsc::UnboundedSender<Order>,
@@ -39,13 +42,13 @@ pub(super) struct Reader {
 /// Something that is to be read.
 enum Order {
     Read(Behind, oneshot::Sender<Filled<Told>>),
-    Look(Snowflake, oneshot::Sender<Result<Option<Snowflake>, Failed>>),
+    Look(Snowflake, oneshot::Sender<Newest>),
 }
 
 /// What came back.
 enum Came {
     Page(Snowflake, u64, Result<Vec<Box<RawValue>>, Failed>),
-    Looked(oneshot::Sender<Result<Option<Snowflake>, Failed>>, Result<Option<Snowflake>, Failed>),
+    Looked(oneshot::Sender<Newest>, Newest),
 }
 
 struct Reading {
@@ -53,7 +56,7 @@ struct Reading {
     plan: Backfill<Told>,
     /// By channel: who waits for it.
     waiting: BTreeMap<Snowflake, Waiting>,
-    looks: VecDeque<(Snowflake, oneshot::Sender<Result<Option<Snowflake>, Failed>>)>,
+    looks: VecDeque<(Snowflake, oneshot::Sender<Newest>)>,
     under_way: FuturesUnordered<BoxFuture<'static, Came>>,
     /// What the plan's moments count from: no clock that may jump.
     began: (Moment, Instant),
@@ -98,7 +101,7 @@ impl Reader {
     }
 
     /// Asks for the newest message of a channel. None: whoever reads is gone.
-    pub async fn look(&self, channel: Snowflake) -> Option<Result<Option<Snowflake>, Failed>> {
+    pub async fn look(&self, channel: Snowflake) -> Option<Newest> {
         let (tell, told) = oneshot::channel();
         self.orders.send(Order::Look(channel, tell)).ok()?;
         told.await.ok()

@@ -13,7 +13,6 @@ use super::Ears;
 use super::lanes::Work;
 use crate::ports::hearing::NotTaken;
 use crate::telemetry::instruments::NONE;
-use crate::telemetry::plain::Plain;
 
 /// The shortest and the longest wait before something is handed over again.
 const SOONEST: Duration = Duration::from_millis(50);
@@ -33,14 +32,14 @@ pub(super) async fn patiently<'a, T>(
             Ok(done) => return Some(done),
             Err(NotTaken::Later { after, detail }) => {
                 if !is_told {
-                    tracing::debug!(%channel, detail = %detail, "what was heard cannot be put on record yet; it is tried again");
+                    tracing::debug!(%channel, %detail, "what was heard cannot be put on record yet; it is tried again");
                     is_told = true;
                 }
                 sleep(after.clamp(SOONEST, LATEST)).await;
             }
             Err(NotTaken::Broken(detail)) => {
                 ears.instruments.discord_broken.add(1, NONE);
-                tracing::error!(%channel, detail = %Plain(&detail), "what was heard cannot be put on record; it is left out");
+                tracing::error!(%channel, %detail, "what was heard cannot be put on record; it is left out");
                 return None;
             }
         }

@@ -151,6 +151,9 @@ async fn who_is_not_taken_in_is_marked_as_heard_and_not_called() {
 
     assert_eq!(world.marked(GENERAL).await, "51");
     assert_eq!(world.discord.known().company(id(GENERAL)).people, [(id(ANA), "Ana".into())]);
+    world.core.ignored.lock().unwrap().insert(format!("discord:{ANA}"));
+    world.kept("MESSAGE_CREATE", message(52, GENERAL, "ignore me")).await;
+    assert_eq!(world.discord.known().company(id(GENERAL)).people, []);
 }
 
 #[tokio::test(start_paused = true)]
