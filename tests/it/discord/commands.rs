@@ -6,7 +6,7 @@ mod house;
 mod registering;
 mod telling;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -18,6 +18,7 @@ use tertulia::adapters::system::SystemClock;
 use tertulia::settings::Settings;
 use tertulia::settings::discord::Discord as Section;
 use tertulia::telemetry::instruments::Instruments;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;
 
 use self::house::SmallHouse;
@@ -43,7 +44,15 @@ struct Scene {
     commands: Commands,
     /// The adapter that companions speak through.
     platform: Arc<Discord>,
+    /// Whoever takes what is heard of interactions.
+    taker: Arc<Mutex<Taker>>,
     ears: AbortHandle,
+}
+
+/// Whoever takes what is heard of interactions.
+enum Taker {
+    Commands(Commands),
+    Test(UnboundedSender<Value>),
 }
 
 impl Drop for Scene {
@@ -75,8 +84,20 @@ impl Scene {
         let commands = commands(&platform, &house, |_| {});
         commands.ready();
         discord.until("the command", |state| state.world.commands.first().map(|_| ())).await;
-        let ears = hear(&discord, commands.clone()).await;
-        Self { discord, guild, general, ana, kim, house, commands, platform, ears }
+        let taker = Arc::new(Mutex::new(Taker::Commands(commands.clone())));
+        let ears = hear(&discord, Arc::clone(&taker)).await;
+        Self { discord, guild, general, ana, kim, house, commands, platform, taker, ears }
+    }
+
+    /// From now on the test takes what is heard of interactions.
+    fn overhear(&self) -> UnboundedReceiver<Value> {
+        let (sender, heard) = unbounded_channel();
+        self.hand_over(Taker::Test(sender));
+        heard
+    }
+
+    fn hand_over(&self, taker: Taker) {
+        *self.taker.lock().expect("nobody panicked") = taker;
     }
 
     /// Somebody uses `/tertulia` in a channel. Returns the first answer.
@@ -139,12 +160,16 @@ fn commands(platform: &Arc<Discord>, house: &Arc<SmallHouse>, change: impl FnOnc
 }
 
 /// Hands over what a session hears of interactions, as a connection does.
-async fn hear(discord: &Counterpart, commands: Commands) -> AbortHandle {
+async fn hear(discord: &Counterpart, taker: Arc<Mutex<Taker>>) -> AbortHandle {
     let (mut socket, _) = Socket::ready(discord, INTENTS).await;
     let hearing = async move {
-        while let Some(payload) = socket.next().await {
+        while let Some(mut payload) = socket.next().await {
             if payload["t"] == "INTERACTION_CREATE" {
-                commands.take(raw(&payload["d"]));
+                match &*taker.lock().expect("nobody panicked") {
+                    Taker::Commands(commands) => commands.take(raw(&payload["d"])),
+                    // Nobody asks for it any more at a test's end.
+                    Taker::Test(test) => drop(test.send(payload["d"].take())),
+                }
             }
         }
     };

@@ -9,7 +9,6 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use super::super::counterpart::faults::{Does, On, Scope};
 use super::super::counterpart::rules::Rules;
-use super::super::counterpart::tests::client::{INTENTS, Socket};
 use super::{Scene, companion, me, raw, rules, sub, switch};
 
 const CALLBACK: &str = "interaction_callback";
@@ -107,11 +106,10 @@ async fn an_answer_that_was_to_come_comes_in_spite_of_failures() {
 #[tokio::test]
 async fn what_is_told_twice_is_done_once() {
     let scene = Scene::new().await;
-    scene.ears.abort();
-    let (mut socket, _) = Socket::ready(&scene.discord, INTENTS).await;
+    let mut heard = scene.overhear();
     let asked =
         scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("join", json!([companion("aria")]))).expect("it is there");
-    let told = raw(&socket.event("INTERACTION_CREATE").await);
+    let told = raw(&heard.recv().await.expect("it is told"));
 
     scene.commands.take(told.clone());
     scene.commands.take(told.clone());
@@ -129,10 +127,9 @@ async fn what_is_told_twice_is_done_once() {
 #[tokio::test]
 async fn what_nobody_waits_for_any_more_is_not_done() {
     let scene = Scene::new().await;
-    scene.ears.abort();
-    let (mut socket, _) = Socket::ready(&scene.discord, INTENTS).await;
+    let mut heard = scene.overhear();
     scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("join", json!([companion("aria")]))).expect("it is there");
-    let mut told = socket.event("INTERACTION_CREATE").await;
+    let mut told = heard.recv().await.expect("it is told");
     // Of 2016: Discord does not know it any more.
     told["id"] = json!("175928847299117063");
 
@@ -151,14 +148,13 @@ async fn what_nobody_waits_for_any_more_is_not_done() {
 #[tokio::test]
 async fn nonsense_is_left_alone_or_told_to_try_again() {
     let scene = Scene::new().await;
-    scene.ears.abort();
-    let (mut socket, _) = Socket::ready(&scene.discord, INTENTS).await;
+    let mut heard = scene.overhear();
     for nonsense in [json!(null), json!([]), json!({}), json!({ "id": "1" }), json!({ "id": "1", "token": 7 })] {
         scene.commands.take(raw(&nonsense));
     }
     for (options, name) in [(sub("sing", json!([])), "tertulia"), (json!([]), "tertulia"), (json!([]), "something")] {
         let asked = scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("help", json!([]))).expect("it is there");
-        let mut told = socket.event("INTERACTION_CREATE").await;
+        let mut told = heard.recv().await.expect("it is told");
         told["data"]["options"] = options;
         told["data"]["name"] = json!(name);
 
