@@ -1,11 +1,14 @@
 //! Journeys: the real actors, in paused time and on one thread, on a store and models in memory.
 
+mod channels;
 mod company;
+mod connecting;
 mod contract;
 mod delivering;
 mod dying;
 mod keeping;
 mod measuring;
+mod noting;
 mod rooms;
 mod rounds;
 mod stories;

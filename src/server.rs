@@ -29,6 +29,7 @@ use crate::adapters::store::sled::{OpenOptions, SledStore, disk_bytes, disk_free
 use crate::adapters::system::{SystemChance, SystemClock};
 use crate::ports::chance::Chance as _;
 use crate::ports::chat_platform::Platforms;
+use crate::ports::gateway::Gateways;
 use crate::ports::language_model::ModelRole;
 use crate::settings::{self, Loaded, Sources};
 use crate::telemetry::Telemetry;
@@ -154,6 +155,7 @@ fn kit(loaded: Loaded, recorder: Recorder, store: Arc<SledStore>, failed: watch:
         directory,
         hub: Hub::new(),
         platforms: Platforms::default(),
+        gateways: Gateways::default(),
         pool,
         residents: Residents::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
         recorder,

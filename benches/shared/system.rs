@@ -14,6 +14,7 @@ use tertulia::actors::residents::Residents;
 use tertulia::actors::side_models::{Models, Pool};
 use tertulia::adapters::system::{SystemChance, SystemClock};
 use tertulia::ports::chat_platform::Platforms;
+use tertulia::ports::gateway::Gateways;
 use tertulia::ports::house::House;
 use tertulia::ports::house::room::RoomId;
 use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
@@ -56,6 +57,7 @@ pub fn kit(store: Arc<dyn Store>, recorder: Recorder) -> anyhow::Result<Kit> {
         pool: Pool::new(&settings.models, Models { side: model.clone(), main: model }, move || found.find(&PoolPlace())),
         directory,
         platforms: Platforms::default(),
+        gateways: Gateways::default(),
         hub: Hub::new(),
         residents: Residents::new(
             BTreeMap::from([(aria.id.clone(), aria)]),

@@ -24,10 +24,10 @@ pub enum Address {
     MainModels,
     /// Routes what platforms hear.
     Switchboard,
-    /// Supervises the platforms.
+    /// Supervises the platforms' connections.
     Platforms,
-    /// A platform by its name: `console`, `discord`.
-    Platform(&'static str),
+    /// A connection to a platform: the platform's name, and which of its connections.
+    Shard(&'static str, u32),
     /// Supervises the guilds.
     Guilds,
     /// A guild.
@@ -52,8 +52,10 @@ pub enum Sort {
     Models,
     /// The switchboard.
     Switchboard,
-    /// A platform, or their supervisor.
-    Platform,
+    /// The supervisor of the platforms' connections.
+    Platforms,
+    /// A connection to a platform.
+    Shard,
     /// The guilds' supervisor.
     Guilds,
     /// A guild.
@@ -186,7 +188,8 @@ impl Address {
             Self::Scribe => Sort::Scribe,
             Self::SideModels | Self::MainModels => Sort::Models,
             Self::Switchboard => Sort::Switchboard,
-            Self::Platforms | Self::Platform(_) => Sort::Platform,
+            Self::Platforms => Sort::Platforms,
+            Self::Shard(..) => Sort::Shard,
             Self::Guilds => Sort::Guilds,
             Self::Guild(_) => Sort::Guild,
             Self::Companion(..) => Sort::Companion,
@@ -199,11 +202,12 @@ impl Address {
 
 impl Sort {
     /// Every sort, in the order of declaration.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Scribe,
         Self::Models,
         Self::Switchboard,
-        Self::Platform,
+        Self::Platforms,
+        Self::Shard,
         Self::Guilds,
         Self::Guild,
         Self::Companion,
@@ -219,7 +223,8 @@ impl Sort {
             Self::Scribe => "scribe",
             Self::Models => "side_models",
             Self::Switchboard => "switchboard",
-            Self::Platform => "platform",
+            Self::Platforms => "platforms",
+            Self::Shard => "shard",
             Self::Guilds => "guilds",
             Self::Guild => "guild",
             Self::Companion => "companion",

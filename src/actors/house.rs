@@ -1,6 +1,7 @@
 //! The house: answers what the console asks, from the record, from the actors, and from who lives where.
 //!
 //! * [`rooms`]: which rooms there are, who is in them, and what is changed about them at run time.
+//! * `company`: companions that are let into channels of other platforms, one at a time.
 //! * `messages`: what is said, changed, taken back and cleared.
 //! * `external`: what programs outside submit for the companions that they play.
 //! * `reading`: history and decisions, from the record.
@@ -14,6 +15,7 @@
 //! * `forget`: taking words out of the record.
 //! * `desk`: how all of these reach the scribe and the guilds.
 
+mod company;
 mod desk;
 mod export;
 mod external;
@@ -39,6 +41,7 @@ use super::kit::Kit;
 use super::places::ScribePlace;
 use crate::domain::id::Seq;
 use crate::domain::vote::State;
+use crate::ports::gateway::Condition;
 use crate::ports::house::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use crate::ports::house::keeping::{
     BackedUp, ExportQuery, Forget, Forgotten, Lines, Quarantine, Readiness, ReadyModel, ReadyModels, ReadyPart,
@@ -57,8 +60,6 @@ pub struct ActorHouse {
     kit: Kit,
     inbound: Inbound,
     keeper: Arc<dyn Keeper>,
-    /// Held while rooms are changed, one change after the other.
-    changes: Mutex<()>,
     /// Held while what was used is counted.
     counting: Mutex<()>,
 }
@@ -66,7 +67,7 @@ pub struct ActorHouse {
 impl ActorHouse {
     /// The house of this system, whose store is kept by `keeper`.
     pub fn new(kit: Kit, keeper: Arc<dyn Keeper>) -> Self {
-        Self { inbound: Inbound::new(kit.clone()), kit, keeper, changes: Mutex::new(()), counting: Mutex::new(()) }
+        Self { inbound: Inbound::new(kit.clone()), kit, keeper, counting: Mutex::new(()) }
     }
 }
 
@@ -187,11 +188,15 @@ impl House for ActorHouse {
         let troubles =
             pool.as_ref().map(|pool| pool.troubles.iter().map(|trouble| trouble.detail.as_str()).collect::<Vec<_>>().join("; "));
         let models_detail = troubles.as_deref().unwrap_or("no model can be asked at the moment");
-        let parts = vec![
+        let mut parts = vec![
             part("store", self.kit.directory.find(&ScribePlace()).is_some(), "what is heard cannot be stored at the moment"),
             part("models", models_detail.is_empty(), models_detail),
         ];
-        // What is said is accepted without a model, too; companions answer when there is one.
+        for gateway in self.kit.gateways.iter() {
+            let Condition { ready, detail } = gateway.condition();
+            parts.push(ReadyPart { part: gateway.name().into(), ready, detail });
+        }
+        // What is said is accepted without a model, too; companions answer when there is one. So is what the console hears without a platform.
         let ready = parts.iter().filter(|part| &*part.part == "store").all(|part| part.ready);
         let models = ReadyModels { side: model(ModelRole::Side), main: model(ModelRole::Main) };
         Readiness { ready, parts, models: Some(models) }

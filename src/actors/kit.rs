@@ -9,6 +9,7 @@ use super::side_models::Pool;
 use crate::ports::chance::Chance;
 use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
+use crate::ports::gateway::Gateways;
 use crate::ports::store::Store;
 use crate::settings::Settings;
 use crate::telemetry::recorder::Recorder;
@@ -28,6 +29,8 @@ pub struct Kit {
     pub hub: Hub,
     /// Where people talk, apart from the console.
     pub platforms: Platforms,
+    /// Those of them that are heard over connections of their own.
+    pub gateways: Gateways,
     /// The models.
     pub pool: Pool,
     /// Spans.

@@ -5,7 +5,9 @@ use super::companion::CompanionMessage;
 use super::directory::{Address, Place};
 use super::guild::GuildMessage;
 use super::guilds::GuildsMessage;
+use super::platforms::PlatformsMessage;
 use super::scribe::ScribeMessage;
+use super::shard::ShardMessage;
 use super::side_models::PoolMessage;
 use super::switchboard::SwitchboardMessage;
 use super::turn_taking_manager::ManagerMessage;
@@ -39,6 +41,10 @@ places! {
     SwitchboardPlace() => Address::Switchboard, SwitchboardMessage;
     /// Who supervises the guilds.
     GuildsPlace() => Address::Guilds, GuildsMessage;
+    /// Who supervises the platforms' connections.
+    PlatformsPlace() => Address::Platforms, PlatformsMessage;
+    /// A connection to a platform: the platform's name, and which of its connections.
+    ShardPlace(platform: &'static str, number: u32) => Address::Shard(platform, *number), ShardMessage;
     /// A guild.
     GuildPlace(guild: GuildId) => Address::Guild(guild.clone()), GuildMessage;
     /// A companion in a guild.

@@ -21,11 +21,18 @@ pub struct Residents(Arc<Shared>);
 
 struct Shared {
     register: RwLock<Register>,
+    /// Held while rooms are changed, one change after the other.
+    changes: tokio::sync::Mutex<()>,
     /// Channels where somebody is putting on record who comes and goes, and how many do.
     moves: Mutex<HashMap<ChannelId, usize>>,
     /// Grows with every change, so that what was made from the register is made again only then.
     edition: AtomicU64,
     instruments: Instruments,
+}
+
+/// The right to change who lives where. One has it at a time.
+pub struct Turn<'a> {
+    _held: tokio::sync::MutexGuard<'a, ()>,
 }
 
 struct Register {
@@ -70,7 +77,13 @@ impl Residents {
     pub fn new(cast: Cast, defaults: CompanionDefaults, instruments: Instruments) -> Self {
         let register = Register { cast: Arc::new(cast), defaults, channels: BTreeMap::new(), guilds: HashMap::new() };
         let (register, moves, edition) = (RwLock::new(register), Mutex::default(), AtomicU64::new(0));
-        Self(Arc::new(Shared { register, moves, edition, instruments }))
+        let changes = tokio::sync::Mutex::new(());
+        Self(Arc::new(Shared { register, changes, moves, edition, instruments }))
+    }
+
+    /// Waits for its turn to change who lives where: whoever reads what is there, and settles something else for it, does both in one.
+    pub async fn turn(&self) -> Turn<'_> {
+        Turn { _held: self.0.changes.lock().await }
     }
 
     /// The companions that are configured.
@@ -108,14 +121,45 @@ impl Residents {
         Ok(())
     }
 
-    /// The channel's residence, if it has one.
+    /// The channel's residence, if it has one. A thread that lives by the channel that it is in has that one's companions, overrides and
+    /// pause.
     pub fn get(&self, channel: &ChannelId) -> Option<Residence> {
-        self.read().channels.get(channel).cloned()
+        let register = self.read();
+        Some(register.resolved(register.channels.get(channel)?))
     }
 
-    /// Every channel with its residence, by id.
+    /// Every channel with its residence, by id; each as by [`get`](Self::get).
     pub fn all(&self) -> Vec<(ChannelId, Residence)> {
-        self.read().channels.iter().map(|(channel, residence)| (channel.clone(), residence.clone())).collect()
+        let register = self.read();
+        register.channels.iter().map(|(channel, residence)| (channel.clone(), register.resolved(residence))).collect()
+    }
+
+    /// A thread's residence as it was last put on record, and as it is by now, where they differ.
+    pub fn outdated(&self, thread: &ChannelId) -> Option<(Residence, Residence)> {
+        let register = self.read();
+        let recorded = register.channels.get(thread)?;
+        recorded.lives_by()?;
+        let residence = register.resolved(recorded);
+        (*recorded != residence).then(|| (recorded.clone(), residence))
+    }
+
+    /// The threads of a channel, by id.
+    pub fn threads_of(&self, channel: &ChannelId) -> Vec<ChannelId> {
+        let register = self.read();
+        let threads = register.channels.iter().filter(|(_, residence)| residence.within.as_ref() == Some(channel));
+        threads.map(|(thread, _)| thread.clone()).collect()
+    }
+
+    /// Whether a companion that is configured, or played by a program outside, lives in a channel; none: the channel has no residence.
+    pub fn is_lived_in(&self, channel: &ChannelId) -> Option<bool> {
+        let register = self.read();
+        let residence = register.channels.get(channel)?;
+        Some(register.effective(residence).is_some_and(|residence| register.holds_somebody(residence)))
+    }
+
+    /// Whether somebody would live in a channel that had this residence.
+    pub fn would_be_lived_in(&self, residence: &Residence) -> bool {
+        self.read().holds_somebody(residence)
     }
 
     /// Whether a residence could be taken.
@@ -140,16 +184,17 @@ impl Residents {
         Ok(())
     }
 
-    /// The channel is no more.
-    pub fn remove(&self, channel: &ChannelId) {
+    /// The channel is no more: its residence as it was put, if it had one.
+    pub fn take(&self, channel: &ChannelId) -> Option<Residence> {
         let mut register = self.write();
-        let Some(guild) = register.channels.get(channel).map(|residence| residence.guild.clone()) else { return };
+        let guild = register.channels.get(channel)?.guild.clone();
         // Fewer companions share no more names than there were.
         if let Ok(household) = register.household_with(channel, None, &guild) {
             register.guilds.insert(guild, household);
         }
-        register.channels.remove(channel);
+        let taken = register.channels.remove(channel);
         self.measure(&register);
+        taken
     }
 
     /// While the register is held, so that the newest number is told last.
@@ -186,7 +231,7 @@ impl Residents {
     /// A companion as it is in a channel, with what was changed there.
     pub fn companion(&self, channel: &ChannelId, id: &CompanionId) -> Option<Companion> {
         let register = self.read();
-        let residence = register.channels.get(channel);
+        let residence = register.channels.get(channel).and_then(|residence| register.effective(residence));
         let external = residence.and_then(|residence| residence.externals.get(id));
         let companion = match external {
             Some(external) => played(id, external, &register.defaults).ok()?,
@@ -200,7 +245,7 @@ impl Residents {
     /// external.
     pub fn present(&self, channel: &ChannelId) -> BTreeMap<CompanionId, bool> {
         let register = self.read();
-        let residents = register.channels.get(channel).into_iter();
+        let residents = register.channels.get(channel).and_then(|residence| register.effective(residence)).into_iter();
         let known = residents.flat_map(|residence| residence.companions.iter().map(|id| (id.clone(), residence.is_external(id))));
         known.filter(|(id, is_external)| *is_external || register.cast.contains_key(id)).collect()
     }
@@ -240,6 +285,20 @@ impl Drop for Moving {
 }
 
 impl Register {
+    /// The residence whose companions, overrides and pause hold; none where it is one that is not there, or of another guild.
+    fn effective<'a>(&'a self, residence: &'a Residence) -> Option<&'a Residence> {
+        let Some(channel) = residence.lives_by() else { return Some(residence) };
+        self.channels.get(channel).filter(|other| other.lives_by().is_none() && other.guild == residence.guild)
+    }
+
+    fn resolved(&self, residence: &Residence) -> Residence {
+        if residence.lives_by().is_some() { residence.like(self.effective(residence)) } else { residence.clone() }
+    }
+
+    fn holds_somebody(&self, residence: &Residence) -> bool {
+        residence.companions.iter().any(|id| residence.is_external(id) || self.cast.contains_key(id))
+    }
+
     /// A guild's companions if this channel had this residence, or none.
     fn household_with(
         &self,
@@ -247,6 +306,9 @@ impl Register {
         residence: Option<&Residence>,
         guild: &GuildId,
     ) -> Result<Household, SharedName> {
+        // Whoever lives in a thread by the channel that it is in is counted there.
+        let residence = residence.filter(|residence| residence.lives_by().is_none());
+        let known = self.channels.get(channel).filter(|known| known.lives_by().is_none());
         let mut household = self.guilds.get(guild).cloned().unwrap_or_default();
         let before: Vec<_> = household.channels.keys().cloned().collect();
         let externals = residence.map(|residence| residence.externals.clone()).unwrap_or_default();
@@ -255,7 +317,7 @@ impl Register {
         } else {
             household.externals.insert(channel.clone(), externals.clone())
         };
-        for companion in self.channels.get(channel).into_iter().flat_map(|known| &known.companions) {
+        for companion in known.into_iter().flat_map(|known| &known.companions) {
             if let Some(channels) = household.channels.get_mut(companion) {
                 *channels -= 1;
             }
@@ -292,125 +354,4 @@ fn names_of(household: &Household, cast: &Cast) -> Result<Names, SharedName> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::moment::Moment;
-    use crate::settings::Settings;
-
-    #[test]
-    fn a_companion_lives_in_a_guild_as_long_as_it_lives_in_one_of_its_channels() {
-        let residents = residents(&[("aria", &["ari"]), ("bruno", &[])]);
-        residents.put(&"one".into(), residence("home", &["aria"])).unwrap();
-        residents.put(&"two".into(), residence("home", &["aria", "bruno"])).unwrap();
-
-        residents.remove(&"one".into());
-        assert!(residents.lives_in(&"home".into(), "aria"));
-
-        residents.put(&"two".into(), residence("home", &["bruno"])).unwrap();
-        assert!(!residents.lives_in(&"home".into(), "aria"));
-        assert!(residents.lives_in(&"home".into(), "bruno"));
-        assert!(!residents.lives_in(&"away".into(), "bruno"));
-        assert_eq!(residents.names(&"home".into()).unwrap().find("ari and bruno"), ["bruno".into()]);
-    }
-
-    #[test]
-    fn two_who_share_a_name_cannot_live_in_one_guild_and_nothing_changes() {
-        let residents = residents(&[("aria", &["ari"]), ("ariel", &["Ari"])]);
-        residents.put(&"one".into(), residence("home", &["aria"])).unwrap();
-        residents.put(&"far".into(), residence("away", &["ariel"])).unwrap();
-
-        let shared = residents.put(&"two".into(), residence("home", &["ariel"])).unwrap_err();
-
-        assert_eq!((shared.first.as_str(), shared.second.as_str()), ("aria", "ariel"));
-        assert_eq!(residents.get(&"two".into()), None);
-        assert!(!residents.lives_in(&"home".into(), "ariel"));
-    }
-
-    #[test]
-    fn a_new_cast_that_would_share_a_name_is_not_taken() {
-        let residents = residents(&[("aria", &[]), ("bruno", &[])]);
-        residents.put(&"one".into(), residence("home", &["aria", "bruno"])).unwrap();
-        let edition = residents.edition();
-
-        residents.recast(cast(&[("aria", &["ari"]), ("bruno", &["ari"])])).unwrap_err();
-        assert_eq!(residents.cast()[&CompanionId::from("aria")].aliases.len(), 0);
-
-        residents.recast(cast(&[("aria", &["ari"]), ("bruno", &[])])).unwrap();
-        assert_eq!(residents.names(&"home".into()).unwrap().find("ari?"), ["aria".into()]);
-        assert_ne!(residents.edition(), edition);
-    }
-
-    #[test]
-    fn an_external_companion_lives_under_its_names_and_is_what_the_defaults_say() {
-        let residents = residents(&[("aria", &["ari"])]);
-        let zed = External { name: None, aliases: vec!["zeddy".into()] };
-
-        residents.put(&"one".into(), with_external("zed", zed.clone())).unwrap();
-
-        assert!(residents.lives_in(&"home".into(), "zed"));
-        assert_eq!(residents.names(&"home".into()).unwrap().find("ari and zeddy"), ["aria".into(), "zed".into()]);
-        assert_eq!(residents.tempers(&"one".into()).len(), 2);
-        assert!(residents.present(&"one".into())[&CompanionId::from("zed")]);
-        assert_eq!(&*residents.companion(&"one".into(), &"zed".into()).unwrap().name, "Zed");
-        assert_eq!(residents.companion(&"two".into(), &"zed".into()), None);
-    }
-
-    #[test]
-    fn an_external_companion_shares_no_name_with_anybody_in_any_room_of_its_guild() {
-        let residents = residents(&[("aria", &["ari"])]);
-        residents.put(&"one".into(), residence("home", &["aria"])).unwrap();
-        let named = |name: &str| External { name: Some(name.into()), aliases: Vec::new() };
-        residents.put(&"two".into(), with_external("zed", named("Zed"))).unwrap();
-
-        residents.put(&"two".into(), with_external("zed", named("ARI"))).unwrap_err();
-        residents.put(&"two".into(), with_external("zed", named("Zoltan"))).unwrap();
-
-        assert_eq!(residents.names(&"home".into()).unwrap().find("zoltan"), ["zed".into()]);
-        residents.put(&"two".into(), residence("home", &["aria"])).unwrap();
-        assert_eq!(residents.names(&"home".into()).unwrap().find("zoltan"), []);
-        assert!(!residents.lives_in(&"home".into(), "zed"));
-    }
-
-    #[test]
-    fn a_companion_that_is_played_from_outside_is_not_configured_besides() {
-        let residents = residents(&[("aria", &[])]);
-        residents.put(&"one".into(), with_external("zed", External::default())).unwrap();
-
-        let refused = residents.recast(cast(&[("aria", &[]), ("zed", &[])])).unwrap_err();
-
-        assert!(matches!(refused, Miscast::External { companion, .. } if companion.as_str() == "zed"));
-        assert!(!residents.cast().contains_key(&CompanionId::from("zed")));
-    }
-
-    fn residents(companions: &[(&str, &[&str])]) -> Residents {
-        let defaults = Settings::overlay(serde_json::json!({})).unwrap().companion_defaults;
-        Residents::new(cast(companions), defaults, Instruments::unread())
-    }
-
-    fn with_external(id: &str, external: External) -> Residence {
-        let mut residence = residence("home", &["aria", id]);
-        residence.externals.insert(id.into(), external);
-        residence
-    }
-
-    fn cast(companions: &[(&str, &[&str])]) -> Cast {
-        let defaults = Settings::overlay(serde_json::json!({})).unwrap().companion_defaults;
-        let companion = |(id, aliases): &(&str, &[&str])| {
-            let aliases = aliases.iter().map(|alias| Arc::from(*alias)).collect();
-            let file = CompanionFile { id: Some((*id).into()), aliases: Some(aliases), ..CompanionFile::default() };
-            (CompanionId::from(*id), Companion::from_file(file, None, &defaults).unwrap())
-        };
-        companions.iter().map(companion).collect()
-    }
-
-    fn residence(guild: &str, companions: &[&str]) -> Residence {
-        Residence {
-            guild: guild.into(),
-            companions: companions.iter().map(|id| CompanionId::from(*id)).collect(),
-            externals: BTreeMap::new(),
-            overrides: BTreeMap::new(),
-            paused: false,
-            created_at: Moment::ZERO,
-        }
-    }
-}
+mod tests;

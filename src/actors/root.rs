@@ -10,6 +10,7 @@ use super::guilds::{Guilds, GuildsMessage};
 use super::kit::Kit;
 use super::pending;
 use super::places::{GuildsPlace, PoolPlace, ScribePlace};
+use super::platforms::Connections;
 use super::scribe::{self, Fate, Scribe};
 use super::side_models::SideModels;
 use super::supervision::child::{ChildSpec, Escalation, Lasting};
@@ -28,6 +29,9 @@ const RESTARTS: RestartPolicy = RestartPolicy {
     window: Duration::from_secs(60),
 };
 
+/// How long the connections to platforms are left alone once they failed too often: that is no reason for anybody else to fail.
+const PLATFORMS_PAUSE: Duration = Duration::from_secs(60);
+
 /// The actor.
 pub struct Root;
 
@@ -42,6 +46,8 @@ pub enum Child {
     Switchboard,
     /// Who supervises the guilds.
     Guilds,
+    /// Who supervises the connections to platforms.
+    Platforms,
 }
 
 impl Child {
@@ -51,14 +57,18 @@ impl Child {
             Self::SideModels => Sort::Models,
             Self::Switchboard => Sort::Switchboard,
             Self::Guilds => Sort::Guilds,
+            Self::Platforms => Sort::Platforms,
         }
     }
 }
 
 /// What the root is told.
 pub enum RootMessage {
-    /// Who lives where is known: wake the guilds that have something to do.
+    /// Who lives where is known: wake the guilds that have something to do, and connect to platforms, of which nobody could say before
+    /// whether what is heard there concerns anybody.
     WakePending,
+    /// The connections to platforms were left alone for long enough.
+    Connect,
     /// What its supervision tells itself.
     Upkeep(Upkeep<Child>),
 }
@@ -72,6 +82,7 @@ impl From<Upkeep<Child>> for RootMessage {
 /// What the root keeps.
 pub struct State {
     kit: Kit,
+    myself: ActorRef<RootMessage>,
     children: Children<Child, RootMessage>,
     registrations: Vec<(Child, Registration)>,
 }
@@ -83,7 +94,7 @@ impl Actor for Root {
 
     async fn pre_start(&self, myself: ActorRef<RootMessage>, kit: Kit) -> Result<State, ActorProcessingErr> {
         let children = Children::new(myself.clone(), RESTARTS, kit.chance.clone());
-        let mut state = State { kit, children, registrations: Vec::new() };
+        let mut state = State { kit, myself, children, registrations: Vec::new() };
         for child in [Child::Scribe, Child::SideModels, Child::Switchboard, Child::Guilds] {
             let spec = state.spec(child);
             let actor = state.children.start_and_wait(child, spec).await.map_err(|ending| ending.to_string())?;
@@ -94,7 +105,11 @@ impl Actor for Root {
 
     async fn handle(&self, _: ActorRef<RootMessage>, message: RootMessage, state: &mut State) -> Result<(), ActorProcessingErr> {
         match message {
-            RootMessage::WakePending => wake_pending(state.kit.clone()),
+            RootMessage::WakePending => {
+                wake_pending(state.kit.clone());
+                state.connect();
+            }
+            RootMessage::Connect => state.connect(),
             RootMessage::Upkeep(upkeep) => {
                 let report = state.children.upkeep(upkeep);
                 state.carry_on(report)?;
@@ -125,7 +140,13 @@ impl State {
             }),
             Child::Switchboard => ChildSpec::of(Lasting::Permanent, move || (Switchboard, kit.clone())),
             Child::Guilds => ChildSpec::of(Lasting::Permanent, move || (Guilds, kit.clone())),
+            Child::Platforms => ChildSpec::of(Lasting::Permanent, move || (Connections, kit.clone())),
         }
+    }
+
+    fn connect(&mut self) {
+        let spec = self.spec(Child::Platforms);
+        self.children.start(Child::Platforms, spec);
     }
 
     /// The scribe and the pool know no directory; the others enter themselves.
@@ -135,7 +156,7 @@ impl State {
         let registration = match child {
             Child::Scribe => directory.register(&ScribePlace(), &actor.clone().into()),
             Child::SideModels => directory.register(&PoolPlace(), &actor.clone().into()),
-            Child::Switchboard | Child::Guilds => return,
+            Child::Switchboard | Child::Guilds | Child::Platforms => return,
         };
         self.registrations.push((child, registration));
     }
@@ -161,7 +182,10 @@ impl State {
                 let ending = escalation.to_string();
                 let facts = ActorFacts { sort, address: sort, ending: &ending, at: self.kit.clock.now() };
                 operations::escalated(&self.kit.recorder, &facts);
-                return Err(escalation.into());
+                if child != Child::Platforms {
+                    return Err(escalation.into());
+                }
+                self.myself.send_after(PLATFORMS_PAUSE, || RootMessage::Connect);
             }
         }
         Ok(())

@@ -56,6 +56,13 @@ name! {
     PersonId
 }
 
+impl GuildId {
+    /// Whether it is a direct message.
+    pub fn is_direct(&self) -> bool {
+        self.0.starts_with("dm:")
+    }
+}
+
 /// The number of an event in its channel, from 1, without gaps. A message's `seq` is its event's number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -108,6 +108,29 @@ pub fn room(room: &ChannelId) -> Key {
     Key::new(Ward(0), Kind::Room).text(room.as_str())
 }
 
+/// What a platform remembers under this name: of a guild, or, where none is named, of no guild. Zero bytes in a name are left out.
+pub fn note(guild: Option<&GuildId>, name: &str) -> Key {
+    notes(guild).text(name)
+}
+
+/// What the keys of notes begin with whose names begin so.
+pub fn notes_beginning(guild: Option<&GuildId>, beginning: &str) -> Key {
+    let whole = note(guild, beginning);
+    // Without the zero byte that closes a name.
+    Key::from_bytes(&whole.as_bytes()[..whole.as_bytes().len() - 1])
+}
+
+/// The name in the key of such a note.
+pub fn name_of_note(guild: Option<&GuildId>, key: &Key) -> Option<String> {
+    let named = key.as_bytes().strip_prefix(notes(guild).as_bytes())?.strip_suffix(&[0])?;
+    std::str::from_utf8(named).ok().map(str::to_owned)
+}
+
+fn notes(guild: Option<&GuildId>) -> Key {
+    let ward = guild.map_or(Ward(0), Ward::of);
+    Key::new(ward, Kind::Session).text(guild.map_or("", GuildId::as_str))
+}
+
 /// The channel in a key whose rest begins with one.
 pub fn channel_in(key: &Key) -> Option<ChannelNo> {
     key.as_bytes().get(2..6)?.try_into().ok().map(u32::from_be_bytes).map(ChannelNo)

@@ -57,6 +57,20 @@ pub fn decode<T: DeserializeOwned>(key: &Key, value: &[u8]) -> Result<T, RecordE
     }
 }
 
+/// The value of bytes that nobody here reads.
+pub fn encode_bytes(bytes: &[u8]) -> Value {
+    [&[NEWEST_VERSION], bytes].concat()
+}
+
+/// The bytes in the value of this key.
+pub fn decode_bytes(key: &Key, value: &[u8]) -> Result<Vec<u8>, RecordError> {
+    match value.split_first() {
+        None => Err(RecordError::Malformed { key: key.clone(), detail: "it is empty".into() }),
+        Some((&NEWEST_VERSION, bytes)) => Ok(bytes.to_vec()),
+        Some((&found, _)) => Err(RecordError::UnknownVersion { key: key.clone(), found, newest: NEWEST_VERSION }),
+    }
+}
+
 /// Where JSON is wrong, and how; not in serde's words, which quote what is stored.
 fn malformed_json(key: &Key, error: &serde_json::Error) -> RecordError {
     let detail = match error.classify() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::place::Place;
-use crate::domain::id::{CompanionId, GuildId};
+use crate::domain::id::{ChannelId, CompanionId, GuildId};
 use crate::domain::moment::Moment;
 use crate::ports::store::key::{Key, Kind};
 use crate::settings::companion::Overrides;
@@ -27,6 +27,12 @@ pub struct Residence {
     /// Everyone in it is silenced.
     #[serde(default)]
     pub paused: bool,
+    /// The channel that a thread or a forum post is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<ChannelId>,
+    /// Somebody changed the thread itself, and what is changed in the channel that it is in does not reach it any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stands_alone: bool,
     /// Since when it is there.
     pub created_at: Moment,
 }
@@ -43,6 +49,33 @@ pub struct External {
 }
 
 impl Residence {
+    /// Where nobody lives yet.
+    pub const fn empty(guild: GuildId, created_at: Moment) -> Self {
+        Self {
+            guild,
+            companions: BTreeSet::new(),
+            externals: BTreeMap::new(),
+            overrides: BTreeMap::new(),
+            paused: false,
+            within: None,
+            stands_alone: false,
+            created_at,
+        }
+    }
+
+    /// The channel whose companions, overrides and pause hold here: those of this residence are what was last put on record of them.
+    pub fn lives_by(&self) -> Option<&ChannelId> {
+        self.within.as_ref().filter(|_| !self.stands_alone)
+    }
+
+    /// This residence with the companions, overrides and pause of another one; with those of none, nobody lives in it.
+    #[must_use]
+    pub fn like(&self, other: Option<&Self>) -> Self {
+        let empty = Self::empty(self.guild.clone(), self.created_at);
+        let Self { companions, externals, overrides, paused, .. } = other.unwrap_or(&empty).clone();
+        Self { companions, externals, overrides, paused, ..self.clone() }
+    }
+
     /// Whether a program outside plays this companion here.
     pub fn is_external(&self, companion: &CompanionId) -> bool {
         self.externals.contains_key(companion)

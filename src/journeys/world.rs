@@ -26,6 +26,7 @@ use crate::domain::moment::Moment;
 use crate::ports::chance::Chance;
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::clock::Clock;
+use crate::ports::gateway::{Gateway, Gateways};
 use crate::ports::house::House;
 use crate::ports::house::live::LiveStream;
 use crate::ports::house::messages::{HistoryQuery, NewMessage};
@@ -57,6 +58,7 @@ pub(super) struct World {
 #[derive(Clone, Default)]
 struct Kept {
     platforms: Platforms,
+    gateways: Gateways,
     /// Time goes on meanwhile.
     clock: Arc<TokioClock>,
     /// Ids go on, so that no trace after it is taken for one before.
@@ -216,6 +218,12 @@ impl World {
         world
     }
 
+    /// A system that hears a platform over connections, and in which Aria and Bruno live nowhere yet.
+    pub(super) async fn hearing_over(gateway: Arc<dyn Gateway>) -> Self {
+        let kept = Kept { gateways: Gateways::new([gateway]), ..Kept::default() };
+        Self::set(Arc::new(MemoryStore::new()), json!({}), kept).await
+    }
+
     /// A system with other settings.
     pub(super) async fn with_overlay(overlay: Value) -> Self {
         Self::set(Arc::new(MemoryStore::new()), overlay, Kept::default()).await
@@ -241,6 +249,7 @@ impl World {
             directory,
             hub: Hub::new(),
             platforms: kept.platforms.clone(),
+            gateways: kept.gateways.clone(),
             recorder: spans.sampled(Sampling::share(telemetry.sample_ratio, telemetry.span_queue), telemetry.capture_content),
             residents: Residents::new(cast(&settings), settings.companion_defaults.clone(), spans.metrics().instruments()),
             settings,

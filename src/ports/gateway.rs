@@ -1,6 +1,11 @@
 //! A platform's connections, as the core keeps them alive: each shard is one of them.
 
+#[cfg(test)]
+pub(crate) mod fake;
+
+use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -54,4 +59,31 @@ pub trait Gateway: Send + Sync + 'static {
 
     /// How the connections stand.
     fn condition(&self) -> Condition;
+}
+
+/// The platforms that are heard over connections of their own. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Gateways(Arc<[Arc<dyn Gateway>]>);
+
+impl Gateways {
+    /// These, in this order; each has a name of its own.
+    pub fn new(gateways: impl IntoIterator<Item = Arc<dyn Gateway>>) -> Self {
+        Self(gateways.into_iter().collect())
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Gateway>> {
+        self.0.iter()
+    }
+
+    /// The one of this name.
+    pub fn named(&self, name: &str) -> Option<&Arc<dyn Gateway>> {
+        self.iter().find(|gateway| gateway.name() == name)
+    }
+}
+
+impl fmt::Debug for Gateways {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter().map(|gateway| gateway.name())).finish()
+    }
 }

@@ -20,6 +20,7 @@ use crate::adapters::store::sled::{OpenOptions, SledStore};
 use crate::adapters::system::{SystemChance, SystemClock};
 use crate::ports::chance::Chance as _;
 use crate::ports::chat_platform::Platforms;
+use crate::ports::gateway::Gateways;
 use crate::ports::house::House;
 use crate::settings::Loaded;
 use crate::telemetry::instruments::Instruments;
@@ -84,6 +85,7 @@ fn kit(loaded: Loaded, store: Arc<SledStore>) -> Kit {
         directory,
         hub: Hub::new(),
         platforms: Platforms::default(),
+        gateways: Gateways::default(),
         pool,
         recorder: Recorder::silent(),
         residents: Residents::new(companions, settings.companion_defaults.clone(), Instruments::unread()),

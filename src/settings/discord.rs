@@ -9,7 +9,9 @@ use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
+use super::console::MOST_IN_A_ROOM;
 use super::{Problem, duration, within};
+use crate::domain::id::CompanionId;
 
 /// A token longer than this is something else.
 const LONGEST_TOKEN: usize = 256;
@@ -37,6 +39,9 @@ pub struct Discord {
     /// Connections to the gateway: 1 to 16,000; none uses as many as Discord recommends.
     #[serde(default)]
     pub shards: Option<NonZeroU32>,
+    /// The companions that answer in direct messages: at most [`MOST_IN_A_ROOM`], none twice. None: the first one by id; empty: nobody.
+    #[serde(default)]
+    pub direct_companions: Option<Vec<CompanionId>>,
     /// Whether companions may call people who take part in a talk by a mention.
     pub mention_people: bool,
     /// Whether links that companions write are unfolded.
@@ -81,6 +86,14 @@ impl Discord {
         }
         if let Some(shards) = self.shards {
             within("shards", shards.get(), 1..=16_000)?;
+        }
+        let direct = self.direct_companions.as_deref().unwrap_or_default();
+        if let Some(twice) = (1..direct.len()).find(|&at| direct[..at].contains(&direct[at])) {
+            return Err(Problem::new("direct_companions", format!("names {} twice, name it once", direct[twice])));
+        }
+        if direct.len() > MOST_IN_A_ROOM {
+            let message = format!("names {} companions, at most {MOST_IN_A_ROOM} can be in a direct message", direct.len());
+            return Err(Problem::new("direct_companions", message));
         }
         within("backfill_messages", self.backfill_messages, 0..=5_000)?;
         within("backfill_secs", self.backfill_secs, 0.0..=2_592_000.0)?;
@@ -267,10 +280,13 @@ mod tests {
 
     #[test]
     fn a_value_out_of_range_is_named_with_its_range() {
+        let many = (0..33).map(|number| format!("c{number}").into()).collect();
         for (discord, key) in [
             (Discord { presence: Some(" ".into()), ..defaults() }, "presence"),
             (Discord { presence: Some("é".repeat(129)), ..defaults() }, "presence"),
             (Discord { shards: NonZeroU32::new(16_001), ..defaults() }, "shards"),
+            (Discord { direct_companions: Some(vec!["aria".into(); 2]), ..defaults() }, "direct_companions"),
+            (Discord { direct_companions: Some(many), ..defaults() }, "direct_companions"),
             (Discord { backfill_messages: 5_001, ..defaults() }, "backfill_messages"),
             (Discord { backfill_secs: f64::NAN, ..defaults() }, "backfill_secs"),
             (Discord { backfill_calls_per_second: 51, ..defaults() }, "backfill_calls_per_second"),

@@ -100,6 +100,8 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
         );
     }
     problems.extend(in_section("console", roster.objections(&settings.console)).map(|mismatch| located(&layers, &mismatch)));
+    let direct = in_section("discord", roster.direct_objections(&settings.discord));
+    problems.extend(direct.map(|mismatch| located(&layers, &mismatch)));
     if !problems.is_empty() {
         return Err(Problems::sorted(problems));
     }

@@ -8,6 +8,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::companion::{Companion, CompanionDefaults, CompanionFile, check_id};
 use super::console::Console;
+use super::discord::Discord;
 use super::layer::{Asked, Layer, located, settle};
 use super::load::{is_there, read_text};
 use super::mismatch::{Kind, Mismatch, Path};
@@ -124,14 +125,7 @@ impl Roster {
                 match self.companions.get(id) {
                     Some(companion) => drop(present.insert(id, companion)),
                     None if self.knows(id) => {}
-                    None => problems.push(Problem::new(
-                        format!("rooms[{index}].companions[{position}]"),
-                        format!(
-                            "= {:?} is not a companion; there are: {}",
-                            super::companion::shortened(id.as_str()),
-                            self.listed()
-                        ),
-                    )),
+                    None => problems.push(Problem::new(format!("rooms[{index}].companions[{position}]"), self.unknown(id))),
                 }
             }
         }
@@ -144,6 +138,24 @@ impl Roster {
             }
         }
         problems
+    }
+
+    /// What is wrong with who answers in direct messages, by keys of the section `discord`.
+    pub(super) fn direct_objections(&self, discord: &Discord) -> Vec<Problem> {
+        let ids = discord.direct_companions.as_deref().unwrap_or_default();
+        let mut problems = Vec::new();
+        for (position, id) in ids.iter().enumerate().filter(|(_, id)| !self.knows(id)) {
+            problems.push(Problem::new(format!("direct_companions[{position}]"), self.unknown(id)));
+        }
+        for SharedName { name, first, second } in shared_names(ids.iter().filter_map(|id| self.companions.get(id))) {
+            let message = format!("names {first} and {second}, and both answer to {name:?}; rename one or leave it out");
+            problems.push(Problem::new("direct_companions", message));
+        }
+        problems
+    }
+
+    fn unknown(&self, id: &CompanionId) -> String {
+        format!("= {:?} is not a companion; there are: {}", super::companion::shortened(id.as_str()), self.listed())
     }
 
     fn take(

@@ -8,12 +8,11 @@ use tokio::sync::oneshot;
 
 use super::ActorHouse;
 use crate::actors::channel::{ChannelMessage, Look};
-use crate::actors::guild::GuildMessage;
-use crate::actors::guilds::GuildsMessage;
-use crate::actors::places::{ChannelPlace, GuildPlace, GuildsPlace, ScribePlace};
-use crate::actors::scribe::{self, Accepted, Administer, Contested, DeleteChannel, Fence, Lost, Reply, ScribeMessage, Scrub};
+use crate::actors::places::{ChannelPlace, ScribePlace};
+use crate::actors::scribe::{self, Accepted, Administer, Contested, Fence, Lost, Reply, ScribeMessage, Scrub};
+use crate::actors::settling::Unsettled;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{ChannelId, GuildId, Seq, Ward};
+use crate::domain::id::{ChannelId, Seq, Ward};
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::residence::Residence;
@@ -45,21 +44,12 @@ impl ActorHouse {
     pub(super) async fn administer(&self, ward: Ward, writes: Vec<Write>) -> Result<(), Refused> {
         let (reply, done) = Reply::awaited();
         self.tell_scribe(ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply }))?;
-        done.await.unwrap_or(Err(Lost::Unknown.into())).map_err(|error| match error {
-            Contested::Exists { .. } => Refused::Conflict(error.to_string()),
-            Contested::Lost(lost) => refused_write(&lost),
-        })
+        done.await.unwrap_or(Err(Lost::Unknown.into())).map_err(|error| contested(&error))
     }
 
     pub(super) async fn scrub(&self, place: &Place, events: Vec<Recorded>, writes: Vec<Write>) -> Result<(), Refused> {
         let (reply, done) = Reply::awaited();
         self.tell_scribe(ScribeMessage::Scrub(Scrub { place: place.clone(), events, writes, reply }))?;
-        settled(done).await
-    }
-
-    pub(super) async fn delete_journal(&self, place: &Place) -> Result<(), Refused> {
-        let (reply, done) = Reply::awaited();
-        self.tell_scribe(ScribeMessage::DeleteChannel(DeleteChannel { place: place.clone(), reply }))?;
         settled(done).await
     }
 
@@ -78,19 +68,6 @@ impl ActorHouse {
         tokio::time::timeout(PATIENCE, answer).await.ok()?.ok().map(|look| *look)
     }
 
-    /// Lets a guild know that who lives in a channel has changed. A guild that is not there is opened, and reads it then.
-    pub(super) fn tell_guild(&self, guild: &GuildId, channel: &ChannelId) {
-        let told = self
-            .kit
-            .directory
-            .find(&GuildPlace(guild.clone()))
-            .is_some_and(|actor| actor.cast(GuildMessage::ResidenceChanged(Some(channel.clone()))).is_ok());
-        if !told && let Some(guilds) = self.kit.directory.find(&GuildsPlace()) {
-            // A supervisor that is gone is back soon; the channel reads who lives there when it is woken.
-            let _ = guilds.cast(GuildsMessage::Open(guild.clone(), Some(channel.clone())));
-        }
-    }
-
     fn tell_scribe(&self, message: ScribeMessage) -> Result<(), Refused> {
         let told = self.kit.directory.find(&ScribePlace()).is_some_and(|scribe| scribe.cast(message).is_ok());
         if told { Ok(()) } else { Err(unavailable("the scribe is being restarted, try again")) }
@@ -102,7 +79,34 @@ async fn settled<T>(done: oneshot::Receiver<Result<T, Lost>>) -> Result<T, Refus
 }
 
 pub(super) fn no_room(room: &RoomId) -> Refused {
-    Refused::NotFound(format!("there is no room {room}, PUT /api/rooms/{room} makes it"))
+    Refused::NotFound(format!("there is no room {room}: {}", way_in(room)))
+}
+
+/// How a room is made.
+pub(super) fn way_in(room: &RoomId) -> String {
+    if room.is_of_console() {
+        return format!("PUT /api/rooms/{room} makes it");
+    }
+    format!("a companion is let into it on {}, with /tertulia join", platform(room))
+}
+
+/// What the platform of a room is called.
+pub(super) fn platform(room: &RoomId) -> String {
+    let name = room.as_str().split_once(':').map_or("the console", |(name, _)| name);
+    let mut chars = name.chars();
+    let first = chars.next().into_iter().flat_map(char::to_uppercase);
+    if room.is_of_console() { name.to_owned() } else { first.chain(chars).collect() }
+}
+
+/// What is said in channels of other platforms is said there, under the names that people have there.
+pub(super) fn check_writable(room: &RoomId) -> Result<(), Refused> {
+    if room.is_of_console() {
+        return Ok(());
+    }
+    let platform = platform(room);
+    Err(Refused::Conflict(format!(
+        "what people say in room {room} is said on {platform}, and changed there; write it on {platform}"
+    )))
 }
 
 pub(super) fn invalid(field: impl Into<String>, detail: impl Into<String>) -> Refused {
@@ -129,6 +133,22 @@ pub(super) fn refused(error: scribe::Refused) -> Refused {
             Refused::TooMany { detail: "too many messages wait to be stored, try again".into(), retry_after }
         }
         scribe::Refused::Lost(lost) => refused_write(&lost),
+    }
+}
+
+fn contested(error: &Contested) -> Refused {
+    match error {
+        Contested::Exists { .. } => Refused::Conflict(error.to_string()),
+        Contested::Lost(lost) => refused_write(lost),
+    }
+}
+
+/// Why who lives in a room could not be changed.
+pub(super) fn unsettled(error: Unsettled) -> Refused {
+    match error {
+        Unsettled::SharedName(_) => Refused::Conflict(error.to_string()),
+        Unsettled::Unstored(error) => contested(&error),
+        Unsettled::Unheard(error) => refused(error),
     }
 }
 

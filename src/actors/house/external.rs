@@ -6,6 +6,7 @@ use ractor::{MessagingErr, RpcReplyPort};
 use tokio::sync::oneshot;
 
 use super::ActorHouse;
+use super::desk::platform;
 use super::desk::unavailable;
 use crate::actors::channel::ChannelMessage;
 use crate::actors::places::{ChannelPlace, TurnTakingManagerPlace};
@@ -48,6 +49,12 @@ impl ActorHouse {
     /// Where this companion is present and is played by a program outside.
     fn stage_of(&self, room: &RoomId, companion: &CompanionId) -> Result<Place, Refused> {
         let (place, residence) = self.room_of(room)?;
+        if !room.is_of_console() {
+            let platform = platform(room);
+            return Err(Refused::Conflict(format!(
+                "external companions cannot be in channels of {platform} yet; let {companion} vote and speak in a room of the console"
+            )));
+        }
         match (residence.companions.contains(companion), residence.is_external(companion)) {
             (true, true) => Ok(place),
             (true, false) => Err(refused(&NotTaken::NotExternal { from: companion.clone() })),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::ActorHouse;
-use super::desk::{broken, invalid, unread};
+use super::desk::{broken, check_writable, invalid, unread};
 use super::forget::told_of;
 use crate::actors::inbound::Utterance;
 use crate::domain::address::at_names;
@@ -20,6 +20,7 @@ use crate::ports::house::room::RoomId;
 impl ActorHouse {
     pub(super) async fn take_in(&self, room: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
         let (place, _) = self.room_of(room)?;
+        check_writable(room)?;
         // The first to come with this id counts, whatever the second says.
         if let Some(id) = &message.id
             && let Some(known) = self.reader().message(&place, id).await.map_err(unread)?
@@ -48,6 +49,7 @@ impl ActorHouse {
 
     pub(super) async fn replace_words(&self, room: &RoomId, seq: Seq, text: Arc<str>) -> Result<Seq, Refused> {
         let (place, _) = self.room_of(room)?;
+        check_writable(room)?;
         self.said(room, &place, seq).await?;
         self.accept(&place, Event::Edited { message: seq, text: text.clone() }, None).await?;
         // Read again: it may have been edited or taken back meanwhile.
@@ -61,6 +63,7 @@ impl ActorHouse {
 
     pub(super) async fn take_back(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
         let (place, _) = self.room_of(room)?;
+        check_writable(room)?;
         let recorded = self.reader().event(&place, seq).await.map_err(unread)?;
         let said =
             recorded.filter(|recorded| matches!(recorded.event, Event::Said { .. })).ok_or_else(|| no_message(room, seq))?;

@@ -6,21 +6,18 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::ActorHouse;
-use super::desk::{invalid, unread};
+use super::desk::{invalid, platform, unread, unsettled, way_in};
 use crate::actors::guild::GuildMessage;
 use crate::actors::hub::Live;
-use crate::actors::inbound::Inbound;
 use crate::actors::kit::Kit;
-use crate::actors::places::{GuildPlace, ScribePlace};
+use crate::actors::places::GuildPlace;
 use crate::actors::residents::{Cast, Miscast, played};
-use crate::actors::scribe::{self, Administer, Contested, Lost, Reply, ScribeMessage};
-use crate::domain::event::Event;
-use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
+use crate::actors::settling::{self, Unsettled};
+use crate::domain::id::{ChannelId, CompanionId};
 use crate::domain::names::SharedName;
-use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader};
-use crate::journal::record::{RoomRecord, decode, encode};
+use crate::journal::record::{RoomRecord, decode};
 use crate::journal::residence::{self, External, Residence};
 use crate::ports::house::Refused;
 use crate::ports::house::room::{
@@ -28,7 +25,6 @@ use crate::ports::house::room::{
     RoomPlan, Rooms,
 };
 use crate::ports::house::stamp::rfc3339;
-use crate::ports::store::Write;
 use crate::settings::companion::{Interjection, Overrides};
 use crate::settings::console;
 
@@ -46,21 +42,13 @@ pub enum MoveInError {
         /// Who shares what.
         shared: SharedName,
     },
-    /// Who lives in a room of the settings could not be put on record.
-    #[error("who lives in room {room} cannot be put on record: {error}")]
-    Unheard {
+    /// A room of the settings could not be made.
+    #[error("room {room}: {error}")]
+    Unsettled {
         /// Which one.
         room: ChannelId,
         /// Why.
-        error: scribe::Refused,
-    },
-    /// A room of the settings could not be stored.
-    #[error("room {room} cannot be stored: {error}")]
-    Unstored {
-        /// Which one.
-        room: ChannelId,
-        /// Why.
-        error: Contested,
+        error: Unsettled,
     },
 }
 
@@ -96,27 +84,13 @@ pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInErr
         if kit.residents.get(&channel).is_some() || reader.room(&channel).await?.is_some() {
             continue;
         }
-        let residence = Residence {
-            guild: room.guild.clone(),
-            companions: room.companions.iter().cloned().collect(),
-            externals: Default::default(),
-            overrides: Default::default(),
-            paused: false,
-            created_at: kit.clock.now(),
-        };
-        kit.residents.allows(&channel, &residence).map_err(|shared| MoveInError::SharedName { room: channel.clone(), shared })?;
-        for (ward, writes) in writes_of(&channel, &residence) {
-            store(kit, ward, writes).await.map_err(|error| MoveInError::Unstored { room: channel.clone(), error })?;
-        }
-        let _moving = kit.residents.moving(&channel);
-        kit.residents
-            .put(&channel, residence.clone())
-            .map_err(|shared| MoveInError::SharedName { room: channel.clone(), shared })?;
-        let place = Place::new(&residence.guild, &channel);
-        for event in news(None, &residence) {
-            let accepted = Inbound::new(kit.clone()).accept(&place, event, None).await;
-            accepted.map_err(|error| MoveInError::Unheard { room: channel.clone(), error })?;
-        }
+        let companions = room.companions.iter().cloned().collect();
+        let residence = Residence { companions, ..Residence::empty(room.guild.clone(), kit.clock.now()) };
+        let turn = kit.residents.turn().await;
+        settling::settle(kit, &turn, &channel, residence).await.map_err(|error| match error {
+            Unsettled::SharedName(shared) => MoveInError::SharedName { room: channel.clone(), shared },
+            error => MoveInError::Unsettled { room: channel.clone(), error },
+        })?;
     }
     Ok(())
 }
@@ -138,59 +112,10 @@ pub fn recast(kit: &Kit, cast: Cast) -> Result<(), Miscast> {
     Ok(())
 }
 
-/// What happened when one residence followed another. Whoever leaves makes room first.
-fn news(before: Option<&Residence>, after: &Residence) -> Vec<Event> {
-    // Whoever was external and is not any more is somebody else, and the other way round.
-    let stays = |of: &Residence, in_other: &Residence, companion: &CompanionId| {
-        in_other.companions.contains(companion) && of.is_external(companion) == in_other.is_external(companion)
-    };
-    let lived = |companion: &CompanionId| before.is_some_and(|before| stays(after, before, companion));
-    let mut news = Vec::new();
-    if let Some(before) = before {
-        let gone = before.companions.iter().filter(|companion| !stays(before, after, companion));
-        news.extend(gone.map(|companion| Event::Left { companion: companion.clone() }));
-    }
-    for companion in after.companions.iter().filter(|companion| !lived(companion)) {
-        news.push(Event::Joined { companion: companion.clone(), external: after.is_external(companion) });
-    }
-    let is_room_changed = before.is_some_and(|before| before.paused) != after.paused;
-    if is_room_changed {
-        news.push(Event::Paused { companion: None, paused: after.paused });
-    }
-    for companion in &after.companions {
-        let was = before.is_some_and(|before| lived(companion) && before.is_paused(companion));
-        let is = if is_room_changed { after.paused } else { was };
-        if is != after.is_paused(companion) {
-            news.push(Event::Paused { companion: Some(companion.clone()), paused: !is });
-        }
-    }
-    news
-}
-
 async fn stored(kit: &Kit, place: &Place) -> Result<Option<Residence>, ReadError> {
     let key = residence::key(place);
     let value = kit.store.get(key.clone()).await?;
     Ok(value.map(|value| decode(&key, &value)).transpose()?)
-}
-
-async fn store(kit: &Kit, ward: Ward, writes: Vec<Write>) -> Result<(), Contested> {
-    let (reply, done) = Reply::awaited();
-    let administer = ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply });
-    match kit.directory.find(&ScribePlace()) {
-        Some(scribe) => drop(scribe.cast(administer)),
-        None => drop(administer),
-    }
-    done.await.unwrap_or(Err(Lost::Unknown.into()))
-}
-
-/// The residence first: a room of the directory always has one.
-fn writes_of(channel: &ChannelId, residence: &Residence) -> [(Ward, Vec<Write>); 2] {
-    let place = Place::new(&residence.guild, channel);
-    let record = RoomRecord { room: channel.clone(), guild: residence.guild.clone(), created_at: residence.created_at };
-    [
-        (place.ward(), vec![Write::Put(residence::key(&place), encode(residence))]),
-        (Ward(0), vec![Write::Put(key::room(channel), encode(&record))]),
-    ]
 }
 
 impl ActorHouse {
@@ -210,28 +135,29 @@ impl ActorHouse {
     }
 
     pub(super) async fn make_room(&self, room: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
-        let _turn = self.changes.lock().await;
+        let turn = self.kit.residents.turn().await;
         let channel = room.channel();
         let known = self.kit.residents.get(&channel);
+        if known.is_none() && !room.is_of_console() {
+            return Err(Refused::Conflict(format!(
+                "{room} is a channel of {}, and nobody lives in it: {}",
+                platform(room),
+                way_in(room)
+            )));
+        }
         self.check_plan(&plan, known.as_ref(), room)?;
         let is_new = known.is_none();
-        let mut residence = known.unwrap_or_else(|| Residence {
-            guild: plan.guild.clone(),
-            companions: Default::default(),
-            externals: Default::default(),
-            overrides: Default::default(),
-            paused: false,
-            created_at: self.kit.clock.now(),
-        });
+        let mut residence = known.unwrap_or_else(|| Residence::empty(plan.guild.clone(), self.kit.clock.now()));
         residence.companions = plan.companions.iter().map(|invited| invited.id.clone()).collect();
         residence.externals = plan.companions.into_iter().filter_map(as_external).collect();
         residence.overrides.retain(|companion, _| residence.companions.contains(companion));
-        self.settle_residence(&channel, residence.clone()).await?;
+        residence.stands_alone = residence.within.is_some();
+        settling::settle(&self.kit, &turn, &channel, residence.clone()).await.map_err(unsettled)?;
         Ok((self.viewed(room.clone(), &residence).await?, is_new))
     }
 
     pub(super) async fn change_room(&self, room: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
-        let _turn = self.changes.lock().await;
+        let turn = self.kit.residents.turn().await;
         let (place, mut residence) = self.room_of(room)?;
         match patch.paused {
             Override::Keep => {}
@@ -258,24 +184,16 @@ impl ActorHouse {
                 residence.overrides.insert(companion, overrides);
             }
         }
-        self.settle_residence(&place.channel, residence.clone()).await?;
+        residence.stands_alone = residence.within.is_some();
+        settling::settle(&self.kit, &turn, &place.channel, residence.clone()).await.map_err(unsettled)?;
         tempered.iter().for_each(|companion| self.show_tempered(&place, companion));
         self.viewed(room.clone(), &residence).await
     }
 
     pub(super) async fn close_room(&self, room: &RoomId) -> Result<(), Refused> {
-        let _turn = self.changes.lock().await;
+        let turn = self.kit.residents.turn().await;
         let (place, _) = self.room_of(room)?;
-        let channel = &place.channel;
-        // The directory goes first: a residence that nothing leads to does no harm, and is written over when the room is made again.
-        self.administer(Ward(0), vec![Write::Remove(key::room(channel))]).await?;
-        self.kit.residents.remove(channel);
-        self.stop_channel(&place.guild, channel);
-        self.delete_journal(&place).await?;
-        self.administer(place.ward(), vec![Write::Remove(residence::key(&place))]).await?;
-        // Whoever watches looks up whether the room is still there.
-        self.kit.hub.publish(&place, Live::Note(json!({ "event": "closed", "channel": channel }).to_string().into()));
-        Ok(())
+        settling::close(&self.kit, &turn, &place.channel).await.map_err(unsettled)
     }
 
     pub(super) fn list_companions(&self) -> Companions {
@@ -299,11 +217,22 @@ impl ActorHouse {
                 known.guild
             )));
         }
-        console::check_room_name(plan.guild.as_str())
-            .map_err(|message| invalid("guild", message.strip_prefix("= ").unwrap_or(&message)))?;
+        // Which guild a channel of another platform belongs to, that platform has said.
+        if room.is_of_console() {
+            console::check_room_name(plan.guild.as_str())
+                .map_err(|message| invalid("guild", message.strip_prefix("= ").unwrap_or(&message)))?;
+        }
         let cast = self.kit.residents.cast();
         for (place, invited) in plan.companions.iter().enumerate() {
             let field = format!("companions[{place}]");
+            if invited.external && !room.is_of_console() {
+                let id = &invited.id;
+                let detail = format!(
+                    "{id} is external, which companions in channels of {} cannot be yet; name one of this server, or invite {id} to a room of the console",
+                    platform(room)
+                );
+                return Err(Refused::Conflict(format!("{field}: {detail}")));
+            }
             match (invited.external, cast.contains_key(&invited.id)) {
                 (false, true) => {}
                 // What is stored wins over what was configured since.
@@ -344,39 +273,6 @@ impl ActorHouse {
         }
     }
 
-    /// Stores a residence, lives by it from now on, and lets the channel know.
-    async fn settle_residence(&self, channel: &ChannelId, residence: Residence) -> Result<(), Refused> {
-        self.kit.residents.allows(channel, &residence).map_err(|shared| conflict(&shared))?;
-        for (ward, writes) in writes_of(channel, &residence) {
-            self.administer(ward, writes).await?;
-        }
-        let before = self.kit.residents.get(channel);
-        let moving = self.kit.residents.moving(channel);
-        self.kit.residents.put(channel, residence.clone()).map_err(|shared| conflict(&shared))?;
-        // On record before anybody can say something here: who comes later has not heard what was said before. What is missed here for a
-        // failure, the channel makes up for.
-        let place = Place::new(&residence.guild, channel);
-        let recorded = self.record_news(&place, news(before.as_ref(), &residence)).await;
-        drop(moving);
-        self.tell_guild(&residence.guild, channel);
-        recorded
-    }
-
-    async fn record_news(&self, place: &Place, news: Vec<Event>) -> Result<(), Refused> {
-        for event in news {
-            self.accept(place, event, None).await?;
-        }
-        Ok(())
-    }
-
-    /// What the channel still has on its way is refused by the scribe once the journal is deleted.
-    fn stop_channel(&self, guild: &GuildId, channel: &ChannelId) {
-        if let Some(actor) = self.kit.directory.find(&GuildPlace(guild.clone())) {
-            // A guild that is gone has taken its channels along.
-            let _ = actor.cast(GuildMessage::Close(channel.clone()));
-        }
-    }
-
     fn show_tempered(&self, place: &Place, companion: &CompanionId) {
         if !self.kit.hub.is_watched(place) {
             return;
@@ -395,7 +291,7 @@ impl ActorHouse {
         self.kit.hub.publish(place, Live::Note(note.to_string().into()));
     }
 
-    async fn viewed(&self, id: RoomId, residence: &Residence) -> Result<Room, Refused> {
+    pub(super) async fn viewed(&self, id: RoomId, residence: &Residence) -> Result<Room, Refused> {
         let channel = id.channel();
         let companion = |companion: &CompanionId| {
             let settings = self.kit.residents.companion(&channel, companion)?;
@@ -421,10 +317,6 @@ impl ActorHouse {
 
 fn as_external(invited: Invited) -> Option<(CompanionId, External)> {
     invited.external.then_some((invited.id, External { name: invited.name, aliases: invited.aliases }))
-}
-
-fn conflict(shared: &SharedName) -> Refused {
-    Refused::Conflict(format!("{shared}; two companions of one guild cannot share a name"))
 }
 
 fn apply(patch: &CompanionPatch, overrides: &mut Overrides, id: &str) -> Result<(), Refused> {

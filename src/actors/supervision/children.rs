@@ -241,6 +241,11 @@ where
         })
     }
 
+    /// The names of all children, starting and waiting ones included.
+    pub fn names(&self) -> impl Iterator<Item = &K> {
+        self.slots.keys()
+    }
+
     /// How many children there are, starting and waiting ones included.
     pub fn len(&self) -> usize {
         self.slots.len()

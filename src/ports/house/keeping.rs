@@ -140,6 +140,6 @@ pub struct ReadyPart {
     pub part: Arc<str>,
     /// Whether it is.
     pub ready: bool,
-    /// What is in its way; empty if nothing is.
+    /// What is in its way; of one that is ready, what else there is to say, which may be nothing.
     pub detail: String,
 }

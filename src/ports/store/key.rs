@@ -42,7 +42,7 @@ pub enum Kind {
     Room = 14,
     /// What remains of a deleted journal: channel.
     Tombstone = 15,
-    /// Sessions of platforms.
+    /// What platforms remember, sessions among it: guild or nothing, name.
     Session = 16,
     /// Webhooks of channels.
     Webhook = 17,

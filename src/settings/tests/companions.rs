@@ -115,6 +115,25 @@ fn a_room_that_names_nobody_there_is_is_told_who_there_is() {
 }
 
 #[test]
+fn who_answers_in_direct_messages_is_a_companion_and_shares_no_name() {
+    let unknown = Folder::with(&[("default.toml", "[discord]\ndirect_companions = [\"aria\", \"ghost\"]\n")]);
+    let namesakes = Folder::with(&[
+        ("default.toml", "[discord]\ndirect_companions = [\"mira\", \"mora\"]\n\n[console]\nrooms = []\n"),
+        ("companions/mira.toml", "aliases = [\"mo\"]\n"),
+        ("companions/mora.toml", "aliases = [\"Mo\"]\n"),
+    ]);
+
+    assert_eq!(
+        unknown.problems(),
+        ["default.toml:2: discord.direct_companions[1] = \"ghost\" is not a companion; there are: aria, bruno, cleo"]
+    );
+    assert_eq!(
+        namesakes.problems(),
+        ["default.toml:2: discord.direct_companions names mira and mora, and both answer to \"Mo\"; rename one or leave it out"]
+    );
+}
+
+#[test]
 fn two_companions_of_one_guild_share_no_name() {
     let folder = Folder::with(&[
         (

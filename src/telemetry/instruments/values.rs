@@ -53,6 +53,8 @@ pub(super) const SORTS: &[&str] = &[
     "turn_taking_manager",
     "reply",
     "delivery",
+    "platforms",
+    "shard",
 ];
 pub(super) const FATES: &[&str] = &["exported", "failed", "dropped"];
 pub(super) const STATUSES: &[&str] = &[

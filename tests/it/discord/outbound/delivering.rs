@@ -23,6 +23,7 @@ use tertulia::domain::trigger::Trigger;
 use tertulia::journal::place::Place;
 use tertulia::journal::record::OutboxRecord;
 use tertulia::ports::chat_platform::{ChatPlatform, Part, Platforms};
+use tertulia::ports::gateway::Gateways;
 use tertulia::ports::language_model::ModelRole;
 use tertulia::settings::Settings;
 use tertulia::telemetry::recorder::Recorder;
@@ -100,6 +101,7 @@ fn kit(platforms: Platforms) -> Kit {
         directory,
         hub: Hub::new(),
         platforms,
+        gateways: Gateways::default(),
         pool: Pool::new(&settings.models, models, move || finder.find(&PoolPlace())),
         residents: Residents::new(BTreeMap::new(), settings.companion_defaults.clone(), recorder.instruments().clone()),
         recorder,

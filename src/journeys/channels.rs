@@ -1,0 +1,311 @@
+//! Channels of other platforms: who is let into them, threads, and direct messages.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::world::{World, room};
+use crate::actors::settling;
+use crate::domain::id::{CompanionId, Seq};
+use crate::ports::company::Company;
+use crate::ports::hearing::Spot;
+use crate::ports::house::{House, Refused};
+
+/// The channel `discord:10` of the guild `discord:1`.
+fn general() -> Spot {
+    Spot { guild: "discord:1".into(), channel: "discord:10".into(), parent: None }
+}
+
+/// A thread in it.
+fn thread(id: &str) -> Spot {
+    Spot { channel: id.into(), parent: Some(general().channel), ..general() }
+}
+
+fn direct() -> Spot {
+    Spot { guild: "dm:discord:77".into(), channel: "discord:77".into(), parent: None }
+}
+
+async fn admit(world: &World, spot: &Spot, companion: &str) -> Result<bool, Refused> {
+    let admitted = world.house.admit(spot, &companion.into()).await.map(|(_, is_new)| is_new);
+    world.rest().await;
+    admitted
+}
+
+async fn dismiss(world: &World, spot: &Spot, companion: &str) -> bool {
+    let dismissed = world.house.dismiss(spot, &companion.into()).await.unwrap();
+    world.rest().await;
+    dismissed
+}
+
+async fn open(world: &World, spot: &Spot) -> bool {
+    let expected = settling::would_open(&world.kit, spot);
+    let opened = settling::open_within(&world.kit, spot).await.unwrap();
+    assert_eq!(opened, expected, "what is listened to is what is opened");
+    world.rest().await;
+    opened
+}
+
+async fn present(world: &World, id: &str) -> Vec<String> {
+    let found = world.house.room(&room(id)).await.unwrap();
+    found.companions.iter().map(|companion| companion.id.to_string()).collect()
+}
+
+async fn patch(world: &World, id: &str, patch: Value) {
+    world.house.patch_room(&room(id), serde_json::from_value(patch).unwrap()).await.unwrap();
+    world.rest().await;
+}
+
+/// Who came and went by the record, oldest first.
+async fn moves(world: &World, id: &str) -> Vec<(String, String)> {
+    let seen = world.watch(id, Some(0)).await.seen().await;
+    let moves = seen.iter().filter(|event| event["event"] == "joined" || event["event"] == "left");
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    moves.map(|event| (text(&event["event"]), text(&event["companion"]))).collect()
+}
+
+fn came(moves: &[(&str, &str)]) -> Vec<(String, String)> {
+    moves.iter().map(|(what, who)| ((*what).to_owned(), (*who).to_owned())).collect()
+}
+
+/// Long enough for everybody to fall asleep.
+async fn sleep(world: &World) {
+    world.pass(3_600.0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_becomes_a_room_with_the_first_companion_that_is_let_in_and_survives_a_crash() {
+    let world = World::new().await;
+
+    assert!(!settling::would_open(&world.kit, &general()));
+    assert_eq!(admit(&world, &general(), "aria").await, Ok(true));
+    assert_eq!(admit(&world, &general(), "aria").await, Ok(false));
+    let world = world.crash().await;
+
+    assert_eq!(present(&world, "discord:10").await, ["aria"]);
+    assert_eq!(moves(&world, "discord:10").await, came(&[("joined", "aria")]));
+    assert!(open(&world, &general()).await);
+    assert!(dismiss(&world, &general(), "aria").await);
+    assert!(!dismiss(&world, &general(), "aria").await);
+    assert!(!open(&world, &general()).await);
+    assert_eq!(present(&world, "discord:10").await, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_companions_that_are_let_in_at_once_are_both_in() {
+    let world = World::new().await;
+    let (aria, bruno, cleo) = (CompanionId::from("aria"), CompanionId::from("bruno"), CompanionId::from("cleo"));
+    let spot = general();
+
+    let (first, second, third) =
+        tokio::join!(world.house.admit(&spot, &aria), world.house.admit(&spot, &bruno), world.house.admit(&spot, &cleo));
+    let (gone, back) = tokio::join!(world.house.dismiss(&spot, &bruno), world.house.admit(&spot, &bruno));
+
+    assert!([first, second, third, back].iter().all(|admitted| matches!(admitted, Ok((_, true)))));
+    assert_eq!(gone, Ok(true));
+    world.rest().await;
+    assert_eq!(present(&world, "discord:10").await, ["aria", "bruno", "cleo"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_cannot_be_let_in_is_refused_with_the_way_out() {
+    let world = World::new().await;
+    admit(&world, &general(), "aria").await.unwrap();
+    let elsewhere = Spot { channel: "discord:11".into(), ..general() };
+    let console = Spot { channel: "console:lobby".into(), ..general() };
+    let foreign = Spot { guild: "discord:2".into(), ..general() };
+
+    let unknown = admit(&world, &general(), "nobody").await;
+    let namesake = admit(&world, &elsewhere, "twin").await;
+    let console = admit(&world, &console, "aria").await;
+    let foreign = admit(&world, &foreign, "bruno").await;
+
+    assert!(matches!(unknown, Err(Refused::NotFound(detail)) if detail.contains("there are aria, bruno")));
+    assert!(matches!(namesake, Err(Refused::Conflict(detail)) if detail.contains("aria") && detail.contains("leave")));
+    assert!(matches!(console, Err(Refused::Invalid { .. })));
+    assert!(matches!(foreign, Err(Refused::Conflict(detail)) if detail.contains("discord:1")));
+    assert!(
+        matches!(world.house.room(&room("discord:11")).await, Err(Refused::NotFound(detail)) if detail.contains("/tertulia join"))
+    );
+    dismiss(&world, &general(), "aria").await;
+    assert_eq!(admit(&world, &elsewhere, "twin").await, Ok(true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_becomes_a_room_of_those_who_live_in_the_channel_that_it_is_in() {
+    let world = World::new().await;
+    admit(&world, &general(), "aria").await.unwrap();
+    patch(&world, "discord:10", json!({ "paused": true, "companions": { "aria": { "interjection": "quiet" } } })).await;
+    let elsewhere = Spot { parent: Some("discord:99".into()), ..thread("discord:20") };
+    let foreign = Spot { guild: "discord:2".into(), ..thread("discord:20") };
+
+    assert!(!open(&world, &elsewhere).await);
+    assert!(!open(&world, &foreign).await);
+    assert!(open(&world, &thread("discord:20")).await);
+
+    let found = world.house.room(&room("discord:20")).await.unwrap();
+    assert_eq!((found.guild.as_str(), found.paused), ("discord:1", true));
+    assert_eq!((&*found.companions[0].interjection, found.companions[0].paused), ("quiet", true));
+    assert_eq!(moves(&world, "discord:20").await, came(&[("joined", "aria")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_in_a_channel_holds_in_its_threads_awake_or_asleep_until_the_thread_itself_is_changed() {
+    let world = World::new().await;
+    admit(&world, &general(), "aria").await.unwrap();
+    let (asleep, awake, own) = (thread("discord:20"), thread("discord:21"), thread("discord:22"));
+    for spot in [&asleep, &own] {
+        open(&world, spot).await;
+    }
+    patch(&world, "discord:22", json!({ "companions": { "aria": { "interjection": "eager" } } })).await;
+    sleep(&world).await;
+    open(&world, &awake).await;
+
+    admit(&world, &general(), "bruno").await.unwrap();
+    dismiss(&world, &general(), "aria").await;
+    patch(&world, "discord:10", json!({ "companions": { "bruno": { "interjection": "quiet" } } })).await;
+
+    assert_eq!(present(&world, "discord:20").await, ["bruno"]);
+    assert_eq!(present(&world, "discord:21").await, ["bruno"]);
+    assert_eq!(present(&world, "discord:22").await, ["aria"]);
+    assert_eq!(&*world.house.room(&room("discord:20")).await.unwrap().companions[0].interjection, "quiet");
+    let moved = came(&[("joined", "aria"), ("joined", "bruno"), ("left", "aria")]);
+    assert_eq!(moves(&world, "discord:21").await, moved);
+    assert_eq!(moves(&world, "discord:20").await, came(&[("joined", "aria")]));
+    let world = world.crash().await;
+    assert!(open(&world, &asleep).await);
+    assert!(open(&world, &asleep).await);
+    assert_eq!(moves(&world, "discord:20").await, came(&[("joined", "aria"), ("left", "aria"), ("joined", "bruno")]));
+    assert_eq!(moves(&world, "discord:22").await, came(&[("joined", "aria")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_sent_out_of_a_thread_stays_in_the_channel_and_comes_back_to_the_thread_by_name_alone() {
+    let world = World::new().await;
+    for companion in ["aria", "bruno"] {
+        admit(&world, &general(), companion).await.unwrap();
+    }
+
+    assert!(dismiss(&world, &thread("discord:20"), "aria").await);
+    assert_eq!(admit(&world, &thread("discord:21"), "cleo").await, Ok(true));
+    assert_eq!(admit(&world, &thread("discord:23"), "aria").await, Ok(false));
+    dismiss(&world, &general(), "bruno").await;
+
+    assert_eq!(present(&world, "discord:10").await, ["aria"]);
+    assert_eq!(present(&world, "discord:20").await, ["bruno"]);
+    assert_eq!(present(&world, "discord:21").await, ["aria", "bruno", "cleo"]);
+    assert_eq!(present(&world, "discord:23").await, ["aria"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_channel_that_is_deleted_and_in_its_threads_nobody_lives_any_more() {
+    let world = World::new().await;
+    admit(&world, &general(), "aria").await.unwrap();
+    open(&world, &thread("discord:20")).await;
+
+    world.house.delete_room(&room("discord:10")).await.unwrap();
+    world.rest().await;
+
+    assert!(!settling::would_open(&world.kit, &general()));
+    assert!(!open(&world, &thread("discord:20")).await);
+    assert!(!open(&world, &thread("discord:21")).await);
+    assert_eq!(present(&world, "discord:20").await, [""; 0]);
+    assert_eq!(moves(&world, "discord:20").await, came(&[("joined", "aria"), ("left", "aria")]));
+    admit(&world, &general(), "bruno").await.unwrap();
+    assert_eq!(present(&world, "discord:20").await, ["bruno"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_is_gone_takes_its_threads_along_and_nothing_of_another_guild() {
+    let world = World::new().await;
+    admit(&world, &general(), "aria").await.unwrap();
+    open(&world, &thread("discord:20")).await;
+    dismiss(&world, &thread("discord:21"), "aria").await;
+    let mut watching = world.watch("discord:20", None).await;
+
+    settling::gone(&world.kit, &"discord:2".into(), &general().channel).await.unwrap();
+    assert_eq!(present(&world, "discord:20").await, ["aria"]);
+    for _ in 0..2 {
+        settling::gone(&world.kit, &general().guild, &general().channel).await.unwrap();
+    }
+
+    assert!(watching.is_over().await);
+    assert!(world.house.rooms().await.unwrap().rooms.is_empty());
+    assert!(world.crash().await.house.rooms().await.unwrap().rooms.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_direct_message_those_answer_whom_the_settings_name() {
+    let first = World::new().await;
+    let named = World::with_overlay(json!({ "discord": { "direct_companions": ["bruno", "gone"] } })).await;
+    let nobody = World::with_overlay(json!({ "discord": { "direct_companions": [] } })).await;
+
+    assert!(open(&first, &direct()).await);
+    assert!(open(&named, &direct()).await);
+    assert!(!open(&nobody, &direct()).await);
+
+    assert_eq!(present(&first, "discord:77").await, ["aria"]);
+    assert_eq!(present(&named, "discord:77").await, ["bruno"]);
+    assert_eq!(first.house.room(&room("discord:77")).await.unwrap().guild.as_str(), "dm:discord:77");
+    assert!(matches!(nobody.house.room(&room("discord:77")).await, Err(Refused::NotFound(_))));
+    dismiss(&first, &direct(), "aria").await;
+    assert!(!open(&first, &direct()).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_that_two_hear_of_at_once_is_opened_once() {
+    let world = World::new().await;
+    admit(&world, &general(), "aria").await.unwrap();
+    let spot = thread("discord:20");
+
+    let opened = tokio::join!(settling::open_within(&world.kit, &spot), settling::open_within(&world.kit, &spot));
+
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(opened, (Ok(true), Ok(true)));
+    assert_eq!(moves(&world, "discord:20").await, came(&[("joined", "aria")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_on_another_platform_is_neither_said_nor_changed_here() {
+    let world = World::new().await;
+    admit(&world, &general(), "aria").await.unwrap();
+    let id = room("discord:10");
+    let said = || serde_json::from_value(json!({ "from": "Ana", "text": "hi" })).unwrap();
+    let plan = |plan: Value| serde_json::from_value(plan).unwrap();
+
+    let refused = [
+        world.house.say(&id, said()).await.map(drop),
+        world.house.edit(&id, Seq(1), serde_json::from_value(json!({ "text": "ho" })).unwrap()).await.map(drop),
+        world.house.unsay(&id, Seq(1)).await.map(drop),
+        world
+            .house
+            .vote(
+                &id,
+                serde_json::from_value(
+                    json!({ "from": "aria", "messageId": "1", "state": "speak", "importance": 1, "selected": false }),
+                )
+                .unwrap(),
+            )
+            .await,
+        world
+            .house
+            .speak(&id, serde_json::from_value(json!({ "from": "aria", "message_id": "1", "text": "hi" })).unwrap())
+            .await
+            .map(drop),
+        world
+            .house
+            .put_room(&id, plan(json!({ "guild": "discord:1", "companions": [{ "id": "zed", "external": true }] })))
+            .await
+            .map(drop),
+        world.house.put_room(&id, plan(json!({ "guild": "home", "companions": [] }))).await.map(drop),
+        world.house.put_room(&room("discord:11"), plan(json!({ "guild": "discord:1", "companions": ["aria"] }))).await.map(drop),
+    ];
+
+    for refused in refused {
+        assert!(matches!(&refused, Err(Refused::Conflict(_))), "{refused:?}");
+    }
+    assert!(matches!(world.house.say(&room("discord:11"), said()).await, Err(Refused::NotFound(_))));
+    let (changed, is_new) =
+        world.house.put_room(&id, plan(json!({ "guild": "discord:1", "companions": ["bruno"] }))).await.unwrap();
+    assert_eq!((changed.companions[0].id.as_str(), is_new), ("bruno", false));
+    assert_eq!(moves(&world, "discord:10").await, came(&[("joined", "aria"), ("left", "aria"), ("joined", "bruno")]));
+}

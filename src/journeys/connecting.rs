@@ -1,0 +1,215 @@
+//! Connections to platforms: each is kept alive for itself, and none is anybody else's trouble.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::world::World;
+use crate::actors::directory::Place;
+use crate::actors::places::{GuildsPlace, PlatformsPlace, ScribePlace, ShardPlace};
+use crate::ports::gateway::Disconnected;
+use crate::ports::gateway::fake::{End, FakeGateway};
+use crate::ports::house::House;
+
+#[tokio::test(start_paused = true)]
+async fn there_are_as_many_connections_as_the_platform_says() {
+    let (gateway, world) = connected(3).await;
+
+    assert_eq!(gateway.alive(), [(0, 3), (1, 3), (2, 3)]);
+    assert_eq!(gateway.asked(), 1);
+    drop(world);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_platform_that_does_not_answer_is_asked_again_less_and_less_often() {
+    let gateway = FakeGateway::counting([later(None), later(None), later(Some(300)), Ok(1)]);
+    let world = World::hearing_over(gateway.clone()).await;
+
+    let mut asked = Vec::new();
+    for _ in 0..4 {
+        world.pass(1.3).await;
+        asked.push(gateway.asked());
+    }
+    world.pass(297.0).await;
+    let before = gateway.alive();
+    world.pass(5.0).await;
+
+    assert_eq!(asked, [2, 2, 3, 3]);
+    assert_eq!((before, gateway.alive()), (vec![], vec![(0, 1)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_panics_is_made_again_alone() {
+    let (gateway, mut world) = connected(2).await;
+    let others = others(&world);
+
+    gateway.ends(1, End::Panics);
+    world.pass(1.0).await;
+
+    assert_eq!((gateway.lived(0), gateway.lived(1)), (1, 2));
+    assert_eq!(gateway.alive(), [(0, 2), (1, 2)]);
+    assert_eq!(self::others(&world), others);
+    world.others_may_die();
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_kills_a_connection_ends_it_and_it_comes_back() {
+    let (gateway, mut world) = connected(2).await;
+
+    world.kill(&ShardPlace("fake", 0)).await;
+    world.pass(1.0).await;
+
+    assert_eq!((gateway.dropped(0), gateway.lived(0), gateway.lived(1)), (1, 2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_system_ends_every_connection() {
+    let (gateway, world) = connected(2).await;
+
+    world.root().stop(None);
+    world.rest().await;
+
+    assert_eq!((gateway.dropped(0), gateway.dropped(1)), (1, 1));
+    assert_eq!(gateway.alive(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_over_for_now_is_lived_again_after_the_time_that_was_asked_for() {
+    let (gateway, world) = connected(1).await;
+
+    gateway.ends(0, End::Returns(not_now(Some(300))));
+    world.pass(299.0).await;
+    let before = gateway.lived(0);
+    world.pass(2.0).await;
+
+    assert_eq!((before, gateway.lived(0)), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_never_lasts_is_lived_less_and_less_often() {
+    let (gateway, world) = connected(1).await;
+    for _ in 0..1_000 {
+        gateway.ends(0, End::Returns(not_now(Some(0))));
+    }
+    world.pass(60.0).await;
+    let by_what_was_asked_for = gateway.lived(0);
+
+    let (gateway, world) = connected(1).await;
+    for _ in 0..1_000 {
+        gateway.ends(0, End::Returns(not_now(None)));
+    }
+    world.pass(600.0).await;
+
+    assert!((50..=62).contains(&by_what_was_asked_for), "{by_what_was_asked_for}");
+    assert!((8..=16).contains(&gateway.lived(0)), "{}", gateway.lived(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_a_person_can_mend_is_left_alone_for_a_long_while() {
+    let (gateway, world) = connected(2).await;
+
+    for shard in [0, 1] {
+        gateway.ends(shard, End::Returns(Disconnected::Never("the token is wrong".into())));
+    }
+    world.pass(590.0).await;
+    let before = (gateway.alive(), gateway.asked(), gateway.lived(0));
+    world.pass(20.0).await;
+
+    assert_eq!(before, (vec![], 1, 1));
+    assert_eq!((gateway.alive(), gateway.asked(), gateway.lived(0)), (vec![(0, 2), (1, 2)], 2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_platform_that_refuses_is_asked_again_after_a_long_while() {
+    let gateway = FakeGateway::counting([Err(Disconnected::Never("the token is wrong".into())), Ok(1)]);
+    let world = World::hearing_over(gateway.clone()).await;
+
+    world.pass(590.0).await;
+    let before = gateway.asked();
+    world.pass(20.0).await;
+
+    assert_eq!((before, gateway.asked(), gateway.alive()), (1, 2, vec![(0, 1)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_of_another_number_end_when_the_platform_wants_more() {
+    let gateway = FakeGateway::counting([Ok(2), Ok(4)]);
+    let world = World::hearing_over(gateway.clone()).await;
+    world.pass(1.0).await;
+
+    gateway.ends(0, End::Returns(Disconnected::Never("more connections are needed".into())));
+    world.pass(700.0).await;
+
+    assert_eq!(gateway.alive(), [(0, 4), (1, 4), (2, 4), (3, 4)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_that_die_without_end_take_nobody_along() {
+    let (gateway, mut world) = connected(2).await;
+    world.others_may_die();
+    let others = others(&world);
+    for _ in 0..10_000 {
+        gateway.ends(1, End::Panics);
+    }
+
+    world.pass(6.0 * 3_600.0).await;
+
+    let escalations = world.spans.named("supervisor.escalate");
+    assert!(!escalations.is_empty(), "it is more than making it again can help");
+    assert_eq!(self::others(&world), others);
+    assert!(gateway.lived(1) < 1_000, "{}", gateway.lived(1));
+    assert!(gateway.lived(0) > 1 && gateway.alive().contains(&(0, 2)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_supervisor_that_dies_without_end_takes_nobody_along() {
+    let (gateway, mut world) = connected(1).await;
+    world.others_may_die();
+    let others = others(&world);
+
+    for _ in 0..120 {
+        while world.kit.directory.find(&PlatformsPlace()).is_none() {
+            world.pass(1.0).await;
+        }
+        world.kill(&PlatformsPlace()).await;
+    }
+    world.pass(90.0).await;
+
+    assert_eq!(self::others(&world), others);
+    assert_eq!(gateway.alive(), [(0, 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn readiness_tells_how_the_connections_stand_and_does_not_hang_on_them() {
+    let gateway = FakeGateway::counting([Err(Disconnected::Never("the token is wrong".into()))]);
+    let world = World::hearing_over(gateway).await;
+    world.pass(1.0).await;
+
+    let readiness = world.house.readiness().await;
+
+    assert!(readiness.ready);
+    let part = readiness.parts.iter().find(|part| &*part.part == "fake").expect("it is told");
+    assert_eq!((part.ready, part.detail.as_str()), (false, "0 connections"));
+}
+
+async fn connected(count: u32) -> (Arc<FakeGateway>, World) {
+    let gateway = FakeGateway::counting([Ok(count)]);
+    let world = World::hearing_over(gateway.clone()).await;
+    world.pass(1.0).await;
+    (gateway, world)
+}
+
+fn not_now(after: Option<u64>) -> Disconnected {
+    Disconnected::Later { after: after.map(Duration::from_secs), detail: "gone".into() }
+}
+
+fn later(after: Option<u64>) -> Result<u32, Disconnected> {
+    Err(not_now(after))
+}
+
+/// Whoever would have another id had it been restarted.
+fn others(world: &World) -> Vec<ractor::ActorId> {
+    fn id<P: Place>(world: &World, place: &P) -> ractor::ActorId {
+        world.kit.directory.find(place).expect("somebody is there").get_id()
+    }
+    vec![world.root().get_id(), id(world, &ScribePlace()), id(world, &GuildsPlace())]
+}
