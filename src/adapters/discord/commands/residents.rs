@@ -51,7 +51,8 @@ impl Desk {
 
     pub(super) async fn leave(&self, typed: &str, at: &Where, here: &Where, person: Snowflake) -> Result<String, Said> {
         may_change(at, here)?;
-        let room = self.inhabited(at, here).await?;
+        let room = self.living(at).await?.filter(|room| !room.companions.is_empty());
+        let room = room.ok_or_else(|| Said::Refused(nobody(at, here)))?;
         let companion = resident(&room, typed)?;
         let was_there = self.company.dismiss(&at.spot(), &companion.id).await?;
         if !was_there {
@@ -70,7 +71,7 @@ impl Desk {
         person: Snowflake,
     ) -> Result<String, Said> {
         may_change(here, here)?;
-        let room = self.inhabited(here, here).await?;
+        let room = self.inhabited(here).await?;
         let whom = whom(&room, typed)?;
         let interjection = match level {
             Level::Tier(tier) => Override::Set(Arc::from(tier)),
@@ -86,7 +87,7 @@ impl Desk {
 
     pub(super) async fn pause(&self, on: bool, typed: Option<&str>, here: &Where, person: Snowflake) -> Result<String, Said> {
         may_change(here, here)?;
-        let room = self.inhabited(here, here).await?;
+        let room = self.inhabited(here).await?;
         let whom = whom(&room, typed)?;
         let (of_room, of_companion) = match (typed.is_some(), on) {
             (true, true) => (Override::Keep, Override::Set(true)),
@@ -124,20 +125,27 @@ impl Desk {
     }
 
     /// The room that a channel is, with somebody in it.
-    async fn inhabited(&self, at: &Where, here: &Where) -> Result<Room, Said> {
-        if let Some(room) = self.room(at).await?.filter(|room| !room.companions.is_empty()) {
+    async fn inhabited(&self, here: &Where) -> Result<Room, Said> {
+        let room = self.room(here).await?;
+        if let Some(room) = room.clone().filter(|room| !room.companions.is_empty()) {
             return Ok(room);
         }
-        Err(Said::Refused(match at.parent {
-            Some(parent) if self.parent_room(at).await?.is_some_and(|room| !room.companions.is_empty()) => {
+        let is_to_be = room.is_none() && self.would_be(here).await?.is_some_and(|room| !room.companions.is_empty());
+        Err(Said::Refused(match here.parent.filter(|_| is_to_be) {
+            Some(parent) => {
                 let parent = channel(parent.get());
                 format!(
                     "Companions come into this thread from {parent} once somebody says something here. Until then, use this command there."
                 )
             }
-            _ => format!("Nobody lives {} yet. `/tertulia join` lets somebody in.", place(at, here)),
+            None if is_to_be => "Say something here first; then use this command again.".to_owned(),
+            None => nobody(here, here),
         }))
     }
+}
+
+fn nobody(at: &Where, here: &Where) -> String {
+    format!("Nobody lives {} yet. `/tertulia join` lets somebody in.", place(at, here))
 }
 
 /// Whether whoever asks may change a channel.
