@@ -134,6 +134,7 @@ impl Commands {
 
     /// Takes what `INTERACTION_CREATE` tells. Returns at once; must be called within a Tokio runtime. The same interaction twice is answered
     /// once.
+    #[expect(clippy::boxed_local, reason = "it is handed over as it came from the connection")]
     pub fn take(&self, interaction: Box<RawValue>) {
         let since = Instant::now();
         let desk = &self.0;

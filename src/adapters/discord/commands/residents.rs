@@ -81,7 +81,7 @@ impl Desk {
         let room = self.patch(&room, Override::Keep, &whom, patch).await?;
         tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, ?level, "how readily companions speak up was changed");
         let mut lines = vec!["From now on, in this channel:".to_owned()];
-        lines.extend(room.companions.iter().filter(|one| whom.iter().any(|id| *id == one.id)).map(line));
+        lines.extend(room.companions.iter().filter(|one| whom.contains(&one.id)).map(line));
         Ok(lines.join("\n"))
     }
 
@@ -99,7 +99,7 @@ impl Desk {
         let patch = |_: &RoomCompanion| CompanionPatch { paused: of_companion, ..CompanionPatch::default() };
         let room = self.patch(&room, of_room, &whom, patch).await?;
         tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, on, "companions were paused, or let go on");
-        let concerned: Vec<_> = room.companions.iter().filter(|one| whom.iter().any(|id| *id == one.id)).collect();
+        let concerned: Vec<_> = room.companions.iter().filter(|one| whom.contains(&one.id)).collect();
         let names = words::listed(concerned.iter().map(|one| &one.name));
         Ok(if on {
             format!(

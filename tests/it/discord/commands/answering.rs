@@ -42,6 +42,7 @@ async fn too_many_at_once_are_told_so_at_once() {
 
     let busy = scene.told(scene.ana, scene.general, sub("status", json!([]))).await;
 
+    assert_eq!(scene.counted("status", "busy"), 1.0);
     assert_eq!(busy, "Too many commands at once. Please try again in a few seconds.");
     assert!(scene.told(zoe, away, sub("help", json!([]))).await.contains("/tertulia status"), "others are not held up");
     scene.house.let_go();
@@ -84,6 +85,8 @@ async fn an_answer_that_is_lost_on_its_way_is_given_again_and_seen_once() {
 
     let answers = scene.discord.look(|state| state.journal.answers.len());
     assert_eq!(answers, 5);
+    let timed = scene.metrics.total("tertulia_discord_command_duration_seconds_count", &[("discord_command", "help")]);
+    assert!(timed >= 4.0, "the last one may be measured in a moment: {timed}");
 }
 
 #[tokio::test]
@@ -113,9 +116,10 @@ async fn what_is_told_twice_is_done_once() {
 
     scene.commands.take(told.clone());
     scene.commands.take(told.clone());
+    assert_eq!(scene.counted("join", "repeated"), 1.0);
     scene.discord.answer_to(asked).await;
     // The process is started anew, and the connection tells again what it told before.
-    let anew = super::commands(&scene.platform, &scene.house, |_| {});
+    let anew = super::commands(&scene.platform, &scene.house, &scene.metrics);
     anew.take(told);
     let refused =
         scene.discord.until("the refusal", |state| state.journal.refused().next().and_then(|(_, outcome)| outcome.code));
@@ -152,6 +156,7 @@ async fn nonsense_is_left_alone_or_told_to_try_again() {
     for nonsense in [json!(null), json!([]), json!({}), json!({ "id": "1" }), json!({ "id": "1", "token": 7 })] {
         scene.commands.take(raw(&nonsense));
     }
+    assert_eq!(scene.counted("other", "unreadable"), 5.0);
     for (options, name) in [(sub("sing", json!([])), "tertulia"), (json!([]), "tertulia"), (json!([]), "something")] {
         let asked = scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("help", json!([]))).expect("it is there");
         let mut told = heard.recv().await.expect("it is told");

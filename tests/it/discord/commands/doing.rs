@@ -59,6 +59,7 @@ async fn whoever_may_not_manage_channels_changes_nothing() {
         let told = scene.told(scene.ana, scene.general, options).await;
         assert!(!told.contains("you need"), "{told}");
     }
+    assert_eq!(["join", "leave", "talkativeness"].map(|command| scene.counted(command, "refused")), [1.0; 3]);
 
     let inside = scene.house.inside();
     assert_eq!(inside.admitted.len(), 1);

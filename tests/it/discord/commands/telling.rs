@@ -46,7 +46,7 @@ async fn a_status_tells_when_most_is_not_read() {
     let scene = Scene::new().await;
     scene.discord.set_privileged(0);
     let (direct, _) = scene.discord.direct(scene.ana, "hi");
-    let blind = super::commands(&scene.platform, &scene.house, |_| {});
+    let blind = super::commands(&scene.platform, &scene.house, &scene.metrics);
     blind.ready();
     scene.discord.until("another look", |state| (state.journal.requests_of("commands").count() >= 2).then_some(())).await;
     scene.hand_over(Taker::Commands(blind));
