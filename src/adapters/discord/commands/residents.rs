@@ -38,7 +38,7 @@ impl Desk {
         if !at.is_direct() && self.reads_all() == Some(false) {
             lines.push(format!("• {}", words::NOT_READING));
         }
-        if at.is_private_thread() {
+        if at.is_hidden() {
             lines.push("• This thread is private: mention the bot in it once, so that Discord lets it in.".to_owned());
         }
         if !lines.is_empty() {

@@ -12,6 +12,7 @@ use crate::adapters::discord::permissions::Need;
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::troubles::Trouble;
 use crate::domain::closing::Stage;
+use crate::domain::moment::Moment;
 use crate::ports::house::room::{CompanionView, Room, RoomCompanion};
 use crate::ports::house::state::{CompanionState, RoomState};
 
@@ -37,6 +38,8 @@ pub(super) struct Standing {
     /// Whether what is said can be taken in, and whether the models answer.
     pub is_kept: bool,
     pub is_answered: bool,
+    /// Of a guild that rests after it failed again and again: when it goes on.
+    pub rests_until: Option<Moment>,
     /// Whoever asks does not want to be heard.
     pub is_ignored: bool,
 }
@@ -64,9 +67,18 @@ impl Desk {
             trouble: self.discord.troubles().last(here.channel),
             is_kept: is_ready("store"),
             is_answered: is_ready("models"),
+            rests_until: self.rests_until(here).await,
             is_ignored: self.ignoring.is_ignored(&here.guild_id(), &person.person()),
         };
         told(&standing, typed)
+    }
+}
+
+impl Desk {
+    async fn rests_until(&self, here: &Where) -> Option<Moment> {
+        // Who cannot be asked is not known to rest.
+        let resting = self.house.quarantine().await.ok()?.guilds;
+        resting.into_iter().find(|resting| resting.id == here.guild_id()).map(|resting| resting.until.0)
     }
 }
 
@@ -163,14 +175,23 @@ fn obstacles(standing: &Standing) -> Vec<String> {
     if let Some(trouble) = &standing.trouble {
         lines.push(format!("• The last words could not be posted here ({}): {}", when(trouble.at), trouble.why));
     }
+    if let Some(until) = standing.rests_until {
+        lines.push(format!(
+            "• Something failed here again and again, so companions of this server rest. They go on {}.",
+            when(until)
+        ));
+    }
     if !standing.is_kept {
         lines.push("• What is said cannot be taken in at the moment. Whoever runs the bot finds why in its log.".to_owned());
     }
     if !standing.is_answered {
-        lines.push("• The AI model behind the companions does not answer at the moment, so they stay silent. They catch up when it does.".to_owned());
+        lines.push(
+            "• The AI model behind the companions does not answer at the moment, so they stay silent until it does.".to_owned(),
+        );
     }
     if !lines.is_empty() {
-        let is_blocked = !standing.is_kept || !standing.is_answered || standing.trouble.is_some();
+        let is_blocked =
+            !standing.is_kept || !standing.is_answered || standing.trouble.is_some() || standing.rests_until.is_some();
         let vital = is_blocked || missing.iter().any(|need| need.is_vital());
         lines.insert(0, if vital { "**In the way**" } else { "**It works, but not everything does**" }.to_owned());
     } else if standing.missing.is_none() {

@@ -321,7 +321,7 @@ impl House for SmallHouse {
     }
 
     async fn quarantine(&self) -> Result<Quarantine, Refused> {
-        never()
+        Ok(Quarantine::default())
     }
 
     async fn release(&self, _: &str) -> Result<(), Refused> {

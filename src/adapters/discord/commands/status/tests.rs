@@ -1,6 +1,5 @@
 use super::*;
 use crate::adapters::discord::permissions::Permissions;
-use crate::domain::moment::Moment;
 use crate::ports::house::room::RoomId;
 
 #[test]
@@ -43,7 +42,9 @@ fn a_thread_tells_who_comes_along() {
 fn whatever_is_in_the_way_is_told_with_what_to_do() {
     let here = Where { ours: Some(Permissions::VIEW_CHANNEL), ..here() };
     let trouble = Trouble { at: Moment::from_micros(1_777_636_800_000_000), why: "The channel has 15 webhooks.".into() };
-    let cases: [(Standing, &[&str]); 7] = [
+    let until = Some(Moment::from_micros(1_777_636_900_000_000));
+    let cases: [(Standing, &[&str]); 8] = [
+        (Standing { rests_until: until, ..standing() }, &["In the way", "They go on <t:1777636900:R>."]),
         (
             Standing { missing: here.missing(), ..standing() },
             &["In the way", "allow Manage Webhooks", "allow Read Message History"],
@@ -115,6 +116,7 @@ fn standing() -> Standing {
         trouble: None,
         is_kept: true,
         is_answered: true,
+        rests_until: None,
         is_ignored: false,
     }
 }
