@@ -6,6 +6,7 @@
 mod asking;
 pub mod check;
 mod client;
+pub mod discord;
 mod failure;
 pub mod health;
 pub mod history;
@@ -34,6 +35,7 @@ Examples:
   tertulia check --config /etc/tertulia     the same for another folder
   tertulia serve --profile production       lay production.toml over default.toml
   TERTULIA__GATE__MAX_BUFFER=100 tertulia   change one setting for one run
+  tertulia discord check                    tell whether Discord would work, and what to click
   tertulia replay night.json --json         run a scripted conversation in virtual time
   tertulia why lobby aria                   tell why a companion spoke, or did not
   tertulia health                           ask the running server whether it can be talked to
@@ -80,6 +82,9 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Look whether Discord would work
+    #[command(subcommand)]
+    Discord(discord::Discord),
     /// Run a scripted conversation in virtual time and print what happened
     #[command(after_help = "Examples:\n  tertulia replay night.json\n  tertulia replay night.toml --json | grep '\"decision\"'")]
     Replay {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tertulia::cli::{Cli, Command, check, health, history, replay, serve, usage, why};
+use tertulia::cli::{Cli, Command, check, discord, health, history, replay, serve, usage, why};
 
 fn main() -> ExitCode {
     // Two libraries may each bring a provider; whoever asks first without this panics.
@@ -15,6 +15,7 @@ fn main() -> ExitCode {
     };
     match cli.asked() {
         Command::Check { json } => check::run(&sources, json),
+        Command::Discord(asked) => discord::run(&sources, asked),
         Command::Replay { file, json } => replay::run(&file, json),
         Command::Why(asked) => why::run(&sources, asked),
         Command::Health { server, json } => health::run(&sources, server.as_deref(), json),

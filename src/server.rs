@@ -1,6 +1,7 @@
 //! The composition root: settings → store → models → actors → console → run → stop. The only file that knows everyone.
 
 mod address;
+mod discord;
 pub mod offline;
 
 use std::io::Write as _;
@@ -16,12 +17,14 @@ use crate::actors::directory::Directory;
 use crate::actors::house::ActorHouse;
 use crate::actors::house::rooms::{move_in, recast};
 use crate::actors::hub::Hub;
+use crate::actors::ignored::Ignored;
 use crate::actors::kit::Kit;
 use crate::actors::places::PoolPlace;
 use crate::actors::residents::Residents;
 use crate::actors::root::{Root, RootMessage};
 use crate::actors::side_models::{Models, Pool};
 use crate::actors::starts;
+use crate::actors::taking_back::Turns;
 use crate::actors::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::adapters::console::{CannotServe, Console};
 use crate::adapters::llm;
@@ -31,6 +34,7 @@ use crate::ports::chance::Chance as _;
 use crate::ports::chat_platform::Platforms;
 use crate::ports::gateway::Gateways;
 use crate::ports::language_model::ModelRole;
+use crate::ports::store::keeper::Keeper;
 use crate::settings::{self, Loaded, Sources};
 use crate::telemetry::Telemetry;
 use crate::telemetry::recorder::Recorder;
@@ -53,6 +57,9 @@ pub enum Ended {
     /// The settings do not fit together. Exit code 2.
     #[error("{0}")]
     Settings(CannotServe),
+    /// The settings of Discord cannot be used. Exit code 2.
+    #[error("discord.{0}")]
+    Discord(settings::Problem),
     /// Something else. Exit code 1.
     #[error("{0:#}")]
     Failed(anyhow::Error),
@@ -95,6 +102,8 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
     let rooms = loaded.settings.console.rooms.clone();
     let data = loaded.settings.storage.path.clone();
     let kit = kit(loaded, telemetry.recorder(), store.clone(), failed).map_err(Ended::Failed)?;
+    let keeper: Arc<dyn Keeper> = store;
+    let kit = discord::join(kit, &keeper).map_err(Ended::Discord)?;
     let (root, tree) = Actor::spawn(None, Root, kit.clone())
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
@@ -102,7 +111,7 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
     move_in(&kit, &rooms).await.context("the rooms cannot be set up").map_err(Ended::Failed)?;
     starts::note(&kit).await;
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
-    let house = ActorHouse::new(kit.clone(), store);
+    let house = ActorHouse::new(kit.clone(), keeper);
     let console =
         Console::bind(&kit.settings.server, Arc::new(house), kit.chance.clone(), telemetry.metrics()).await.map_err(|error| {
             match error {
@@ -156,6 +165,8 @@ fn kit(loaded: Loaded, recorder: Recorder, store: Arc<SledStore>, failed: watch:
         hub: Hub::new(),
         platforms: Platforms::default(),
         gateways: Gateways::default(),
+        ignored: Ignored::default(),
+        rewriting: Turns::default(),
         pool,
         residents: Residents::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
         recorder,

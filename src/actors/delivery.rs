@@ -45,6 +45,8 @@ pub struct Arguments {
     pub owed: OutboxRecord,
     /// Under which name the companion speaks.
     pub name: Arc<str>,
+    /// Where its picture is, if it has one.
+    pub picture: Option<Arc<str>>,
     /// What writing the words used, to go on record with the first part.
     pub used: Vec<Used>,
     /// Where to.
@@ -162,7 +164,8 @@ impl Arguments {
                 Ok(Ok(None))
             }
             Err(NotSent::Refused(detail)) => {
-                tracing::warn!(channel = %Plain(self.place.channel.as_str()), detail, "the platform refused a statement");
+                // Whoever runs the server is told by the platform, once for a channel.
+                tracing::debug!(channel = %Plain(self.place.channel.as_str()), detail, "the platform refused a statement");
                 self.owed.parts[index] = PartRecord::Owed;
                 self.count("failed");
                 Ok(Err("refused"))
@@ -241,6 +244,7 @@ impl Arguments {
             channel: self.place.channel.clone(),
             companion: self.owed.companion.clone(),
             name: self.name.clone(),
+            picture: self.picture.clone(),
             text: text.into(),
             nonce: format!("{}#{}.{index}", self.place.channel, self.ticket).into(),
         }

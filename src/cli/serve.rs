@@ -35,7 +35,7 @@ pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
             eprintln!("tertulia: {error}");
             ExitCode::from(match error {
                 Ended::Store(_) => EXIT_STORE,
-                Ended::Settings(_) => EXIT_USAGE,
+                Ended::Settings(_) | Ended::Discord(_) => EXIT_USAGE,
                 Ended::Failed(_) => 1,
             })
         }

@@ -31,6 +31,7 @@ Examples:
   tertulia why lobby aria --at 23:40     the decision that was her newest then
   tertulia why lobby --at '2h ago'       everybody's, two hours ago
   tertulia why lobby --message 128       what became of that message
+  tertulia why discord:1234 aria         the same of a channel on Discord
 
 All times are UTC. A server that runs on the data folder (storage.path) is asked, with the admin token of the settings; without one the \
 store is opened here.
@@ -109,8 +110,12 @@ async fn from_server(client: &Client, query: &WhyQuery) -> Result<String, Failur
 }
 
 fn query(why: &Why) -> Result<WhyQuery, Failure> {
-    let room = RoomId::parse(&why.room)
-        .ok_or_else(|| Failure::Usage(format!("ROOM {:?} is no room's id: 1 to 64 letters, digits, _ or -", why.room)))?;
+    let room = RoomId::parse(&why.room).ok_or_else(|| {
+        Failure::Usage(format!(
+            "ROOM {:?} is no room's id: 1 to 64 letters, digits, _ or -, or a channel's id like discord:1234",
+            why.room
+        ))
+    })?;
     let at = match (&why.at, &why.message) {
         (Some(at), _) => Some(match at.parse() {
             Ok(seq) => WhyAt::Event(Seq(seq)),

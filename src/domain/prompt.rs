@@ -16,6 +16,7 @@ use super::message::Message;
 use super::trigger::Trigger;
 use crate::settings;
 pub(in crate::domain) use data::is_invisible;
+pub use data::one_line;
 use data::{plain_name, weight};
 use frame::{FRAME_WEIGHT, HOW_TO_READ, Shown, block, context, in_character, paragraphs, quoted, sizes};
 use transcript::transcript;

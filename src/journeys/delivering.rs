@@ -21,6 +21,7 @@ async fn a_statement_is_posted_and_then_on_record() {
     world.pass(60.0).await;
 
     assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
+    assert_eq!(platform.pictures(), [Some("https://example.org/aria.png".into())]);
     assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
     assert_eq!(owed(&world).await, 0);
 }

@@ -36,6 +36,8 @@ pub struct Part {
     pub companion: CompanionId,
     /// Under which name.
     pub name: Arc<str>,
+    /// Where its picture is, if it has one: an address with https.
+    pub picture: Option<Arc<str>>,
     /// The words.
     pub text: Arc<str>,
     /// The same for the same part, whenever and however often it is sent; unique among all parts of all channels.
@@ -56,7 +58,7 @@ pub enum NotSent {
     /// It may have been posted: look before it is sent again.
     #[error("nobody knows: {0}")]
     Unknown(String),
-    /// The platform will not take it: no permission, no such channel.
+    /// The platform will not take it: no permission, no such channel. It tells whoever runs the server, once for a channel.
     #[error("refused: {0}")]
     Refused(String),
 }
@@ -94,6 +96,13 @@ pub trait ChatPlatform: Send + Sync + 'static {
 
     /// Looks for a part among what was posted after this message: the platform's id of it, if it is there.
     async fn find(&self, part: &Part, after: Option<&str>) -> Result<Option<Arc<str>>, NotRead>;
+
+    /// What people call a channel, if that is known without asking anybody: `#general · Home`, `a post · #forum · Home`, `direct message
+    /// with Ana`. Text from outside.
+    fn title(&self, channel: &ChannelId) -> Option<String> {
+        let _ = channel;
+        None
+    }
 
     /// Shows that a companion is writing. Whether it works is nobody's concern.
     async fn typing(&self, guild: &GuildId, channel: &ChannelId);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use super::{Problem, duration, within};
@@ -17,6 +18,8 @@ pub const MAX_NAME_CHARS: usize = 64;
 pub const MAX_PERSONA_BYTES: usize = 16 * 1024;
 /// The longest chattiness or tone, in bytes.
 pub const MAX_TRAIT_BYTES: usize = 2 * 1024;
+/// The longest address of a picture, in bytes: Discord's own limit.
+pub const MAX_PICTURE_BYTES: usize = 2_048;
 /// The longest lull timeout, in seconds.
 const MAX_LULL_SECS: f64 = 86_400.0;
 
@@ -41,6 +44,9 @@ pub struct Companion {
     pub persona: Arc<str>,
     /// How it sounds when it considers to speak, instead of the sentence that its interjection tier has.
     pub tone: Option<Arc<str>>,
+    /// Where its picture is, for platforms that show one: an address with https that anybody can open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub picture: Option<Arc<str>>,
 }
 
 /// How many messages pass before a companion considers to speak unasked (seed 003).
@@ -81,6 +87,8 @@ pub struct CompanionFile {
     pub persona: Option<Arc<str>>,
     /// See [`Companion::tone`].
     pub tone: Option<Arc<str>>,
+    /// See [`Companion::picture`]; none if left out.
+    pub picture: Option<Arc<str>>,
 }
 
 /// Section `companion_defaults`: what a companion's file leaves out.
@@ -138,6 +146,7 @@ impl Companion {
             voice_lull_timeout: file.voice_lull_timeout.unwrap_or(defaults.voice_lull_timeout),
             persona: file.persona.unwrap_or_else(|| defaults.persona.clone()),
             tone: file.tone,
+            picture: file.picture,
         };
         problems.extend(companion.problems());
         if problems.is_empty() { Ok(companion) } else { Err(problems) }
@@ -175,6 +184,7 @@ impl Companion {
             within("voice_lull_timeout", self.voice_lull_timeout, 0.0..=MAX_LULL_SECS),
             check_trait("persona", &self.persona, MAX_PERSONA_BYTES),
             check_trait("tone", self.tone.as_deref().unwrap_or_default(), MAX_TRAIT_BYTES),
+            self.picture.as_deref().map_or(Ok(()), check_picture),
         ];
         found.extend(self.aliases.iter().enumerate().map(|(index, alias)| check_name(&format!("aliases[{index}]"), alias)));
         if self.aliases.len() > MAX_ALIASES {
@@ -315,4 +325,22 @@ fn check_trait(key: &str, text: &str, most: usize) -> Result<(), Problem> {
         return Err(Problem::new(key, format!("has {} bytes, at most {most} are allowed", text.len())));
     }
     Ok(())
+}
+
+/// The platform fetches the picture, not this server: an address that only this machine can open would show nothing.
+fn check_picture(picture: &str) -> Result<(), Problem> {
+    const WAY_OUT: &str = "give an address that anybody can open, such as \"https://example.org/mira.png\", or leave it out";
+    let refused = |what: &str| Err(Problem::new("picture", format!("= {:?} {what}; {WAY_OUT}", shortened(picture))));
+    if picture.len() > MAX_PICTURE_BYTES {
+        return refused(&format!("has {} bytes, at most {MAX_PICTURE_BYTES} are allowed", picture.len()));
+    }
+    if picture.chars().any(|char| char.is_control() || char.is_whitespace() || is_layout(char)) {
+        return refused("holds a space or a control character");
+    }
+    match Url::parse(picture) {
+        Ok(url) if url.scheme() != "https" || !url.has_host() => refused("does not begin with https://"),
+        Ok(url) if !url.username().is_empty() || url.password().is_some() => refused("holds a user or a password"),
+        Ok(_) => Ok(()),
+        Err(error) => refused(&format!("is not an address ({error})")),
+    }
 }

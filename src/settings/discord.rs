@@ -138,7 +138,15 @@ impl Discord {
     /// As [`api`](Self::api).
     pub fn gateway(&self) -> Result<Option<Url>, Problem> {
         let url = self.gateway_url.as_deref();
-        url.map(|url| address("gateway_url", url, ["wss", "ws"], "wss://gateway.discord.gg")).transpose()
+        url.map(Self::gateway_at).transpose()
+    }
+
+    /// An address of a gateway, also one that Discord announces.
+    ///
+    /// # Errors
+    /// As [`api`](Self::api).
+    pub fn gateway_at(url: &str) -> Result<Url, Problem> {
+        address("gateway_url", url, ["wss", "ws"], "wss://gateway.discord.gg")
     }
 
     /// `backfill_secs`.

@@ -94,11 +94,6 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     if !layers[1..].iter().any(|layer| layer.answers_for(&Path::of("console.rooms")).is_some()) {
         roster.fill(&mut settings.console, &mut notes);
     }
-    if settings.discord.token.is_some() || settings.discord.token_file.is_some() {
-        notes.push(
-            "discord: this version does not connect to Discord yet; its settings are checked, and the token is not used".into(),
-        );
-    }
     problems.extend(in_section("console", roster.objections(&settings.console)).map(|mismatch| located(&layers, &mismatch)));
     let direct = in_section("discord", roster.direct_objections(&settings.discord));
     problems.extend(direct.map(|mismatch| located(&layers, &mismatch)));

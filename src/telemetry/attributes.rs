@@ -85,6 +85,12 @@ pub const PLATFORM: &str = "platform";
 pub const MESSAGE_ROLE: &str = "message.role";
 /// `posted`, `failed` or `unconfirmed`: what came of sending a part of a statement.
 pub const SEND_OUTCOME: &str = "send.outcome";
+/// What became of a message that was heard.
+pub const MESSAGE_FATE: &str = "message.fate";
+/// What reading a channel after a downtime came to.
+pub const BACKFILL_OUTCOME: &str = "backfill.outcome";
+/// Whether a guild is told of.
+pub const GUILD_STATE: &str = "guild.state";
 
 /// How urgent a question to a model is.
 pub const POOL_PRIORITY: &str = "pool.priority";
@@ -146,6 +152,12 @@ pub const GEN_AI_INPUT_MESSAGES: &str = "gen_ai.input.messages";
 /// What was answered; only with `telemetry.capture_content`.
 pub const GEN_AI_OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 
+/// What a request to Discord is for: a class of routes.
+pub const DISCORD_ROUTE: &str = "discord.route";
+/// What came of a request to Discord: `2xx`, `4xx`, `429`, `5xx`, `timeout`, `unreachable`, `broken`, or `held_back`.
+pub const DISCORD_OUTCOME: &str = "discord.outcome";
+/// What Discord refused something for.
+pub const DISCORD_REFUSAL: &str = "discord.refusal";
 /// A subcommand of `/tertulia`, `typing` for names that are typed in one, or `other`.
 pub const DISCORD_COMMAND: &str = "discord.command";
 /// What came of it: `done`, `refused`, `failed`, `busy`, `repeated`, `unanswered`, or `unreadable`.
@@ -167,3 +179,23 @@ pub const SPAN_REPETITION: &str = "decision.repetition";
 pub const SPAN_RESTART: &str = "actor.restart";
 /// The span of a passed limit.
 pub const SPAN_ESCALATE: &str = "supervisor.escalate";
+/// The span of a connection to Discord that begins anew.
+pub const SPAN_GATEWAY_IDENTIFY: &str = "discord.gateway.identify";
+/// The span of a connection to Discord that goes on where another was.
+pub const SPAN_GATEWAY_RESUME: &str = "discord.gateway.resume";
+/// The span from a lost connection to Discord to the next one that is heard on.
+pub const SPAN_GATEWAY_RECONNECT: &str = "discord.gateway.reconnect";
+/// The number of a connection to Discord, from 0.
+pub const GATEWAY_SHARD: &str = "discord.gateway.shard";
+/// How many connections to Discord there are.
+pub const GATEWAY_SHARDS: &str = "discord.gateway.shards";
+/// Why a connection to Discord ended.
+pub const GATEWAY_CAUSE: &str = "discord.gateway.cause";
+/// How many connections it took to come back to Discord.
+pub const GATEWAY_ATTEMPTS: &str = "discord.gateway.attempts";
+/// What a connection to Discord is doing.
+pub const GATEWAY_STATE: &str = "discord.gateway.state";
+/// What came of it.
+pub const GATEWAY_OUTCOME: &str = "discord.gateway.outcome";
+/// What Discord told of.
+pub const GATEWAY_EVENT: &str = "discord.gateway.event";

@@ -54,6 +54,7 @@ const PROVIDER: Label = Label { name: name::GEN_AI_PROVIDER_NAME, values: &[] };
 const MODEL: Label = Label { name: name::GEN_AI_REQUEST_MODEL, values: &[] };
 const OPERATION: Label = Label { name: name::GEN_AI_OPERATION_NAME, values: &["chat"] };
 const SORT: Label = Label { name: name::ACTOR_SORT, values: values::SORTS };
+const DISCORD_ROUTE: Label = Label { name: name::DISCORD_ROUTE, values: values::DISCORD_ROUTES };
 const PLATFORM: Label = Label { name: name::PLATFORM, values: values::PLATFORMS };
 
 const fn counted(labels: &[Label]) -> usize {
@@ -107,10 +108,36 @@ instruments! {
     platform_send_duration: Histogram(OWN_SECONDS), "tertulia.platform.send.duration", "s", [PLATFORM],
         "Time that posting took: of a part, the request to its platform; where posting is storing, the commit.";
 
+    discord_requests: Counter, "tertulia.discord.requests", "{request}", [DISCORD_ROUTE, Label { name: name::DISCORD_OUTCOME, values: values::DISCORD_OUTCOMES }],
+        "Requests to Discord's REST API, by what they are for and what came of them; those held back never left, for Discord's limits.";
+    discord_request_duration: Histogram(WAIT_SECONDS), "tertulia.discord.request.duration", "s", [DISCORD_ROUTE],
+        "Time from sending a request to Discord to its answer, or to giving it up.";
+    discord_waits: Counter, "tertulia.discord.waits", "{request}", [DISCORD_ROUTE],
+        "Requests to Discord that had to wait for its limits before they left, or were held back.";
+    discord_waited: Sum, "tertulia.discord.waited", "s", [],
+        "Seconds that requests to Discord waited for its limits.";
+    discord_invalid: Counter, "tertulia.discord.requests.invalid", "{request}", [],
+        "Requests that Discord counts as invalid: 401, 403, and 429 but for a limit that all share. At 10,000 in ten minutes it shuts the address out.";
+    discord_refusals: Counter, "tertulia.discord.refusals", "{request}", [Label { name: name::DISCORD_REFUSAL, values: values::DISCORD_REFUSALS }],
+        "Requests that Discord refused for good, by why: a missing permission, something that is gone, too many webhooks.";
     discord_commands: Counter, "tertulia.discord.commands", "{interaction}", [Label { name: name::DISCORD_COMMAND, values: values::COMMANDS }, Label { name: name::DISCORD_COMMAND_OUTCOME, values: values::COMMAND_OUTCOMES }],
         "Slash commands that people used on Discord, and names that they typed in them, by what came of it.";
     discord_command_duration: Histogram(OWN_SECONDS), "tertulia.discord.command.duration", "s", [Label { name: name::DISCORD_COMMAND, values: values::COMMANDS }],
         "Time from hearing of a slash command to its first answer; Discord waits three seconds for that.";
+    discord_unreadable: Counter, "tertulia.discord.events.unreadable", "{event}", [],
+        "Events and messages of Discord's that could not be read and were left out.";
+    discord_under_way: UpDown, "tertulia.discord.events.under_way", "{event}", [],
+        "What follows from events and is not on record yet; when there is too much of it, connections wait.";
+    discord_broken: Counter, "tertulia.discord.events.broken", "{event}", [],
+        "What was heard on Discord and could not be put on record. A fault of this program.";
+    discord_messages: Counter, "tertulia.discord.messages", "{message}", [Label { name: name::MESSAGE_FATE, values: values::MESSAGE_FATES }],
+        "Messages heard on Discord, by what became of them; elsewhere is where no companion lives.";
+    discord_backfills: Counter, "tertulia.discord.backfills", "{channel}", [Label { name: name::BACKFILL_OUTCOME, values: values::BACKFILLS }],
+        "Channels read after a downtime, by what was left out.";
+    discord_backfilled: Counter, "tertulia.discord.backfilled", "{message}", [],
+        "Messages read after a downtime.";
+    discord_guilds: UpDown, "tertulia.discord.guilds", "{guild}", [Label { name: name::GUILD_STATE, values: values::GUILD_STATES }],
+        "Guilds that the bot is in, by whether Discord tells of them; of an unavailable one it does not.";
 
     rounds: Counter, "tertulia.rounds", "{round}", [Label { name: name::ROUND_OUTCOME, values: values::ROUNDS }],
         "Rounds in channels with several companions, by whether somebody was selected.";
@@ -196,6 +223,25 @@ instruments! {
         "Time to answer HTTP requests, by route.";
     http_panics: Counter, "tertulia.http.panics", "{request}", [],
         "HTTP requests whose handler panicked.";
+    discord_connections: UpDown, "tertulia.discord.connections", "{connection}", [Label { name: name::GATEWAY_STATE, values: values::GATEWAY_STATES }],
+        "Connections to Discord's gateway, by what they are doing; all of them should be connected.";
+    discord_dispatches: Counter, "tertulia.discord.dispatches", "{event}", [Label { name: name::GATEWAY_EVENT, values: values::GATEWAY_EVENTS }],
+        "Events that Discord told, replayed ones included.";
+    discord_frames_unreadable: Counter, "tertulia.discord.frames.unreadable", "{frame}", [Label { name: name::ERROR_TYPE, values: values::FRAME_FAULTS }],
+        "Frames of Discord's gateway that could not be read and were left out.";
+    discord_identifies: Counter, "tertulia.discord.identifies", "{identify}", [Label { name: name::GATEWAY_OUTCOME, values: values::ATTEMPTS }],
+        "Sessions begun anew with Discord, by whether there was one; a thousand a day are allowed.";
+    discord_identifies_left: Gauge, "tertulia.discord.identifies.left", "{identify}", [],
+        "Sessions that may still be begun anew with Discord today, a reserve taken off.";
+    discord_resumes: Counter, "tertulia.discord.resumes", "{resume}", [Label { name: name::GATEWAY_OUTCOME, values: values::ATTEMPTS }],
+        "Connections to Discord that were to go on where another was, by whether they did.";
+    discord_reconnects: Counter, "tertulia.discord.reconnects", "{connection}", [Label { name: name::GATEWAY_CAUSE, values: values::GATEWAY_CAUSES }],
+        "Connections to Discord that ended and are made again, by why they ended.";
+    discord_heartbeat_latency: Histogram(OWN_SECONDS), "tertulia.discord.heartbeat.latency", "s", [],
+        "Time from a heartbeat to Discord's acknowledgement.";
+    discord_receipts_waiting: UpDown, "tertulia.discord.receipts.waiting", "{event}", [],
+        "Events from Discord that are not on record yet; a restart would hear them again.";
+
     http_connections: Counter, "tertulia.http.connections", "{connection}", [],
         "HTTP connections accepted.";
     http_connections_refused: Counter, "tertulia.http.connections.refused", "{connection}", [],
@@ -306,6 +352,11 @@ pub fn error_label(code: &str) -> &'static str {
 pub fn platform_label(channel: &str) -> &'static str {
     let platform = channel.split_once(':').map_or("", |(platform, _)| platform);
     values::PLATFORMS.iter().find(|known| **known == platform).copied().unwrap_or("other")
+}
+
+/// What Discord calls an event, as a label: what is none of the closed list is `other`.
+pub fn gateway_event_label(kind: &str) -> &'static str {
+    values::GATEWAY_EVENTS.iter().find(|known| **known == kind).copied().unwrap_or("other")
 }
 
 /// An HTTP status, as a label: one that is none of the closed list is `other`.

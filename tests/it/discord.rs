@@ -1,5 +1,8 @@
 //! What the Discord adapter is tested against.
 
+mod checking;
 mod commands;
 pub mod counterpart;
+mod crowd;
+mod gateway;
 mod outbound;

@@ -256,6 +256,23 @@ impl Server {
         }
     }
 
+    /// The state of a room once nothing is open in it any more.
+    pub async fn rest(&self, room: &str) -> Value {
+        let mut watch = self.watch(room, None).await;
+        loop {
+            let state = self.get(&format!("/api/rooms/{room}/state")).await;
+            let companions = state["companions"].as_array().expect("companions");
+            let is_idle = |companion: &Value| {
+                companion["buffer"].as_array().is_some_and(Vec::is_empty)
+                    && matches!(companion["doing"].as_str(), Some("listening" | "closing" | "closed"))
+            };
+            if ["round", "turn", "floor"].iter().all(|open| state[open].is_null()) && companions.iter().all(is_idle) {
+                return state;
+            }
+            watch.next().await.expect("the server is there");
+        }
+    }
+
     /// Watches a room from this event on.
     pub async fn watch(&self, room: &str, after: Option<u64>) -> Watch {
         let after = after.map_or_else(String::new, |after| format!("&after={after}"));

@@ -1,4 +1,5 @@
-//! What operators are told and given agrees with the program: the settings that `docs/operating.md` names, and the service.
+//! What operators are told and given agrees with the program: the settings that `docs/operating.md` and `docs/discord.md` name, and the
+//! service.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,14 +13,16 @@ use yaml_rust2::{Yaml, YamlLoader};
 fn every_setting_that_operators_are_told_of_is_one_and_has_this_default() {
     let settings = settings();
     let sections: Vec<_> = settings.keys().map(String::as_str).collect();
-    let page = read("docs/operating.md");
+    let pages = [read("docs/operating.md"), read("docs/discord.md")];
 
-    let named: Vec<_> = code_spans(&page)
+    let named: Vec<_> = pages
+        .iter()
+        .flat_map(|page| code_spans(page))
         .filter(|(code, _)| code.split_once('.').is_some_and(|(section, key)| sections.contains(&section) && key != "json"))
         .filter(|(code, _)| code.chars().all(|char| char.is_ascii_lowercase() || "._".contains(char)))
         .collect();
 
-    assert!(named.len() > 20, "the page names settings: {named:?}");
+    assert!(named.len() > 30, "the pages name settings: {named:?}");
     for (code, after) in named {
         let value = find(&settings, code).unwrap_or_else(|| panic!("{code} is not a key of config/default.toml"));
         if let Some(told) = figure(after) {

@@ -101,12 +101,14 @@ impl State {
     ) {
         let companion = owed.companion.clone();
         let known = self.kit.residents.companion(&self.place.channel, &companion);
+        let (name, picture) = known.map_or_else(|| (companion.as_str().into(), None), |known| (known.name, known.picture));
         let (stop, stopped) = watch::channel(is_stopped);
         let arguments = Arguments {
             place: self.place.clone(),
             ticket,
             owed,
-            name: known.map_or_else(|| companion.as_str().into(), |known| known.name),
+            name,
+            picture,
             used: self.traces.take_spent(ticket),
             platform,
             stop: stopped,

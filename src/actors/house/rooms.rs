@@ -15,6 +15,7 @@ use crate::actors::residents::{Cast, Miscast, played};
 use crate::actors::settling::{self, Unsettled};
 use crate::domain::id::{ChannelId, CompanionId};
 use crate::domain::names::SharedName;
+use crate::domain::prompt::one_line;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::{RoomRecord, decode};
@@ -27,6 +28,9 @@ use crate::ports::house::room::{
 use crate::ports::house::stamp::rfc3339;
 use crate::settings::companion::{Interjection, Overrides};
 use crate::settings::console;
+
+/// A title is cut after this many characters.
+const LONGEST_TITLE: usize = 200;
 
 /// Why the rooms could not be made ready.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +56,7 @@ pub enum MoveInError {
     },
 }
 
-/// Takes in every room that is stored, and then the rooms of the settings that are not; what is stored wins. Needs the scribe.
+/// Takes in who is not to be heard, every room that is stored, and then the rooms of the settings that are not; what is stored wins. Needs the scribe.
 ///
 /// Companions that are no longer configured stay on record, and are told in the log.
 ///
@@ -60,6 +64,7 @@ pub enum MoveInError {
 /// [`MoveInError`]; a room that was stored and cannot be taken for a shared name is told in the log, and left out.
 pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInError> {
     let reader = Reader::new(&*kit.store);
+    kit.ignored.read(&reader).await?;
     for RoomRecord { room, guild, .. } in reader.rooms().await? {
         let place = Place::new(&guild, &room);
         let Some(residence) = stored(kit, &place).await? else { continue };
@@ -305,8 +310,12 @@ impl ActorHouse {
             })
         };
         let last_at = self.last_said(&Place::new(&residence.guild, &channel)).await.map_err(unread)?;
+        let title = self.kit.platforms.of(&channel).and_then(|platform| platform.title(&channel));
+        let title = title.map(|title| one_line(&title, LONGEST_TITLE)).filter(|title| !title.is_empty());
         Ok(Room {
+            title: title.map(Arc::from),
             guild: residence.guild.clone(),
+            lives_by: residence.lives_by().cloned(),
             companions: residence.companions.iter().filter_map(companion).collect(),
             paused: residence.paused,
             last_at,

@@ -57,7 +57,7 @@ struct Who {
 
 impl ActorHouse {
     pub(super) async fn tell_why(&self, query: WhyQuery) -> Result<Why, Refused> {
-        let (place, residence) = self.room_of(&query.room).map_err(|refused| self.or_another(refused))?;
+        let (place, residence) = self.room_of(&query.room).map_err(|refused| self.or_another(&query.room, refused))?;
         let scene = Scene { house: self, room: query.room, place, residence };
         if let Some(WhyAt::Message(id)) = &query.at {
             let whose = query.companion.as_deref().map(|asked| scene.called(asked));
@@ -79,9 +79,13 @@ impl ActorHouse {
 }
 
 impl ActorHouse {
-    /// Names the rooms that there are.
-    fn or_another(&self, refused: Refused) -> Refused {
-        let rooms: Vec<_> = self.kit.residents.all().iter().filter_map(|(channel, _)| RoomId::of(channel)).collect();
+    /// Names the console's rooms. Who asks about a channel of another platform may be somebody there, whom no other place concerns.
+    fn or_another(&self, asked: &RoomId, refused: Refused) -> Refused {
+        if !asked.is_of_console() {
+            return refused;
+        }
+        let rooms = self.kit.residents.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
+        let rooms: Vec<_> = rooms.filter(RoomId::is_of_console).collect();
         let (named, rest) = rooms.split_at(rooms.len().min(NAMED_ROOMS));
         match refused {
             Refused::NotFound(detail) if !named.is_empty() => {

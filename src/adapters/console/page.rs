@@ -26,6 +26,7 @@ const FILES: &[(&str, &[u8])] = files![
     "dialogs.js",
     "dom.js",
     "election.js",
+    "elsewhere.js",
     "entry.js",
     "find.js",
     "first.js",

@@ -64,7 +64,11 @@ pub(super) fn opaque_id(field: &str, text: &str, max_chars: usize) -> Result<(),
 
 /// The id of a room.
 pub(super) fn room(field: &str, text: &str) -> Result<RoomId, Problem> {
-    RoomId::parse(text).ok_or_else(|| not_plain(field, text))
+    RoomId::parse(text).ok_or_else(|| {
+        let detail = "a room of the console is named by 1 to 64 of the letters A-Z and a-z, digits, _ and -, a channel of another platform \
+                      by its whole id, like discord:1234";
+        Problem::invalid(field, format!("{:?} is no id: {detail}", shown(text)))
+    })
 }
 
 /// The id of a companion.
@@ -73,8 +77,12 @@ pub(super) fn companion(field: &str, text: &str) -> Result<(), Problem> {
 }
 
 fn not_plain(field: &str, text: &str) -> Problem {
-    let shown: String = text.chars().take(MAX_NAME_CHARS).collect();
+    let shown = shown(text);
     Problem::invalid(field, format!("{shown:?} is no id: 1 to 64 of the letters A-Z and a-z, digits, _ and - are accepted"))
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(MAX_NAME_CHARS).collect()
 }
 
 fn is_line_break(char: char) -> bool {

@@ -266,10 +266,14 @@ pub struct InvalidRequests {
 }
 
 impl InvalidRequests {
+    /// Whether an answer is one of them.
+    pub const fn counts(status: u16, scope: Option<Scope>) -> bool {
+        matches!(status, 401 | 403) || (status == 429 && !matches!(scope, Some(Scope::Shared)))
+    }
+
     /// Counts an answer, if it is one of them.
     pub fn note(&mut self, status: u16, scope: Option<Scope>, now: Moment) {
-        let counts = matches!(status, 401 | 403) || (status == 429 && scope != Some(Scope::Shared));
-        if !counts {
+        if !Self::counts(status, scope) {
             return;
         }
         match self.spans.back_mut() {

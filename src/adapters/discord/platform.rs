@@ -1,5 +1,6 @@
 //! Discord as a chat platform: statements through a webhook of their channel, direct messages through the bot.
 
+mod hearing;
 mod reading;
 mod sending;
 
@@ -27,6 +28,7 @@ use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, 
 use crate::ports::clock::Clock;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
+use crate::telemetry::instruments::Instruments;
 
 /// A part is shorter than the 2,000 characters that Discord takes, so that there is room for what `said.rs` adds to it.
 const LONGEST_PART: usize = 1_900;
@@ -79,10 +81,20 @@ impl Discord {
         })
     }
 
+    /// The same, measured here.
+    pub fn measured(self, instruments: Instruments) -> Self {
+        Self { rest: self.rest.measured(instruments), ..self }
+    }
+
     /// Who we are, told by whoever knows; else it is asked for.
     pub fn is(&self, bot: Bot) {
         // Who it is never changes.
         let _ = self.bot.set(bot);
+    }
+
+    /// The API, with the limits that everything shares.
+    pub const fn rest(&self) -> &Rest {
+        &self.rest
     }
 
     /// What is known of channels; whoever hears from Discord feeds it.
@@ -105,10 +117,6 @@ impl Discord {
     /// What went wrong where something was said.
     pub const fn troubles(&self) -> &Troubles {
         &self.troubles
-    }
-
-    pub(super) const fn rest(&self) -> &Rest {
-        &self.rest
     }
 
     pub(super) fn now(&self) -> Moment {
@@ -163,14 +171,19 @@ impl ChatPlatform for Discord {
     }
 
     async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent> {
-        let sent = self.post(part).await;
-        if let Some(channel) = Snowflake::of_channel(&part.channel) {
-            match &sent {
-                Ok(_) => self.troubles.over(channel),
-                Err(NotSent::Refused(why)) => self.troubles.note(channel, why, self.clock.now()),
-                // It is tried again.
-                Err(_) => {}
+        let channel = Snowflake::of_channel(&part.channel);
+        let channel = channel.ok_or_else(|| NotSent::Refused(format!("{} is no channel of Discord's", part.channel)))?;
+        // No trouble of the channel's.
+        let words = self.worded(channel, &part.text);
+        let words = words.ok_or_else(|| NotSent::Refused("nothing in the words can be seen".to_owned()))?;
+        let sent = self.post(channel, part, &words).await;
+        match &sent {
+            Ok(_) if self.troubles.over(channel) => tracing::info!(%channel, "companions can speak in this channel again"),
+            Err(NotSent::Refused(why)) if self.troubles.note(channel, why, self.clock.now()) => {
+                tracing::warn!(%channel, why, "companions cannot speak in this channel; it is told again once they could meanwhile");
             }
+            // The others are tried again.
+            Ok(_) | Err(_) => {}
         }
         sent
     }
@@ -201,14 +214,10 @@ impl ChatPlatform for Discord {
 }
 
 impl Discord {
-    async fn post(&self, part: &Part) -> Result<Arc<str>, NotSent> {
-        let channel = Snowflake::of_channel(&part.channel);
-        let channel = channel.ok_or_else(|| NotSent::Refused(format!("{} is no channel of Discord's", part.channel)))?;
-        let words = self.worded(channel, &part.text);
-        let words = words.ok_or_else(|| NotSent::Refused("nothing in the words can be seen".to_owned()))?;
+    async fn post(&self, channel: Snowflake, part: &Part, words: &said::Part) -> Result<Arc<str>, NotSent> {
         let message = match Snowflake::of_direct_guild(&part.guild) {
-            Some(_) => self.send_directly(channel, &words, &part.nonce).await?,
-            None => self.send_by_webhook(channel, &words, &part.name).await?,
+            Some(_) => self.send_directly(channel, words, &part.nonce).await?,
+            None => self.send_by_webhook(channel, part, words).await?,
         };
         self.known.saw(channel, message);
         Ok(message.to_string().into())

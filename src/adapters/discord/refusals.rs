@@ -1,5 +1,6 @@
 //! What Discord refuses, in plain words: what does not work, and what to click.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::permissions::Need;
@@ -9,15 +10,27 @@ const MOST_WORDS: usize = 300;
 
 /// Discord's codes that something is done about (Discord's documentation, "Opcodes and Status Codes", "JSON Error Codes").
 pub mod code {
+    /// No such guild.
+    pub const UNKNOWN_GUILD: u32 = 10_004;
+    /// The bot is not in the guild, or does not see the channel.
+    pub const MISSING_ACCESS: u32 = 50_001;
     /// No such channel.
     pub const UNKNOWN_CHANNEL: u32 = 10_003;
     /// No such message.
     pub const UNKNOWN_MESSAGE: u32 = 10_008;
     /// No such webhook.
     pub const UNKNOWN_WEBHOOK: u32 = 10_015;
+    /// Something in a request is not as it has to be.
+    pub const INVALID_BODY: u32 = 50_035;
     /// A webhook's token that is none any more.
     pub const INVALID_WEBHOOK_TOKEN: u32 = 50_027;
 }
+
+/// A channel without room for the bot's webhook: what is wrong, and what to click.
+pub const NO_ROOM_FOR_WEBHOOK: (&str, &str) = (
+    "The channel has 15 webhooks, as many as Discord allows, and none is the bot's.",
+    "Edit Channel > Integrations > Webhooks > delete one that nobody needs.",
+);
 
 /// A request that Discord refused for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +50,21 @@ impl Refusal {
         Self { status, code, message: plain.take(MOST_WORDS).collect() }
     }
 
+    /// What it is about, one of a closed list: `permission`, `gone`, `full`, `locked`, `blocked`, `closed`, `token`, `invalid`, `other`.
+    pub const fn kind(&self) -> &'static str {
+        match (self.code, self.status) {
+            (30_001..=30_999, _) => "full",
+            (20_016 | 20_028 | 50_083 | 160_005, _) => "locked",
+            (200_000 | 200_001, _) => "blocked",
+            (50_007 | 50_278, _) => "closed",
+            (code::UNKNOWN_CHANNEL..=10_999 | code::INVALID_WEBHOOK_TOKEN, _) | (_, 404) => "gone",
+            (_, 401) => "token",
+            (_, 403) => "permission",
+            (_, 400) => "invalid",
+            _ => "other",
+        }
+    }
+
     /// Whether it says that a webhook cannot be used any more.
     pub const fn ends_webhook(&self) -> bool {
         matches!(self.code, code::UNKNOWN_WEBHOOK | code::INVALID_WEBHOOK_TOKEN)
@@ -52,15 +80,15 @@ impl Refusal {
     }
 
     /// What it means and what to click; none if only Discord's own words say it.
-    fn told(&self) -> Option<&'static str> {
-        Some(match (self.code, self.status) {
+    fn told(&self) -> Option<Cow<'static, str>> {
+        let (full, make_room) = NO_ROOM_FOR_WEBHOOK;
+        if self.code == 30_007 {
+            return Some(format!("{full} {make_room}").into());
+        }
+        let told = match (self.code, self.status) {
             (10_003, _) => "The channel is not there any more. Nothing can be said in it.",
             (10_004, _) => "The server is not there any more.",
             (20_016 | 20_028, _) => "The channel is in slow mode. Edit Channel > Overview > Slowmode > Off.",
-            (30_007, _) => {
-                "The channel has 15 webhooks, as many as Discord allows, and none is the bot's. Edit Channel > Integrations > Webhooks > \
-                 delete one that nobody needs."
-            }
             (50_001, _) => {
                 "The bot cannot see this channel. Edit Channel > Permissions > add the bot > allow View Channel; if the bot was removed \
                  from the server, invite it again."
@@ -84,14 +112,15 @@ impl Refusal {
                  new one."
             }
             _ => return None,
-        })
+        };
+        Some(told.into())
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(told) = self.told() {
-            f.write_str(told)?;
+            f.write_str(&told)?;
             f.write_str(" ")?;
         }
         write!(f, "(Discord said {}", self.status)?;

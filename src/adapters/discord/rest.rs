@@ -3,6 +3,7 @@
 //! Nothing is tried again here. Whoever asks knows what a request does when it arrives twice; here it is only told whether it can have
 //! arrived ([`Failed`]).
 
+mod measures;
 mod passage;
 mod request;
 
@@ -18,12 +19,14 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
+use self::measures::Measures;
 use self::passage::{Passage, Passages};
 pub use self::request::Request;
 use super::limits::{Answer, Limits, Scope};
 use super::refusals::Refusal;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
+use crate::telemetry::instruments::Instruments;
 
 /// The version of the API (Discord's documentation, "API Reference", "API Versioning").
 const VERSION: &str = "v10";
@@ -33,6 +36,8 @@ const USER_AGENT: &str = concat!("DiscordBot (https://tertulia.example, ", env!(
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// An answer longer than this is none: a hundred messages with all their embeds are shorter.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
+/// As many characters of what cannot be read are told.
+const MOST_WORDS: usize = 200;
 /// A connection on which nothing comes back for so long is not used any more.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
@@ -63,6 +68,7 @@ pub struct Rest {
     token: SecretString,
     timeout: Duration,
     passages: Passages,
+    measures: Measures,
 }
 
 /// An answer, read as far as it came.
@@ -99,7 +105,13 @@ impl Rest {
             token,
             timeout,
             passages: Passages::new(Limits::default()),
+            measures: Measures::default(),
         })
+    }
+
+    /// The same, measured here.
+    pub fn measured(self, instruments: Instruments) -> Self {
+        Self { measures: Measures(instruments), ..self }
     }
 
     /// How long a request may take. One that was sent so long ago has arrived, or never will.
@@ -113,7 +125,11 @@ impl Rest {
     /// See [`Failed`]; an answer that cannot be read is `Unknown`.
     pub async fn ask<T: DeserializeOwned>(&self, request: Request) -> Result<T, Failed> {
         let body = self.tell(&request).await?;
-        serde_json::from_slice(&body).map_err(|error| Failed::Unknown(format!("Discord's answer cannot be read: {error}")))
+        serde_json::from_slice(&body).map_err(|error| {
+            // It may quote what was answered.
+            let why: String = self.plain(&error.to_string()).chars().take(MOST_WORDS).collect();
+            Failed::Unknown(format!("Discord's answer cannot be read: {why}"))
+        })
     }
 
     /// Asks for something whose answer tells nothing more.
@@ -121,7 +137,9 @@ impl Rest {
     /// # Errors
     /// See [`Failed`].
     pub async fn tell(&self, request: &Request) -> Result<Vec<u8>, Failed> {
-        let entered = self.passages.enter(&request.route, Instant::now() + self.timeout).await;
+        let began = Instant::now();
+        let entered = self.passages.enter(&request.route, began + self.timeout).await;
+        self.measures.waited(&request.route, began.elapsed(), entered.is_ok());
         let passage =
             entered.map_err(|after| Failed::NotNow { after, detail: "Discord's limits leave no room for it".to_owned() })?;
         self.carry_out(request, passage).await
@@ -137,12 +155,26 @@ impl Rest {
     }
 
     async fn carry_out(&self, request: &Request, passage: Passage<'_>) -> Result<Vec<u8>, Failed> {
+        let (route, began) = (&request.route, Instant::now());
         let answered = match timeout(self.timeout, self.exchange(request)).await {
-            Ok(answered) => answered?,
-            Err(_) => return Err(Failed::Unknown(format!("no answer within {:.0} s", self.timeout.as_secs_f64()))),
+            Ok(Ok(answered)) => answered,
+            Ok(Err(failed)) => {
+                let is_unreachable = matches!(failed, Failed::NotNow { .. });
+                self.measures.ended(route, began.elapsed(), if is_unreachable { "unreachable" } else { "broken" });
+                return Err(failed);
+            }
+            Err(_) => {
+                self.measures.ended(route, began.elapsed(), "timeout");
+                return Err(Failed::Unknown(format!("no answer within {:.0} s", self.timeout.as_secs_f64())));
+            }
         };
+        self.measures.answered(route, began.elapsed(), &answered.limits, answered.body.is_ok());
         passage.answered(&answered.limits);
-        self.read(answered)
+        let read = self.read(answered);
+        if let Err(Failed::Refused(refusal)) = &read {
+            self.measures.refused(refusal);
+        }
+        read
     }
 
     async fn exchange(&self, request: &Request) -> Result<Answered, Failed> {
@@ -176,10 +208,16 @@ impl Rest {
             status @ (408 | 500..) => Err(Failed::Unknown(format!("Discord answered {status}"))),
             status => {
                 let said: Said = serde_json::from_slice(&body.unwrap_or_default()).unwrap_or_default();
-                let message = said.message.replace(self.token.expose_secret(), "***");
-                Err(Failed::Refused(Refusal::new(status, said.code, &message)))
+                Err(Failed::Refused(Refusal::new(status, said.code, &self.plain(&said.message))))
             }
         }
+    }
+}
+
+impl Rest {
+    /// Words from outside, without the token and what a terminal obeys.
+    fn plain(&self, words: &str) -> String {
+        words.replace(self.token.expose_secret(), "***").chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
     }
 }
 

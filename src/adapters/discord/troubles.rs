@@ -1,4 +1,4 @@
-//! Where something could not be said lately, for whoever asks.
+//! Where something could not be said lately, for whoever asks; and once for the log.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,19 +23,20 @@ pub struct Trouble {
 }
 
 impl Troubles {
-    /// Something could not be said in a channel.
-    pub fn note(&self, channel: Snowflake, why: &str, at: Moment) {
+    /// Something could not be said in a channel. Whether that is news: it did not fail there for the same reason before.
+    pub fn note(&self, channel: Snowflake, why: &str, at: Moment) -> bool {
         let mut troubles = self.lock();
-        troubles.insert(channel, Trouble { at, why: why.to_owned() });
+        let before = troubles.insert(channel, Trouble { at, why: why.to_owned() });
         if troubles.len() > MOST_CHANNELS {
             let oldest = troubles.iter().min_by_key(|(_, trouble)| trouble.at).map(|(channel, _)| *channel);
             oldest.and_then(|oldest| troubles.remove(&oldest));
         }
+        before.is_none_or(|before| before.why != why)
     }
 
-    /// Something was said in a channel, or it is gone.
-    pub fn over(&self, channel: Snowflake) {
-        self.lock().remove(&channel);
+    /// Something was said in a channel, or it is gone. Whether there had been trouble.
+    pub fn over(&self, channel: Snowflake) -> bool {
+        self.lock().remove(&channel).is_some()
     }
 
     /// The last trouble in a channel, if nothing was said in it since.
@@ -57,13 +58,16 @@ mod tests {
     fn trouble_lasts_until_something_is_said() {
         let (troubles, channel) = (Troubles::default(), id(1));
 
-        troubles.note(channel, "one", at(1));
-        troubles.note(channel, "two", at(2));
+        assert!(troubles.note(channel, "one", at(1)));
+        assert!(troubles.note(channel, "two", at(2)));
+        assert!(!troubles.note(channel, "two", at(3)));
 
-        assert_eq!(troubles.last(channel), Some(Trouble { at: at(2), why: "two".to_owned() }));
+        assert_eq!(troubles.last(channel), Some(Trouble { at: at(3), why: "two".to_owned() }));
         assert_eq!(troubles.last(id(2)), None);
-        troubles.over(channel);
+        assert!(troubles.over(channel));
         assert_eq!(troubles.last(channel), None);
+        assert!(!troubles.over(channel));
+        assert!(troubles.note(channel, "two", at(4)));
     }
 
     #[test]

@@ -90,7 +90,9 @@ fn notes(script: &[u8]) -> Vec<String> {
 }
 
 fn no_room_id(room: &str) -> Failure {
-    Failure::Usage(format!("--room {room:?} is no room's id: 1 to 64 letters, digits, _ or -"))
+    Failure::Usage(format!(
+        "--room {room:?} is no room's id: 1 to 64 letters, digits, _ or -, or a channel's id like discord:1234"
+    ))
 }
 
 /// Where the lines go.

@@ -67,13 +67,19 @@ pub(super) fn cut_middle(text: &str, most: usize, weigh: impl Fn(char) -> usize)
 
 /// A name in one line: without invisible characters, at most 64 characters long, and never empty.
 pub(super) fn plain_name(name: &str) -> String {
-    let visible: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).filter(|c| !is_invisible(*c)).collect();
+    let plain = one_line(name, NAME_AT_MOST);
+    if plain.is_empty() { "somebody".into() } else { plain }
+}
+
+/// A text in one line: without invisible characters, and without what comes after this many others. Empty if nothing is left.
+pub fn one_line(text: &str, most: usize) -> String {
+    let visible: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).filter(|c| !is_invisible(*c)).collect();
     let words = visible.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut plain: String = words.chars().take(NAME_AT_MOST).collect();
+    let mut plain: String = words.chars().take(most).collect();
     if plain.len() < words.len() {
         plain.push('…');
     }
-    if plain.is_empty() { "somebody".into() } else { plain }
+    plain
 }
 
 /// Whether a character cannot be seen and changes how others are: line and direction marks, zero widths, tags.

@@ -38,6 +38,11 @@ impl FakePlatform {
         lock(&self.posted).iter().map(|(_, part)| (part.name.to_string(), part.text.to_string())).collect()
     }
 
+    /// The picture under which each part was posted.
+    pub(crate) fn pictures(&self) -> Vec<Option<Arc<str>>> {
+        lock(&self.posted).iter().map(|(_, part)| part.picture.clone()).collect()
+    }
+
     /// What becomes of the next requests.
     pub(crate) fn will(&self, fates: impl IntoIterator<Item = Fate>) {
         lock(&self.fates).extend(fates);

@@ -54,6 +54,7 @@ pub(crate) struct FakeHouse {
 }
 
 struct FakeRoom {
+    title: Option<Arc<str>>,
     guild: GuildId,
     companions: BTreeMap<CompanionId, (Option<Arc<str>>, bool)>,
     externals: BTreeMap<CompanionId, Invited>,
@@ -74,7 +75,9 @@ impl FakeRoom {
         };
         Room {
             id: id.clone(),
+            title: self.title.clone(),
             guild: self.guild.clone(),
+            lives_by: None,
             companions: self.companions.iter().map(companion).collect(),
             paused: self.paused,
             last_at: self.messages.last().map(|message| message.at),
@@ -126,6 +129,12 @@ impl FakeHouse {
         self.lock().insert(room, new_room("home", vec!["aria".into()]));
     }
 
+    /// Adds a channel of another platform with Aria in it.
+    pub(crate) fn add_channel(&self, room: &str, guild: &str, title: &str) {
+        let room = RoomId::parse(room).unwrap();
+        self.lock().insert(room, FakeRoom { title: Some(title.into()), ..new_room(guild, vec!["aria".into()]) });
+    }
+
     /// Shows an event to who watches a room.
     pub(crate) fn show(&self, room: &str, live: Live) {
         let room = RoomId::parse(room).unwrap();
@@ -148,6 +157,7 @@ impl FakeHouse {
 
 fn new_room(guild: &str, companions: Vec<CompanionId>) -> FakeRoom {
     FakeRoom {
+        title: None,
         guild: guild.into(),
         companions: companions.into_iter().map(|id| (id, (None, false))).collect(),
         externals: BTreeMap::new(),

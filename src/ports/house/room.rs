@@ -81,8 +81,15 @@ pub struct Rooms {
 pub struct Room {
     /// Its name.
     pub id: RoomId,
+    /// What people call it where it is, in one line of plain text, at most 200 characters: `#general · Home`; absent for rooms of the
+    /// console, and where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<Arc<str>>,
     /// The guild that it belongs to, for good.
     pub guild: GuildId,
+    /// The channel that this is a thread in, if what is changed there holds here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lives_by: Option<ChannelId>,
     /// Who is in it, in the order of ids.
     pub companions: Vec<RoomCompanion>,
     /// Whether an operator paused it.

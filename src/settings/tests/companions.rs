@@ -60,6 +60,38 @@ fn what_a_companion_leaves_out_comes_from_the_defaults() {
 }
 
 #[test]
+fn a_picture_is_an_address_that_anybody_can_open() {
+    let with = |picture: &str| {
+        let file = CompanionFile { picture: Some(picture.into()), ..CompanionFile::default() };
+        let defaults = Folder::empty().load().expect("nothing is wrong").settings.companion_defaults;
+        Companion::from_file(file, Some("mira"), &defaults)
+    };
+
+    for picture in ["https://example.org/mira.png", "https://cdn.example.org/a%20b.png?size=256#x", "https://[2001:db8::1]/m.png"]
+    {
+        assert_eq!(with(picture).expect("it is one").picture.as_deref(), Some(picture));
+    }
+    let long = format!("https://example.org/{}", "x".repeat(2_048));
+    for (picture, expected) in [
+        ("http://example.org/mira.png", "does not begin with https://"),
+        ("http://127.0.0.1/mira.png", "does not begin with https://"),
+        ("data:image/png;base64,AA==", "does not begin with https://"),
+        ("mira.png", "is not an address"),
+        ("", "is not an address"),
+        ("https://me:secret@example.org/m.png", "holds a user or a password"),
+        ("https://example.org/a b.png", "holds a space"),
+        ("https://example.org/\n.png", "holds a space or a control character"),
+        (long.as_str(), "at most 2048 are allowed"),
+    ] {
+        let problems = with(picture).expect_err(picture);
+
+        assert_eq!(problems.len(), 1);
+        assert_eq!(problems[0].key, "picture");
+        assert!(problems[0].message.contains(expected), "{}", problems[0]);
+    }
+}
+
+#[test]
 fn the_lobby_holds_the_companions_that_ship() {
     let loaded = Folder::empty().load().expect("nothing is wrong");
 

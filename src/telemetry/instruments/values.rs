@@ -30,12 +30,24 @@ pub(super) const ERRORS: &[&str] =
     &["timeout", "unreachable", "left_alone", "overloaded", "refused", "cancelled", "empty", "absent", "budget", "other"];
 pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled"];
 pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot"];
-pub(super) const PLATFORMS: &[&str] = &["console", "other"];
+pub(super) const PLATFORMS: &[&str] = &["console", "discord", "other"];
 pub(super) const SENDS: &[&str] = &["posted", "failed", "unconfirmed"];
+/// What requests to Discord are for; see `adapters/discord/rest/measures.rs`.
+pub(super) const DISCORD_ROUTES: &[&str] =
+    &["account", "channel", "commands", "gateway", "guild", "interaction", "messages", "typing", "webhook"];
+/// What comes of them: a class of statuses, no answer in time, no connection, one that broke, or none that was allowed to leave.
+pub(super) const DISCORD_OUTCOMES: &[&str] = &["2xx", "4xx", "429", "5xx", "timeout", "unreachable", "broken", "held_back"];
+/// See `Refusal::kind` in `adapters/discord/refusals.rs`.
+pub(super) const DISCORD_REFUSALS: &[&str] =
+    &["permission", "gone", "full", "locked", "blocked", "closed", "token", "invalid", "other"];
 /// The subcommands of `/tertulia`, names that are typed in them, and what is none of them.
 pub(super) const COMMANDS: &[&str] =
     &["status", "join", "leave", "talkativeness", "pause", "why", "forget_me", "ignore_me", "help", "typing", "other"];
 pub(super) const COMMAND_OUTCOMES: &[&str] = &["done", "refused", "failed", "busy", "repeated", "unanswered", "unreadable"];
+pub(super) const MESSAGE_FATES: &[&str] =
+    &["taken", "known", "ours", "not_taken", "no_talk", "not_for_all", "empty", "elsewhere", "broken"];
+pub(super) const BACKFILLS: &[&str] = &["whole", "too_many", "too_old", "refused", "nothing_shown", "unreachable"];
+pub(super) const GUILD_STATES: &[&str] = &["available", "unavailable"];
 pub(super) const ROUNDS: &[&str] = &["selected", "nobody"];
 pub(super) const STATES: &[&str] = &["speak", "listen"];
 pub(super) const FLOORS: &[&str] = &["won", "lost", "none"];
@@ -57,6 +69,50 @@ pub(super) const SORTS: &[&str] = &[
     "shard",
 ];
 pub(super) const FATES: &[&str] = &["exported", "failed", "dropped"];
+pub(super) const GATEWAY_STATES: &[&str] = &["connecting", "waiting", "connected", "stopped"];
+/// Events of Discord's that something is made of, and whatever is none of them.
+pub(super) const GATEWAY_EVENTS: &[&str] = &[
+    "READY",
+    "RESUMED",
+    "CHANNEL_CREATE",
+    "CHANNEL_UPDATE",
+    "CHANNEL_DELETE",
+    "GUILD_CREATE",
+    "GUILD_UPDATE",
+    "GUILD_DELETE",
+    "GUILD_EMOJIS_UPDATE",
+    "GUILD_MEMBER_UPDATE",
+    "GUILD_ROLE_CREATE",
+    "GUILD_ROLE_UPDATE",
+    "GUILD_ROLE_DELETE",
+    "INTERACTION_CREATE",
+    "MESSAGE_CREATE",
+    "MESSAGE_UPDATE",
+    "MESSAGE_DELETE",
+    "MESSAGE_DELETE_BULK",
+    "THREAD_CREATE",
+    "THREAD_UPDATE",
+    "THREAD_DELETE",
+    "THREAD_LIST_SYNC",
+    "WEBHOOKS_UPDATE",
+    "other",
+];
+pub(super) const GATEWAY_CAUSES: &[&str] = &[
+    "unreachable",
+    "silent",
+    "no_session",
+    "closed",
+    "cut",
+    "zombie",
+    "asked",
+    "invalid_session",
+    "lost",
+    "stuck",
+    "confused",
+    "no_leave",
+];
+pub(super) const FRAME_FAULTS: &[&str] = &["malformed", "too_long"];
+pub(super) const ATTEMPTS: &[&str] = &["established", "failed"];
 pub(super) const STATUSES: &[&str] = &[
     "101", "200", "201", "202", "204", "303", "304", "400", "401", "403", "404", "405", "408", "409", "413", "415", "422", "426",
     "429", "500", "501", "503", "other",

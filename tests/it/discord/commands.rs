@@ -5,6 +5,7 @@ mod doing;
 mod house;
 mod registering;
 mod telling;
+mod whole;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -107,17 +108,9 @@ impl Scene {
         self.discord.answer_to(asked).await
     }
 
-    /// What somebody is told who uses a subcommand in a channel, at last. Nobody else sees it.
+    /// What somebody is told who uses a subcommand in a channel, at last.
     async fn told(&self, user: Id, channel: Id, options: Value) -> String {
-        let asked = self.discord.invoke(user, channel, "tertulia", options).expect("it is there");
-        let answer = self.discord.answer_to(asked).await;
-        assert!(answer.ephemeral, "{answer:?}");
-        let words = |state: &State| {
-            let interaction = &state.world.interactions[&asked];
-            let message = interaction.original.and_then(|id| state.world.message(interaction.channel, id))?;
-            (message.flags & LOADING == 0).then(|| message.content.clone())
-        };
-        self.discord.until("the words", words).await
+        told(&self.discord, user, channel, options).await
     }
 
     /// The names that are offered to somebody who types.
@@ -182,6 +175,19 @@ fn raw(value: &Value) -> Box<RawValue> {
 
 fn snowflake(id: Id) -> Snowflake {
     Snowflake::new(id.0).expect("an id")
+}
+
+/// What somebody is told who uses a subcommand in a channel, at last. Nobody else sees it.
+async fn told(discord: &Counterpart, user: Id, channel: Id, options: Value) -> String {
+    let asked = discord.invoke(user, channel, "tertulia", options).expect("it is there");
+    let answer = discord.answer_to(asked).await;
+    assert!(answer.ephemeral, "{answer:?}");
+    let words = |state: &State| {
+        let interaction = &state.world.interactions[&asked];
+        let message = interaction.original.and_then(|id| state.world.message(interaction.channel, id))?;
+        (message.flags & LOADING == 0).then(|| message.content.clone())
+    };
+    discord.until("the words", words).await
 }
 
 /// A subcommand with its options.

@@ -2,10 +2,13 @@
 
 mod delivering;
 mod failing;
+mod logged;
+mod measuring;
 mod nonsense;
 mod reading;
 mod refusing;
 mod speaking;
+mod troubles;
 
 use std::sync::Arc;
 
@@ -39,11 +42,15 @@ fn client_with(discord: &Counterpart, change: impl FnOnce(&mut Section)) -> Arc<
 }
 
 fn client_by(token: &str, api_url: &str, change: impl FnOnce(&mut Section)) -> Arc<Discord> {
+    Arc::new(adapter(token, api_url, change))
+}
+
+fn adapter(token: &str, api_url: &str, change: impl FnOnce(&mut Section)) -> Discord {
     let defaults = Settings::defaults().expect("the defaults");
     let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
     section.api_url = format!("{api_url}/api");
     change(&mut section);
-    Arc::new(Discord::new(&section, token.into(), Arc::new(SystemClock)).expect("an adapter"))
+    Discord::new(&section, token.into(), Arc::new(SystemClock)).expect("an adapter")
 }
 
 /// Words of Mira's in a channel of a guild.
@@ -53,6 +60,7 @@ fn part(channel: Id, text: &str) -> Part {
         channel: snowflake(channel).channel(),
         companion: "mira".into(),
         name: "Mira".into(),
+        picture: None,
         text: text.into(),
         nonce: format!("{channel}#{text}").into(),
     }

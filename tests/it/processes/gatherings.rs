@@ -163,7 +163,7 @@ async fn ordeal(kills: u32, seed: u64) -> Figures {
     let server = premises.start().await;
     for (room, ..) in ROOMS {
         // One without rest is told of below.
-        let _ = timeout(REST, rest(&server, room)).await;
+        let _ = timeout(REST, server.rest(room)).await;
     }
     // And one that finds them at rest, and leaves them as they are.
     server.kill().await;
@@ -220,7 +220,7 @@ async fn look_into(
     figures: &mut Figures,
 ) {
     let accepted: BTreeMap<u64, &str> = accepted.map(|message| (message.seq, &*message.text)).collect();
-    let Ok(state) = timeout(REST, rest(server, room)).await else {
+    let Ok(state) = timeout(REST, server.rest(room)).await else {
         let state = server.get(&format!("/api/rooms/{room}/state")).await;
         figures.unrest.push(format!("{room}: {state}"));
         return;
@@ -243,23 +243,6 @@ async fn look_into(
     figures.stages += record.stages_changed;
     figures.guarded += record.guarded;
     figures.unanswered += record.unanswered;
-}
-
-/// The state of a room once nothing is open in it any more.
-async fn rest(server: &Server, room: &str) -> Value {
-    let mut watch = server.watch(room, None).await;
-    loop {
-        let state = server.get(&format!("/api/rooms/{room}/state")).await;
-        let companions = state["companions"].as_array().expect("companions");
-        let is_idle = |companion: &Value| {
-            companion["buffer"].as_array().is_some_and(Vec::is_empty)
-                && matches!(companion["doing"].as_str(), Some("listening" | "closing" | "closed"))
-        };
-        if ["round", "turn", "floor"].iter().all(|open| state[open].is_null()) && companions.iter().all(is_idle) {
-            return state;
-        }
-        watch.next().await.expect("the server is there");
-    }
 }
 
 /// The events of an export, without the line that says where it ends.

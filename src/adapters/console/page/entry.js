@@ -1,6 +1,7 @@
 // Draws one item of the talk: a day, a message, a quiet line for what was decided, a draft.
 
 import { el, glyph, name } from './dom.js';
+import { saidAt } from './elsewhere.js';
 import { drawRound, isLive } from './rounds.js';
 import { nameOf } from './state.js';
 import { tell, tellFates } from './story.js';
@@ -136,9 +137,9 @@ function message(view, { entry, follows }) {
         'span',
         { class: 'tools' },
         el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'fates', title: 'What became of it', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, onclick: () => view.act.open(entry) }, story ? 'close' : 'why?'),
-        el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', title: 'Reply', onclick: () => view.act.reply(entry) }, 'reply'),
-        entry.role === 'user' ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', title: 'Edit', onclick: () => view.act.edit(entry) }, 'edit') : null,
-        entry.role === 'user' ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', title: 'Delete', onclick: event => view.act.remove(entry, event.currentTarget) }, 'delete') : null,
+        room.elsewhere ? null : el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', title: 'Reply', onclick: () => view.act.reply(entry) }, 'reply'),
+        entry.role === 'user' && !room.elsewhere ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', title: 'Edit', onclick: () => view.act.edit(entry) }, 'edit') : null,
+        entry.role === 'user' && !room.elsewhere ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', title: 'Delete', onclick: event => view.act.remove(entry, event.currentTarget) }, 'delete') : null,
       ),
       story ? el('div', { id: body }, tellFates(story, view.tone)) : null,
     ],
@@ -262,6 +263,16 @@ function circles(view, { entry }) {
   return aside(el('strong', null, 'The last messages say much the same'), ` (${entry.score.toFixed(2)} of 1): ${entry.detections > 2 ? 'the companions are told to stop' : 'the companions are told to change the topic or to end'}`);
 }
 
+// What was read of a channel once it could be heard again, and what could not.
+function caughtUp(view, { entry }) {
+  const read = entry.read ? `${words.count(entry.read, 'message was', 'messages were')} read after a downtime` : 'After a downtime nothing could be read';
+  if (!entry.missed) return aside(read);
+  const from = saidAt(entry.missed.after, view.room.id);
+  const to = saidAt(entry.missed.before, view.room.id);
+  const between = from && to ? [' between ', clockTime(from), ' and ', clockTime(to)] : null;
+  return aside(read, '; ', el('strong', null, 'some are missing'), between, `: ${words.missing(entry.missed.why)}`);
+}
+
 function asked(view, { companion, entry }) {
   return el(
     'p',
@@ -307,7 +318,7 @@ function day(view, item) {
   return el('h3', { class: 'day' }, item.mark);
 }
 
-const DRAW = { day, message, decision, round: drawRound, stage, circles, error: failure, failed: failedReply, note, asked, draft, pending };
+const DRAW = { day, message, decision, round: drawRound, stage, circles, caught_up: caughtUp, error: failure, failed: failedReply, note, asked, draft, pending };
 
 export function draw(view, item) {
   const node = DRAW[item.what](view, item);

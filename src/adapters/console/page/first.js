@@ -28,6 +28,7 @@ function listed(companions, drawn = c => c.name) {
 export function first(room, { say, me, tone }) {
   const companions = [...room.minds.values()];
   const companion = companions[0];
+  if (room.elsewhere) return silent(room.elsewhere, companions, tone);
   if (!companion) return welcome('Nobody listens here yet.', el('p', null, 'This room has no companion: choose some on the left, under “this room”.'));
   const who = companion.name;
   const whoNode = () => name(who, { class: 'who' });
@@ -66,6 +67,13 @@ export function first(room, { say, me, tone }) {
   );
   node.dataset.tone = tone(companion.id);
   return node;
+}
+
+// A channel of another platform, where nothing can be tried from here.
+function silent(platform, companions, tone) {
+  if (!companions.length) return welcome('Nobody listens here.', el('p', null, `Let a companion in on ${platform}, with /tertulia join, or choose some on the left, under “this channel”.`));
+  const listening = [...listed(companions, c => name(c.name, { class: 'who', 'data-tone': tone(c.id) })), companions.length > 1 ? ' listen' : ' listens'];
+  return welcome('Nothing was said here yet.', el('p', null, listening, ` in this channel. What people say there on ${platform} is shown here as it is said, with all that is decided about it.`));
 }
 
 // Several, who talk with each other as well.

@@ -5,6 +5,7 @@ import { serverNow } from './clock.js';
 import { compose } from './compose.js';
 import { legend, modelIndicator, showKeys } from './dialogs.js';
 import { byId, name, say } from './dom.js';
+import { elsewhere, titleOf } from './elsewhere.js';
 import { find } from './find.js';
 import { first, noRoom } from './first.js';
 import { keepAll, recallAll } from './keep.js';
@@ -176,8 +177,18 @@ byId('connection').addEventListener('click', () => here?.again());
 
 function showWhere() {
   const room = known.find(other => other.id === here?.room.id);
-  byId('where').replaceChildren(name(room?.id ?? here?.room.id ?? 'rooms', { class: 'where-room' }), room?.guild ? name(` · ${room.guild}`, { class: 'where-guild' }) : '');
-  document.title = room ? `${room.id} · tertulia` : 'tertulia';
+  // A title names the guild already.
+  const about = room?.title ? room.id : room?.guild;
+  byId('where').replaceChildren(name(room ? titleOf(room) : (here?.room.id ?? 'rooms'), { class: 'where-room' }), about ? name(` · ${about}`, { class: 'where-guild' }) : '');
+  document.title = room ? `${titleOf(room)} · tertulia` : 'tertulia';
+}
+
+// In a channel of another platform nobody writes from here.
+function showElsewhere(platform) {
+  byId('compose').hidden = Boolean(platform);
+  byId('people-section').hidden = Boolean(platform);
+  byId('said-elsewhere').hidden = !platform;
+  say(byId('said-elsewhere'), platform ? `This channel is talked in on ${platform}: write there, and see here what becomes of it.` : '');
 }
 
 function open(id, anew = false) {
@@ -225,6 +236,7 @@ function open(id, anew = false) {
   if (location.hash !== `#/${encodeURIComponent(id)}`) history.replaceState(null, '', `#/${encodeURIComponent(id)}`);
   list.set(known, id);
   showWhere();
+  showElsewhere(mine.room.elsewhere);
   writing.restore();
   showSide(false);
   change(['talk', 'minds']);
@@ -245,7 +257,7 @@ async function readRooms() {
   const exists = id => known.some(room => room.id === id);
   if (!exists(now)) {
     if (here) notice.show(`The room ${now} is gone.`);
-    const next = [wantedRoom(), recallAll('room'), known[0]?.id].find(id => id && exists(id));
+    const next = [wantedRoom(), recallAll('room'), known.find(room => !elsewhere(room.id))?.id, known[0]?.id].find(id => id && exists(id));
     if (next) open(next);
     else {
       here?.close();
@@ -258,6 +270,7 @@ async function readRooms() {
       showConnection('no room', null);
       list.set(known, null);
       showWhere();
+      showElsewhere('');
       showSide(true);
       list.startNew();
       return;

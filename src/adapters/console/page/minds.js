@@ -217,7 +217,7 @@ export function minds(root, { tone, act }) {
         parts.node.dataset.doing = mind.doing;
         parts.node.dataset.closing = mind.closing;
         parts.stage.set(mind.closing);
-        parts.call.hidden = !isClosed(mind);
+        parts.call.hidden = !isClosed(mind) || Boolean(room.elsewhere);
         parts.outside.hidden = !mind.isExternal;
         say(parts.title, mind.name);
         parts.circle.set(mind.messageCount, mind.threshold);

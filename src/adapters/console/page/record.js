@@ -45,3 +45,5 @@ export const circlesEntry = (e, score) => ({ key: `c${e.seq}`, kind: 'circles', 
 export const errorEntry = e => ({ key: `e${e.seq}:${e.companion}`, kind: 'error', seq: number(e.seq), at: e.at, companion: e.companion ?? '', trigger: e.trigger ?? '', error: e.error ?? '', retryAt: e.retry_at ?? null, record: e, version: 0 });
 
 export const failedEntry = (e, begun) => ({ key: `f${e.seq}:${e.companion}`, kind: 'failed', seq: number(e.seq), at: e.at, companion: e.companion ?? '', trigger: e.trigger ?? '', error: e.error ?? '', text: begun ?? '', record: e, version: 0 });
+
+export const caughtUpEntry = e => ({ key: `u${e.seq}`, kind: 'caught_up', seq: number(e.seq), at: e.at, companion: null, read: number(e.read) ?? 0, missed: e.missed && typeof e.missed === 'object' ? { after: text(e.missed.after), before: text(e.missed.before), why: text(e.missed.why) } : null, version: 0 });

@@ -3,6 +3,7 @@
 import * as api from './api.js';
 import { serverNow } from './clock.js';
 import { byId, el, name } from './dom.js';
+import { areMany, elsewhere, listed, titleParts } from './elsewhere.js';
 import { guests } from './guests.js';
 import * as words from './words.js';
 
@@ -35,27 +36,40 @@ export function twice(label, sure, act) {
 // `open(id)` visits a room; `tell(problem)` shows a refusal; `changed()` is called when the list must be read again.
 export function rooms({ open, tell, changed }) {
   const listNode = byId('rooms');
+  const filter = byId('room-filter');
   const newNode = byId('new-room');
   const careNode = byId('room-care');
   let all = [];
   let current = null;
 
-  function drawList() {
-    const focused = listNode.contains(document.activeElement) ? document.activeElement.dataset.room : null;
-    listNode.replaceChildren(
-      ...all.map(room =>
-        el(
-          'li',
-          null,
-          el(
-            'button',
-            { class: 'room', 'data-room': room.id, 'aria-current': room.id === current ? 'true' : null, onclick: () => open(room.id) },
-            name(room.id, { class: 'room-name' }),
-            el('span', { class: 'room-about' }, room.paused ? 'paused' : room.last_at ? words.ago(room.last_at, serverNow()) : 'empty'),
-          ),
-        ),
+  function entry(room) {
+    const { what, where } = titleParts(room);
+    return el(
+      'li',
+      null,
+      el(
+        'button',
+        { class: 'room', 'data-room': room.id, title: room.title ? `${room.title} (${room.id})` : null, 'aria-current': room.id === current ? 'true' : null, onclick: () => open(room.id) },
+        name(what, { class: 'room-name' }),
+        el('span', { class: 'room-about' }, room.paused ? 'paused' : room.last_at ? words.ago(room.last_at, serverNow()) : elsewhere(room.id) ? '' : 'empty'),
+        where ? name(where, { class: 'room-where' }) : null,
       ),
     );
+  }
+
+  function drawList() {
+    const focused = listNode.contains(document.activeElement) ? document.activeElement.dataset.room : null;
+    filter.hidden = !areMany(all);
+    if (filter.hidden) filter.value = '';
+    const groups = listed(all, current, filter.value);
+    listNode.replaceChildren(
+      ...groups.flatMap(({ platform, rooms: shown, more }) => [
+        platform ? el('h3', { class: 'room-platform' }, platform) : null,
+        el('ul', { 'aria-label': platform ? `Channels of ${platform}` : 'Rooms of the console' }, shown.map(entry)),
+        more ? el('p', { class: 'room-more' }, `and ${more.toLocaleString()} more: find them by name above`) : null,
+      ].filter(Boolean)),
+    );
+    if (!groups.length) listNode.append(el('p', { class: 'room-more' }, 'No room is called so.'));
     if (focused !== null) [...listNode.querySelectorAll('.room')].find(button => button.dataset.room === focused)?.focus();
   }
 
@@ -81,7 +95,8 @@ export function rooms({ open, tell, changed }) {
         return;
       }
       try {
-        const guild = all.find(room => room.id === current)?.guild ?? 'home';
+        // Guilds of other platforms have no rooms of the console.
+        const guild = all.find(room => room.id === current && !elsewhere(room.id))?.guild ?? 'home';
         await api.putRoom(wanted, { guild, companions: who.chosen() });
         drawNew();
         await changed();
@@ -121,7 +136,7 @@ export function rooms({ open, tell, changed }) {
     api
       .companions()
       .then(({ companions = [] }) => {
-        who = guests(companions, room.companions ?? [], 'Who is present');
+        who = guests(companions, room.companions ?? [], 'Who is present', !elsewhere(room.id));
         place.replaceChildren(who.node);
         who.focus();
       })
@@ -155,22 +170,35 @@ export function rooms({ open, tell, changed }) {
   function drawCare() {
     const room = all.find(other => other.id === current);
     if (!room) return careNode.replaceChildren();
-    careNode.replaceChildren(
-      el('h2', null, 'this room'),
+    const care = [
+      el('h2', null, elsewhere(room.id) ? 'this channel' : 'this room'),
+      room.lives_by ? el('p', { class: 'hush' }, 'Who is present, and how, it has from the channel that it is in, until it is changed here.') : null,
       el('button', { class: 'quiet-button', 'aria-pressed': String(Boolean(room.paused)), onclick: attempt(() => api.patchRoom(room.id, { paused: !room.paused })) }, room.paused ? 'let it go on' : 'pause everybody'),
       el('button', { class: 'quiet-button', onclick: () => careNode.replaceChildren(companionsForm(room)) }, 'choose companions'),
       el('button', { class: 'quiet-button', title: 'Drops what is being considered or said; the history stays', onclick: attempt(() => api.clearRoom(room.id)) }, 'drop what is going on'),
       twice(
-        'delete the room',
-        'really? its history goes too',
+        elsewhere(room.id) ? 'forget this channel' : 'delete the room',
+        elsewhere(room.id) ? 'really? its history goes, and who is present' : 'really? its history goes too',
         attempt(async () => {
           await api.deleteRoom(room.id);
           current = null;
         }),
       ),
-    );
+    ];
+    careNode.replaceChildren(...care.filter(Boolean));
   }
 
+  filter.addEventListener('input', drawList);
+  filter.addEventListener('keydown', event => {
+    if (event.key === 'Escape' && filter.value) {
+      event.stopPropagation();
+      filter.value = '';
+      drawList();
+    } else if (event.key === 'Enter') {
+      event.preventDefault();
+      listNode.querySelector('.room')?.click();
+    }
+  });
   drawNew();
   return {
     set(list, id) {

@@ -2,15 +2,17 @@
 // Pure: events go in, and what changed comes out; no clock, no network, no document.
 
 import { beginToSpeak, closeRound, endRound, openRound, roundFromResult, roundsFromVotes, takeAnswer, takeState, withdraw } from './election.js';
+import { elsewhere } from './elsewhere.js';
 import { guardFrom, heard, judged, MOST_ALIKE, newGuard, said } from './guard.js';
 import { doing, isClosed, mindFrom } from './mind.js';
-import { circlesEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, stageEntry } from './record.js';
+import { caughtUpEntry, circlesEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, stageEntry } from './record.js';
 
-const GROUP_ORDER = { note: 0, stage: 0, circles: 0, round: 0, decision: 1, error: 1, failed: 2, message: 3 };
+const GROUP_ORDER = { note: 0, stage: 0, circles: 0, caught_up: 0, round: 0, decision: 1, error: 1, failed: 2, message: 3 };
 
 export function newRoom(id) {
   return {
     id,
+    elsewhere: elsewhere(id), // the platform on which it is talked in, if not here
     entries: [], // by seq: messages, rounds, decisions, errors, failed replies, stages, notes
     seen: new Map(), // entries by key, so that nothing is shown twice
     gone: new Set(), // messages that were deleted, so that no late page brings them back
@@ -171,6 +173,11 @@ const RULES = {
       endReply(room, e.companion, e.at, true);
     }
     return BOTH;
+  },
+  caught_up(room, e) {
+    // Nothing to read and nothing missing is no news.
+    const entry = caughtUpEntry(e);
+    return (entry.read || entry.missed) && insert(room, entry) ? TALK : NOTHING;
   },
   cleared(room, e, now) {
     insert(room, noteEntry(e, 'cleared'));

@@ -74,6 +74,15 @@ const OUTCOMES = {
   unknown: 'is not told of',
 };
 
+// Why messages were left out after a downtime.
+const MISSING = {
+  too_many: 'there were too many',
+  too_old: 'they are too old',
+  refused: 'the bot may not read them',
+  nothing_shown: 'they are not shown to the bot',
+  unreachable: 'they could not be asked for',
+};
+
 const NUMBERS = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven', 'twelve'];
 
 const ERRORS = {
@@ -87,6 +96,7 @@ export const TEMPERS = ['very_quiet', 'quiet', 'average', 'eager', 'very_eager']
 
 const plain = code => String(code ?? '').replaceAll('_', ' ');
 
+export const missing = code => MISSING[code] ?? plain(code);
 export const outcome = code => OUTCOMES[code] ?? plain(code);
 export const trigger = code => TRIGGERS[code] ?? plain(code);
 export const reason = code => REASONS[code] ?? plain(code);

@@ -414,3 +414,29 @@ async fn a_handler_that_panics_harms_nobody_else() {
     assert_eq!((boom.0, &boom.1["title"]), (500, &json!("Internal Server Error")));
     assert_eq!(others.0, 200);
 }
+
+#[tokio::test]
+async fn a_channel_of_another_platform_is_named_by_its_whole_id_with_and_without_escapes() {
+    let world = World::new().await;
+    world.house.add_channel("discord:10", "discord:1", "#general · Home");
+
+    for path in ["discord:10", "discord%3A10", "discord%3a10"] {
+        let (status, room) = world.get(&format!("/api/rooms/{path}")).await;
+        assert_eq!((status, &room["id"], &room["guild"]), (200, &json!("discord:10"), &json!("discord:1")), "{path}");
+        assert_eq!(room["title"], "#general · Home");
+        assert_eq!(world.get(&format!("/api/rooms/{path}/history")).await.0, 200);
+        assert_eq!(world.get(&format!("/api/rooms/{path}/state")).await.0, 200);
+        assert_eq!(world.ask(Method::POST, &format!("/api/rooms/{path}/clear")).await.0, 204);
+        assert_eq!(world.get(&format!("/api/decisions?room={path}")).await.0, 200);
+        assert_eq!(world.get(&format!("/api/why?room={path}")).await.0, 200);
+        assert_eq!(world.get(&format!("/api/export?room={path}")).await.0, 200);
+        let patched = world.send(Method::PATCH, &format!("/api/rooms/{path}"), json!({ "paused": true })).await;
+        assert_eq!((patched.0, &patched.1["paused"]), (200, &json!(true)));
+    }
+    for path in ["console:lobby", "discord:", "discord:1:2", "discord%3A1%2F2", ":1"] {
+        let (status, problem) = world.get(&format!("/api/rooms/{path}")).await;
+        assert_eq!((status, &problem["field"]), (422, &json!("room")), "{path}");
+        assert!(problem["detail"].as_str().unwrap().contains("discord:1234"), "{problem}");
+    }
+    assert_eq!(world.ask(Method::DELETE, "/api/rooms/discord%3A10").await.0, 204);
+}

@@ -12,10 +12,12 @@ use super::super::said::{self, SUPPRESS_EMBEDS};
 use super::super::snowflake::Snowflake;
 use super::super::webhooks::Webhook;
 use super::Discord;
-use crate::ports::chat_platform::NotSent;
+use crate::ports::chat_platform::{NotSent, Part};
 
 /// A webhook that is gone is replaced so often before a statement waits.
 const WEBHOOKS_TRIED: usize = 2;
+/// What a picture is called in a request (Discord's documentation, "Webhook Resource", "Execute Webhook").
+const PICTURE: &str = "avatar_url";
 
 /// What is read of a message that was posted.
 #[derive(Deserialize)]
@@ -25,16 +27,22 @@ struct Posted {
 }
 
 impl Discord {
-    /// Posts under a companion's name. A webhook that is gone is replaced, since nothing was posted through it.
-    pub(super) async fn send_by_webhook(&self, channel: Snowflake, words: &said::Part, name: &str) -> Result<Snowflake, NotSent> {
+    /// Posts under a companion's name, with its picture. A webhook that is gone is replaced, since nothing was posted through it.
+    pub(super) async fn send_by_webhook(
+        &self,
+        channel: Snowflake,
+        part: &Part,
+        words: &said::Part,
+    ) -> Result<Snowflake, NotSent> {
         let application = self.bot().await.map_err(before)?.application;
         let place = self.place(channel).await.map_err(before)?;
         let mut body = self.body(words);
-        body.insert("username".to_owned(), names::username(name).into());
-        let body = Value::Object(body);
+        body.insert("username".to_owned(), names::username(&part.name).into());
+        body.extend(part.picture.as_deref().map(|picture| (PICTURE.to_owned(), picture.into())));
         for tried in 1..=WEBHOOKS_TRIED {
             let webhook = self.webhooks.of(&self.rest, application, place.root).await.map_err(before)?;
-            let posted: Posted = match self.rest.ask(Request::execute(&webhook, place.thread, body.clone())).await {
+            let posted: Posted = match self.rest.ask(Request::execute(&webhook, place.thread, Value::Object(body.clone()))).await
+            {
                 Ok(posted) => posted,
                 // A thread is not there either for a webhook that somebody moved to another channel.
                 Err(Failed::Refused(refusal))
@@ -42,6 +50,11 @@ impl Discord {
                 {
                     tracing::info!(%channel, webhook = %webhook.id, %refusal, "a webhook cannot be used any more; it is looked for again");
                     self.webhooks.drop_one(place.root, webhook.id).await;
+                    continue;
+                }
+                // A picture that Discord does not take is no reason to be silent.
+                Err(Failed::Refused(refusal)) if refusal.code == code::INVALID_BODY && body.remove(PICTURE).is_some() => {
+                    tracing::warn!(%channel, companion = part.companion.as_str(), %refusal, "the companion's words are posted without its picture");
                     continue;
                 }
                 Err(failed) => return Err(after(failed, Need::Webhooks)),

@@ -113,7 +113,15 @@ impl Company for SmallHouse {
         let mut inside = self.inside();
         inside.admitted.push((spot.clone(), companion.clone()));
         let id = RoomId::of(&spot.channel).expect("a room's id");
-        let empty = Room { id: id.clone(), guild: spot.guild.clone(), companions: vec![], paused: false, last_at: None };
+        let empty = Room {
+            id: id.clone(),
+            title: None,
+            lives_by: None,
+            guild: spot.guild.clone(),
+            companions: vec![],
+            paused: false,
+            last_at: None,
+        };
         let room = inside.rooms.entry(id).or_insert(empty);
         let is_new = !room.companions.iter().any(|one| one.id == *companion);
         if is_new {

@@ -13,7 +13,7 @@
 
 mod ask;
 mod look;
-mod make;
+pub mod make;
 mod spoil;
 mod talk;
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::id::Id;
-use super::moment::iso8601;
+use super::moment::{iso8601, now_ms};
 
 /// The application whose bot connects.
 #[derive(Clone, Debug)]
@@ -19,6 +19,12 @@ pub struct Application {
     pub privileged: u64,
     /// Its owner, a person.
     pub owner: Id,
+    /// Whether anybody may invite its bot.
+    pub public: bool,
+    /// Whether an invitation needs a code grant.
+    pub code_grant: bool,
+    /// Where its interactions go instead of the gateway.
+    pub interactions_url: Option<String>,
 }
 
 impl Application {
@@ -126,7 +132,7 @@ impl Member {
     pub fn partial_json(&self) -> Value {
         json!({
             "avatar": null,
-            "communication_disabled_until": null,
+            "communication_disabled_until": self.timed_out.then(|| iso8601(now_ms() + 3_600_000)),
             "deaf": false,
             "flags": 0,
             "joined_at": iso8601(self.joined_ms),

@@ -23,6 +23,8 @@ pub struct World {
     messages: BTreeMap<Id, BTreeMap<Id, Message>>,
     pub webhooks: BTreeMap<Id, Webhook>,
     pub commands: Vec<Command>,
+    /// Guilds that let the bot in without the scope `applications.commands`.
+    pub without_commands: BTreeSet<Id>,
     pub interactions: BTreeMap<Id, Interaction>,
     /// People who take no direct messages.
     pub closed_directs: BTreeSet<Id>,
@@ -35,7 +37,16 @@ impl World {
         let mut ids = Ids::default();
         let (bot, owner) = (ids.next(now_ms()), ids.next(now_ms()));
         let user = |id, name: &str, bot| User { id, name: name.to_owned(), global_name: None, bot };
-        let application = Application { id: bot, name: name.to_owned(), token: token.to_owned(), privileged: 1 << 15, owner };
+        let application = Application {
+            id: bot,
+            name: name.to_owned(),
+            token: token.to_owned(),
+            privileged: 1 << 15,
+            owner,
+            public: true,
+            code_grant: false,
+            interactions_url: None,
+        };
         Self {
             application,
             users: BTreeMap::from([(bot, user(bot, name, true)), (owner, user(owner, "owner", false))]),
@@ -44,6 +55,7 @@ impl World {
             messages: BTreeMap::new(),
             webhooks: BTreeMap::new(),
             commands: Vec::new(),
+            without_commands: BTreeSet::new(),
             interactions: BTreeMap::new(),
             closed_directs: BTreeSet::new(),
             ids,

@@ -1,14 +1,11 @@
 //! What Discord refuses for good comes back as a sentence that says what to do, and never with a secret in it.
 
-use std::io;
-use std::sync::{Arc, Mutex};
-
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent};
-use tracing_subscriber::fmt::MakeWriter;
 
 use super::super::counterpart::channels::{Kind, Overwrite};
 use super::super::counterpart::faults::{Does, On};
 use super::super::counterpart::permissions::MANAGE_WEBHOOKS;
+use super::logged::Logged;
 use super::{client, client_by, direct, home, part, refusal, say};
 
 #[tokio::test]
@@ -86,11 +83,7 @@ async fn a_discord_that_is_not_there_is_asked_again_later() {
 #[tokio::test]
 async fn neither_token_is_ever_logged_or_told() {
     let (discord, _, general) = home().await;
-    let logged = Logged::default();
-    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(logged.clone()).finish();
-    // With one subscriber alone, an event that another test's thread comes by first is taken for one that nobody wants, for good.
-    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let logged = Logged::begin();
     let client = client(&discord);
     say(&client, &part(general, "one")).await;
     let (id, token) =
@@ -104,32 +97,9 @@ async fn neither_token_is_ever_logged_or_told() {
     discord.remove_webhook(id);
     say(&client, &part(general, "three")).await;
 
-    let logged = String::from_utf8(logged.0.lock().expect("nobody panicked").clone()).expect("text");
+    let logged = logged.read();
     assert!(logged.contains("a webhook cannot be used any more"), "{logged}");
     for secret in [token, discord.token()] {
         assert!(!logged.contains(&secret) && !told.contains(&secret), "{told} {logged}");
-    }
-}
-
-/// What was logged.
-#[derive(Clone, Default)]
-struct Logged(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Logged {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody panicked").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Logged {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
     }
 }

@@ -1,7 +1,6 @@
 //! Words arrive, under the right name, and call nobody who may not be called.
 
 use futures_util::future::join_all;
-use tertulia::adapters::discord::known::Company;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent, Part};
 
 use super::super::counterpart::Counterpart;
@@ -15,6 +14,13 @@ use super::{client, client_with, direct, home, part, say, snowflake};
 fn username(author: &Author) -> &str {
     match author {
         Author::Webhook { username, .. } => username,
+        Author::User(_) => panic!("{author:?}"),
+    }
+}
+
+fn picture(author: &Author) -> Option<&str> {
+    match author {
+        Author::Webhook { avatar_url, .. } => avatar_url.as_deref(),
         Author::User(_) => panic!("{author:?}"),
     }
 }
@@ -36,6 +42,23 @@ async fn a_companion_speaks_under_its_own_name() {
     assert_eq!(told, [(first, "Mira", "Good evening."), (second, "Zed", "And to you.")]);
     assert_eq!(client.newest(&snowflake(general).channel()).as_deref(), Some(&*second.0.to_string()));
     assert_eq!(webhooks(&discord), 1);
+}
+
+#[tokio::test]
+async fn a_companion_shows_its_picture_and_is_not_silent_for_want_of_one() {
+    let (discord, _, general) = home().await;
+    let client = client(&discord);
+    let with = |picture: &str, text| Part { picture: Some(picture.into()), ..part(general, text) };
+
+    say(&client, &with("https://example.org/mira.png", "one")).await;
+    say(&client, &part(general, "two")).await;
+    // The settings let none of these through.
+    say(&client, &with("ftp://example.org/mira.png", "three")).await;
+    say(&client, &with(&format!("https://example.org/{}", "x".repeat(3_000)), "four")).await;
+
+    let posts = discord.posts();
+    let shown: Vec<_> = posts.iter().map(|post| (picture(&post.author), post.content.as_str())).collect();
+    assert_eq!(shown, [(Some("https://example.org/mira.png"), "one"), (None, "two"), (None, "three"), (None, "four")]);
 }
 
 #[tokio::test]
@@ -119,9 +142,9 @@ async fn only_people_who_take_part_are_ever_called() {
     let role = discord.role(guild, "Friends", MENTION_EVERYONE);
     let words = format!("@everyone @here <@&{role}> <@{bob}> hello @Ana");
     let (open, closed) = (client(&discord), client_with(&discord, |section| section.mention_people = false));
-    let company = Company { people: vec![(snowflake(ana), "Ana".to_owned())], emojis: Vec::new() };
-    open.known().gather(snowflake(general), company.clone());
-    closed.known().gather(snowflake(general), company);
+    for client in [&open, &closed] {
+        client.known().spoke(Some(snowflake(guild)), snowflake(general), snowflake(ana), "Ana");
+    }
 
     say(&open, &part(general, &words)).await;
     say(&closed, &part(general, &words)).await;

@@ -40,7 +40,8 @@ impl State {
         let there = self.world.channels.get(&channel).ok_or("there is no such channel")?.clone();
         let permissions = self.world.permissions(&there, user);
         let command = self.world.commands.iter().find(|command| command.name() == name && command.is_for(there.guild));
-        let command = command.ok_or("there is no such command here")?;
+        let is_let_in = there.guild.is_none_or(|guild| !self.world.without_commands.contains(&guild));
+        let command = command.filter(|_| is_let_in).ok_or("there is no such command here")?;
         if permissions & USE_APPLICATION_COMMANDS == 0 {
             return Err("they may use no commands here");
         }

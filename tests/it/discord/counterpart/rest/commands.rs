@@ -74,6 +74,9 @@ impl State {
         if let Some(guild) = guild {
             // A guild that the application is not in is not told apart from one that is not there.
             self.world.joined_guild(guild).map_err(|_| Refusal::missing_access())?;
+            if self.world.without_commands.contains(&guild) {
+                return Err(Refusal::missing_access());
+            }
         }
         Ok(())
     }

@@ -1,0 +1,193 @@
+//! What is said in channels of other platforms, as the house tells it: like rooms of the console, and never from one guild to another.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use serde_json::Value;
+
+use super::world::{World, room, said};
+use crate::actors::inbound::Inbound;
+use crate::actors::settling;
+use crate::domain::id::{ChannelId, GuildId};
+use crate::domain::message::{Author, Role};
+use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
+use crate::ports::company::Company;
+use crate::ports::hearing::{Hearing, Spot, Taken, Utterance};
+use crate::ports::house::decisions::{DecisionQuery, WhyQuery};
+use crate::ports::house::keeping::{ExportForm, ExportQuery, Forget};
+use crate::ports::house::usage::UsageQuery;
+use crate::ports::house::{House, Refused};
+
+fn spot(guild: &str, channel: &str) -> Spot {
+    Spot { guild: guild.into(), channel: channel.into(), parent: None }
+}
+
+/// Two channels of a guild and one of another, in which Aria lives, and a direct message with her.
+async fn lived_in() -> World {
+    let world = World::new().await;
+    for (guild, channel) in [("discord:1", "discord:10"), ("discord:1", "discord:11"), ("discord:2", "discord:20")] {
+        world.house.admit(&spot(guild, channel), &"aria".into()).await.unwrap();
+    }
+    assert!(settling::open_within(&world.kit, &spot("dm:discord:77", "discord:77")).await.unwrap());
+    world.rest().await;
+    world
+}
+
+async fn says(world: &World, guild: &str, channel: &str, text: &str) {
+    let from = Author { id: "discord:5".into(), name: "Ana".into(), role: Role::Person };
+    let utterance = Utterance {
+        id: format!("{channel}/{text}").into(),
+        from,
+        text: text.into(),
+        own_words: text.into(),
+        at: world.kit.clock.now(),
+        mentions: Vec::new(),
+        to_all: guild.starts_with("dm:"),
+        answers: None,
+    };
+    let taken = Inbound::new(world.kit.clone()).said(&spot(guild, channel), utterance).await.unwrap();
+    assert!(matches!(taken, Taken::New(_)), "people are taken in");
+}
+
+async fn exported(world: &World, id: Option<&str>, form: ExportForm) -> String {
+    let lines = world.house.export(ExportQuery { room: id.map(room), form }).await.unwrap();
+    lines.map(|line| line.unwrap()).collect::<Vec<_>>().await.join("\n")
+}
+
+async fn used(world: &World, guild: &str) -> Value {
+    let query = UsageQuery { guild: Some(guild.into()), from: None, to: None };
+    serde_json::to_value(world.house.usage(query).await.unwrap()).unwrap()["guilds"][0]["calls"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_is_told_as_any_room_is() {
+    let world = lived_in().await;
+    world.side.answers([Ok("They mean me.\nYES")]);
+    let mut watching = world.watch("discord:10", None).await;
+
+    says(&world, "discord:1", "discord:10", "Ari, are you there?").await;
+    world.pass(5.0).await;
+
+    assert_eq!(world.history("discord:10").await, said(&[("Ana", "Ari, are you there?"), ("aria", "Hello!")]));
+    assert_eq!(world.decisions("discord:10").await[0]["room"], "discord:10");
+    let names = watching.names().await;
+    assert!(
+        ["message", "evaluate", "decision", "statement"].iter().all(|name| names.iter().any(|seen| seen == name)),
+        "{names:?}"
+    );
+    let state = world.house.state(&room("discord:10")).await.unwrap();
+    assert_eq!(state.companions[0].id.as_str(), "aria");
+    let why = world.house.why(WhyQuery { room: room("discord:10"), companion: None, at: None }).await.unwrap();
+    assert_eq!(why.story[0].text, "Ana said to Aria: “Ari, are you there?”");
+    assert!(exported(&world, Some("discord:10"), ExportForm::Json).await.contains(r#""channel":"discord:10""#));
+    let script: Value = serde_json::from_str(&exported(&world, Some("discord:10"), ExportForm::Replay).await).unwrap();
+    assert_eq!(script["events"].as_array().unwrap().iter().filter(|event| event["text"] == "Ari, are you there?").count(), 1);
+    assert_eq!(used(&world, "discord:1").await, 2);
+    world.house.clear(&room("discord:10")).await.unwrap();
+    world.house.delete_room(&room("discord:10")).await.unwrap();
+    assert!(matches!(world.house.history(&room("discord:10"), all()).await, Err(Refused::NotFound(_))));
+}
+
+fn all() -> crate::ports::house::messages::HistoryQuery {
+    crate::ports::house::messages::HistoryQuery { after: None, before: None, limit: 10 }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_of_a_direct_message_or_of_a_guild_is_told_in_another() {
+    let world = lived_in().await;
+    world.house.admit(&spot("discord:2", "discord:20"), &"bruno".into()).await.unwrap();
+    says(&world, "dm:discord:77", "discord:77", "a secret").await;
+    says(&world, "discord:2", "discord:20", "Bruno, a story").await;
+    world.pass(60.0).await;
+    says(&world, "discord:1", "discord:10", "Bruno?").await;
+    world.pass(60.0).await;
+
+    let asked = format!("{:?}", world.side.asked.lock().unwrap().last().unwrap());
+    assert!(asked.contains("Bruno?") && !asked.contains("secret") && !asked.contains("story"), "{asked}");
+    // Whoever lives in another guild alone has no name here.
+    assert_eq!(world.decisions("discord:10").await[0]["trigger"], "lull");
+    assert_eq!(world.history("discord:10").await, said(&[("Ana", "Bruno?")]));
+    assert_eq!(used(&world, "discord:1").await, 1);
+    let unknown = world.house.why(WhyQuery { room: room("discord:99"), companion: None, at: None }).await;
+    assert!(
+        matches!(unknown, Err(Refused::NotFound(detail)) if !detail.contains("discord:77") && !detail.contains("discord:20"))
+    );
+    // The operator sees all of them.
+    let query = DecisionQuery { room: None, companion: None, after: None, limit: 10 };
+    let rooms: Vec<_> = world.house.decisions(query).await.unwrap().decisions.iter().map(|one| one.room.to_string()).collect();
+    assert!(rooms.contains(&"discord:77".to_owned()) && rooms.contains(&"discord:20".to_owned()), "{rooms:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_forgotten_in_a_guild_is_forgotten_in_all_its_channels_and_in_no_other_guild() {
+    let world = lived_in().await;
+    for (guild, channel) in
+        [("discord:1", "discord:10"), ("discord:1", "discord:11"), ("discord:2", "discord:20"), ("dm:discord:77", "discord:77")]
+    {
+        says(&world, guild, channel, "zebra").await;
+    }
+    world.pass(3_600.0).await;
+    // Nobody lives there any more, and of one it is not even known who did.
+    world.house.dismiss(&spot("discord:1", "discord:10"), &"aria".into()).await.unwrap();
+    let residence = world.kit.residents.take(&"discord:11".into()).unwrap();
+
+    let forgotten = world.house.forget(Forget { guild: "discord:1".into(), person: "discord:5".into() }).await.unwrap();
+
+    world.kit.residents.put(&"discord:11".into(), residence).unwrap();
+    assert_eq!(forgotten.messages, 2);
+    for (channel, left) in [("discord:10", 0), ("discord:11", 0), ("discord:20", 1), ("discord:77", 1)] {
+        assert_eq!(world.history(channel).await.len(), left, "{channel}");
+        assert_eq!(exported(&world, Some(channel), ExportForm::Json).await.contains("zebra"), left > 0, "{channel}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_title_is_one_line_of_plain_text_and_absent_where_none_is_known() {
+    let title = format!("#gen\u{202e}eral\n  · {}", "x".repeat(300));
+    let world = World::over(Arc::new(Titled(title))).await;
+    world.house.admit(&spot("discord:1", "discord:10"), &"aria".into()).await.unwrap();
+    world.house.admit(&spot("discord:1", "discord:11"), &"aria".into()).await.unwrap();
+
+    let rooms = world.house.rooms().await.unwrap().rooms;
+
+    let title = rooms[1].title.as_deref().unwrap();
+    assert!(title.starts_with("#general · xxx") && title.ends_with("x…"), "{title}");
+    assert_eq!(title.chars().count(), 201);
+    assert_eq!((rooms[0].id.as_str(), &rooms[0].title), ("lobby", &None));
+    assert_eq!((rooms[2].id.as_str(), &rooms[2].title), ("discord:11", &None));
+    assert_eq!(serde_json::to_value(&rooms[2]).unwrap().get("title"), None);
+}
+
+/// A platform that knows what one of its channels is called.
+struct Titled(String);
+
+#[async_trait]
+impl ChatPlatform for Titled {
+    fn name(&self) -> &'static str {
+        "discord"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { longest_part: 2_000, request_timeout: Duration::from_secs(10), typing_shows: None }
+    }
+
+    fn newest(&self, _: &ChannelId) -> Option<Arc<str>> {
+        None
+    }
+
+    fn title(&self, channel: &ChannelId) -> Option<String> {
+        (channel.as_str() == "discord:10").then(|| self.0.clone())
+    }
+
+    async fn send(&self, _: &Part) -> Result<Arc<str>, NotSent> {
+        Err(NotSent::Refused("nothing is said here".into()))
+    }
+
+    async fn find(&self, _: &Part, _: Option<&str>) -> Result<Option<Arc<str>>, NotRead> {
+        Ok(None)
+    }
+
+    async fn typing(&self, _: &GuildId, _: &ChannelId) {}
+}

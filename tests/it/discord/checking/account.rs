@@ -1,0 +1,133 @@
+//! The token, the application, its intents, its commands, the identifies that are left, the connection.
+
+use std::num::NonZeroU32;
+
+use serde_json::json;
+use tertulia::adapters::discord::check::{Servers, State, invitation};
+use tertulia::settings::discord::MessageContent;
+
+use super::super::counterpart::Counterpart;
+use super::super::counterpart::commands::Command;
+use super::super::counterpart::rules::Rules;
+use super::{about, assert_line, checked, checked_with, home, line, snowflake};
+
+const MESSAGE_CONTENT: u64 = 1 << 15;
+
+#[tokio::test]
+async fn of_a_discord_where_all_is_well_every_line_is_good() {
+    let (discord, _, _) = home().await;
+    discord.with(|state| {
+        let id = state.world.new_id();
+        let data = json!({ "name": "tertulia", "description": "Companions" });
+        state.world.commands.push(Command { id, guild: None, version: id, data });
+    });
+
+    let report = checked(&discord).await;
+
+    assert!(report.lines.iter().all(|line| line.state == State::Good), "{report}");
+    let all: Vec<_> = report.lines.iter().map(|line| line.about).collect();
+    assert_eq!(all, ["token", "intents", "identify", "shards", "gateway", "commands", "servers", "permissions", "latency"]);
+    assert!(report.would_work());
+    assert_line(&report, "token", State::Good, &["tertulia"]);
+    assert_line(&report, "identify", State::Good, &["1000 of 1000 identifies are left, 1 are needed"]);
+    assert_line(&report, "permissions", State::Good, &["Home: companions can speak in 1 of the 1 channels"]);
+    assert_eq!((report.told.servers, report.told.shards, report.told.identifies_left), (Some(1), Some(1), Some(1_000)));
+    assert!(report.told.hello_ms.is_some() && report.told.answer_ms.is_some(), "{report:?}");
+}
+
+#[tokio::test]
+async fn the_invitation_asks_for_what_is_needed_and_nothing_else() {
+    let (discord, _, _) = home().await;
+
+    let report = checked(&discord).await;
+
+    let bot = discord.look(|state| snowflake(state.world.bot()));
+    let link = "scope=bot+applications.commands&permissions=275414846464";
+    assert_eq!(report.invitation, Some(invitation(bot)));
+    assert_eq!(invitation(bot), format!("https://discord.com/oauth2/authorize?client_id={bot}&{link}"));
+    assert!(report.to_string().ends_with(&format!("to invite the bot: {}\n", invitation(bot))));
+}
+
+#[tokio::test]
+async fn what_does_not_work_without_message_content_is_said_and_how_to_enable_it() {
+    let (discord, _, _) = home().await;
+    discord.set_privileged(0);
+    let with = |content| checked_with(&discord, Servers::First(0), move |section| section.message_content = content);
+
+    let (auto, on, off) = (with(MessageContent::Auto).await, with(MessageContent::On).await, with(MessageContent::Off).await);
+
+    assert_line(&auto, "intents", State::Warning, &["do not hear their names", "Message Content Intent > on"]);
+    assert_line(&on, "intents", State::Problem, &["would not connect", "Message Content Intent > on"]);
+    assert_line(&off, "intents", State::Warning, &["is not asked for", "discord.message_content = \"auto\""]);
+    assert_eq!([auto, on, off].map(|report| report.would_work()), [true, false, true]);
+    discord.set_privileged(MESSAGE_CONTENT);
+    assert_line(&checked(&discord).await, "intents", State::Good, &["from 100 servers on Discord has to approve it"]);
+}
+
+#[tokio::test]
+async fn a_command_that_is_not_there_yet_is_registered_by_the_server() {
+    let (discord, _, _) = home().await;
+
+    assert_line(&checked(&discord).await, "commands", State::Warning, &["/tertulia is not registered yet", "Start the server"]);
+}
+
+#[tokio::test]
+async fn an_application_that_nobody_can_invite_or_command_is_a_problem() {
+    let (discord, _, _) = home().await;
+    discord.with(|state| {
+        state.world.application.code_grant = true;
+        state.world.application.interactions_url = Some("https://example.org/interactions".to_owned());
+    });
+
+    let report = checked(&discord).await;
+
+    assert_line(&report, "invitation", State::Problem, &["Requires OAuth2 Code Grant > off"]);
+    let commands = about(&report, "commands");
+    assert!(commands[0].to_string().contains("Interactions Endpoint URL > clear it"), "{report}");
+    assert!(!report.would_work());
+    discord.with(|state| (state.world.application.code_grant, state.world.application.public) = (false, false));
+    assert_line(&checked(&discord).await, "invitation", State::Good, &["owner alone can invite it"]);
+}
+
+#[tokio::test]
+async fn identifies_that_run_out_are_told_before_the_bot_needs_them() {
+    let rest = |left: usize| async move {
+        let discord = Counterpart::with_rules(Rules { session_starts: left, ..Rules::roomy() }).await;
+        let report = checked(&discord).await;
+        (line(&report, "identify").clone(), report.would_work())
+    };
+
+    let (plenty, scarce, none) = (rest(1_000).await, rest(23).await, rest(20).await);
+
+    assert_eq!((plenty.0.state, plenty.1), (State::Good, true));
+    assert_eq!((scarce.0.state, scarce.1), (State::Warning, true), "{}", scarce.0);
+    assert_eq!((none.0.state, none.1), (State::Problem, false), "{}", none.0);
+    assert!(
+        none.0.to_string().contains("the last 20 are left to you") && none.0.to_string().contains("24 h 0 min"),
+        "{}",
+        none.0
+    );
+}
+
+#[tokio::test]
+async fn shards_that_are_set_too_few_are_a_problem() {
+    let rules = Rules { recommended_shards: Some(4), ..Rules::roomy() };
+    let discord = Counterpart::with_rules(rules).await;
+    let with = |shards: u32| checked_with(&discord, Servers::First(0), move |section| section.shards = NonZeroU32::new(shards));
+
+    let (fewer, enough) = (with(1).await, with(4).await);
+
+    assert_line(&fewer, "shards", State::Warning, &["Discord recommends 4"]);
+    assert_line(&enough, "shards", State::Good, &["Discord recommends 4"]);
+    assert_line(&checked(&discord).await, "identify", State::Good, &["4 are needed"]);
+}
+
+#[tokio::test]
+async fn a_bot_in_no_server_is_told_how_to_be_invited() {
+    let discord = Counterpart::with_rules(Rules::roomy()).await;
+
+    let report = checked(&discord).await;
+
+    assert_line(&report, "servers", State::Warning, &["in no server yet", "Open the link below"]);
+    assert!(report.would_work());
+}

@@ -1,0 +1,128 @@
+//! A Discord that is not there, refuses, hangs or talks nonsense: each ends in a clear line.
+
+use std::time::Duration;
+
+use tertulia::adapters::discord::check::{Servers, State, check};
+use tertulia::adapters::system::SystemClock;
+use tertulia::ports::clock::Clock as _;
+
+use super::super::counterpart::faults::{Connects, Does, On, Scope};
+use super::{about, assert_line, checked, checked_with, home, line, section};
+
+fn on(route: &'static str) -> On {
+    On { route: Some(route), ..On::default() }
+}
+
+#[tokio::test]
+async fn a_discord_that_is_not_there_ends_in_one_line() {
+    let (discord, _, _) = home().await;
+    let (token, api_url) = (discord.token(), discord.api_url());
+    drop(discord);
+
+    let report = check(&section(&api_url, |_| {}), token.into(), &Servers::First(10), SystemClock.now()).await.expect("a report");
+
+    assert_eq!(report.lines.len(), 1);
+    assert_line(&report, "token", State::Problem, &["Discord cannot be reached", "its DNS and its firewall"]);
+    assert_eq!(report.invitation, None);
+}
+
+#[tokio::test]
+async fn a_token_that_is_none_any_more_ends_in_one_line() {
+    let (discord, _, _) = home().await;
+    let old = discord.token();
+    let new = discord.reset_token();
+
+    let report = check(&section(&discord.api_url(), |_| {}), old.clone().into(), &Servers::First(10), SystemClock.now())
+        .await
+        .expect("a report");
+
+    assert_eq!(report.lines.len(), 1);
+    assert_line(&report, "token", State::Problem, &["refuses the bot's token", "Reset Token"]);
+    assert!(!report.to_string().contains(&old) && !report.to_string().contains(&new));
+}
+
+#[tokio::test]
+async fn whatever_discord_answers_ends_in_a_line_that_says_what_to_do() {
+    let wait = Does::TooMany { retry_after: Duration::from_secs(90), scope: Scope::User };
+    for route in ["user", "application", "gateway", "commands", "guilds", "guild", "guild_member", "guild_channels", "webhooks"] {
+        for (does, expected) in [
+            (Does::Status(500), "Discord answered 500"),
+            (Does::Status(503), "discordstatus.com"),
+            (Does::Status(418), "(Discord said 418"),
+            (wait.clone(), "Leave Discord alone for 1 min"),
+            (Does::Garbled, "cannot be read"),
+            (Does::Cut, "the connection to Discord broke"),
+        ] {
+            let (discord, _, _) = home().await;
+            discord.spoil(on(route), does.clone());
+
+            let report = checked(&discord).await;
+
+            assert!(!report.would_work(), "{route} {does:?}: {report}");
+            let told = report.lines.iter().any(|line| line.state == State::Problem && line.to_string().contains(expected));
+            assert!(told, "{route} {does:?}: no {expected:?} in\n{report}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_discord_that_hangs_is_given_up_in_time() {
+    for route in ["user", "gateway", "guild_channels"] {
+        let (discord, _, _) = home().await;
+        discord.spoil(on(route), Does::Hang);
+
+        let report = checked_with(&discord, Servers::First(10), |section| section.request_timeout_secs = 1.0).await;
+
+        assert!(report.to_string().contains("no answer within 1 s"), "{route}: {report}");
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_that_cannot_be_talked_to_is_a_problem() {
+    for (connects, expected) in [
+        (Connects::Refused, "no connection to 127.0.0.1"),
+        (Connects::Hanging, "127.0.0.1 said nothing within 1 s"),
+        (Connects::Mute, "127.0.0.1 said nothing within 1 s"),
+    ] {
+        let (discord, _, _) = home().await;
+        discord.set_connects(connects);
+
+        let report = checked_with(&discord, Servers::First(0), |section| section.request_timeout_secs = 1.0).await;
+
+        assert_line(&report, "gateway", State::Problem, &[expected, "port 443"]);
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_of_its_own_is_the_one_that_is_tried() {
+    let (discord, _, _) = home().await;
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address");
+
+    let elsewhere = checked_with(&discord, Servers::First(0), |section| section.gateway_url = Some(format!("ws://{free}"))).await;
+    discord.with(|state| state.gateway_url = "ws://example.org".to_owned());
+    let unencrypted = checked(&discord).await;
+
+    assert_line(&elsewhere, "gateway", State::Problem, &["no connection to 127.0.0.1"]);
+    assert_line(&unencrypted, "gateway", State::Problem, &["names no gateway that can be used"]);
+}
+
+#[tokio::test]
+async fn trouble_with_one_server_is_told_and_the_next_is_looked_at_unless_nobody_answers() {
+    let (discord, guild, _) = home().await;
+    let other = discord.guild("Other");
+    discord.channel(other, "general");
+    discord.spoil(On { guild: Some(guild), route: Some("guild_channels"), ..On::default() }, Does::Status(418));
+
+    let refused = checked(&discord).await;
+    discord.spoil(On { guild: Some(guild), ..On::default() }, Does::Status(500));
+    let broken = checked(&discord).await;
+    discord.spoil(On { guild: Some(other), ..On::default() }, Does::Status(500));
+    discord.guild("A third");
+    let out_of_reach = checked(&discord).await;
+
+    assert_eq!(about(&refused, "servers").len(), 2, "{refused}");
+    assert_eq!(line(&refused, "permissions").server.as_ref().map(|server| server.name.as_str()), Some("Other"));
+    assert_eq!(about(&broken, "permissions").len(), 1, "{broken}");
+    assert_eq!(about(&out_of_reach, "permissions").len(), 0, "{out_of_reach}");
+    assert!(out_of_reach.to_string().contains("the other 1 are not looked at"), "{out_of_reach}");
+}

@@ -1,0 +1,59 @@
+//! The program itself.
+
+use serde_json::json;
+
+use super::super::counterpart::Counterpart;
+use super::home;
+use crate::harness::Premises;
+
+fn premises(discord: &Counterpart) -> Premises {
+    Premises::new().with("discord.token", &discord.token()).with("discord.api_url", &format!("{}/api", discord.api_url()))
+}
+
+#[tokio::test]
+async fn the_command_says_that_it_would_work_and_how_to_invite_the_bot() {
+    let (discord, guild, _) = home().await;
+    let premises = premises(&discord);
+
+    let (told, object) = (
+        premises.run(&["discord", "check"]).await,
+        premises.run(&["discord", "check", "--json", "--server", &guild.to_string()]).await,
+    );
+
+    assert_eq!((told.code, object.code), (Some(0), Some(0)), "{told:?} {object:?}");
+    assert!(told.stdout.starts_with("good     token "), "{}", told.stdout);
+    assert!(told.stdout.contains("Home: companions can speak in 1 of the 1 channels"), "{}", told.stdout);
+    assert!(told.stdout.ends_with("\nDiscord would work\n"), "{}", told.stdout);
+    let object = object.object();
+    assert_eq!((&object["ok"], &object["shards"], &object["identifies_left"]), (&json!(true), &json!(1), &json!(1_000)));
+    assert_eq!(object["lines"][0]["state"], "good");
+    assert!(object["invitation"].as_str().is_some_and(|link| link.contains("client_id=")), "{object}");
+    assert!(!told.stdout.contains(&discord.token()) && !object.to_string().contains(&discord.token()));
+}
+
+#[tokio::test]
+async fn the_command_ends_with_1_where_it_would_not_work() {
+    let (discord, _, _) = home().await;
+    let premises = premises(&discord);
+    let old = discord.token();
+    discord.reset_token();
+
+    let ran = premises.run(&["discord", "check"]).await;
+
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.starts_with("problem  token ") && ran.stdout.contains("Reset Token"), "{}", ran.stdout);
+    assert_eq!(ran.stderr, "tertulia: Discord would not work: there is a problem\n");
+    assert!(!ran.stdout.contains(&old), "{}", ran.stdout);
+}
+
+#[tokio::test]
+async fn without_a_token_or_with_something_else_the_command_ends_with_2() {
+    let none = Premises::new().run(&["discord", "check"]).await;
+    let wrong = Premises::new().with("discord.token", "clientsecret").run(&["discord", "check"]).await;
+    let usage = Premises::new().run(&["discord", "check", "--server", "home"]).await;
+
+    assert_eq!([none.code, wrong.code, usage.code], [Some(2); 3], "{none:?} {wrong:?} {usage:?}");
+    assert!(none.stderr.contains("set TERTULIA__DISCORD__TOKEN"), "{}", none.stderr);
+    assert!(wrong.stderr.contains("is not a bot's token") && !wrong.stderr.contains("clientsecret"), "{}", wrong.stderr);
+    assert!(usage.stderr.contains("is not an id of Discord's"), "{}", usage.stderr);
+}

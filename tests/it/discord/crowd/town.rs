@@ -1,0 +1,165 @@
+//! Many guilds with people in them, and a server that companions live on.
+
+use std::collections::BTreeMap;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde_json::json;
+
+use super::super::counterpart::Counterpart;
+use super::super::counterpart::id::Id;
+use super::super::counterpart::rules::Rules;
+use crate::harness::Premises;
+
+/// One in so many messages is for Aria.
+const ADDRESSED: f64 = 0.3;
+/// One in so many is changed or taken back later.
+const CHANGED: f64 = 0.02;
+const TAKEN_BACK: f64 = 0.02;
+
+/// How large it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    pub guilds: usize,
+    pub channels_in_a_guild: usize,
+    pub shards: u64,
+}
+
+/// Many guilds.
+pub struct Town {
+    pub discord: Counterpart,
+    pub channels: Vec<Channel>,
+    pub said: Vec<Said>,
+    pub size: Size,
+    chance: StdRng,
+}
+
+/// A channel where Aria lives.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    pub id: Id,
+    pub guild: Id,
+    people: Vec<Id>,
+}
+
+/// What somebody said.
+#[derive(Clone, Debug)]
+pub struct Said {
+    pub id: Id,
+    pub channel: Id,
+    /// What it says in the end; none: it was taken back.
+    pub text: Option<String>,
+    /// Whether it is still as it was said.
+    pub is_as_said: bool,
+}
+
+impl Channel {
+    /// One of its people.
+    pub fn somebody(&self) -> Id {
+        self.people[0]
+    }
+}
+
+impl Town {
+    /// Guilds that nobody has said anything in, on a Discord with the limits that are documented but for its waits.
+    pub async fn new(size: Size, seed: u64) -> Self {
+        let rules = Rules {
+            max_concurrency: size.shards,
+            recommended_shards: Some(size.shards),
+            // Each of its waits for a heartbeat makes a shard wait as long.
+            heartbeat_interval: std::time::Duration::from_secs(2),
+            ..Rules::quick()
+        };
+        let discord = Counterpart::with_rules(rules).await;
+        let mut channels = Vec::new();
+        for number in 0..size.guilds {
+            let guild = discord.guild(&format!("Guild {number}"));
+            let people: Vec<Id> = ["Ana", "Bob", "Cho"].iter().map(|name| discord.member(guild, name)).collect();
+            for channel in 0..size.channels_in_a_guild {
+                let id = discord.channel(guild, &format!("talk-{channel}"));
+                channels.push(Channel { id, guild, people: people.clone() });
+            }
+        }
+        Self { discord, channels, said: Vec::new(), size, chance: StdRng::seed_from_u64(seed) }
+    }
+
+    /// A server for it, whose rehearsal answers at once and whose budgets are not what is tried here.
+    pub fn premises(&self) -> Premises {
+        let plenty = [
+            "gate.addresses_per_minute",
+            "gate.evaluations_per_hour",
+            "gate.guild_evaluations_per_hour",
+            "gate.guild_statements_per_day",
+            "server.requests_per_second",
+        ];
+        let premises = plenty.into_iter().fold(Premises::shipped(), |premises, limit| premises.with(limit, "1000000"));
+        premises
+            .with_companion("aria", "name = \"Aria\"\ntext_lull_timeout = 2.0\ninterjection = \"quiet\"\n")
+            .with("console.rooms", "[]")
+            .with("discord.token", &self.discord.token())
+            .with("discord.api_url", &format!("{}/api", self.discord.api_url()))
+            .with("discord.request_timeout_secs", "2")
+    }
+
+    /// Waits for every shard, and lets Aria into every channel, as a guild's owner would.
+    pub async fn move_in(&self) {
+        self.discord.sessions(usize::try_from(self.size.shards).expect("a few")).await;
+        self.discord.until("the commands", |state| (!state.world.commands.is_empty()).then_some(())).await;
+        let owner = self.discord.look(|state| state.world.application.owner);
+        for channel in &self.channels {
+            let options =
+                json!([{ "name": "join", "type": 1, "options": [{ "name": "companion", "type": 3, "value": "aria" }] }]);
+            let asked = self.discord.invoke(owner, channel.id, "tertulia", options).expect("the command can be used");
+            self.discord.answer_to(asked).await;
+        }
+    }
+
+    /// Somebody says something somewhere; now and then something is changed or taken back.
+    pub fn say(&mut self) {
+        let channel = self.channels[self.chance.random_range(0..self.channels.len())].clone();
+        if self.discord.look(|state| state.world.guilds.get(&channel.guild).is_none_or(|guild| guild.outage)) {
+            return;
+        }
+        let who = channel.people[self.chance.random_range(0..channel.people.len())];
+        let number = self.said.len();
+        let is_addressed = self.chance.random_bool(ADDRESSED);
+        let text = if is_addressed { format!("Aria, what of {number}?") } else { format!("there is {number}") };
+        let id = self.discord.say(who, channel.id, &text);
+        self.said.push(Said { id, channel: channel.id, text: Some(text), is_as_said: true });
+        if self.chance.random_bool(CHANGED) {
+            self.change(|town, said| {
+                let text = format!("it was {} after all", said.id);
+                town.edit(said.channel, said.id, &text);
+                said.text = Some(text);
+            });
+        }
+        if self.chance.random_bool(TAKEN_BACK) {
+            self.change(|town, said| {
+                town.delete(said.channel, said.id);
+                said.text = None;
+            });
+        }
+    }
+
+    /// Somebody thinks again about one of the last things that were said, and of which nobody has thought again yet.
+    fn change(&mut self, change: impl FnOnce(&Counterpart, &mut Said)) {
+        let back = self.chance.random_range(1..=20).min(self.said.len());
+        let at = self.said.len() - back;
+        let discord = &self.discord;
+        let said = &mut self.said[at];
+        let is_there = discord.look(|state| state.world.message(said.channel, said.id).is_some());
+        if said.is_as_said && is_there {
+            change(discord, said);
+            said.is_as_said = false;
+        }
+    }
+
+    /// What was said, by channel.
+    pub fn said_by_channel(&self) -> BTreeMap<Id, Vec<&Said>> {
+        let mut by_channel = BTreeMap::<Id, Vec<&Said>>::new();
+        for said in &self.said {
+            by_channel.entry(said.channel).or_default().push(said);
+        }
+        by_channel
+    }
+}

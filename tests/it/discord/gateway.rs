@@ -1,0 +1,5 @@
+//! Connections to the counterpart's gateway, by the real adapter.
+
+mod connecting;
+mod resuming;
+mod world;
