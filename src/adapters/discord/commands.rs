@@ -300,7 +300,7 @@ impl Desk {
             Some(ids) => all.into_iter().filter(|one| ids.contains(&one.id)).map(choosing::as_resident).collect(),
             None => all.into_iter().take(1).map(choosing::as_resident).collect(),
         };
-        Ok(Some(Room { id, guild: at.guild_id(), companions, paused: false, last_at: None }))
+        Ok(Some(Room { id, guild: at.guild_id(), companions, paused: false, last_at: None, lives_by: None, title: None }))
     }
 
     async fn room_of(&self, at: &Where, channel: Snowflake) -> Result<Option<Room>, Said> {
