@@ -147,8 +147,14 @@ impl Where {
     }
 
     /// Whether only those who were called into it see it.
-    pub const fn is_private_thread(&self) -> bool {
+    const fn is_private_thread(&self) -> bool {
         matches!(self.kind, Some(12))
+    }
+
+    /// Whether the bot may have to be called into it to see it.
+    pub fn is_hidden(&self) -> bool {
+        let sees = |ours: Permissions| ours.contains(Permissions::MANAGE_THREADS) || ours.contains(Permissions::ADMINISTRATOR);
+        self.is_private_thread() && !self.ours.is_some_and(sees)
     }
 
     /// Whether its talk is in posts.

@@ -12,6 +12,7 @@ use crate::adapters::discord::permissions::Need;
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::troubles::Trouble;
 use crate::domain::closing::Stage;
+use crate::domain::moment::Moment;
 use crate::ports::house::room::{CompanionView, Room, RoomCompanion};
 use crate::ports::house::state::{CompanionState, RoomState};
 
@@ -26,8 +27,8 @@ pub(super) struct Standing {
     pub room: Option<Room>,
     /// What they are doing.
     pub state: Option<RoomState>,
-    /// Of a thread in which nobody lives yet: the channel from which they would come.
-    pub parent: Option<Room>,
+    /// Of a thread or a direct message in which nothing was said yet: who comes then.
+    pub would_be: Option<Room>,
     /// Who could live in it.
     pub all: Vec<CompanionView>,
     /// What the bot lacks here; none: that is not known.
@@ -37,6 +38,8 @@ pub(super) struct Standing {
     /// Whether what is said can be taken in, and whether the models answer.
     pub is_kept: bool,
     pub is_answered: bool,
+    /// Of a guild that rests after it failed again and again: when it goes on.
+    pub rests_until: Option<Moment>,
     /// Whoever asks does not want to be heard.
     pub is_ignored: bool,
 }
@@ -45,7 +48,7 @@ impl Desk {
     pub(super) async fn status(&self, typed: Option<&str>, here: &Where, person: Snowflake) -> Result<String, Said> {
         let room = self.room(here).await?;
         let is_empty = room.as_ref().is_none_or(|room| room.companions.is_empty());
-        let parent = if is_empty { self.parent_room(here).await? } else { None };
+        let would_be = if room.is_none() { self.would_be(here).await? } else { None };
         let state = match &room {
             // Who is there is told, whatever they are doing.
             Some(room) if !is_empty => self.house.state(&room.id).await.ok(),
@@ -57,16 +60,25 @@ impl Desk {
             here: here.clone(),
             room,
             state,
-            parent: parent.filter(|room| !room.companions.is_empty()),
+            would_be: would_be.filter(|room| !room.companions.is_empty()),
             all: if is_empty { self.house.companions().await?.companions } else { Vec::new() },
             missing: here.missing(),
             reads_all: self.reads_all(),
             trouble: self.discord.troubles().last(here.channel),
             is_kept: is_ready("store"),
             is_answered: is_ready("models"),
+            rests_until: self.rests_until(here).await,
             is_ignored: self.ignoring.is_ignored(&here.guild_id(), &person.person()),
         };
         told(&standing, typed)
+    }
+}
+
+impl Desk {
+    async fn rests_until(&self, here: &Where) -> Option<Moment> {
+        // Who cannot be asked is not known to rest.
+        let resting = self.house.quarantine().await.ok()?.guilds;
+        resting.into_iter().find(|resting| resting.id == here.guild_id()).map(|resting| resting.until.0)
     }
 }
 
@@ -85,7 +97,7 @@ pub(super) fn told(standing: &Standing, typed: Option<&str>) -> Result<String, S
 
 fn who(standing: &Standing, typed: Option<&str>) -> Result<Vec<String>, Said> {
     let inhabited = standing.room.as_ref().filter(|room| !room.companions.is_empty());
-    let Some(room) = inhabited.or(standing.parent.as_ref()) else {
+    let Some(room) = inhabited.or(standing.would_be.as_ref()) else {
         return Ok(nobody(standing));
     };
     let whom: Vec<_> = match typed {
@@ -93,9 +105,14 @@ fn who(standing: &Standing, typed: Option<&str>) -> Result<Vec<String>, Said> {
         None => room.companions.iter().collect(),
     };
     let mut lines = vec!["**Who is here**".to_owned()];
-    if let (None, Some(parent)) = (inhabited, standing.here.parent) {
-        let parent = channel(parent.get());
-        lines = vec![format!("**Who is here**: those of {parent}, as soon as somebody says something in this thread")];
+    if inhabited.is_none() {
+        lines = vec![match standing.here.parent {
+            Some(parent) => {
+                let parent = channel(parent.get());
+                format!("**Who is here**: those of {parent}, as soon as somebody says something in this thread")
+            }
+            None => "**Who is here**: as soon as you say something".to_owned(),
+        }];
     }
     lines.extend(whom.iter().take(MOST_TOLD).map(|one| {
         let state = standing
@@ -158,14 +175,23 @@ fn obstacles(standing: &Standing) -> Vec<String> {
     if let Some(trouble) = &standing.trouble {
         lines.push(format!("• The last words could not be posted here ({}): {}", when(trouble.at), trouble.why));
     }
+    if let Some(until) = standing.rests_until {
+        lines.push(format!(
+            "• Something failed here again and again, so companions of this server rest. They go on {}.",
+            when(until)
+        ));
+    }
     if !standing.is_kept {
         lines.push("• What is said cannot be taken in at the moment. Whoever runs the bot finds why in its log.".to_owned());
     }
     if !standing.is_answered {
-        lines.push("• The AI model behind the companions does not answer at the moment, so they stay silent. They catch up when it does.".to_owned());
+        lines.push(
+            "• The AI model behind the companions does not answer at the moment, so they stay silent until it does.".to_owned(),
+        );
     }
     if !lines.is_empty() {
-        let is_blocked = !standing.is_kept || !standing.is_answered || standing.trouble.is_some();
+        let is_blocked =
+            !standing.is_kept || !standing.is_answered || standing.trouble.is_some() || standing.rests_until.is_some();
         let vital = is_blocked || missing.iter().any(|need| need.is_vital());
         lines.insert(0, if vital { "**In the way**" } else { "**It works, but not everything does**" }.to_owned());
     } else if standing.missing.is_none() {

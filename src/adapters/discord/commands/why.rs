@@ -22,7 +22,7 @@ impl Desk {
     /// Of this channel alone: whoever asks sees it, and need not see any other.
     pub(super) async fn why(&self, typed: Option<&str>, here: &Where) -> Result<String, Said> {
         let Some(room) = self.room(here).await? else {
-            return Ok("Nothing was decided here yet: nobody lives in this channel. `/tertulia status` tells more.".to_owned());
+            return Ok("Nothing was decided here yet. `/tertulia status` tells who is here.".to_owned());
         };
         let whom = match typed {
             // One that left has a past here, too.

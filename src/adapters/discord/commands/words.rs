@@ -124,6 +124,12 @@ pub(super) fn sorry(refused: &Refused) -> String {
     };
     match refused {
         Refused::NotFound(_) => "That is not there any more. `/tertulia status` tells what is.".to_owned(),
+        // Whatever names ids is for operators, and may be of another guild.
+        Refused::Conflict(detail) | Refused::Invalid { detail, .. } | Refused::TooLarge(detail)
+            if detail.contains("discord:") =>
+        {
+            "That cannot be done here.".to_owned()
+        }
         Refused::Conflict(detail) | Refused::Invalid { detail, .. } | Refused::TooLarge(detail) => {
             format!("That cannot be done: {}.", verbatim(&without_settings(detail)).trim_end_matches('.'))
         }
@@ -185,12 +191,13 @@ mod tests {
         for refused in [
             Refused::NotFound(hidden.into()),
             Refused::Broken(hidden.into()),
+            Refused::Conflict(hidden.into()),
             Refused::NotYet(hidden.into()),
             Refused::Unavailable { detail: hidden.into(), retry_after: None },
             Refused::TooMany { detail: hidden.into(), retry_after: std::time::Duration::from_secs(7) },
         ] {
             let told = sorry(&refused);
-            assert!(!told.contains("/var") && told.ends_with('.'), "{told}");
+            assert!(!told.contains("/var") && !told.contains("discord:") && told.ends_with('.'), "{told}");
         }
         let shared =
             Refused::Conflict("Aria and Ari share the name \"ari\"; two companions of one guild cannot share a name".into());

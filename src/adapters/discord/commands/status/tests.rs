@@ -1,6 +1,5 @@
 use super::*;
 use crate::adapters::discord::permissions::Permissions;
-use crate::domain::moment::Moment;
 use crate::ports::house::room::RoomId;
 
 #[test]
@@ -33,7 +32,7 @@ fn a_channel_where_nobody_lives_says_how_to_begin() {
 #[test]
 fn a_thread_tells_who_comes_along() {
     let thread = Where { kind: Some(11), parent: Snowflake::new(30), ..here() };
-    let text = told(&Standing { here: thread, parent: standing().room, room: None, ..standing() }, None).unwrap();
+    let text = told(&Standing { here: thread, would_be: standing().room, room: None, ..standing() }, None).unwrap();
 
     assert!(text.starts_with("**Who is here**: those of <#30>, as soon as somebody says something in this thread"), "{text}");
     assert!(text.contains("**Aria**"), "{text}");
@@ -43,7 +42,9 @@ fn a_thread_tells_who_comes_along() {
 fn whatever_is_in_the_way_is_told_with_what_to_do() {
     let here = Where { ours: Some(Permissions::VIEW_CHANNEL), ..here() };
     let trouble = Trouble { at: Moment::from_micros(1_777_636_800_000_000), why: "The channel has 15 webhooks.".into() };
-    let cases: [(Standing, &[&str]); 7] = [
+    let until = Some(Moment::from_micros(1_777_636_900_000_000));
+    let cases: [(Standing, &[&str]); 8] = [
+        (Standing { rests_until: until, ..standing() }, &["In the way", "They go on <t:1777636900:R>."]),
         (
             Standing { missing: here.missing(), ..standing() },
             &["In the way", "allow Manage Webhooks", "allow Read Message History"],
@@ -108,13 +109,14 @@ fn standing() -> Standing {
         here: here(),
         room: Some(Room { id, title: None, lives_by: None, guild: "discord:2".into(), companions, paused: false, last_at: None }),
         state: None,
-        parent: None,
+        would_be: None,
         all: Vec::new(),
         missing: here().missing(),
         reads_all: Some(true),
         trouble: None,
         is_kept: true,
         is_answered: true,
+        rests_until: None,
         is_ignored: false,
     }
 }
