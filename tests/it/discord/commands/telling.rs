@@ -20,6 +20,7 @@ async fn a_status_tells_what_went_wrong_until_it_went_well() {
         channel: snowflake(scene.general).channel(),
         companion: "aria".into(),
         name: "Aria".into(),
+        picture: None,
         text: "Hello.".into(),
         nonce: "1".into(),
     };
