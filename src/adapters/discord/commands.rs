@@ -39,6 +39,7 @@ use self::crowd::{Place, Places, Seen};
 use self::interaction::{Command, Handle, Interaction, Typing, What, Where};
 use super::platform::Discord;
 use super::snowflake::Snowflake;
+use crate::domain::id::CompanionId;
 use crate::ports::company::Company;
 use crate::ports::house::room::{Room, RoomId};
 use crate::ports::house::{House, Refused};
@@ -73,6 +74,8 @@ struct Desk {
     company: Arc<dyn Company>,
     ignoring: Arc<dyn Ignoring>,
     message_content: MessageContent,
+    /// Who answers in direct messages; none: the first one.
+    direct_companions: Option<Vec<CompanionId>>,
     /// Whether Discord lets the application read what does not mention it, once that is known.
     may_read: OnceLock<bool>,
     is_registering: AtomicBool,
@@ -111,6 +114,7 @@ impl Commands {
             company,
             ignoring,
             message_content: settings.message_content,
+            direct_companions: settings.direct_companions.clone(),
             may_read: OnceLock::new(),
             is_registering: AtomicBool::new(false),
             register_again: Notify::new(),
@@ -130,6 +134,7 @@ impl Commands {
 
     /// Takes what `INTERACTION_CREATE` tells. Returns at once; must be called within a Tokio runtime. The same interaction twice is answered
     /// once.
+    #[expect(clippy::boxed_local, reason = "it is handed over as it came from the connection")]
     pub fn take(&self, interaction: Box<RawValue>) {
         let since = Instant::now();
         let desk = &self.0;
@@ -283,12 +288,19 @@ impl Desk {
         self.room_of(at, at.channel).await
     }
 
-    /// The room of the channel that a thread is in.
-    async fn parent_room(&self, at: &Where) -> Result<Option<Room>, Said> {
-        match at.parent {
-            Some(parent) => self.room_of(at, parent).await,
-            None => Ok(None),
+    /// What a thread or a direct message becomes as soon as something is said in it: the companions of the channel that the thread is in, or
+    /// those of the settings. None: nothing of itself.
+    async fn would_be(&self, at: &Where) -> Result<Option<Room>, Said> {
+        if let Some(parent) = at.parent {
+            return self.room_of(at, parent).await;
         }
+        let Some(id) = RoomId::of(&at.channel.channel()).filter(|_| at.is_direct()) else { return Ok(None) };
+        let all = self.house.companions().await?.companions;
+        let companions: Vec<_> = match &self.direct_companions {
+            Some(ids) => all.into_iter().filter(|one| ids.contains(&one.id)).map(choosing::as_resident).collect(),
+            None => all.into_iter().take(1).map(choosing::as_resident).collect(),
+        };
+        Ok(Some(Room { id, guild: at.guild_id(), companions, paused: false, last_at: None }))
     }
 
     async fn room_of(&self, at: &Where, channel: Snowflake) -> Result<Option<Room>, Said> {

@@ -6,7 +6,7 @@ mod house;
 mod registering;
 mod telling;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -17,7 +17,8 @@ use tertulia::adapters::discord::snowflake::Snowflake;
 use tertulia::adapters::system::SystemClock;
 use tertulia::settings::Settings;
 use tertulia::settings::discord::Discord as Section;
-use tertulia::telemetry::instruments::Instruments;
+use tertulia::telemetry::metrics::Metrics;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;
 
 use self::house::SmallHouse;
@@ -43,7 +44,16 @@ struct Scene {
     commands: Commands,
     /// The adapter that companions speak through.
     platform: Arc<Discord>,
+    metrics: Metrics,
+    /// Whoever takes what is heard of interactions.
+    taker: Arc<Mutex<Taker>>,
     ears: AbortHandle,
+}
+
+/// Whoever takes what is heard of interactions.
+enum Taker {
+    Commands(Commands),
+    Test(UnboundedSender<Value>),
 }
 
 impl Drop for Scene {
@@ -71,12 +81,24 @@ impl Scene {
         let (ana, kim) = (discord.member(guild, "Ana"), discord.member(guild, "Kim"));
         discord.give_role(guild, kim, discord.role(guild, "Keepers", MANAGE_CHANNELS));
         let house = Arc::new(SmallHouse::default());
-        let platform = platform(&discord, |_| {});
-        let commands = commands(&platform, &house, |_| {});
+        let (platform, metrics) = (platform(&discord), Metrics::local());
+        let commands = commands(&platform, &house, &metrics);
         commands.ready();
         discord.until("the command", |state| state.world.commands.first().map(|_| ())).await;
-        let ears = hear(&discord, commands.clone()).await;
-        Self { discord, guild, general, ana, kim, house, commands, platform, ears }
+        let taker = Arc::new(Mutex::new(Taker::Commands(commands.clone())));
+        let ears = hear(&discord, Arc::clone(&taker)).await;
+        Self { discord, guild, general, ana, kim, house, commands, platform, metrics, taker, ears }
+    }
+
+    /// From now on the test takes what is heard of interactions.
+    fn overhear(&self) -> UnboundedReceiver<Value> {
+        let (sender, heard) = unbounded_channel();
+        self.hand_over(Taker::Test(sender));
+        heard
+    }
+
+    fn hand_over(&self, taker: Taker) {
+        *self.taker.lock().expect("nobody panicked") = taker;
     }
 
     /// Somebody uses `/tertulia` in a channel. Returns the first answer.
@@ -107,6 +129,12 @@ impl Scene {
         choices.iter().map(|choice| choice["name"].as_str().expect("a name").to_owned()).collect()
     }
 
+    /// How many interactions came to this.
+    fn counted(&self, command: &str, outcome: &str) -> f64 {
+        let labels = [("discord_command", command), ("discord_command_outcome", outcome)];
+        self.metrics.total("tertulia_discord_commands_total", &labels)
+    }
+
     /// A second guild, with a channel and somebody who may do anything there.
     fn elsewhere(&self) -> (Id, Id, Id) {
         let guild = self.discord.guild("Away");
@@ -117,34 +145,31 @@ impl Scene {
     }
 }
 
-fn platform(discord: &Counterpart, change: impl FnOnce(&mut Section)) -> Arc<Discord> {
-    let section = section(discord, change);
-    Arc::new(Discord::new(&section, discord.token().into(), Arc::new(SystemClock)).expect("an adapter"))
-}
-
-fn section(discord: &Counterpart, change: impl FnOnce(&mut Section)) -> Section {
+fn platform(discord: &Counterpart) -> Arc<Discord> {
     let defaults = Settings::defaults().expect("the defaults");
     let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
     section.api_url = format!("{}/api", discord.api_url());
-    change(&mut section);
-    section
+    Arc::new(Discord::new(&section, discord.token().into(), Arc::new(SystemClock)).expect("an adapter"))
 }
 
-fn commands(platform: &Arc<Discord>, house: &Arc<SmallHouse>, change: impl FnOnce(&mut Section)) -> Commands {
+fn commands(platform: &Arc<Discord>, house: &Arc<SmallHouse>, metrics: &Metrics) -> Commands {
     let defaults = Settings::defaults().expect("the defaults");
-    let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
-    change(&mut section);
+    let section: Section = defaults["discord"].clone().try_into().expect("the section");
     let (company, ignoring) = (Arc::clone(house), Arc::clone(house));
-    Commands::new(Arc::clone(platform), house.clone(), company, ignoring, &section, Instruments::unread())
+    Commands::new(Arc::clone(platform), house.clone(), company, ignoring, &section, metrics.instruments())
 }
 
 /// Hands over what a session hears of interactions, as a connection does.
-async fn hear(discord: &Counterpart, commands: Commands) -> AbortHandle {
+async fn hear(discord: &Counterpart, taker: Arc<Mutex<Taker>>) -> AbortHandle {
     let (mut socket, _) = Socket::ready(discord, INTENTS).await;
     let hearing = async move {
-        while let Some(payload) = socket.next().await {
+        while let Some(mut payload) = socket.next().await {
             if payload["t"] == "INTERACTION_CREATE" {
-                commands.take(raw(&payload["d"]));
+                match &*taker.lock().expect("nobody panicked") {
+                    Taker::Commands(commands) => commands.take(raw(&payload["d"])),
+                    // Nobody asks for it any more at a test's end.
+                    Taker::Test(test) => drop(test.send(payload["d"].take())),
+                }
             }
         }
     };

@@ -53,9 +53,8 @@ impl Desk {
     /// Whoever could be meant so far. Nobody, if that cannot be told at the moment.
     pub(super) async fn choices(&self, typing: &Typing, here: &Where) -> Vec<Choice> {
         let at = typing.at.as_ref().unwrap_or(here);
-        let present = self.room(at).await.ok().flatten().map(|room| room.companions).unwrap_or_default();
+        let present = self.living(at).await.ok().flatten().map(|room| room.companions).unwrap_or_default();
         if typing.command != registered::JOIN {
-            let present = if present.is_empty() { self.of_parent(at).await } else { present };
             return offered(&present, &typing.typed);
         }
         let all = self.house.companions().await.map(|all| all.companions).unwrap_or_default();
@@ -63,8 +62,12 @@ impl Desk {
         offered(&absent, &typing.typed)
     }
 
-    async fn of_parent(&self, at: &Where) -> Vec<RoomCompanion> {
-        self.parent_room(at).await.ok().flatten().map(|room| room.companions).unwrap_or_default()
+    /// Who lives in a channel, or would as soon as something is said there.
+    pub(super) async fn living(&self, at: &Where) -> Result<Option<Room>, Said> {
+        match self.room(at).await? {
+            Some(room) => Ok(Some(room)),
+            None => self.would_be(at).await,
+        }
     }
 
     /// The companion of this server that goes by this name.
@@ -75,6 +78,12 @@ impl Desk {
             Said::Refused(format!("There is no companion called “{}”. There are: {known}.", verbatim(typed)))
         })
     }
+}
+
+/// A companion as it lives where nobody changed anything about it.
+pub(super) fn as_resident(one: CompanionView) -> RoomCompanion {
+    let CompanionView { id, name, aliases, interjection, .. } = one;
+    RoomCompanion { id, name, aliases, external: false, interjection, paused: false }
 }
 
 /// The companion of a room that goes by this name.

@@ -239,10 +239,11 @@ mod tests {
     #[test]
     fn every_level_is_read_as_it_is_offered() {
         let offered = levels();
-        let read = offered["choices"].as_array().unwrap().iter().map(|choice| Level::named(choice["value"].as_str().unwrap()));
+        let mut read =
+            offered["choices"].as_array().unwrap().iter().map(|choice| Level::named(choice["value"].as_str().unwrap()));
 
         assert_eq!(read.clone().flatten().count(), LEVELS.len());
-        assert_eq!(read.last(), Some(Some(Level::Default)));
+        assert_eq!(read.next_back(), Some(Some(Level::Default)));
         assert_eq!(Level::named("loud"), None);
         let tiers = crate::settings::companion::Interjection::ALL.map(|tier| tier_in_words(tier.as_str()).to_owned());
         assert!(tiers.iter().all(|words| words.contains("speak")), "{tiers:?}");

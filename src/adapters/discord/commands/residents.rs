@@ -51,7 +51,8 @@ impl Desk {
 
     pub(super) async fn leave(&self, typed: &str, at: &Where, here: &Where, person: Snowflake) -> Result<String, Said> {
         may_change(at, here)?;
-        let room = self.inhabited(at, here).await?;
+        let room = self.living(at).await?.filter(|room| !room.companions.is_empty());
+        let room = room.ok_or_else(|| Said::Refused(nobody(at, here)))?;
         let companion = resident(&room, typed)?;
         let was_there = self.company.dismiss(&at.spot(), &companion.id).await?;
         if !was_there {
@@ -70,7 +71,7 @@ impl Desk {
         person: Snowflake,
     ) -> Result<String, Said> {
         may_change(here, here)?;
-        let room = self.inhabited(here, here).await?;
+        let room = self.inhabited(here).await?;
         let whom = whom(&room, typed)?;
         let interjection = match level {
             Level::Tier(tier) => Override::Set(Arc::from(tier)),
@@ -80,13 +81,13 @@ impl Desk {
         let room = self.patch(&room, Override::Keep, &whom, patch).await?;
         tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, ?level, "how readily companions speak up was changed");
         let mut lines = vec!["From now on, in this channel:".to_owned()];
-        lines.extend(room.companions.iter().filter(|one| whom.iter().any(|id| *id == one.id)).map(line));
+        lines.extend(room.companions.iter().filter(|one| whom.contains(&one.id)).map(line));
         Ok(lines.join("\n"))
     }
 
     pub(super) async fn pause(&self, on: bool, typed: Option<&str>, here: &Where, person: Snowflake) -> Result<String, Said> {
         may_change(here, here)?;
-        let room = self.inhabited(here, here).await?;
+        let room = self.inhabited(here).await?;
         let whom = whom(&room, typed)?;
         let (of_room, of_companion) = match (typed.is_some(), on) {
             (true, true) => (Override::Keep, Override::Set(true)),
@@ -98,7 +99,7 @@ impl Desk {
         let patch = |_: &RoomCompanion| CompanionPatch { paused: of_companion, ..CompanionPatch::default() };
         let room = self.patch(&room, of_room, &whom, patch).await?;
         tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, on, "companions were paused, or let go on");
-        let concerned: Vec<_> = room.companions.iter().filter(|one| whom.iter().any(|id| *id == one.id)).collect();
+        let concerned: Vec<_> = room.companions.iter().filter(|one| whom.contains(&one.id)).collect();
         let names = words::listed(concerned.iter().map(|one| &one.name));
         Ok(if on {
             format!(
@@ -124,20 +125,27 @@ impl Desk {
     }
 
     /// The room that a channel is, with somebody in it.
-    async fn inhabited(&self, at: &Where, here: &Where) -> Result<Room, Said> {
-        if let Some(room) = self.room(at).await?.filter(|room| !room.companions.is_empty()) {
+    async fn inhabited(&self, here: &Where) -> Result<Room, Said> {
+        let room = self.room(here).await?;
+        if let Some(room) = room.clone().filter(|room| !room.companions.is_empty()) {
             return Ok(room);
         }
-        Err(Said::Refused(match at.parent {
-            Some(parent) if self.parent_room(at).await?.is_some_and(|room| !room.companions.is_empty()) => {
+        let is_to_be = room.is_none() && self.would_be(here).await?.is_some_and(|room| !room.companions.is_empty());
+        Err(Said::Refused(match here.parent.filter(|_| is_to_be) {
+            Some(parent) => {
                 let parent = channel(parent.get());
                 format!(
                     "Companions come into this thread from {parent} once somebody says something here. Until then, use this command there."
                 )
             }
-            _ => format!("Nobody lives {} yet. `/tertulia join` lets somebody in.", place(at, here)),
+            None if is_to_be => "Say something here first; then use this command again.".to_owned(),
+            None => nobody(here, here),
         }))
     }
+}
+
+fn nobody(at: &Where, here: &Where) -> String {
+    format!("Nobody lives {} yet. `/tertulia join` lets somebody in.", place(at, here))
 }
 
 /// Whether whoever asks may change a channel.

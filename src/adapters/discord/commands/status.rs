@@ -26,8 +26,8 @@ pub(super) struct Standing {
     pub room: Option<Room>,
     /// What they are doing.
     pub state: Option<RoomState>,
-    /// Of a thread in which nobody lives yet: the channel from which they would come.
-    pub parent: Option<Room>,
+    /// Of a thread or a direct message in which nothing was said yet: who comes then.
+    pub would_be: Option<Room>,
     /// Who could live in it.
     pub all: Vec<CompanionView>,
     /// What the bot lacks here; none: that is not known.
@@ -45,7 +45,7 @@ impl Desk {
     pub(super) async fn status(&self, typed: Option<&str>, here: &Where, person: Snowflake) -> Result<String, Said> {
         let room = self.room(here).await?;
         let is_empty = room.as_ref().is_none_or(|room| room.companions.is_empty());
-        let parent = if is_empty { self.parent_room(here).await? } else { None };
+        let would_be = if room.is_none() { self.would_be(here).await? } else { None };
         let state = match &room {
             // Who is there is told, whatever they are doing.
             Some(room) if !is_empty => self.house.state(&room.id).await.ok(),
@@ -57,7 +57,7 @@ impl Desk {
             here: here.clone(),
             room,
             state,
-            parent: parent.filter(|room| !room.companions.is_empty()),
+            would_be: would_be.filter(|room| !room.companions.is_empty()),
             all: if is_empty { self.house.companions().await?.companions } else { Vec::new() },
             missing: here.missing(),
             reads_all: self.reads_all(),
@@ -85,7 +85,7 @@ pub(super) fn told(standing: &Standing, typed: Option<&str>) -> Result<String, S
 
 fn who(standing: &Standing, typed: Option<&str>) -> Result<Vec<String>, Said> {
     let inhabited = standing.room.as_ref().filter(|room| !room.companions.is_empty());
-    let Some(room) = inhabited.or(standing.parent.as_ref()) else {
+    let Some(room) = inhabited.or(standing.would_be.as_ref()) else {
         return Ok(nobody(standing));
     };
     let whom: Vec<_> = match typed {
@@ -93,9 +93,14 @@ fn who(standing: &Standing, typed: Option<&str>) -> Result<Vec<String>, Said> {
         None => room.companions.iter().collect(),
     };
     let mut lines = vec!["**Who is here**".to_owned()];
-    if let (None, Some(parent)) = (inhabited, standing.here.parent) {
-        let parent = channel(parent.get());
-        lines = vec![format!("**Who is here**: those of {parent}, as soon as somebody says something in this thread")];
+    if inhabited.is_none() {
+        lines = vec![match standing.here.parent {
+            Some(parent) => {
+                let parent = channel(parent.get());
+                format!("**Who is here**: those of {parent}, as soon as somebody says something in this thread")
+            }
+            None => "**Who is here**: as soon as you say something".to_owned(),
+        }];
     }
     lines.extend(whom.iter().take(MOST_TOLD).map(|one| {
         let state = standing

@@ -60,13 +60,15 @@ fn a_429_holds_up_what_it_concerns() {
         retry_after_secs: Some(10.0),
         ..Answer::default()
     };
-    for (answer, same, other) in [
-        (of(Some(Scope::User), Some("abc")), in_ten, Ask::Go),
-        (of(Some(Scope::Shared), Some("abc")), in_ten, Ask::Go),
-        (of(Some(Scope::Shared), None), in_ten, Ask::Go),
-        (of(Some(Scope::Global), None), in_ten, in_ten),
-        (of(None, None), in_ten, in_ten),
-        (of(None, Some("abc")), in_ten, Ask::Go),
+    // An answer to an interaction does not count for the bot as a whole.
+    let interaction = Route { is_global: false, ..read(3) };
+    for (answer, same, other, answers) in [
+        (of(Some(Scope::User), Some("abc")), in_ten, Ask::Go, Ask::Go),
+        (of(Some(Scope::Shared), Some("abc")), in_ten, Ask::Go, Ask::Go),
+        (of(Some(Scope::Shared), None), in_ten, Ask::Go, Ask::Go),
+        (of(Some(Scope::Global), None), in_ten, in_ten, Ask::Go),
+        (of(None, None), in_ten, in_ten, in_ten),
+        (of(None, Some("abc")), in_ten, Ask::Go, Ask::Go),
     ] {
         let mut limits = Limits::default();
         limits.ask(&read(1), NOW);
@@ -74,6 +76,7 @@ fn a_429_holds_up_what_it_concerns() {
         limits.answered(&read(1), &answer, NOW);
 
         assert_eq!((limits.ask(&read(1), NOW), limits.ask(&read(2), NOW)), (same, other), "{answer:?}");
+        assert_eq!(limits.ask(&interaction, NOW), answers, "{answer:?}");
         assert_eq!(limits.ask(&read(1), NOW + Duration::from_secs(10)), Ask::Go, "{answer:?}");
     }
 }

@@ -9,7 +9,6 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use super::super::counterpart::faults::{Does, On, Scope};
 use super::super::counterpart::rules::Rules;
-use super::super::counterpart::tests::client::{INTENTS, Socket};
 use super::{Scene, companion, me, raw, rules, sub, switch};
 
 const CALLBACK: &str = "interaction_callback";
@@ -43,6 +42,7 @@ async fn too_many_at_once_are_told_so_at_once() {
 
     let busy = scene.told(scene.ana, scene.general, sub("status", json!([]))).await;
 
+    assert_eq!(scene.counted("status", "busy"), 1.0);
     assert_eq!(busy, "Too many commands at once. Please try again in a few seconds.");
     assert!(scene.told(zoe, away, sub("help", json!([]))).await.contains("/tertulia status"), "others are not held up");
     scene.house.let_go();
@@ -85,6 +85,8 @@ async fn an_answer_that_is_lost_on_its_way_is_given_again_and_seen_once() {
 
     let answers = scene.discord.look(|state| state.journal.answers.len());
     assert_eq!(answers, 5);
+    let timed = scene.metrics.total("tertulia_discord_command_duration_seconds_count", &[("discord_command", "help")]);
+    assert!(timed >= 4.0, "the last one may be measured in a moment: {timed}");
 }
 
 #[tokio::test]
@@ -107,17 +109,17 @@ async fn an_answer_that_was_to_come_comes_in_spite_of_failures() {
 #[tokio::test]
 async fn what_is_told_twice_is_done_once() {
     let scene = Scene::new().await;
-    scene.ears.abort();
-    let (mut socket, _) = Socket::ready(&scene.discord, INTENTS).await;
+    let mut heard = scene.overhear();
     let asked =
         scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("join", json!([companion("aria")]))).expect("it is there");
-    let told = raw(&socket.event("INTERACTION_CREATE").await);
+    let told = raw(&heard.recv().await.expect("it is told"));
 
     scene.commands.take(told.clone());
     scene.commands.take(told.clone());
+    assert_eq!(scene.counted("join", "repeated"), 1.0);
     scene.discord.answer_to(asked).await;
     // The process is started anew, and the connection tells again what it told before.
-    let anew = super::commands(&scene.platform, &scene.house, |_| {});
+    let anew = super::commands(&scene.platform, &scene.house, &scene.metrics);
     anew.take(told);
     let refused =
         scene.discord.until("the refusal", |state| state.journal.refused().next().and_then(|(_, outcome)| outcome.code));
@@ -129,10 +131,9 @@ async fn what_is_told_twice_is_done_once() {
 #[tokio::test]
 async fn what_nobody_waits_for_any_more_is_not_done() {
     let scene = Scene::new().await;
-    scene.ears.abort();
-    let (mut socket, _) = Socket::ready(&scene.discord, INTENTS).await;
+    let mut heard = scene.overhear();
     scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("join", json!([companion("aria")]))).expect("it is there");
-    let mut told = socket.event("INTERACTION_CREATE").await;
+    let mut told = heard.recv().await.expect("it is told");
     // Of 2016: Discord does not know it any more.
     told["id"] = json!("175928847299117063");
 
@@ -151,14 +152,14 @@ async fn what_nobody_waits_for_any_more_is_not_done() {
 #[tokio::test]
 async fn nonsense_is_left_alone_or_told_to_try_again() {
     let scene = Scene::new().await;
-    scene.ears.abort();
-    let (mut socket, _) = Socket::ready(&scene.discord, INTENTS).await;
+    let mut heard = scene.overhear();
     for nonsense in [json!(null), json!([]), json!({}), json!({ "id": "1" }), json!({ "id": "1", "token": 7 })] {
         scene.commands.take(raw(&nonsense));
     }
+    assert_eq!(scene.counted("other", "unreadable"), 5.0);
     for (options, name) in [(sub("sing", json!([])), "tertulia"), (json!([]), "tertulia"), (json!([]), "something")] {
         let asked = scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("help", json!([]))).expect("it is there");
-        let mut told = socket.event("INTERACTION_CREATE").await;
+        let mut told = heard.recv().await.expect("it is told");
         told["data"]["options"] = options;
         told["data"]["name"] = json!(name);
 

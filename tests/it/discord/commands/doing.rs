@@ -59,6 +59,7 @@ async fn whoever_may_not_manage_channels_changes_nothing() {
         let told = scene.told(scene.ana, scene.general, options).await;
         assert!(!told.contains("you need"), "{told}");
     }
+    assert_eq!(["join", "leave", "talkativeness"].map(|command| scene.counted(command, "refused")), [1.0; 3]);
 
     let inside = scene.house.inside();
     assert_eq!(inside.admitted.len(), 1);
@@ -113,6 +114,11 @@ async fn in_a_thread_it_is_the_thread_itself() {
     assert!(status.contains(&format!("those of <#{}>", scene.general)) && status.contains("Ben"), "{status}");
     let pause = scene.told(scene.kim, aside, sub("pause", json!([]))).await;
     assert!(pause.contains("Until then, use this command there."), "{pause}");
+    assert!(scene.told(scene.kim, aside, sub("leave", json!([companion("aria")]))).await.contains("Who is: Ben."));
+    // It is taken out of the thread alone, whoever else lives there.
+    scene.told(scene.kim, aside, sub("leave", json!([companion("ben")]))).await;
+    let (spot, _) = scene.house.inside().dismissed.pop().expect("it was sent out");
+    assert_eq!((spot.channel, spot.parent), (snowflake(aside).channel(), Some(snowflake(scene.general).channel())));
 }
 
 #[tokio::test]
@@ -120,7 +126,9 @@ async fn in_a_direct_message_all_of_it_is_ones_own() {
     let scene = Scene::new().await;
     let (direct, _) = scene.discord.direct(scene.ana, "hi");
 
-    assert!(!scene.told(scene.ana, direct, sub("status", json!([]))).await.contains("Manage Channels"));
+    let status = scene.told(scene.ana, direct, sub("status", json!([]))).await;
+    assert!(status.starts_with("**Who is here**: as soon as you say something\n• **Aria** "), "{status}");
+    assert!(scene.told(scene.ana, direct, sub("pause", json!([]))).await.starts_with("Say something here first"));
     let welcome = scene.told(scene.ana, direct, sub("join", json!([companion("aria")]))).await;
     assert!(welcome.starts_with("**Aria** lives here now."), "{welcome}");
     assert!(scene.told(scene.ana, direct, sub("pause", json!([]))).await.starts_with("Paused"));

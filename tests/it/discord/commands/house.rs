@@ -39,6 +39,8 @@ pub struct Inside {
     pub rooms: BTreeMap<RoomId, Room>,
     /// Where companions were let in, in order.
     pub admitted: Vec<(Spot, CompanionId)>,
+    /// Where they were sent out of.
+    pub dismissed: Vec<(Spot, CompanionId)>,
     pub forgotten: Vec<Forget>,
     pub ignored: BTreeSet<(GuildId, PersonId)>,
     /// Whose decisions and stories were asked for.
@@ -125,6 +127,7 @@ impl Company for SmallHouse {
         self.pass().await?;
         let id = RoomId::of(&spot.channel).expect("a room's id");
         let mut inside = self.inside();
+        inside.dismissed.push((spot.clone(), companion.clone()));
         let Some(room) = inside.rooms.get_mut(&id) else { return Ok(false) };
         let before = room.companions.len();
         room.companions.retain(|one| one.id != *companion);

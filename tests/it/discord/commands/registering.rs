@@ -1,13 +1,15 @@
 //! The command is registered once, and only if it is not there as it should be.
 
+use std::sync::Arc;
+
 use reqwest::Method;
 use serde_json::json;
+use tertulia::telemetry::metrics::Metrics;
 
 use super::super::counterpart::Counterpart;
 use super::super::counterpart::faults::{Does, On};
 use super::super::counterpart::tests::client::Rest;
 use super::{SmallHouse, commands, platform, rules};
-use std::sync::Arc;
 
 /// How often the command was registered.
 fn registered(discord: &Counterpart) -> usize {
@@ -33,11 +35,11 @@ async fn it_is_registered_once_however_many_connections_are_ready() {
     let path = format!("/applications/{application}/commands");
     rest.post(&path, json!({ "name": "other", "description": "Of somebody else" })).await;
 
-    let first = commands(&platform(&discord, |_| {}), &house, |_| {});
+    let first = commands(&platform(&discord), &house, &Metrics::local());
     (0..3).for_each(|_| first.ready());
     discord.until("two commands", |state| (state.world.commands.len() == 2).then_some(())).await;
     // The same application, started anew.
-    commands(&platform(&discord, |_| {}), &house, |_| {}).ready();
+    commands(&platform(&discord), &house, &Metrics::local()).ready();
     looked(&discord, 2).await;
 
     assert_eq!(registered(&discord), 2, "the other one, and ours");
@@ -56,11 +58,11 @@ async fn one_that_somebody_changed_is_put_right() {
     let path = format!("/applications/{application}/commands");
     let old = rest.ask(Method::PUT, &path, json!([{ "name": "tertulia", "description": "An old one" }])).await;
 
-    commands(&platform(&discord, |_| {}), &house, |_| {}).ready();
+    commands(&platform(&discord), &house, &Metrics::local()).ready();
 
     let changed = discord.until("the change", |state| {
         let command = &state.world.commands[0];
-        (command.data["description"] != "An old one").then(|| command.id)
+        (command.data["description"] != "An old one").then_some(command.id)
     });
     assert_eq!(json!(changed.await), old.body[0]["id"], "it is the same command");
 }
@@ -70,7 +72,7 @@ async fn one_that_could_not_be_registered_is_tried_again() {
     let discord = Counterpart::with_rules(rules()).await;
     let house = Arc::new(SmallHouse::default());
     discord.spoil_next(1, On { route: Some("create_command"), ..On::default() }, Does::Status(500));
-    let commands = commands(&platform(&discord, |_| {}), &house, |_| {});
+    let commands = commands(&platform(&discord), &house, &Metrics::local());
 
     commands.ready();
     discord.until("the failure", |state| state.journal.refused().next().map(|_| ())).await;

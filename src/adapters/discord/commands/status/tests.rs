@@ -33,7 +33,7 @@ fn a_channel_where_nobody_lives_says_how_to_begin() {
 #[test]
 fn a_thread_tells_who_comes_along() {
     let thread = Where { kind: Some(11), parent: Snowflake::new(30), ..here() };
-    let text = told(&Standing { here: thread, parent: standing().room, room: None, ..standing() }, None).unwrap();
+    let text = told(&Standing { here: thread, would_be: standing().room, room: None, ..standing() }, None).unwrap();
 
     assert!(text.starts_with("**Who is here**: those of <#30>, as soon as somebody says something in this thread"), "{text}");
     assert!(text.contains("**Aria**"), "{text}");
@@ -108,7 +108,7 @@ fn standing() -> Standing {
         here: here(),
         room: Some(Room { id, guild: "discord:2".into(), companions, paused: false, last_at: None }),
         state: None,
-        parent: None,
+        would_be: None,
         all: Vec::new(),
         missing: here().missing(),
         reads_all: Some(true),
