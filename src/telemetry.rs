@@ -20,6 +20,7 @@ use tracing_subscriber::{Layer, Registry};
 pub mod attributes;
 pub mod decisions;
 pub mod export;
+pub mod gateway;
 pub mod instruments;
 pub mod memory;
 pub mod messages;

@@ -1,12 +1,13 @@
 //! Discord: what is heard and said there, as its documentation has it, in plain types of our own.
 //!
 //! What is decided about it is pure and synchronous: no network, no clock, no chance. What carries it out are [`platform`], [`rest`] and
-//! [`webhooks`], which say what companions say.
+//! [`webhooks`], which say what companions say, and [`gateway`], which keeps the connections on which is heard.
 
 pub mod backfill;
 pub mod check;
 pub mod commands;
 pub mod dispatch;
+pub mod gateway;
 pub mod heard;
 pub mod identify;
 pub mod known;

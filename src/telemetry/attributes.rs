@@ -173,3 +173,23 @@ pub const SPAN_REPETITION: &str = "decision.repetition";
 pub const SPAN_RESTART: &str = "actor.restart";
 /// The span of a passed limit.
 pub const SPAN_ESCALATE: &str = "supervisor.escalate";
+/// The span of a connection to Discord that begins anew.
+pub const SPAN_GATEWAY_IDENTIFY: &str = "discord.gateway.identify";
+/// The span of a connection to Discord that goes on where another was.
+pub const SPAN_GATEWAY_RESUME: &str = "discord.gateway.resume";
+/// The span from a lost connection to Discord to the next one that is heard on.
+pub const SPAN_GATEWAY_RECONNECT: &str = "discord.gateway.reconnect";
+/// The number of a connection to Discord, from 0.
+pub const GATEWAY_SHARD: &str = "discord.gateway.shard";
+/// How many connections to Discord there are.
+pub const GATEWAY_SHARDS: &str = "discord.gateway.shards";
+/// Why a connection to Discord ended.
+pub const GATEWAY_CAUSE: &str = "discord.gateway.cause";
+/// How many connections it took to come back to Discord.
+pub const GATEWAY_ATTEMPTS: &str = "discord.gateway.attempts";
+/// What a connection to Discord is doing.
+pub const GATEWAY_STATE: &str = "discord.gateway.state";
+/// What came of it.
+pub const GATEWAY_OUTCOME: &str = "discord.gateway.outcome";
+/// What Discord told of.
+pub const GATEWAY_EVENT: &str = "discord.gateway.event";

@@ -209,6 +209,25 @@ instruments! {
         "Time to answer HTTP requests, by route.";
     http_panics: Counter, "tertulia.http.panics", "{request}", [],
         "HTTP requests whose handler panicked.";
+    discord_connections: UpDown, "tertulia.discord.connections", "{connection}", [Label { name: name::GATEWAY_STATE, values: values::GATEWAY_STATES }],
+        "Connections to Discord's gateway, by what they are doing; all of them should be connected.";
+    discord_dispatches: Counter, "tertulia.discord.dispatches", "{event}", [Label { name: name::GATEWAY_EVENT, values: values::GATEWAY_EVENTS }],
+        "Events that Discord told, replayed ones included.";
+    discord_frames_unreadable: Counter, "tertulia.discord.frames.unreadable", "{frame}", [Label { name: name::ERROR_TYPE, values: values::FRAME_FAULTS }],
+        "Frames of Discord's gateway that could not be read and were left out.";
+    discord_identifies: Counter, "tertulia.discord.identifies", "{identify}", [Label { name: name::GATEWAY_OUTCOME, values: values::ATTEMPTS }],
+        "Sessions begun anew with Discord, by whether there was one; a thousand a day are allowed.";
+    discord_identifies_left: Gauge, "tertulia.discord.identifies.left", "{identify}", [],
+        "Sessions that may still be begun anew with Discord today, a reserve taken off.";
+    discord_resumes: Counter, "tertulia.discord.resumes", "{resume}", [Label { name: name::GATEWAY_OUTCOME, values: values::ATTEMPTS }],
+        "Connections to Discord that were to go on where another was, by whether they did.";
+    discord_reconnects: Counter, "tertulia.discord.reconnects", "{connection}", [Label { name: name::GATEWAY_CAUSE, values: values::GATEWAY_CAUSES }],
+        "Connections to Discord that ended and are made again, by why they ended.";
+    discord_heartbeat_latency: Histogram(OWN_SECONDS), "tertulia.discord.heartbeat.latency", "s", [],
+        "Time from a heartbeat to Discord's acknowledgement.";
+    discord_receipts_waiting: UpDown, "tertulia.discord.receipts.waiting", "{event}", [],
+        "Events from Discord that are not on record yet; a restart would hear them again.";
+
     http_connections: Counter, "tertulia.http.connections", "{connection}", [],
         "HTTP connections accepted.";
     http_connections_refused: Counter, "tertulia.http.connections.refused", "{connection}", [],
@@ -319,6 +338,11 @@ pub fn error_label(code: &str) -> &'static str {
 pub fn platform_label(channel: &str) -> &'static str {
     let platform = channel.split_once(':').map_or("", |(platform, _)| platform);
     values::PLATFORMS.iter().find(|known| **known == platform).copied().unwrap_or("other")
+}
+
+/// What Discord calls an event, as a label: what is none of the closed list is `other`.
+pub fn gateway_event_label(kind: &str) -> &'static str {
+    values::GATEWAY_EVENTS.iter().find(|known| **known == kind).copied().unwrap_or("other")
 }
 
 /// An HTTP status, as a label: one that is none of the closed list is `other`.

@@ -41,12 +41,14 @@ const IMPURE: &[&str] = &[
     "time::SystemTime",
     "tokio",
     "tracing",
+    "twilight_gateway",
+    "twilight_model",
 ];
 /// A script may be read from a file.
 const IMPURE_BUT_FOR_FILES: &[&str] =
     &["axum", "ractor", "rand", "reqwest", "sled", "std::net", "std::thread", "time::Instant", "time::SystemTime", "tokio"];
 /// What belongs to one adapter alone.
-const SERVED: &[&str] = &["axum", "reqwest", "sled"];
+const SERVED: &[&str] = &["axum", "reqwest", "sled", "twilight_gateway", "twilight_model"];
 
 /// The arrows. Code for tests (`#[cfg(test)]`, and modules declared under it) may know everyone.
 const ARROWS: &[Arrow] = &[
@@ -90,8 +92,16 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow {
         from: "adapters",
-        // Of telemetry the names, and what they measure with.
-        to: &["domain", "ports", "settings", "telemetry::attributes", "telemetry::instruments", "telemetry::metrics"],
+        // Of telemetry the names, what they measure with, and what is recorded of connections that no actor knows of.
+        to: &[
+            "domain",
+            "ports",
+            "settings",
+            "telemetry::attributes",
+            "telemetry::gateway",
+            "telemetry::instruments",
+            "telemetry::metrics",
+        ],
         never: &["ractor"],
         way_out: "an adapter serves a port: name the trait in src/ports, and let src/server.rs put the two together",
     },

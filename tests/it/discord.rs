@@ -3,4 +3,5 @@
 mod checking;
 mod commands;
 pub mod counterpart;
+mod gateway;
 mod outbound;

@@ -17,7 +17,9 @@ pub const MOST_A_DAY: u32 = 1_000;
 pub const RESERVE: u32 = 20;
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 /// Between two identifies with the same remainder of the shard's number by `max_concurrency`: Discord's 5 s, and what clocks differ by.
-const APART: Duration = Duration::from_millis(5_250);
+pub const APART: Duration = Duration::from_millis(5_250);
+/// The longest pause between two identifies in vain.
+const LONGEST_IDENTIFY_PAUSE: Duration = Duration::from_secs(900);
 /// The longest pause between two attempts to connect.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -44,6 +46,8 @@ pub struct Announced {
     pub resets_at: Moment,
     /// How many shards may identify within five seconds.
     pub max_concurrency: NonZeroU32,
+    /// How far apart two identifies are that share one of these places: [`APART`] on Discord itself.
+    pub apart: Duration,
     /// When this was told.
     pub told_at: Moment,
 }
@@ -73,7 +77,7 @@ impl Spent {
         let same = self.0.iter().filter(|start| start.shard % announced.max_concurrency == key);
         // A clock that was set back leaves starts in the future: they count as now.
         let last = same.map(|start| start.at.min(now)).max();
-        if let Some(free) = last.map(|last| last + APART).filter(|free| now < *free) {
+        if let Some(free) = last.map(|last| last + announced.apart).filter(|free| now < *free) {
             return Leave::At(free);
         }
         self.0.push(Start { at: now, shard });
@@ -189,6 +193,15 @@ pub const fn after_invalid_session(resumable: bool) -> Return {
 
 /// The code with which we close a connection that we want to resume: neither 1000 nor 1001, which would end the session.
 pub const CLOSE_TO_RESUME: u16 = 4_900;
+
+/// How long to wait before the next identify when so many in a row brought no session that lasted: from seconds to a quarter of an hour,
+/// half of it by chance, so that whatever ends sessions at once does not use up the day's identifies. `jitter` is from 0 to 1.
+pub fn identify_pause(in_vain: u32, jitter: f64) -> Duration {
+    let jitter = if jitter.is_finite() { jitter.clamp(0.0, 1.0) } else { 0.5 };
+    let Some(doublings) = in_vain.checked_sub(1) else { return Duration::ZERO };
+    let whole = Duration::from_secs(5).saturating_mul(1 << doublings.min(8)).min(LONGEST_IDENTIFY_PAUSE);
+    whole.mul_f64(0.5 + jitter / 2.0)
+}
 
 /// How long to wait before the next attempt to connect: the first at once or within a second, then doubling up to a minute, half of it by
 /// chance. `failures` counts attempts in a row that brought no session, `jitter` is from 0 to 1.

@@ -91,6 +91,11 @@ impl Discord {
         let _ = self.bot.set(bot);
     }
 
+    /// The API, with the limits that everything shares.
+    pub const fn rest(&self) -> &Rest {
+        &self.rest
+    }
+
     /// What is known of channels; whoever hears from Discord feeds it.
     pub const fn known(&self) -> &Known {
         &self.known

@@ -65,6 +65,50 @@ pub(super) const SORTS: &[&str] = &[
     "shard",
 ];
 pub(super) const FATES: &[&str] = &["exported", "failed", "dropped"];
+pub(super) const GATEWAY_STATES: &[&str] = &["connecting", "waiting", "connected", "stopped"];
+/// Events of Discord's that something is made of, and whatever is none of them.
+pub(super) const GATEWAY_EVENTS: &[&str] = &[
+    "READY",
+    "RESUMED",
+    "CHANNEL_CREATE",
+    "CHANNEL_UPDATE",
+    "CHANNEL_DELETE",
+    "GUILD_CREATE",
+    "GUILD_UPDATE",
+    "GUILD_DELETE",
+    "GUILD_EMOJIS_UPDATE",
+    "GUILD_MEMBER_UPDATE",
+    "GUILD_ROLE_CREATE",
+    "GUILD_ROLE_UPDATE",
+    "GUILD_ROLE_DELETE",
+    "INTERACTION_CREATE",
+    "MESSAGE_CREATE",
+    "MESSAGE_UPDATE",
+    "MESSAGE_DELETE",
+    "MESSAGE_DELETE_BULK",
+    "THREAD_CREATE",
+    "THREAD_UPDATE",
+    "THREAD_DELETE",
+    "THREAD_LIST_SYNC",
+    "WEBHOOKS_UPDATE",
+    "other",
+];
+pub(super) const GATEWAY_CAUSES: &[&str] = &[
+    "unreachable",
+    "silent",
+    "no_session",
+    "closed",
+    "cut",
+    "zombie",
+    "asked",
+    "invalid_session",
+    "lost",
+    "stuck",
+    "confused",
+    "no_leave",
+];
+pub(super) const FRAME_FAULTS: &[&str] = &["malformed", "too_long"];
+pub(super) const ATTEMPTS: &[&str] = &["established", "failed"];
 pub(super) const STATUSES: &[&str] = &[
     "101", "200", "201", "202", "204", "303", "304", "400", "401", "403", "404", "405", "408", "409", "413", "415", "422", "426",
     "429", "500", "501", "503", "other",

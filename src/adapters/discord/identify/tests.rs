@@ -137,6 +137,7 @@ proptest! {
                     remaining,
                     resets_at: window.0 + DAY,
                     max_concurrency: nonzero(max_concurrency),
+                    apart: APART,
                     told_at: at,
                 };
                 if spent.ask(shard, &announced, at) == Leave::Now {
@@ -156,8 +157,25 @@ proptest! {
     }
 }
 
+#[test]
+fn identifies_in_vain_become_rare() {
+    assert_eq!(identify_pause(0, 1.0), Duration::ZERO);
+    assert_eq!(identify_pause(1, 1.0), Duration::from_secs(5));
+    assert_eq!(identify_pause(u32::MAX, 1.0), Duration::from_secs(900));
+
+    let mut at = Duration::ZERO;
+    let identifies = (0..).map(|in_vain| {
+        at += identify_pause(in_vain, 0.0);
+        at
+    });
+    let a_day = identifies.take_while(|at| *at < DAY).count();
+
+    assert!(a_day < 210, "{a_day}");
+}
+
 fn announced(remaining: u32) -> Announced {
-    Announced { remaining, resets_at: now() + Duration::from_secs(12 * 3_600), max_concurrency: nonzero(1), told_at: now() }
+    let resets_at = now() + Duration::from_secs(12 * 3_600);
+    Announced { remaining, resets_at, max_concurrency: nonzero(1), apart: APART, told_at: now() }
 }
 
 fn nonzero(number: u32) -> NonZeroU32 {

@@ -61,6 +61,9 @@ impl Request {
     fn of_interaction(method: Method, name: &'static str, interaction: Snowflake, path: String, body: Value) -> Self {
         let route = Route { name, resource: interaction.to_string(), is_global: false };
         Self { method, path, route, body: Some(body), by_bot: false }
+    /// Where the gateway is, how many connections there should be, and how many may begin.
+    pub fn gateway() -> Self {
+        Self::new(Method::GET, "GET /gateway/bot", "", "/gateway/bot".to_owned())
     }
 
     /// A channel or thread.

@@ -16,6 +16,8 @@ pub struct Faults {
     pub resume_connects: Connects,
     /// How many of the next IDENTIFYs get an invalid session.
     pub failing_identifies: usize,
+    /// How many of the next IDENTIFYs get no answer at all.
+    pub ignored_identifies: usize,
     /// How many of the next RESUMEs get an invalid session, and whether it may be resumed all the same.
     pub failing_resumes: usize,
     pub failing_resumes_resumable: bool,

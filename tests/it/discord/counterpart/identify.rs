@@ -74,9 +74,12 @@ impl State {
             return self.close(number, 4001, "Invalid payload for the opcode.");
         };
         let shard = asked.shard.unwrap_or((0, 1));
-        let made = self.admit(number, &asked).then(|| self.begin(number, &asked));
+        let ignored = self.faults.ignored_identifies > 0;
+        self.faults.ignored_identifies = self.faults.ignored_identifies.saturating_sub(1);
+        let made = (!ignored && self.admit(number, &asked)).then(|| self.begin(number, &asked));
         let now = Instant::now();
-        self.journal.identifies.push(Identified { at: now, connection: number, shard, session: made.clone() });
+        let presence = data["presence"].clone();
+        self.journal.identifies.push(Identified { at: now, connection: number, shard, session: made.clone(), presence });
         if let Some(session) = made {
             self.welcome(&session, asked.shard);
         }

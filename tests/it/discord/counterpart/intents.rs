@@ -6,6 +6,7 @@
 pub const NONE: u64 = 0;
 pub const GUILDS: u64 = 1 << 0;
 pub const GUILD_MEMBERS: u64 = 1 << 1;
+pub const GUILD_EXPRESSIONS: u64 = 1 << 3;
 pub const GUILD_WEBHOOKS: u64 = 1 << 5;
 pub const GUILD_PRESENCES: u64 = 1 << 8;
 pub const GUILD_MESSAGES: u64 = 1 << 9;

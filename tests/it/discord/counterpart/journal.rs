@@ -22,6 +22,8 @@ pub struct Journal {
     /// First answers to interactions.
     pub answers: Vec<Answer>,
     pub connections: Vec<Connected>,
+    /// Connections to the gateway that were answered with 503.
+    pub refused_connects: usize,
     pub identifies: Vec<Identified>,
     pub resumes: Vec<Resumed>,
     /// Every event of every session, in the order of their sequences within a session.
@@ -118,6 +120,8 @@ pub struct Identified {
     pub shard: (u64, u64),
     /// The session, if one was made.
     pub session: Option<String>,
+    /// What it wants to be seen doing.
+    pub presence: Value,
 }
 
 /// A RESUME, and what came of it.

@@ -88,7 +88,8 @@ async fn connect(
 ) -> Response {
     let connects = |state: &super::state::State| if by_resume_url { state.faults.resume_connects } else { state.faults.connects };
     shared.until(|state| (connects(state) != Connects::Hanging).then_some(())).await;
-    if shared.with(|state| connects(state)) == Connects::Refused {
+    if shared.look(connects) == Connects::Refused {
+        shared.with(|state| state.journal.refused_connects += 1);
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
     let given = |name: &str| query.get(name).map_or("", String::as_str);

@@ -1,0 +1,248 @@
+//! The connections on which Discord is heard: each is lived over many losses, in this process and the next.
+
+mod asking;
+mod connection;
+mod end;
+mod frame;
+mod keeper;
+mod ledger;
+mod life;
+mod line;
+mod passing;
+mod session;
+mod starts;
+mod told;
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::panic::catch_unwind;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use twilight_gateway::{Config, ConfigBuilder, Intents};
+use twilight_model::gateway::payload::outgoing::identify::IdentifyProperties;
+
+use self::asking::Asking;
+use self::frame::Unreadable;
+use self::life::Life;
+use self::line::Asks;
+use self::starts::Starts;
+use self::told::{Doing, Standing};
+use super::dispatch::Intake;
+use super::identify;
+use super::platform::Discord;
+use super::rest::Failed;
+use crate::ports::chance::Chance;
+use crate::ports::clock::Clock;
+use crate::ports::gateway::{Condition, Disconnected, Gateway as Port, Shard};
+use crate::ports::notes::Notes;
+use crate::settings::Problem;
+use crate::settings::discord::Discord as Settings;
+use crate::telemetry::gateway::GatewayRecorder;
+
+/// Where the gateway is if nobody says otherwise (Discord's documentation, "Gateway", "Connecting").
+const COMMON_URL: &str = "wss://gateway.discord.gg";
+/// Frames that cannot be read are told of once in this time.
+const UNREADABLE_TOLD: Duration = Duration::from_secs(60);
+
+/// Makes whoever takes in what one connection hears.
+pub type MakeIntake = Arc<dyn Fn(Shard) -> Box<dyn Intake> + Send + Sync>;
+
+/// How long things may take. All but tests use the default.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// Between two identifies that share a place of `max_concurrency`.
+    pub apart: Duration,
+    /// What the pauses between attempts are multiplied with.
+    pub pauses: f64,
+    /// To a connection and its first word.
+    pub hello: Duration,
+    /// From then, from an identify or from the last replayed event to a session.
+    pub session: Duration,
+    /// For the receipts that are under way when a connection ends.
+    pub receipts: Duration,
+    /// For an intake that has no room.
+    pub stuck: Duration,
+    /// Between two notes of how far a session is accepted.
+    pub notes: Duration,
+    /// How long a connection has to last for its end to be no failure.
+    pub lasting: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            apart: identify::APART,
+            pauses: 1.0,
+            hello: Duration::from_secs(20),
+            session: Duration::from_secs(60),
+            receipts: Duration::from_secs(10),
+            stuck: Duration::from_secs(300),
+            notes: Duration::from_secs(1),
+            lasting: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What a gateway works with.
+pub struct Parts {
+    /// What is said; it learns here who it is.
+    pub discord: Arc<Discord>,
+    /// Where sessions and identifies are kept.
+    pub notes: Arc<dyn Notes>,
+    /// The time of day.
+    pub clock: Arc<dyn Clock>,
+    /// For pauses.
+    pub chance: Arc<dyn Chance>,
+    /// Spans and instruments.
+    pub recorder: GatewayRecorder,
+    /// Makes whoever takes in what one connection hears.
+    pub make_intake: MakeIntake,
+    /// How long things may take.
+    pub times: Times,
+}
+
+/// Discord's gateway, for one bot.
+pub struct Gateway(Shared);
+
+/// What all connections share.
+struct Shared {
+    discord: Arc<Discord>,
+    notes: Arc<dyn Notes>,
+    clock: Arc<dyn Clock>,
+    chance: Arc<dyn Chance>,
+    recorder: GatewayRecorder,
+    make_intake: MakeIntake,
+    times: Times,
+    /// As the settings have it.
+    shards: Option<NonZeroU32>,
+    /// As the settings have it.
+    url: Option<String>,
+    /// With the text of all messages, and without.
+    configs: [Config<Asks>; 2],
+    starts: Starts,
+    asking: Asking,
+    standing: Standing,
+    /// When it was told last that a frame could not be read, and how many could not since.
+    unreadable: Mutex<(Option<Instant>, u64)>,
+}
+
+impl Gateway {
+    /// The gateway as the settings have it, with the bot's token. Nothing is asked yet. Has to be called within a runtime, after a TLS
+    /// provider was installed.
+    ///
+    /// # Errors
+    /// The gateway's address cannot be used, or this machine has no certificates to trust.
+    pub fn new(settings: &Settings, token: &SecretString, parts: Parts) -> Result<Self, Problem> {
+        let Parts { discord, notes, clock, chance, recorder, make_intake, times } = parts;
+        let url = settings.gateway()?.map(|url| url.as_str().trim_end_matches('/').to_owned());
+        let asking = Asking::new(settings.message_content);
+        let presence = settings.presence.as_deref();
+        let config = |intents| config(token, intents, presence);
+        let configs = [config(asking::WITH_CONTENT)?, config(asking::WITHOUT)?];
+        let instruments = recorder.instruments().clone();
+        let starts = Starts::new(Arc::clone(&discord), Arc::clone(&notes), Arc::clone(&clock), instruments, times);
+        Ok(Self(Shared {
+            discord,
+            notes,
+            clock,
+            chance,
+            recorder,
+            make_intake,
+            times,
+            shards: settings.shards,
+            url,
+            configs,
+            starts,
+            asking,
+            standing: Standing::default(),
+            unreadable: Mutex::default(),
+        }))
+    }
+}
+
+#[async_trait]
+impl Port for Gateway {
+    fn name(&self) -> &'static str {
+        "discord"
+    }
+
+    async fn shards(&self) -> Result<NonZeroU32, Disconnected> {
+        let shared = &self.0;
+        let (told, _) = tokio::join!(shared.starts.ask(), shared.learn());
+        match (told, shared.shards) {
+            (Ok(_), Some(shards)) => Ok(shards),
+            (Ok(told), None) => Ok(told.shards),
+            // Sessions that can be resumed need no answer.
+            (Err(Disconnected::Later { .. }), Some(shards)) => Ok(shards),
+            (Err(why), _) => Err(why),
+        }
+    }
+
+    async fn live(&self, shard: Shard) -> Disconnected {
+        let why = Life::new(&self.0, shard).live().await;
+        if let Disconnected::Never(why) = &why {
+            self.0.standing.set(shard, Doing::Stopped(why.clone()), self.0.recorder.instruments());
+        }
+        why
+    }
+
+    fn condition(&self) -> Condition {
+        let shared = &self.0;
+        shared.standing.told(shared.asking.is_deaf().then_some(asking::DEAF))
+    }
+}
+
+impl Shared {
+    /// Asks which application this is, if that is not known.
+    async fn learn(&self) -> Result<(), Failed> {
+        self.asking.learn(&self.discord).await
+    }
+
+    /// The common address.
+    fn url(&self) -> String {
+        self.url.clone().or_else(|| self.starts.url()).unwrap_or_else(|| COMMON_URL.to_owned())
+    }
+
+    fn config(&self, intents: Intents) -> Config<Asks> {
+        self.configs[usize::from(!intents.contains(Intents::MESSAGE_CONTENT))].clone()
+    }
+
+    /// Tells now and then that frames could not be read, and nothing of what was in them.
+    fn unreadable(&self, shard: Shard, why: Unreadable) {
+        let mut told = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last, count) = &mut *told;
+        *count += 1;
+        if last.is_none_or(|last| last.elapsed() >= UNREADABLE_TOLD) {
+            let (shard, why) = (shard.number, why.as_str());
+            tracing::warn!(platform = "discord", shard, why, count, "frames of the gateway could not be read and were left out");
+            *told = (Some(Instant::now()), 0);
+        }
+    }
+}
+
+fn config(token: &SecretString, intents: Intents, presence: Option<&str>) -> Result<Config<Asks>, Problem> {
+    let token = token.expose_secret().to_owned();
+    // It panics where there are no certificates.
+    let builder = catch_unwind(|| ConfigBuilder::new(token, intents)).map_err(|_| {
+        Problem::new("gateway_url", "cannot be connected to: this machine has no certificates to trust; install ca-certificates")
+    })?;
+    let os = std::env::consts::OS;
+    let builder = builder.identify_properties(IdentifyProperties::new("tertulia", "tertulia", os));
+    let builder = match presence {
+        Some(words) => builder.presence(asking::presence(words)),
+        None => builder,
+    };
+    // Each connection has its own.
+    Ok(builder.queue(Asks(mpsc::unbounded_channel().0)).build())
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway").field("url", &self.0.url()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,99 @@
+//! A connection begins.
+
+use tertulia::ports::gateway::Gateway as _;
+
+use super::super::counterpart::rules::Rules;
+use super::super::counterpart::{Counterpart, intents};
+use super::world::{Client, Notepad, discord};
+
+#[tokio::test]
+async fn it_identifies_and_hears_what_is_said() {
+    let discord = discord().await;
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let notes = Notepad::new();
+    let mut client = Client::new(&discord, &notes);
+
+    client.connect().await;
+    client.ears.until_kind("GUILD_CREATE", 1).await;
+    discord.say(ana, general, "Hello?");
+    client.ears.until_text("Hello?").await;
+
+    let heard = client.ears.heard();
+    assert_eq!(heard[0].kind, "READY");
+    assert_eq!(heard[0].data["guilds"][0]["id"], guild.to_string());
+    assert_eq!(client.gateway.condition().detail, "1 of 1 connection");
+    assert!(client.gateway.condition().ready);
+    assert_eq!(client.total("tertulia_discord_identifies_total", &[("discord_gateway_outcome", "established")]), 1.0);
+    assert_eq!(client.total("tertulia_discord_dispatches_total", &[("discord_gateway_event", "MESSAGE_CREATE")]), 1.0);
+    assert_eq!(client.total("tertulia_discord_connections", &[("discord_gateway_state", "connected")]), 1.0);
+    let session = notes.until_session(0, |session| session["accepted"] == 3).await;
+    assert_eq!(session["shards"], 1);
+}
+
+#[tokio::test]
+async fn it_asks_for_what_it_needs_and_for_nothing_else() {
+    let discord = discord().await;
+    let mut client = Client::new(&discord, &Notepad::new());
+
+    client.connect().await;
+    discord.sessions(1).await;
+
+    let asked = discord.look(|state| state.gateway.sessions.values().next().expect("a session").intents);
+    let expected = intents::GUILDS
+        | intents::GUILD_MESSAGES
+        | intents::DIRECT_MESSAGES
+        | intents::MESSAGE_CONTENT
+        | intents::GUILD_WEBHOOKS
+        | intents::GUILD_EXPRESSIONS;
+    assert_eq!(asked, expected);
+}
+
+#[tokio::test]
+async fn there_are_as_many_connections_as_discord_recommends() {
+    let discord = Counterpart::with_rules(Rules { recommended_shards: Some(3), max_concurrency: 16, ..Rules::roomy() }).await;
+    let mut client = Client::new(&discord, &Notepad::new());
+
+    client.connect().await;
+    discord.sessions(3).await;
+    client.ears.until_kind("READY", 3).await;
+
+    assert_eq!(client.gateway.condition().detail, "3 of 3 connections");
+}
+
+#[tokio::test]
+async fn there_are_as_many_connections_as_the_settings_say() {
+    let discord = Counterpart::with_rules(Rules { max_concurrency: 16, ..Rules::roomy() }).await;
+    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.shards = std::num::NonZeroU32::new(2));
+
+    client.connect().await;
+
+    discord.sessions(2).await;
+}
+
+#[tokio::test]
+async fn what_stands_below_the_name_is_as_the_settings_say() {
+    let discord = discord().await;
+    let mut client =
+        Client::with(&discord, &Notepad::new(), |wanted| wanted.section.presence = Some("/tertulia help".to_owned()));
+
+    client.connect().await;
+    discord.sessions(1).await;
+
+    let presence = discord.look(|state| state.journal.identifies[0].presence.clone());
+    assert_eq!(presence["activities"][0]["state"], "/tertulia help");
+    assert_eq!((&presence["activities"][0]["type"], &presence["status"]), (&4.into(), &"online".into()));
+}
+
+#[tokio::test]
+async fn what_is_connected_to_is_what_the_settings_say() {
+    let (discord, proxy) = (super::world::discord().await, super::world::discord().await);
+    // It is known there as well.
+    let url = proxy.gateway_url();
+    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.gateway_url = Some(url));
+
+    client.connect().await;
+    proxy.sessions(1).await;
+
+    assert_eq!(discord.look(|state| state.journal.connections.len()), 0);
+}

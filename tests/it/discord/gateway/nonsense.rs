@@ -1,0 +1,145 @@
+//! Frames that make no sense.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
+
+use super::super::counterpart::Counterpart;
+use super::super::counterpart::id::Id;
+use super::super::counterpart::rules::Rules;
+use super::world::{Client, Notepad};
+
+const ROUNDS: usize = 25;
+const FRAMES_A_ROUND: usize = 40;
+
+/// A frame that no gateway should send.
+#[derive(Clone, Debug)]
+enum Nonsense {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+#[tokio::test]
+async fn whatever_comes_the_next_message_is_heard() {
+    let rules = Rules { heartbeat_tolerance: Duration::from_millis(500), resume_buffer: 10_000, ..Rules::roomy() };
+    let discord = Counterpart::with_rules(rules).await;
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let mut client = Client::new(&discord, &Notepad::new());
+    client.connect().await;
+    client.ears.until_kind("READY", 1).await;
+    // The same at every run.
+    let mut runner = TestRunner::deterministic();
+    let any_frame = nonsense();
+
+    for round in 0..ROUNDS {
+        for _ in 0..FRAMES_A_ROUND {
+            match any_frame.new_tree(&mut runner).expect("a frame").current() {
+                Nonsense::Text(text) => discord.send_text(0, &text),
+                Nonsense::Bytes(bytes) => discord.send_bytes(0, &bytes),
+            }
+        }
+        is_heard(&discord, &client, general, ana, round).await;
+    }
+
+    assert!(client.total("tertulia_discord_frames_unreadable_total", &[("error_type", "malformed")]) > 100.0);
+    // It is still lived.
+    client.stop().await;
+}
+
+#[tokio::test]
+async fn a_heartbeat_interval_of_nothing_ends_one_connection_and_not_the_process() {
+    let discord = Counterpart::with_rules(Rules::roomy()).await;
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let mut client = Client::new(&discord, &Notepad::new());
+    client.connect().await;
+    client.ears.until_kind("READY", 1).await;
+
+    discord.send_text(0, r#"{"op":10,"d":{"heartbeat_interval":0}}"#);
+    discord.resumes(1).await;
+    is_heard(&discord, &client, general, ana, 0).await;
+
+    assert_eq!(client.total("tertulia_discord_reconnects_total", &[("discord_gateway_cause", "confused")]), 1.0);
+}
+
+#[tokio::test]
+async fn an_unreadable_ready_is_asked_for_again() {
+    let discord = Counterpart::with_rules(Rules::roomy()).await;
+    let mut client = Client::new(&discord, &Notepad::new());
+    client.connect().await;
+    client.ears.until_kind("READY", 1).await;
+
+    discord.send_text(0, r#"{"op":0,"s":2,"t":"READY","d":{"session_id":7}}"#);
+    discord.resumes(1).await;
+    client.ears.until_kind("RESUMED", 1).await;
+
+    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
+}
+
+/// Somebody speaks until it is heard: what is said between two sessions is told on neither.
+async fn is_heard(discord: &Counterpart, client: &Client, general: Id, ana: Id, round: usize) {
+    let begun = |heard: &[super::world::Heard]| heard.iter().filter(|heard| heard.kind == "READY").count();
+    loop {
+        let text = format!("round {round}");
+        let before = begun(&client.ears.heard());
+        discord.say(ana, general, &text);
+        let is_there = |heard: &[super::world::Heard]| heard.iter().any(|heard| heard.data["content"] == text);
+        let heard = client.ears.until(|heard| is_there(heard) || begun(heard) > before).await;
+        if is_there(&heard) {
+            return;
+        }
+    }
+}
+
+fn nonsense() -> impl Strategy<Value = Nonsense> {
+    prop_oneof![
+        4 => ".{0,80}".prop_map(Nonsense::Text),
+        4 => (frame(), any::<prop::sample::Index>()).prop_map(|(frame, at)| Nonsense::Text(cut(&frame, at.index(frame.len() + 1)))),
+        8 => frame().prop_map(Nonsense::Text),
+        1 => (1_000_usize..50_000).prop_map(|depth| {
+            Nonsense::Text(format!(r#"{{"op":0,"s":5,"t":"DEEP","d":{}{}}}"#, "[".repeat(depth), "]".repeat(depth)))
+        }),
+        1 => (1_000_usize..500_000).prop_map(|length| Nonsense::Text("x".repeat(length))),
+        1 => prop::collection::vec(any::<u8>(), 0..200).prop_map(Nonsense::Bytes),
+    ]
+}
+
+/// Something like a frame, of parts that may be anything.
+fn frame() -> impl Strategy<Value = String> {
+    let of = |values: &'static [&'static str]| prop::sample::select(values);
+    let op = prop_oneof![
+        // What ends a connection is rare, so that there is one for the rest.
+        30 => of(&["0", "0", "0", "11", "2", "99", "-1", "\"0\"", "null", "1e99", "0.5", "184467440737095516160", "[]"]),
+        1 => of(&["1", "7", "9", "10"]),
+    ];
+    let sequence = of(&["1", "2", "0", "-1", "18446744073709551615", "18446744073709551616", "null", "\"3\"", "1e400", "{}"]);
+    let kind = prop_oneof![
+        10 => of(&["\"MESSAGE_CREATE\"", "\"\"", "null", "7", "\"\\u0000\"", "\"RESUMED\"", "\"X\\\"Y\"", "{\"t\":\"READY\"}"]),
+        1 => of(&["\"READY\""]),
+    ];
+    let data = of(&[
+        "{}",
+        "null",
+        "true",
+        "[[[[]]]]",
+        "\"d\"",
+        "{\"id\":\"99999999999999999999999999\"}",
+        "{\"heartbeat_interval\":0}",
+        "{\"heartbeat_interval\":1}",
+        "{\"heartbeat_interval\":18446744073709551615}",
+        "{\"session_id\":\"x\",\"resume_gateway_url\":\"ws://[\",\"user\":{\"id\":\"5\"}}",
+        "{\"session_id\":\"x\",\"resume_gateway_url\":7,\"user\":{\"id\":\"5\"}}",
+        "{\"session_id\":\"x\",\"user\":{\"id\":\"0\"}}",
+        "1e999999",
+        "\"\\ud800\"",
+        "",
+    ]);
+    (op, sequence, kind, data).prop_map(|(op, s, t, d)| format!(r#"{{"t":{t},"s":{s},"op":{op},"d":{d}}}"#))
+}
+
+fn cut(text: &str, at: usize) -> String {
+    text.char_indices().take_while(|(index, _)| *index < at).map(|(_, c)| c).collect()
+}

@@ -1,0 +1,121 @@
+//! What is heard is handed on, and told again until it is kept.
+
+use std::time::Duration;
+
+use super::super::counterpart::Counterpart;
+use super::super::counterpart::rules::Rules;
+use super::world::{Client, Manner, Notepad, discord};
+
+#[tokio::test]
+async fn after_a_cut_it_is_resumed_from_what_is_kept_and_not_from_what_was_received() {
+    let discord = discord().await;
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.times.receipts = Duration::from_millis(50));
+    client.connect().await;
+    client.ears.until_kind("GUILD_CREATE", 1).await;
+    client.ears.set(Manner::Holds);
+    discord.say(ana, general, "one");
+    discord.say(ana, general, "two");
+    client.ears.until_text("two").await;
+
+    discord.cut(0);
+    discord.resumes(1).await;
+    client.ears.until(|heard| heard.iter().filter(|heard| heard.data["content"] == "two").count() == 2).await;
+
+    let resume = discord.look(|state| state.journal.resumes[0].clone());
+    assert_eq!((resume.sequence, resume.replayed), (2, Some(2)));
+    assert_eq!(client.ears.texts(), ["one", "two", "one", "two"]);
+}
+
+#[tokio::test]
+async fn receipts_that_are_under_way_are_waited_for_before_it_is_resumed() {
+    let discord = discord().await;
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let mut client = Client::new(&discord, &Notepad::new());
+    client.connect().await;
+    client.ears.until_kind("GUILD_CREATE", 1).await;
+    client.ears.set(Manner::Holds);
+    discord.say(ana, general, "one");
+    client.ears.until_text("one").await;
+
+    discord.cut(0);
+    discord.sessions(0).await;
+    client.ears.set(Manner::Keeps);
+    client.ears.keep_held();
+    discord.resumes(1).await;
+
+    assert_eq!(discord.look(|state| state.journal.resumes[0].sequence), 3);
+}
+
+#[tokio::test]
+async fn what_is_lost_is_told_again() {
+    let discord = discord().await;
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let mut client = Client::new(&discord, &Notepad::new());
+    client.connect().await;
+    client.ears.until_kind("GUILD_CREATE", 1).await;
+    client.ears.set(Manner::Loses("two"));
+
+    discord.say(ana, general, "one");
+    discord.say(ana, general, "two");
+    client.ears.until_text("two").await;
+    client.ears.set(Manner::Keeps);
+    discord.say(ana, general, "three");
+    client.ears.until_text("three").await;
+
+    assert_eq!(discord.look(|state| state.journal.resumes[0].sequence), 3);
+    assert_eq!(client.ears.texts().iter().filter(|text| *text == "one").count(), 1);
+    assert!(client.ears.texts().iter().filter(|text| *text == "two").count() > 1);
+    assert!(client.total("tertulia_discord_reconnects_total", &[("discord_gateway_cause", "lost")]) >= 1.0);
+    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
+}
+
+#[tokio::test]
+async fn while_the_intake_waits_the_heart_goes_on_beating() {
+    let discord = discord().await;
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let mut client = Client::new(&discord, &Notepad::new());
+    client.connect().await;
+    client.ears.until_kind("GUILD_CREATE", 1).await;
+    client.ears.set(Manner::Refuses);
+
+    discord.say(ana, general, "one");
+    discord.say(ana, general, "two");
+    // Only a heartbeat tells Discord what was received.
+    discord
+        .until("a heartbeat", |state| state.gateway.sessions.values().any(|session| session.acknowledged == 4).then_some(()))
+        .await;
+
+    assert_eq!(client.ears.texts(), [""; 0]);
+    client.ears.set(Manner::Keeps);
+    client.ears.until_text("two").await;
+}
+
+#[tokio::test]
+async fn an_intake_that_is_full_holds_discord_back_and_misses_nothing() {
+    let patience = Duration::from_millis(500);
+    let rules = Rules { heartbeat_tolerance: patience, resume_buffer: 10_000, ..Rules::roomy() };
+    let discord = Counterpart::with_rules(rules).await;
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let mut client = Client::new(&discord, &Notepad::new());
+    client.connect().await;
+    client.ears.until_kind("GUILD_CREATE", 1).await;
+    client.ears.set(Manner::Refuses);
+
+    let texts: Vec<String> = (0..2_000).map(|number| format!("message {number}")).collect();
+    for text in &texts {
+        discord.say(ana, general, text);
+    }
+    // Whoever does not read does not beat either.
+    discord.until("silence", |state| (state.journal.closed_here().len() == 1).then_some(())).await;
+    client.ears.set(Manner::Keeps);
+    client.ears.until_text("message 1999").await;
+
+    assert_eq!(client.ears.texts(), texts);
+    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
+}

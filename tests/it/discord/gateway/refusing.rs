@@ -1,0 +1,149 @@
+//! What Discord refuses for good, and what it does without.
+
+use tertulia::ports::gateway::{Disconnected, Gateway as _};
+use tertulia::settings::discord::MessageContent;
+
+use super::super::counterpart::faults::{Does, On};
+use super::super::counterpart::intents;
+use super::world::{Client, Notepad, discord};
+
+#[tokio::test]
+async fn a_bad_token_is_told_before_anything_connects() {
+    let discord = discord().await;
+    let client = Client::with(&discord, &Notepad::new(), |wanted| wanted.token = "MTA.other.token".to_owned());
+
+    let why = client.gateway.shards().await.unwrap_err();
+
+    let Disconnected::Never(told) = why else { panic!("{why:?}") };
+    assert!(told.contains("TERTULIA__DISCORD__TOKEN") && !told.contains("MTA"), "{told}");
+    assert_eq!(discord.look(|state| state.journal.connections.len()), 0);
+}
+
+#[tokio::test]
+async fn a_discord_that_cannot_be_asked_is_asked_later() {
+    let discord = discord().await;
+    let client = Client::new(&discord, &Notepad::new());
+    discord.spoil(On { route: Some("gateway_bot"), ..On::default() }, Does::Status(503));
+
+    let why = client.gateway.shards().await.unwrap_err();
+
+    assert!(matches!(why, Disconnected::Later { .. }), "{why:?}");
+}
+
+#[tokio::test]
+async fn a_token_that_is_reset_ends_it_for_good() {
+    let discord = discord().await;
+    let mut client = Client::new(&discord, &Notepad::new());
+    client.connect().await;
+    client.ears.until_kind("READY", 1).await;
+
+    discord.reset_token();
+
+    let why = client.ended().await;
+    assert!(matches!(&why, Disconnected::Never(told) if told.contains("Reset Token")), "{why:?}");
+    let condition = client.gateway.condition();
+    assert!(!condition.ready && condition.detail.contains("Reset Token"), "{condition:?}");
+}
+
+#[tokio::test]
+async fn what_only_a_person_can_change_ends_it_with_the_way_out() {
+    for (code, way_out) in [
+        (4_010, "discord.shards"),
+        (4_011, "discord.shards"),
+        (4_012, "newer tertulia"),
+        (4_013, "newer tertulia"),
+    ] {
+        let discord = discord().await;
+        let mut client = Client::new(&discord, &Notepad::new());
+        client.connect().await;
+        client.ears.until_kind("READY", 1).await;
+
+        discord.close(0, code, "");
+
+        let why = client.ended().await;
+        assert!(matches!(&why, Disconnected::Never(told) if told.contains(way_out)), "{code}: {why:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_the_intent_it_is_done_without_and_told_what_does_not_work() {
+    let discord = discord().await;
+    discord.set_privileged(0);
+    let mut client = Client::new(&discord, &Notepad::new());
+
+    client.connect().await;
+    client.ears.until_kind("READY", 1).await;
+
+    assert_eq!(asked_for(&discord) & intents::MESSAGE_CONTENT, 0);
+    let condition = client.gateway.condition();
+    assert!(condition.ready, "{condition:?}");
+    assert!(condition.detail.contains("Message Content intent is not enabled"), "{condition:?}");
+    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
+}
+
+#[tokio::test]
+async fn an_intent_that_is_refused_all_the_same_is_done_without() {
+    let discord = discord().await;
+    let mut client = Client::new(&discord, &Notepad::new());
+    client.gateway.shards().await.expect("a number");
+    // The application said that it is enabled; it is switched off a moment later.
+    discord.set_privileged(0);
+
+    client.live(0, 1);
+    client.ears.until_kind("READY", 1).await;
+
+    assert_eq!(asked_for(&discord) & intents::MESSAGE_CONTENT, 0);
+    assert!(client.gateway.condition().detail.contains("mentions the bot"), "{:?}", client.gateway.condition());
+    assert_eq!(discord.look(|state| state.journal.closed_here()), [(4_014, "Disallowed intent(s).".to_owned())]);
+}
+
+#[tokio::test]
+async fn an_intent_that_is_demanded_and_refused_ends_it() {
+    let discord = discord().await;
+    discord.set_privileged(0);
+    let mut client =
+        Client::with(&discord, &Notepad::new(), |wanted| wanted.section.message_content = MessageContent::On);
+
+    client.connect().await;
+
+    let why = client.ended().await;
+    assert!(matches!(&why, Disconnected::Never(told) if told.contains("discord.message_content = \"off\"")), "{why:?}");
+}
+
+#[tokio::test]
+async fn an_intent_that_nobody_wants_is_not_asked_for() {
+    let discord = discord().await;
+    let mut client =
+        Client::with(&discord, &Notepad::new(), |wanted| wanted.section.message_content = MessageContent::Off);
+
+    client.connect().await;
+    client.ears.until_kind("READY", 1).await;
+
+    assert_eq!(asked_for(&discord) & intents::MESSAGE_CONTENT, 0);
+    assert_eq!(client.gateway.condition().detail, "1 of 1 connection");
+}
+
+#[tokio::test]
+async fn an_intent_that_was_switched_on_takes_effect_at_the_next_start() {
+    let discord = discord().await;
+    discord.set_privileged(0);
+    let notes = Notepad::new();
+    let mut first = Client::new(&discord, &notes);
+    first.connect().await;
+    notes.until_session(0, |session| session["accepted"] == 1).await;
+    first.stop().await;
+    discord.sessions(0).await;
+    discord.set_privileged(intents::MESSAGE_CONTENT);
+
+    let mut second = Client::new(&discord, &notes);
+    second.connect().await;
+    second.ears.until_kind("READY", 1).await;
+
+    let identified = discord.look(|state| state.journal.identifies.last().and_then(|identified| identified.session.clone()));
+    let asked = discord.look(|state| state.gateway.sessions[&identified.expect("a session")].intents);
+    assert_ne!(asked & intents::MESSAGE_CONTENT, 0);
+}
+
+fn asked_for(discord: &super::super::counterpart::Counterpart) -> u64 {
+    discord.look(|state| state.gateway.sessions.values().next().expect("a session").intents)
+}

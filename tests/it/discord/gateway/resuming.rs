@@ -1,0 +1,167 @@
+//! A connection goes on where another was, in this process and the next.
+
+use super::super::counterpart::journal::Closed;
+use super::world::{Client, Manner, Notepad, discord};
+
+#[tokio::test]
+async fn after_a_cut_nothing_is_missed_and_nobody_identifies() {
+    let discord = discord().await;
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let mut client = Client::new(&discord, &Notepad::new());
+    client.connect().await;
+    client.ears.until_kind("GUILD_CREATE", 1).await;
+
+    discord.cut(0);
+    discord.say(ana, general, "while nobody listened");
+    discord.resumes(1).await;
+    client.ears.until_text("while nobody listened").await;
+    client.ears.until_kind("RESUMED", 1).await;
+
+    assert_eq!(client.ears.texts(), ["while nobody listened"]);
+    discord.look(|state| {
+        assert_eq!(state.journal.identifies.len(), 1);
+        assert!(state.journal.connections[1].by_resume_url);
+    });
+    assert_eq!(client.total("tertulia_discord_resumes_total", &[("discord_gateway_outcome", "established")]), 1.0);
+    assert_eq!(client.total("tertulia_discord_reconnects_total", &[("discord_gateway_cause", "cut")]), 1.0);
+}
+
+#[tokio::test]
+async fn the_next_process_goes_on_where_this_one_was() {
+    let discord = discord().await;
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let notes = Notepad::new();
+    let mut first = Client::new(&discord, &notes);
+    first.connect().await;
+    discord.sessions(1).await;
+    discord.say(ana, general, "before");
+    first.ears.until_text("before").await;
+    notes.until_session(0, |session| session["accepted"] == 3).await;
+
+    first.stop().await;
+    discord.sessions(0).await;
+    discord.say(ana, general, "in between");
+    let mut second = Client::new(&discord, &notes);
+    second.connect().await;
+    second.ears.until_text("in between").await;
+
+    assert_eq!(second.ears.texts(), ["in between"]);
+    discord.look(|state| {
+        assert_eq!((state.journal.identifies.len(), state.journal.resumes.len()), (1, 1));
+        assert_eq!(state.journal.resumes[0].sequence, 3);
+    });
+}
+
+#[tokio::test]
+async fn a_connection_that_is_dropped_is_closed_so_that_it_can_be_resumed() {
+    let discord = discord().await;
+    let mut client = Client::new(&discord, &Notepad::new());
+    client.connect().await;
+    discord.sessions(1).await;
+    client.ears.until_kind("READY", 1).await;
+
+    client.stop().await;
+
+    let closed = discord.until("the end", |state| state.journal.connections[0].closed.clone()).await;
+    assert_eq!(closed, Closed::Client(Some(4_900)));
+    assert_eq!(discord.look(|state| state.gateway.sessions.len()), 1);
+}
+
+#[tokio::test]
+async fn what_is_not_kept_is_told_again() {
+    let discord = discord().await;
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let notes = Notepad::new();
+    let mut first = Client::new(&discord, &notes);
+    first.connect().await;
+    first.ears.until_kind("GUILD_CREATE", 1).await;
+    notes.until_session(0, |session| session["accepted"] == 2).await;
+    first.ears.set(Manner::Holds);
+    discord.say(ana, general, "one");
+    discord.say(ana, general, "two");
+    first.ears.until_text("two").await;
+
+    first.stop().await;
+    let mut second = Client::new(&discord, &notes);
+    second.connect().await;
+    second.ears.until_text("two").await;
+
+    assert_eq!(second.ears.texts(), ["one", "two"]);
+    assert_eq!(discord.look(|state| state.journal.resumes[0].sequence), 2);
+}
+
+#[tokio::test]
+async fn a_session_for_another_number_of_connections_is_left() {
+    let discord = discord().await;
+    let notes = Notepad::new();
+    let mut first = Client::new(&discord, &notes);
+    first.connect().await;
+    notes.until_session(0, |session| session["accepted"] == 1).await;
+    first.stop().await;
+    discord.sessions(0).await;
+
+    let mut second = Client::with(&discord, &notes, |wanted| wanted.section.shards = std::num::NonZeroU32::new(2));
+    second.connect().await;
+    discord.sessions(2).await;
+
+    assert_eq!(discord.look(|state| (state.journal.identifies.len(), state.journal.resumes.len())), (3, 0));
+}
+
+#[tokio::test]
+async fn a_session_of_another_application_is_left() {
+    let discord = discord().await;
+    let notes = Notepad::new();
+    let mut first = Client::new(&discord, &notes);
+    first.connect().await;
+    let mut session = notes.until_session(0, |session| session["accepted"] == 1).await;
+    first.stop().await;
+    session["application"] = "12345".into();
+    notes.leave("discord/session/0", session.to_string().as_bytes());
+
+    let mut second = Client::new(&discord, &notes);
+    second.connect().await;
+    second.ears.until_kind("READY", 1).await;
+
+    assert_eq!(discord.look(|state| (state.journal.identifies.len(), state.journal.resumes.len())), (2, 0));
+}
+
+#[tokio::test]
+async fn a_note_that_makes_no_sense_is_left() {
+    let discord = discord().await;
+    for note in ["", "{", "null", r#"{"id":1}"#, r#"{"id":"x","resume_url":"http://evil.example","accepted":-1}"#] {
+        let notes = Notepad::new();
+        notes.leave("discord/session/0", note.as_bytes());
+        notes.leave("discord/identifies", note.as_bytes());
+        let mut client = Client::new(&discord, &notes);
+
+        client.connect().await;
+
+        client.ears.until_kind("READY", 1).await;
+        client.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_discord_has_forgotten_is_begun_anew() {
+    let discord = discord().await;
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let notes = Notepad::new();
+    let mut first = Client::new(&discord, &notes);
+    first.connect().await;
+    notes.until_session(0, |session| session["accepted"] == 2).await;
+    first.stop().await;
+    discord.sessions(0).await;
+    discord.forget_left_sessions();
+
+    let mut second = Client::new(&discord, &notes);
+    second.connect().await;
+    second.ears.until_kind("GUILD_CREATE", 1).await;
+    discord.say(ana, general, "again");
+    second.ears.until_text("again").await;
+
+    assert_eq!(discord.look(|state| (state.journal.identifies.len(), state.journal.resumes.len())), (2, 1));
+}

@@ -1,0 +1,313 @@
+//! What the tests stand on: notes in memory, ears that remember, and a gateway between them and the counterpart.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use opentelemetry_sdk::Resource;
+use serde_json::Value;
+use tertulia::adapters::discord::dispatch::{Dispatch, Intake, Receipt};
+use tertulia::adapters::discord::gateway::{Gateway, Parts, Times};
+use tertulia::adapters::discord::platform::Discord;
+use tertulia::adapters::system::SystemClock;
+use tertulia::domain::id::GuildId;
+use tertulia::ports::chance::Chance;
+use tertulia::ports::gateway::{Disconnected, Gateway as _, Shard};
+use tertulia::ports::notes::{Notes, Unkept};
+use tertulia::settings::Settings;
+use tertulia::settings::discord::Discord as Section;
+use tertulia::telemetry::gateway::GatewayRecorder;
+use tertulia::telemetry::metrics::Metrics;
+use tertulia::telemetry::recorder::Recorder;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::super::counterpart::Counterpart;
+use super::super::counterpart::rules::Rules;
+use crate::harness::PATIENCE;
+
+/// Notes that outlive a gateway.
+#[derive(Debug)]
+pub struct Notepad(watch::Sender<BTreeMap<String, Vec<u8>>>);
+
+impl Notepad {
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self(watch::Sender::default()))
+    }
+
+    /// The session of a shard, as it is noted.
+    pub fn session(&self, shard: u32) -> Option<Value> {
+        session_in(&self.0.borrow(), shard)
+    }
+
+    /// Waits until the session of a shard is noted so.
+    pub async fn until_session(&self, shard: u32, look: impl Fn(&Value) -> bool) -> Value {
+        let mut notes = self.0.subscribe();
+        let is_there = |notes: &BTreeMap<String, Vec<u8>>| session_in(notes, shard).is_some_and(|session| look(&session));
+        let found = timeout(PATIENCE, notes.wait_for(is_there)).await.expect("a note in time").expect("notes").clone();
+        session_in(&found, shard).expect("it is there")
+    }
+
+    /// Writes a note as another process might have left it.
+    pub fn leave(&self, name: &str, bytes: &[u8]) {
+        self.0.send_modify(|notes| drop(notes.insert(name.to_owned(), bytes.to_vec())));
+    }
+}
+
+fn session_in(notes: &BTreeMap<String, Vec<u8>>, shard: u32) -> Option<Value> {
+    serde_json::from_slice(notes.get(&format!("discord/session/{shard}"))?).ok()
+}
+
+#[async_trait]
+impl Notes for Notepad {
+    async fn read(&self, _: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, Unkept> {
+        Ok(self.0.borrow().get(name).cloned())
+    }
+
+    async fn all(&self, _: Option<&GuildId>, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, Unkept> {
+        let notes = self.0.borrow();
+        Ok(notes
+            .iter()
+            .filter(|(name, _)| name.starts_with(beginning))
+            .map(|(name, bytes)| (name.clone(), bytes.clone()))
+            .collect())
+    }
+
+    async fn write(&self, _: Option<&GuildId>, written: Vec<(String, Option<Vec<u8>>)>) -> Result<(), Unkept> {
+        self.0.send_modify(|notes| {
+            for (name, bytes) in written {
+                match bytes {
+                    Some(bytes) => drop(notes.insert(name, bytes)),
+                    None => drop(notes.remove(&name)),
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+/// What was heard, over all connections.
+#[derive(Clone, Default)]
+pub struct Ears(Arc<watch::Sender<Vec<Heard>>>, Arc<watch::Sender<Manner>>, Arc<Mutex<Vec<Receipt>>>);
+
+/// An event that was taken in.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    pub shard: u32,
+    pub kind: String,
+    pub data: Value,
+}
+
+/// What is done with what is heard.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Manner {
+    /// It is kept at once.
+    #[default]
+    Keeps,
+    /// Its receipts are held until they are let go.
+    Holds,
+    /// Of the text of a message: it is lost.
+    Loses(&'static str),
+    /// Nothing is taken.
+    Refuses,
+}
+
+impl Ears {
+    pub fn set(&self, manner: Manner) {
+        self.1.send_replace(manner);
+    }
+
+    /// Lets the receipts go that are held.
+    pub fn keep_held(&self) {
+        let held = std::mem::take(&mut *self.2.lock().expect("held"));
+        held.into_iter().for_each(Receipt::kept);
+    }
+
+    pub fn heard(&self) -> Vec<Heard> {
+        self.0.borrow().clone()
+    }
+
+    /// The texts of messages, in order.
+    pub fn texts(&self) -> Vec<String> {
+        texts(&self.0.borrow())
+    }
+
+    /// Waits until something was heard.
+    pub async fn until(&self, look: impl Fn(&[Heard]) -> bool) -> Vec<Heard> {
+        let mut heard = self.0.subscribe();
+        let result = timeout(PATIENCE, heard.wait_for(|heard| look(heard))).await;
+        match result {
+            Ok(found) => found.expect("ears").clone(),
+            Err(_) => panic!("it was not heard: {:?}", kinds(&self.heard())),
+        }
+    }
+
+    pub async fn until_kind(&self, kind: &str, count: usize) {
+        self.until(|heard| heard.iter().filter(|heard| heard.kind == kind).count() >= count).await;
+    }
+
+    pub async fn until_text(&self, text: &str) {
+        self.until(|heard| texts(heard).iter().any(|heard| heard == text)).await;
+    }
+}
+
+fn texts(heard: &[Heard]) -> Vec<String> {
+    let messages = heard.iter().filter(|heard| heard.kind == "MESSAGE_CREATE");
+    messages.map(|heard| heard.data["content"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+fn kinds(heard: &[Heard]) -> Vec<&str> {
+    heard.iter().map(|heard| heard.kind.as_str()).collect()
+}
+
+struct Ear(Ears, u32);
+
+#[async_trait]
+impl Intake for Ear {
+    async fn take(&mut self, dispatch: Dispatch) {
+        let mut manner = self.0.1.subscribe();
+        let manner = manner.wait_for(|manner| *manner != Manner::Refuses).await.expect("a manner").clone();
+        let data: Value = serde_json::from_str(dispatch.data.get()).unwrap_or_default();
+        let receipt = match manner {
+            Manner::Loses(text) if data["content"] == text => Some(dispatch.receipt),
+            Manner::Holds => {
+                self.0.2.lock().expect("held").push(dispatch.receipt);
+                None
+            }
+            _ => {
+                dispatch.receipt.kept();
+                None
+            }
+        };
+        self.0.0.send_modify(|heard| heard.push(Heard { shard: self.1, kind: dispatch.kind, data }));
+        drop(receipt);
+    }
+}
+
+/// Always the same half.
+pub struct Half;
+
+impl Chance for Half {
+    fn jitter(&self) -> i8 {
+        0
+    }
+
+    fn fraction(&self) -> f64 {
+        0.5
+    }
+
+    fn id(&self) -> u128 {
+        7
+    }
+}
+
+/// A gateway in a process of its own, as far as a test is concerned.
+pub struct Client {
+    pub gateway: Arc<Gateway>,
+    pub discord: Arc<Discord>,
+    pub ears: Ears,
+    pub metrics: Metrics,
+    lives: Vec<JoinHandle<Disconnected>>,
+}
+
+/// What a test wants otherwise.
+pub struct Wanted {
+    pub section: Section,
+    pub times: Times,
+    pub token: String,
+}
+
+impl Client {
+    pub fn new(discord: &Counterpart, notes: &Arc<Notepad>) -> Self {
+        Self::with(discord, notes, |_| {})
+    }
+
+    pub fn with(discord: &Counterpart, notes: &Arc<Notepad>, change: impl FnOnce(&mut Wanted)) -> Self {
+        // The first one to ask for a provider without this panics.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let defaults = Settings::defaults().expect("the defaults");
+        let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
+        section.api_url = format!("{}/api", discord.api_url());
+        let mut wanted = Wanted { section, times: quick(), token: discord.token() };
+        change(&mut wanted);
+        let Wanted { section, times, token } = wanted;
+        let clock = Arc::new(SystemClock);
+        let platform = Arc::new(Discord::new(&section, token.clone().into(), clock.clone()).expect("an adapter"));
+        let metrics = Metrics::new(Resource::builder_empty().build(), None).expect("metrics");
+        let ears = Ears::default();
+        let parts = Parts {
+            discord: platform.clone(),
+            notes: notes.clone(),
+            clock,
+            chance: Arc::new(Half),
+            recorder: GatewayRecorder::new(Recorder::new(None, false, metrics.instruments())),
+            make_intake: {
+                let ears = ears.clone();
+                Arc::new(move |shard: Shard| Box::new(Ear(ears.clone(), shard.number)) as Box<dyn Intake>)
+            },
+            times,
+        };
+        let gateway = Gateway::new(&section, &token.into(), parts).expect("a gateway");
+        Self { gateway: Arc::new(gateway), discord: platform, ears, metrics, lives: Vec::new() }
+    }
+
+    /// Asks how many connections there are to be, and begins to live them.
+    pub async fn connect(&mut self) {
+        let of = timeout(PATIENCE, self.gateway.shards()).await.expect("in time").expect("a number of shards");
+        for number in 0..of.get() {
+            self.live(number, of.get());
+        }
+    }
+
+    /// Begins to live a connection.
+    pub fn live(&mut self, number: u32, of: u32) {
+        let (gateway, of) = (self.gateway.clone(), NonZeroU32::new(of).expect("not zero"));
+        self.lives.push(tokio::spawn(async move { gateway.live(Shard { number, of }).await }));
+    }
+
+    /// Waits for the end of the first connection that was begun.
+    pub async fn ended(&mut self) -> Disconnected {
+        timeout(PATIENCE, self.lives.remove(0)).await.expect("an end in time").expect("no panic")
+    }
+
+    /// Stops as a process does: at once.
+    pub async fn stop(mut self) {
+        for life in self.lives.drain(..) {
+            life.abort();
+            assert!(life.await.is_err_and(|error| error.is_cancelled()), "it ended by itself");
+        }
+    }
+
+    /// What a counter or gauge stands at.
+    pub fn total(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+        self.metrics.total(name, labels)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.lives.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Waits that a test can afford; what others may take is as long as ever, but for a test that waits for just that.
+pub fn quick() -> Times {
+    Times {
+        apart: Duration::from_millis(120),
+        pauses: 0.01,
+        notes: Duration::from_millis(1),
+        lasting: Duration::ZERO,
+        hello: PATIENCE,
+        session: PATIENCE,
+        receipts: PATIENCE,
+        stuck: PATIENCE,
+    }
+}
+
+/// A Discord with room for every request.
+pub async fn discord() -> Counterpart {
+    Counterpart::with_rules(Rules::roomy()).await
+}
