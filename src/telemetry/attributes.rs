@@ -85,6 +85,14 @@ pub const PLATFORM: &str = "platform";
 pub const MESSAGE_ROLE: &str = "message.role";
 /// `posted`, `failed` or `unconfirmed`: what came of sending a part of a statement.
 pub const SEND_OUTCOME: &str = "send.outcome";
+/// A platform's event, by Discord's name: `MESSAGE_CREATE`.
+pub const DISCORD_EVENT: &str = "discord.event";
+/// What became of a message that was heard.
+pub const MESSAGE_FATE: &str = "message.fate";
+/// What reading a channel after a downtime came to.
+pub const BACKFILL_OUTCOME: &str = "backfill.outcome";
+/// Whether a guild is told of.
+pub const GUILD_STATE: &str = "guild.state";
 
 /// How urgent a question to a model is.
 pub const POOL_PRIORITY: &str = "pool.priority";

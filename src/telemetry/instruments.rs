@@ -124,6 +124,22 @@ instruments! {
         "Slash commands that people used on Discord, and names that they typed in them, by what came of it.";
     discord_command_duration: Histogram(OWN_SECONDS), "tertulia.discord.command.duration", "s", [Label { name: name::DISCORD_COMMAND, values: values::COMMANDS }],
         "Time from hearing of a slash command to its first answer; Discord waits three seconds for that.";
+    discord_events: Counter, "tertulia.discord.events", "{event}", [Label { name: name::DISCORD_EVENT, values: values::DISCORD_EVENTS }],
+        "Events that Discord told over the gateway, by what they tell.";
+    discord_unreadable: Counter, "tertulia.discord.events.unreadable", "{event}", [],
+        "Events and messages of Discord's that could not be read and were left out.";
+    discord_under_way: UpDown, "tertulia.discord.events.under_way", "{event}", [],
+        "What follows from events and is not on record yet; when there is too much of it, connections wait.";
+    discord_broken: Counter, "tertulia.discord.events.broken", "{event}", [],
+        "What was heard on Discord and could not be put on record. A fault of this program.";
+    discord_messages: Counter, "tertulia.discord.messages", "{message}", [Label { name: name::MESSAGE_FATE, values: values::MESSAGE_FATES }],
+        "Messages heard on Discord, by what became of them; elsewhere is where no companion lives.";
+    discord_backfills: Counter, "tertulia.discord.backfills", "{channel}", [Label { name: name::BACKFILL_OUTCOME, values: values::BACKFILLS }],
+        "Channels read after a downtime, by what was left out.";
+    discord_backfilled: Counter, "tertulia.discord.backfilled", "{message}", [],
+        "Messages read after a downtime.";
+    discord_guilds: UpDown, "tertulia.discord.guilds", "{guild}", [Label { name: name::GUILD_STATE, values: values::GUILD_STATES }],
+        "Guilds that the bot is in, by whether Discord tells of them; of an unavailable one it does not.";
 
     rounds: Counter, "tertulia.rounds", "{round}", [Label { name: name::ROUND_OUTCOME, values: values::ROUNDS }],
         "Rounds in channels with several companions, by whether somebody was selected.";
@@ -343,6 +359,11 @@ pub fn platform_label(channel: &str) -> &'static str {
 /// What Discord calls an event, as a label: what is none of the closed list is `other`.
 pub fn gateway_event_label(kind: &str) -> &'static str {
     values::GATEWAY_EVENTS.iter().find(|known| **known == kind).copied().unwrap_or("other")
+}
+
+/// An event of Discord's, as a label: what is none of the closed list is `other`.
+pub fn discord_event_label(event: &str) -> &'static str {
+    values::DISCORD_EVENTS.iter().find(|known| **known == event).copied().unwrap_or("other")
 }
 
 /// An HTTP status, as a label: one that is none of the closed list is `other`.

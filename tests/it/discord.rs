@@ -4,4 +4,5 @@ mod checking;
 mod commands;
 pub mod counterpart;
 mod gateway;
+mod hearing;
 mod outbound;

@@ -12,7 +12,7 @@ use crate::domain::moment::Moment;
 /// Messages that Discord gives at once (documentation, "Get Channel Messages").
 const PAGE: u32 = 100;
 /// Times that a page is asked for before its channel is given up.
-const MOST_TRIES: u32 = 5;
+const MOST_TRIES: u32 = 8;
 
 /// How much is read.
 #[derive(Clone, Copy, Debug)]
@@ -191,11 +191,8 @@ impl<M> Backfill<M> {
         if under_way >= self.limits.at_once.max(1) {
             return Next::AwaitAnswer;
         }
-        while self.asked.front().is_some_and(|at| now.since(*at) >= Duration::from_secs(1)) {
-            self.asked.pop_front();
-        }
-        if let Some(first) = self.asked.front().filter(|_| self.asked.len() >= self.limits.calls_per_second.max(1)) {
-            return Next::WaitUntil(*first + Duration::from_secs(1));
+        if let Some(at) = self.full_until(now) {
+            return Next::WaitUntil(at);
         }
         for turn in 0..self.turns.len() {
             let Some(request) = self.ask(self.turns[turn], now) else { continue };
@@ -211,6 +208,18 @@ impl<M> Backfill<M> {
         };
         let next = self.guilds.values().flatten().filter_map(ready).min();
         next.map_or(Next::AwaitAnswer, Next::WaitUntil)
+    }
+
+    /// Counts a question that is none of the plan's.
+    ///
+    /// # Errors
+    /// There is no room for it before this moment.
+    pub fn call(&mut self, now: Moment) -> Result<(), Moment> {
+        if let Some(at) = self.full_until(now) {
+            return Err(at);
+        }
+        self.asked.push_back(now);
+        Ok(())
     }
 
     /// A page came: the messages with their ids, in any order.
@@ -270,6 +279,15 @@ impl<M> Backfill<M> {
             channels.retain(|reading| !gone(&reading.behind));
         }
         self.clear_empty();
+    }
+
+    /// When the next question may be asked, if not now.
+    fn full_until(&mut self, now: Moment) -> Option<Moment> {
+        while self.asked.front().is_some_and(|at| now.since(*at) >= Duration::from_secs(1)) {
+            self.asked.pop_front();
+        }
+        let first = self.asked.front().filter(|_| self.asked.len() >= self.limits.calls_per_second.max(1))?;
+        Some(*first + Duration::from_secs(1))
     }
 
     /// The next page of a guild, unless one is under way.

@@ -1,5 +1,6 @@
 //! Discord as a chat platform: statements through a webhook of their channel, direct messages through the bot.
 
+mod hearing;
 mod reading;
 mod sending;
 
@@ -116,10 +117,6 @@ impl Discord {
     /// What went wrong where something was said.
     pub const fn troubles(&self) -> &Troubles {
         &self.troubles
-    }
-
-    pub(super) const fn rest(&self) -> &Rest {
-        &self.rest
     }
 
     pub(super) fn now(&self) -> Moment {

@@ -44,6 +44,35 @@ pub(super) const DISCORD_REFUSALS: &[&str] =
 pub(super) const COMMANDS: &[&str] =
     &["status", "join", "leave", "talkativeness", "pause", "why", "forget_me", "ignore_me", "help", "typing", "other"];
 pub(super) const COMMAND_OUTCOMES: &[&str] = &["done", "refused", "failed", "busy", "repeated", "unanswered", "unreadable"];
+pub(super) const DISCORD_EVENTS: &[&str] = &[
+    "READY",
+    "RESUMED",
+    "GUILD_CREATE",
+    "GUILD_UPDATE",
+    "GUILD_DELETE",
+    "GUILD_ROLE_CREATE",
+    "GUILD_ROLE_UPDATE",
+    "GUILD_ROLE_DELETE",
+    "GUILD_EMOJIS_UPDATE",
+    "CHANNEL_CREATE",
+    "CHANNEL_UPDATE",
+    "CHANNEL_DELETE",
+    "THREAD_CREATE",
+    "THREAD_UPDATE",
+    "THREAD_DELETE",
+    "THREAD_LIST_SYNC",
+    "WEBHOOKS_UPDATE",
+    "MESSAGE_CREATE",
+    "MESSAGE_UPDATE",
+    "MESSAGE_DELETE",
+    "MESSAGE_DELETE_BULK",
+    "INTERACTION_CREATE",
+    "other",
+];
+pub(super) const MESSAGE_FATES: &[&str] =
+    &["taken", "known", "ours", "not_taken", "no_talk", "not_for_all", "empty", "elsewhere", "broken"];
+pub(super) const BACKFILLS: &[&str] = &["whole", "too_many", "too_old", "refused", "nothing_shown", "unreachable"];
+pub(super) const GUILD_STATES: &[&str] = &["available", "unavailable"];
 pub(super) const ROUNDS: &[&str] = &["selected", "nobody"];
 pub(super) const STATES: &[&str] = &["speak", "listen"];
 pub(super) const FLOORS: &[&str] = &["won", "lost", "none"];

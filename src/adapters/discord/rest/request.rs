@@ -61,6 +61,8 @@ impl Request {
     fn of_interaction(method: Method, name: &'static str, interaction: Snowflake, path: String, body: Value) -> Self {
         let route = Route { name, resource: interaction.to_string(), is_global: false };
         Self { method, path, route, body: Some(body), by_bot: false }
+    }
+
     /// Where the gateway is, how many connections there should be, and how many may begin.
     pub fn gateway() -> Self {
         Self::new(Method::GET, "GET /gateway/bot", "", "/gateway/bot".to_owned())
@@ -101,6 +103,22 @@ impl Request {
     pub fn messages(channel: Snowflake, after: Snowflake) -> Self {
         let path = format!("/channels/{channel}/messages?after={after}&limit=100");
         Self::new(Method::GET, "GET /channels/{channel}/messages", channel, path)
+    }
+
+    /// The newest messages before this one: 1 to 100.
+    pub fn messages_before(channel: Snowflake, before: Snowflake, limit: u32) -> Self {
+        let path = format!("/channels/{channel}/messages?before={before}&limit={limit}");
+        Self::new(Method::GET, "GET /channels/{channel}/messages", channel, path)
+    }
+
+    /// A guild: its name, its roles, its emojis.
+    pub fn guild(guild: Snowflake) -> Self {
+        Self::new(Method::GET, "GET /guilds/{guild}", guild, format!("/guilds/{guild}"))
+    }
+
+    /// The channels of a guild, without threads.
+    pub fn guild_channels(guild: Snowflake) -> Self {
+        Self::new(Method::GET, "GET /guilds/{guild}/channels", guild, format!("/guilds/{guild}/channels"))
     }
 
     /// One message. Unlike the list, it is refused without the permission to read the history.

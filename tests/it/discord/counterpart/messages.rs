@@ -33,6 +33,7 @@ pub struct Message {
     pub attachments: Vec<Value>,
     pub embeds: Vec<Value>,
     pub stickers: Vec<Value>,
+    pub poll: Option<Value>,
     pub reference: Option<Reference>,
     /// What it forwards, as that was then; the reference says where it was.
     pub forwarded: Option<Value>,
@@ -198,6 +199,10 @@ impl Message {
         });
         if !self.stickers.is_empty() {
             json["sticker_items"] = json!(self.stickers);
+        }
+        // Without MESSAGE_CONTENT it is left out.
+        if let Some(poll) = self.poll.as_ref().filter(|_| open) {
+            json["poll"] = poll.clone();
         }
         if let Author::Webhook { webhook, application, .. } = &self.author {
             json["webhook_id"] = json!(webhook);

@@ -1,6 +1,5 @@
 //! After a crash it is read back what was posted.
 
-use tertulia::adapters::discord::known::Company;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotRead, Part};
 
 use super::super::counterpart::channels::Overwrite;
@@ -53,7 +52,7 @@ async fn what_may_be_it_is_not_sent_again() {
     let before = discord.say(ana, general, "hi").to_string();
     let (first, second) = (client(&discord), client(&discord));
     let words = part(general, "Hello @Ana");
-    first.known().gather(snowflake(general), Company { people: vec![(snowflake(ana), "Ana".to_owned())], emojis: Vec::new() });
+    first.known().spoke(Some(snowflake(guild)), snowflake(general), snowflake(ana), "Ana");
 
     say(&first, &words).await;
     let called = second.find(&words, Some(&before)).await;

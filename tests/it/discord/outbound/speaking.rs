@@ -1,7 +1,6 @@
 //! Words arrive, under the right name, and call nobody who may not be called.
 
 use futures_util::future::join_all;
-use tertulia::adapters::discord::known::Company;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent, Part};
 
 use super::super::counterpart::Counterpart;
@@ -143,9 +142,9 @@ async fn only_people_who_take_part_are_ever_called() {
     let role = discord.role(guild, "Friends", MENTION_EVERYONE);
     let words = format!("@everyone @here <@&{role}> <@{bob}> hello @Ana");
     let (open, closed) = (client(&discord), client_with(&discord, |section| section.mention_people = false));
-    let company = Company { people: vec![(snowflake(ana), "Ana".to_owned())], emojis: Vec::new() };
-    open.known().gather(snowflake(general), company.clone());
-    closed.known().gather(snowflake(general), company);
+    for client in [&open, &closed] {
+        client.known().spoke(Some(snowflake(guild)), snowflake(general), snowflake(ana), "Ana");
+    }
 
     say(&open, &part(general, &words)).await;
     say(&closed, &part(general, &words)).await;

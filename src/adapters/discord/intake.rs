@@ -1,0 +1,198 @@
+//! Makes of what a shard hears what the core takes in: messages, edits and deletions, in the order of each channel.
+//!
+//! What is told of guilds and channels is known at once (`intake/guilds.rs`). What is to be put on record goes into the lane of its channel
+//! (`intake/lanes.rs`): lanes run side by side, each of them one thing after the other. An event's receipt is kept once all that follows from
+//! it is on record. A channel that may have heard less than was said catches up first (`intake/catching_up.rs`).
+
+mod catching_up;
+mod guilds;
+mod lanes;
+mod marks;
+mod messages;
+mod reader;
+mod telling;
+mod wording;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
+
+use self::guilds::Guilds;
+use self::lanes::{Lanes, Share, Work};
+use self::marks::Marks;
+use self::reader::Reader;
+use super::dispatch::{self, Dispatch};
+use super::platform::Discord;
+use super::wire;
+use crate::ports::clock::Clock;
+use crate::ports::gateway::Shard;
+use crate::ports::hearing::Hearing;
+use crate::ports::notes::Notes;
+use crate::settings::discord::Discord as Settings;
+use crate::telemetry::instruments::{Instruments, discord_event_label};
+use crate::telemetry::plain::Plain;
+
+/// Channels that are looked up at once, whether something was said there meanwhile.
+const MOST_LOOKED_UP: usize = 32;
+
+/// Takes an interaction (INTERACTION_CREATE), at once.
+pub type Interactions = Arc<dyn Fn(Box<RawValue>) + Send + Sync>;
+
+/// What hearing needs.
+pub struct Shared {
+    /// Discord, to be asked, and to be told what is known.
+    pub discord: Arc<Discord>,
+    /// Who takes in what is heard.
+    pub hearing: Arc<dyn Hearing>,
+    /// Where it is kept how far channels were heard.
+    pub notes: Arc<dyn Notes>,
+    /// The time of day.
+    pub clock: Arc<dyn Clock>,
+    /// How much is read after a downtime.
+    pub settings: Settings,
+    /// Where it is counted.
+    pub instruments: Instruments,
+    /// Who serves interactions.
+    pub interactions: Interactions,
+}
+
+/// What the shards of one bot hear with. Its tasks end when it and all its intakes are dropped.
+pub struct Ears {
+    discord: Arc<Discord>,
+    hearing: Arc<dyn Hearing>,
+    instruments: Instruments,
+    interactions: Interactions,
+    marks: Marks,
+    reader: Reader,
+    looked_up: Semaphore,
+    acquainted: guilds::Acquainted,
+    /// Nothing is read after a downtime, so that nothing may be left to be read.
+    reads: bool,
+}
+
+/// What one connection hears with.
+pub struct Intake {
+    ears: Arc<Ears>,
+    shard: Shard,
+    lanes: Lanes,
+    guilds: Guilds,
+}
+
+/// An event that cannot be read.
+struct Unreadable(serde_json::Error);
+
+impl Ears {
+    /// Ears that hear nothing yet. To be called within a runtime.
+    pub fn new(shared: Shared) -> Arc<Self> {
+        let Shared { discord, hearing, notes, clock, settings, instruments, interactions } = shared;
+        Arc::new(Self {
+            marks: Marks::new(notes),
+            reader: Reader::new(Arc::clone(&discord), clock, &settings),
+            looked_up: Semaphore::new(MOST_LOOKED_UP),
+            acquainted: guilds::Acquainted::default(),
+            reads: settings.backfill_messages > 0,
+            discord,
+            hearing,
+            instruments,
+            interactions,
+        })
+    }
+}
+
+impl Intake {
+    /// Takes what one connection of a shard hears.
+    pub fn new(ears: &Arc<Ears>, shard: Shard) -> Self {
+        let guilds = Guilds::new(&ears.instruments);
+        Self { ears: Arc::clone(ears), shard, lanes: Lanes::new(ears), guilds }
+    }
+
+    /// What follows from an event, in its order. What is known changes at once.
+    fn follows(&mut self, kind: &str, data: Box<RawValue>) -> Result<Vec<Work>, Unreadable> {
+        let text = data.get();
+        let work = match kind {
+            "READY" => self.ready(&read(text)?),
+            "GUILD_CREATE" => self.guild_told(&read(text)?),
+            "GUILD_UPDATE" => self.guild_changed(&read(text)?),
+            "GUILD_DELETE" => self.guild_gone(&read(text)?),
+            "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "THREAD_CREATE" | "THREAD_UPDATE" => self.channel_told(&read(text)?),
+            "CHANNEL_DELETE" | "THREAD_DELETE" => self.channel_gone(&read(text)?),
+            "THREAD_LIST_SYNC" => self.threads_told(&read(text)?),
+            "GUILD_ROLE_CREATE" | "GUILD_ROLE_UPDATE" => self.role_changed(&read(text)?),
+            "GUILD_ROLE_DELETE" => self.role_gone(&read(text)?),
+            "GUILD_EMOJIS_UPDATE" => self.emojis_changed(&read(text)?),
+            "WEBHOOKS_UPDATE" => self.webhooks_changed(&read(text)?),
+            "MESSAGE_CREATE" => {
+                let at: wire::Whereabouts = read(text)?;
+                self.said(at, data)
+            }
+            "MESSAGE_UPDATE" => {
+                let (at, update): (wire::Whereabouts, wire::Update) = (read(text)?, read(text)?);
+                if update.is_edit() { self.edited(at, data) } else { Vec::new() }
+            }
+            "MESSAGE_DELETE" => {
+                let at: wire::Gone = read(text)?;
+                self.deleted(at.guild_id, at.channel_id, &[at.id])
+            }
+            "MESSAGE_DELETE_BULK" => {
+                let bulk: wire::Bulk = read(text)?;
+                self.deleted(bulk.guild_id, bulk.channel_id, &bulk.ids)
+            }
+            _ => Vec::new(),
+        };
+        Ok(work)
+    }
+}
+
+#[async_trait]
+impl dispatch::Intake for Intake {
+    async fn take(&mut self, dispatch: Dispatch) {
+        let Dispatch { kind, data, receipt } = dispatch;
+        self.ears.instruments.discord_events.add(1, [discord_event_label(&kind)]);
+        if kind == "INTERACTION_CREATE" {
+            (self.ears.interactions)(data);
+            return receipt.kept();
+        }
+        let work = self.follows(&kind, data).unwrap_or_else(|unreadable| {
+            self.ears.unreadable(&kind, &unreadable.0);
+            Vec::new()
+        });
+        if work.is_empty() {
+            return receipt.kept();
+        }
+        let shares = Share::split(receipt, work.len());
+        for (work, share) in work.into_iter().zip(shares) {
+            self.lanes.put(work, share).await;
+        }
+    }
+}
+
+impl Ears {
+    /// Counts and logs what cannot be read, without what it says: the error would quote it.
+    fn unreadable(&self, kind: &str, error: &serde_json::Error) {
+        self.instruments.discord_unreadable.add(1, crate::telemetry::instruments::NONE);
+        tracing::warn!(event = %Plain(kind), byte = error.column(), "an event of Discord's cannot be read; it is left out");
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Unreadable> {
+    serde_json::from_str(text).map_err(Unreadable)
+}
+
+impl fmt::Debug for Ears {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ears").field("discord", &self.discord).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Intake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Intake").field("shard", &self.shard).finish_non_exhaustive()
+    }
+}

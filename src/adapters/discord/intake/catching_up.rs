@@ -1,0 +1,105 @@
+//! Catches up with a channel: reads what was said while nobody listened, hands it over, and records what is left out.
+
+use super::super::backfill::{self, Filled, Left};
+use super::super::rest::Failed;
+use super::super::snowflake::Snowflake;
+use super::Ears;
+use super::lanes::{Behind, Told};
+use super::reader;
+use super::telling::patiently;
+use crate::ports::hearing::{Missed, Spot};
+use crate::telemetry::instruments::NONE;
+
+impl Ears {
+    /// Catches up. False: it could not be found out whether there is anything, and has to be told again.
+    pub(super) async fn catch_up(&self, behind: Behind) -> bool {
+        let Behind { guild, channel, .. } = behind;
+        let (spot, reading) = match self.missing(behind).await {
+            Ok(Some(missing)) => missing,
+            Ok(None) => return true,
+            Err(Gone) => return false,
+        };
+        let Some(filled) = self.reader.read(reading).await else { return false };
+        self.fill(&spot, guild, filled).await;
+        // What was left out is on record as such, and is not looked for again.
+        self.marks.mark(&spot.guild, channel, reading.newest);
+        true
+    }
+
+    /// What was said there and not heard, if anything was.
+    async fn missing(&self, behind: Behind) -> Result<Option<(Spot, backfill::Behind)>, Gone> {
+        let Behind { guild, channel, newest } = behind;
+        let _turn = self.looked_up.acquire().await.map_err(|_| Gone)?;
+        let newest = match newest {
+            Some(newest) => newest,
+            None => match self.look(channel).await? {
+                Some(newest) => newest,
+                None => return Ok(None),
+            },
+        };
+        let spot = self.discord.known().spot(guild, channel);
+        if !self.hearing.listens(&spot) {
+            return Ok(None);
+        }
+        let Some(Some(reached)) = patiently(self, channel, || self.hearing.reached(&spot)).await else { return Ok(None) };
+        let on_record = reached.newest.and_then(|newest| newest.parse().ok());
+        let marked = self.marks.read(&spot.guild, channel).await;
+        let accepted = on_record.max(marked).max(Some(Snowflake::at(reached.since))).unwrap_or(Snowflake::MAX);
+        let reading = backfill::Behind { channel, guild, newest, accepted };
+        Ok((newest > accepted).then_some((spot, reading)))
+    }
+
+    /// The newest message of a channel of which nothing was told, if it is still there.
+    async fn look(&self, channel: Snowflake) -> Result<Option<Snowflake>, Gone> {
+        for tries in 0..3 {
+            match self.reader.look(channel).await.ok_or(Gone)? {
+                Ok(newest) => return Ok(newest),
+                Err(Failed::Refused(refusal)) => {
+                    tracing::info!(%channel, %refusal, "it cannot be found out what was said in a direct message meanwhile");
+                    return Ok(None);
+                }
+                Err(error) => tracing::debug!(%channel, %error, tries, "Discord does not say what a channel's newest message is"),
+            }
+        }
+        tracing::warn!(%channel, "Discord does not say what was said in a direct message meanwhile; it is left out");
+        Ok(None)
+    }
+
+    /// Hands over what was read, the oldest first, and records it.
+    async fn fill(&self, spot: &Spot, guild: Option<Snowflake>, filled: Filled<reader::Told>) {
+        let Filled { channel, messages, gap } = filled;
+        let outcome = gap.map_or("whole", |gap| code(gap.why));
+        self.instruments.discord_backfills.add(1, [outcome]);
+        self.instruments.discord_backfilled.add(messages.len() as u64, NONE);
+        if messages.is_empty() && gap.is_none() {
+            return;
+        }
+        let mut read = 0;
+        for (message, data) in messages {
+            let told = Told { guild, channel, message, data, is_edit: false };
+            read += u32::from(self.message(&told).await);
+            self.discord.known().saw(channel, message);
+        }
+        let missed = gap.map(|gap| Missed {
+            after: gap.after.to_string().into(),
+            before: gap.before.to_string().into(),
+            why: code(gap.why),
+        });
+        tracing::info!(%channel, read, missed = missed.as_ref().map_or("nothing", |missed| missed.why), "read what was said meanwhile");
+        patiently(self, channel, || self.hearing.caught_up(spot, read, missed.clone())).await;
+    }
+}
+
+/// Whoever reads is gone: everything ends.
+struct Gone;
+
+/// The stable code of a gap.
+const fn code(left: Left) -> &'static str {
+    match left {
+        Left::TooMany => "too_many",
+        Left::TooOld => "too_old",
+        Left::Refused => "refused",
+        Left::NothingShown => "nothing_shown",
+        Left::Unreachable => "unreachable",
+    }
+}

@@ -1,0 +1,253 @@
+//! What is told of guilds, channels, threads, roles and emojis is known at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Mutex as Turn;
+use tokio::time::Instant;
+
+use super::super::platform::Bot;
+use super::super::snowflake::Snowflake;
+use super::super::wire;
+use super::lanes::{Behind, Work};
+use super::{Ears, Intake};
+use crate::telemetry::instruments::Instruments;
+use crate::telemetry::instruments::kinds;
+
+/// What ids of this platform begin with.
+const PLATFORM: &str = "discord";
+/// Where Discord did not say what a guild or channel is, it is not asked again for so long.
+const ASKED_AGAIN: Duration = Duration::from_secs(60);
+
+/// The guilds of one connection: of which something is told, and of which nothing is.
+pub(super) struct Guilds {
+    available: BTreeSet<Snowflake>,
+    unavailable: BTreeSet<Snowflake>,
+    counted: [kinds::Share; 2],
+}
+
+/// Guilds and channels that were told to a process before this one, and when they were asked for.
+#[derive(Default)]
+pub(super) struct Acquainted(Mutex<BTreeMap<Snowflake, Arc<Turn<Option<Instant>>>>>);
+
+impl Guilds {
+    pub fn new(instruments: &Instruments) -> Self {
+        let counted = ["available", "unavailable"].map(|state| instruments.discord_guilds.share([state]));
+        Self { available: BTreeSet::new(), unavailable: BTreeSet::new(), counted }
+    }
+
+    fn expect(&mut self, guilds: BTreeSet<Snowflake>) {
+        self.available.clear();
+        self.unavailable = guilds;
+        self.count();
+    }
+
+    /// Says whether it was unavailable.
+    fn is_there(&mut self, guild: Snowflake) -> bool {
+        self.available.insert(guild);
+        let was_not = self.unavailable.remove(&guild);
+        self.count();
+        was_not
+    }
+
+    /// Says whether it was available.
+    fn has_trouble(&mut self, guild: Snowflake) -> bool {
+        self.unavailable.insert(guild);
+        let was_there = self.available.remove(&guild);
+        self.count();
+        was_there
+    }
+
+    fn is_gone(&mut self, guild: Snowflake) {
+        self.available.remove(&guild);
+        self.unavailable.remove(&guild);
+        self.count();
+    }
+
+    fn count(&mut self) {
+        let [available, unavailable] = &mut self.counted;
+        available.set(self.available.len());
+        unavailable.set(self.unavailable.len());
+    }
+}
+
+impl Intake {
+    /// A new session. A guild where somebody lives and that it does not name was left meanwhile.
+    pub(super) fn ready(&mut self, ready: &wire::Ready) -> Vec<Work> {
+        self.ears.discord.is(Bot { application: ready.application(), user: ready.user() });
+        let inhabited = self.ears.hearing.guilds(PLATFORM);
+        let mut work = Vec::new();
+        if let Some(told) = ready.guilds() {
+            let told: BTreeSet<_> = told.collect();
+            let mine = inhabited.iter().filter_map(Snowflake::of_guild).filter(|guild| self.is_mine(*guild));
+            for guild in mine.filter(|guild| !told.contains(guild)) {
+                tracing::info!(%guild, "the bot was removed from a guild while nobody listened");
+                work.push(self.ears.removed(guild));
+            }
+            self.guilds.expect(told);
+        }
+        // Direct messages come to the first shard, and no event tells what was said there meanwhile.
+        if self.shard.number == 0 {
+            let directs = inhabited.iter().filter_map(Snowflake::of_direct_guild);
+            work.extend(directs.map(|channel| Work::CatchUp(Behind { guild: None, channel, newest: None })));
+        }
+        work
+    }
+
+    fn is_mine(&self, guild: Snowflake) -> bool {
+        guild.shard(self.shard.of) == self.shard.number
+    }
+
+    /// A guild is there: after a new session, after an outage, or because the bot was invited.
+    pub(super) fn guild_told(&mut self, told: &wire::Guild) -> Vec<Work> {
+        let guild = told.id.0;
+        if told.unavailable {
+            self.guilds.has_trouble(guild);
+            return Vec::new();
+        }
+        let known = self.ears.discord.known();
+        known.guild_is(told, self.ears.discord.user());
+        let channels = || told.channels.iter().chain(&told.threads);
+        for channel in channels() {
+            known.channel_is(Some(guild), channel);
+        }
+        self.guilds.is_there(guild);
+        channels().filter_map(|channel| self.ears.behind(guild, channel)).collect()
+    }
+
+    /// A guild changed: its name, its roles, its emojis.
+    pub(super) fn guild_changed(&self, told: &wire::Guild) -> Vec<Work> {
+        self.ears.discord.known().guild_is(told, self.ears.discord.user());
+        Vec::new()
+    }
+
+    /// A guild is not there: Discord has trouble with it, or the bot was removed.
+    pub(super) fn guild_gone(&mut self, gone: &wire::GuildGone) -> Vec<Work> {
+        let guild = gone.id.0;
+        if gone.is_outage() {
+            if self.guilds.has_trouble(guild) {
+                tracing::warn!(%guild, "Discord has trouble with a guild; what is said there is read when it is back");
+            }
+            return Vec::new();
+        }
+        tracing::info!(%guild, "the bot was removed from a guild");
+        self.guilds.is_gone(guild);
+        vec![self.ears.removed(guild)]
+    }
+
+    /// A channel or thread came or changed.
+    pub(super) fn channel_told(&self, told: &wire::Channel) -> Vec<Work> {
+        let (guild, channel) = (told.guild_id.map(|id| id.0), told.id.0);
+        let known = self.ears.discord.known();
+        known.channel_is(guild, told);
+        // There can be any number of archived threads; one that comes back is told of.
+        if told.is_archived() && !self.ears.hearing.listens(&known.spot(guild, channel)) {
+            known.forget(channel);
+        }
+        Vec::new()
+    }
+
+    /// A channel or thread is gone; a channel with its threads.
+    pub(super) fn channel_gone(&self, gone: &wire::ChannelGone) -> Vec<Work> {
+        let Some(guild) = gone.guild_id.map(|id| id.0) else { return Vec::new() };
+        let mut channels = self.ears.discord.known().threads(gone.id.0);
+        channels.push(gone.id.0);
+        for channel in &channels {
+            self.ears.discord.channel_gone(*channel);
+        }
+        channels.into_iter().map(|channel| Work::ChannelGone { guild, channel }).collect()
+    }
+
+    /// The bot was let into channels: what was said there before was not told.
+    pub(super) fn threads_told(&self, told: &wire::Threads) -> Vec<Work> {
+        let guild = told.guild_id.0;
+        let known = self.ears.discord.known();
+        for thread in &told.threads {
+            known.channel_is(Some(guild), thread);
+        }
+        told.threads.iter().filter_map(|thread| self.ears.behind(guild, thread)).collect()
+    }
+
+    /// A role came or changed.
+    pub(super) fn role_changed(&self, told: &wire::RoleChanged) -> Vec<Work> {
+        self.ears.discord.known().role_is(told.guild_id.0, &told.role, self.ears.discord.user());
+        Vec::new()
+    }
+
+    /// A role went.
+    pub(super) fn role_gone(&self, gone: &wire::RoleGone) -> Vec<Work> {
+        self.ears.discord.known().role_gone(gone.guild_id.0, gone.role_id.0);
+        Vec::new()
+    }
+
+    /// The emojis of a guild changed.
+    pub(super) fn emojis_changed(&self, told: &wire::Emojis) -> Vec<Work> {
+        self.ears.discord.known().emojis_are(told.guild_id.0, &told.emojis);
+        Vec::new()
+    }
+
+    /// The webhooks of a channel changed; perhaps ours is gone.
+    pub(super) fn webhooks_changed(&self, told: &wire::WebhooksChanged) -> Vec<Work> {
+        self.ears.discord.webhooks_changed(told.channel_id.0);
+        Vec::new()
+    }
+}
+
+impl Ears {
+    /// The bot was removed from a guild.
+    fn removed(&self, guild: Snowflake) -> Work {
+        for channel in self.discord.known().guild_gone(guild) {
+            self.discord.channel_gone(channel);
+        }
+        Work::GuildGone { guild }
+    }
+
+    /// A channel of which more may have been said than was heard, if anybody listens there.
+    fn behind(&self, guild: Snowflake, told: &wire::Channel) -> Option<Work> {
+        let channel = told.id.0;
+        let newest = told.newest().filter(|_| !told.is_archived())?;
+        let listens = self.hearing.listens(&self.discord.known().spot(Some(guild), channel));
+        listens.then_some(Work::CatchUp(Behind { guild: Some(guild), channel, newest: Some(newest) }))
+    }
+
+    /// Whether somebody lives in a guild.
+    pub(super) fn lives_in(&self, guild: Option<Snowflake>) -> bool {
+        guild.is_some_and(|guild| self.hearing.guilds(PLATFORM).contains(&guild.guild()))
+    }
+
+    /// Asks what a guild and a channel are, if nobody told. A session that goes on told it to the process before this one.
+    pub(super) async fn get_acquainted(&self, guild: Option<Snowflake>, channel: Snowflake) {
+        let Some(guild) = guild else { return };
+        let known = self.discord.known();
+        if !known.knows_guild(guild) {
+            let ask = async || self.discord.look_at_guild(guild).await;
+            self.acquainted.ask(guild, || known.knows_guild(guild), ask).await;
+        }
+        if !known.knows_channel(channel) {
+            let ask = async || self.discord.look_at(channel).await.map(|_| ());
+            self.acquainted.ask(channel, || known.knows_channel(channel), ask).await;
+        }
+    }
+}
+
+impl Acquainted {
+    /// Asks for something, one asker at a time, unless it is known by then or was asked for lately.
+    async fn ask<E: std::fmt::Display>(
+        &self,
+        id: Snowflake,
+        is_known: impl Fn() -> bool,
+        ask: impl AsyncFnOnce() -> Result<(), E>,
+    ) {
+        let turn = Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(id).or_default());
+        let mut asked = turn.lock().await;
+        if is_known() || asked.is_some_and(|asked| asked.elapsed() < ASKED_AGAIN) {
+            return;
+        }
+        *asked = Some(Instant::now());
+        match ask().await {
+            Ok(()) => drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)),
+            Err(error) => tracing::warn!(%id, %error, "Discord does not say what this is; names and threads there are unknown"),
+        }
+    }
+}

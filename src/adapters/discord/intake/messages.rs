@@ -1,0 +1,134 @@
+//! Messages: whether anybody listens, and what becomes of them.
+
+use serde_json::value::RawValue;
+
+use super::super::heard::{Heard, Why};
+use super::super::snowflake::Snowflake;
+use super::super::wire;
+use super::lanes::{Told, Work};
+use super::telling::patiently;
+use super::wording;
+use super::{Ears, Intake};
+use crate::domain::message::Role;
+use crate::ports::hearing::{Spot, Taken};
+
+impl Intake {
+    /// Somebody said something.
+    pub(super) fn said(&self, at: wire::Whereabouts, data: Box<RawValue>) -> Vec<Work> {
+        let (channel, message) = (at.channel_id.0, at.id.0);
+        let work = self.told(at, data, false);
+        if !work.is_empty() || self.ears.discord.known().knows_channel(channel) {
+            self.ears.discord.known().saw(channel, message);
+        }
+        work
+    }
+
+    /// Somebody wrote a message anew.
+    pub(super) fn edited(&self, at: wire::Whereabouts, data: Box<RawValue>) -> Vec<Work> {
+        self.told(at, data, true)
+    }
+
+    fn told(&self, at: wire::Whereabouts, data: Box<RawValue>, is_edit: bool) -> Vec<Work> {
+        let (guild, channel, message) = (at.guild_id.map(|id| id.0), at.channel_id.0, at.id.0);
+        if !self.ears.may_listen(guild, channel) {
+            if !is_edit {
+                self.ears.count("elsewhere");
+            }
+            return Vec::new();
+        }
+        vec![Work::Message(Told { guild, channel, message, data, is_edit })]
+    }
+
+    /// Messages were taken back. That is told wherever it was: what is on record goes, also where nobody lives any more.
+    pub(super) fn deleted(&self, guild: Option<wire::Id>, channel: wire::Id, messages: &[wire::Id]) -> Vec<Work> {
+        if messages.is_empty() {
+            return Vec::new();
+        }
+        let messages = messages.iter().map(|id| id.0.to_string().into()).collect();
+        vec![Work::Deleted { guild: guild.map(|id| id.0), channel: channel.0, messages }]
+    }
+}
+
+impl Ears {
+    /// Takes in what was said, or written anew. Returns whether it was handed over.
+    pub(super) async fn message(&self, told: &Told) -> bool {
+        self.get_acquainted(told.guild, told.channel).await;
+        let spot = self.discord.known().spot(told.guild, told.channel);
+        if !self.hearing.listens(&spot) {
+            if !told.is_edit {
+                self.count("elsewhere");
+            }
+            return false;
+        }
+        let bot = self.who().await;
+        let message: wire::Message = match serde_json::from_str(told.data.get()) {
+            Ok(message) => message,
+            Err(error) => {
+                self.unreadable(if told.is_edit { "MESSAGE_UPDATE" } else { "MESSAGE_CREATE" }, &error);
+                self.marks.mark(&spot.guild, told.channel, told.message);
+                return false;
+            }
+        };
+        let heard = wording::read(&message, bot, self.discord.known().names(told.guild));
+        if told.is_edit { self.edited(told, &spot, heard).await } else { self.said(told, &spot, &message, heard).await }
+    }
+
+    async fn edited(&self, told: &Told, spot: &Spot, heard: Heard) -> bool {
+        let Heard::Said(said) = heard else { return false };
+        let (id, text) = (said.id.to_string(), said.text.into());
+        let edited = || self.hearing.edited(spot, &id, std::sync::Arc::clone(&text));
+        patiently(self, told.channel, edited).await.is_some()
+    }
+
+    async fn said(&self, told: &Told, spot: &Spot, message: &wire::Message, heard: Heard) -> bool {
+        let said = match heard {
+            Heard::Said(said) => said,
+            Heard::Ours(_) => return self.left_out(told, spot, "ours"),
+            Heard::Not(Why::NoTalk) => return self.left_out(told, spot, "no_talk"),
+            Heard::Not(Why::NotForAll) => return self.left_out(told, spot, "not_for_all"),
+            Heard::Not(Why::Empty) => return self.left_out(told, spot, "empty"),
+        };
+        let known = self.discord.known();
+        let from = said.from.clone();
+        let person = Snowflake::of_person(&from.id).filter(|_| from.role == Role::Person);
+        let own_role = told.guild.and_then(|guild| known.own_role(guild));
+        let to_all = told.guild.is_none() || own_role.is_some_and(|role| message.mentions_role(role));
+        if told.guild.is_none() && person.is_some() {
+            known.is_direct(told.channel, &from.name);
+        }
+        let utterance = wording::worded(said, to_all);
+        let taken = patiently(self, told.channel, || self.hearing.said(spot, utterance.clone())).await;
+        match taken {
+            Some(Taken::New(_) | Taken::Known(_)) => {
+                if let Some(person) = person {
+                    known.spoke(told.guild, told.channel, person, &from.name);
+                }
+                self.count(if matches!(taken, Some(Taken::New(_))) { "taken" } else { "known" });
+            }
+            Some(Taken::Not) => {
+                self.left_out(told, spot, "not_taken");
+            }
+            None => {
+                self.left_out(told, spot, "broken");
+            }
+        }
+        taken.is_some()
+    }
+
+    /// A message that is not on record was heard all the same: it need not be read after a downtime.
+    fn left_out(&self, told: &Told, spot: &Spot, why: &'static str) -> bool {
+        self.count(why);
+        self.marks.mark(&spot.guild, told.channel, told.message);
+        false
+    }
+
+    fn count(&self, fate: &'static str) {
+        self.instruments.discord_messages.add(1, [fate]);
+    }
+
+    /// Whether somebody may listen in a channel. Where it is not known what the channel is, that has to be found out first.
+    pub(super) fn may_listen(&self, guild: Option<Snowflake>, channel: Snowflake) -> bool {
+        let known = self.discord.known();
+        self.hearing.listens(&known.spot(guild, channel)) || (!known.knows_channel(channel) && self.lives_in(guild))
+    }
+}

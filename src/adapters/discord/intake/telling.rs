@@ -1,0 +1,91 @@
+//! Hands things over to the core, again and again until they are taken.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::time::sleep;
+
+use super::super::platform::Bot;
+use super::super::rest::Failed;
+use super::super::snowflake::Snowflake;
+use super::Ears;
+use super::lanes::Work;
+use crate::ports::hearing::NotTaken;
+use crate::telemetry::instruments::NONE;
+use crate::telemetry::plain::Plain;
+
+/// The shortest and the longest wait before something is handed over again.
+const SOONEST: Duration = Duration::from_millis(50);
+const LATEST: Duration = Duration::from_secs(60);
+/// How long it takes until Discord is asked again who we are.
+const ASKED_AGAIN: Duration = Duration::from_secs(5);
+
+/// Hands something over until it is taken. None: it never will be, which is told and counted.
+pub(super) async fn patiently<'a, T>(
+    ears: &Ears,
+    channel: Snowflake,
+    act: impl Fn() -> BoxFuture<'a, Result<T, NotTaken>> + Send,
+) -> Option<T> {
+    let mut is_told = false;
+    loop {
+        match act().await {
+            Ok(done) => return Some(done),
+            Err(NotTaken::Later { after, detail }) => {
+                if !is_told {
+                    tracing::debug!(%channel, detail = %detail, "what was heard cannot be put on record yet; it is tried again");
+                    is_told = true;
+                }
+                sleep(after.clamp(SOONEST, LATEST)).await;
+            }
+            Err(NotTaken::Broken(detail)) => {
+                ears.instruments.discord_broken.add(1, NONE);
+                tracing::error!(%channel, detail = %Plain(&detail), "what was heard cannot be put on record; it is left out");
+                return None;
+            }
+        }
+    }
+}
+
+impl Ears {
+    /// Does what follows from an event. False: it has to be told again.
+    pub(super) async fn carry_out(self: &Arc<Self>, work: Work) -> bool {
+        match work {
+            Work::Message(told) => {
+                self.message(&told).await;
+            }
+            Work::Deleted { guild, channel, messages } => {
+                let spot = self.discord.known().spot(guild, channel);
+                patiently(self, channel, || self.hearing.deleted(&spot, &messages)).await;
+            }
+            Work::ChannelGone { guild, channel } => {
+                let (guild, id) = (guild.guild(), channel.channel());
+                patiently(self, channel, || self.hearing.channel_gone(&guild, &id)).await;
+                self.marks.forget(&guild, channel);
+            }
+            Work::GuildGone { guild } => {
+                let id = guild.guild();
+                patiently(self, guild, || self.hearing.guild_gone(&id)).await;
+            }
+            Work::CatchUp(behind) => return self.catch_up(behind).await,
+        }
+        true
+    }
+
+    /// Who we are. Waits until that is known.
+    pub(super) async fn who(&self) -> Bot {
+        let mut is_told = false;
+        loop {
+            let failed = match self.discord.who().await {
+                Ok(bot) => return bot,
+                Err(failed) => failed,
+            };
+            if !is_told {
+                tracing::warn!(error = %failed, "Discord does not say who the bot is; what is heard waits");
+                is_told = true;
+            }
+            let after = if let Failed::NotNow { after: Some(after), .. } = failed { after } else { ASKED_AGAIN };
+            sleep(after.clamp(SOONEST, LATEST)).await;
+        }
+    }
+}

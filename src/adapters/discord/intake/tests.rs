@@ -1,0 +1,6 @@
+mod changes;
+mod fuzz;
+mod guilds;
+mod messages;
+mod order;
+mod world;

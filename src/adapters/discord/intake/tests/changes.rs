@@ -1,0 +1,69 @@
+//! Edits and deletions.
+
+use serde_json::json;
+
+use super::world::{Call, GENERAL, HOME, OTHER, World, message, with};
+
+#[tokio::test]
+async fn an_edit_is_told_in_the_words_of_a_message() {
+    let mut world = World::new().await;
+
+    let edited = json!({ "edited_timestamp": "2026-01-01T00:01:00.000000+00:00", "content": "**hi** <#201>" });
+    world.kept("MESSAGE_UPDATE", with(message(50, GENERAL, ""), edited)).await;
+
+    let [Call::Edited(spot, id, text)] = &world.core.calls()[..] else { panic!("{:?}", world.core.calls()) };
+    assert_eq!((spot.channel.as_str(), &**id, &**text), ("discord:200", "50", "**hi** #other"));
+}
+
+#[tokio::test]
+async fn an_update_that_is_no_edit_changes_nothing() {
+    let at = "2026-01-01T00:01:00.000000+00:00";
+    for (what, update) in [
+        ("a link that unfolds", with(message(50, GENERAL, "hi"), json!({ "embeds": [{ "type": "link" }] }))),
+        ("a part", json!({ "id": "50", "channel_id": GENERAL, "guild_id": HOME, "edited_timestamp": at })),
+        (
+            "a part with words",
+            json!({ "id": "50", "channel_id": GENERAL, "guild_id": HOME, "edited_timestamp": at, "content": "x" }),
+        ),
+        ("where nobody lives", with(message(50, OTHER, "hi"), json!({ "edited_timestamp": at }))),
+        (
+            "of ours",
+            with(
+                message(50, GENERAL, "hi"),
+                json!({ "edited_timestamp": at, "author": super::world::user(super::world::BOT, "T") }),
+            ),
+        ),
+    ] {
+        let mut world = World::new().await;
+
+        world.kept("MESSAGE_UPDATE", update).await;
+
+        assert_eq!(world.core.calls(), [], "{what}");
+    }
+}
+
+#[tokio::test]
+async fn deletions_are_told_one_by_one_and_many_at_once() {
+    let mut world = World::new().await;
+
+    world.kept("MESSAGE_DELETE", json!({ "id": "50", "channel_id": GENERAL.to_string(), "guild_id": HOME.to_string() })).await;
+    let many = json!({ "ids": ["51", 52, "x"], "channel_id": GENERAL.to_string(), "guild_id": HOME.to_string() });
+    world.kept("MESSAGE_DELETE_BULK", many).await;
+    world.kept("MESSAGE_DELETE_BULK", json!({ "ids": [], "channel_id": GENERAL, "guild_id": HOME })).await;
+
+    let [Call::Deleted(spot, one), Call::Deleted(_, several)] = &world.core.calls()[..] else { panic!() };
+    assert_eq!(
+        (spot.channel.as_str(), &one[..], &several[..]),
+        ("discord:200", &["50".to_owned()][..], &["51".to_owned(), "52".to_owned()][..])
+    );
+}
+
+#[tokio::test]
+async fn what_was_heard_before_everybody_left_can_still_be_taken_back() {
+    let mut world = World::new().await;
+    world.core.inhabited.lock().unwrap().clear();
+
+    world.kept("MESSAGE_DELETE", json!({ "id": "50", "channel_id": GENERAL.to_string(), "guild_id": HOME.to_string() })).await;
+
+    assert!(matches!(&world.core.calls()[..], [Call::Deleted(..)]));
+}

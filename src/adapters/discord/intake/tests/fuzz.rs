@@ -1,0 +1,151 @@
+//! Whatever comes, nothing panics, everything is kept, and what comes after it is heard.
+
+use std::num::NonZeroU32;
+
+use serde_json::{Value, json};
+
+use super::world::{ANA, BOB, GENERAL, HOME, World, home, id, message, ready, user, with};
+use crate::ports::gateway::Shard;
+
+const ROUNDS: usize = 120;
+
+#[tokio::test]
+async fn nothing_that_comes_ends_anything() {
+    let mut world = World::unready(Shard { number: 0, of: NonZeroU32::MIN });
+    world.core.inhabited.lock().unwrap().insert(id(GENERAL).channel());
+    world.kept("READY", ready(&[HOME])).await;
+    let mut dice = Dice(0x5eed);
+
+    for round in 0..ROUNDS {
+        for (kind, sample) in samples() {
+            let mut mutated = sample.clone();
+            for _ in 0..=dice.up_to(3) {
+                mutate(&mut mutated, &mut dice);
+            }
+            world.kept(kind, mutated).await;
+        }
+        world.kept("GUILD_CREATE", home()).await;
+        let text = format!("still there {round}");
+        world.kept("MESSAGE_CREATE", message(1_000_000 + round as u64, GENERAL, &text)).await;
+        assert_eq!(world.core.texts(GENERAL).last(), Some(&text));
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_object_at_all_is_left_out() {
+    let mut world = World::new().await;
+    let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
+
+    for (kind, _) in samples() {
+        for data in ["null", "7", "\"x\"", "[]", "[1,2,3]", "{}", "true", &deep, "{\"id\":\"1\",\"id\":\"2\"}", "\"\\ud800\""] {
+            let told = world.tell_raw(kind, data).await;
+            assert_eq!(super::world::fate(told).await, super::super::super::dispatch::Fate::Kept, "{kind} {data:.20}");
+        }
+    }
+
+    world.kept("MESSAGE_CREATE", message(50, GENERAL, "hi")).await;
+    assert_eq!(world.core.texts(GENERAL), ["hi"]);
+}
+
+fn samples() -> Vec<(&'static str, Value)> {
+    let place = json!({ "id": "50", "channel_id": GENERAL.to_string(), "guild_id": HOME.to_string() });
+    let thread = json!({ "id": "400", "guild_id": HOME.to_string(), "parent_id": GENERAL.to_string(), "type": 11, "name": "aside",
+                         "last_message_id": null, "flags": 0, "thread_metadata": { "archived": false } });
+    let rich = with(
+        message(50, GENERAL, "hi <@301> <#201> <@&902> <:wave:5> <t:1:R>"),
+        json!({
+            "type": 19,
+            "edited_timestamp": "2026-01-01T00:01:00.000000+00:00",
+            "webhook_id": null,
+            "mentions": [with(user(BOB, "Bob"), json!({ "member": { "nick": "Bobby" } }))],
+            "mention_roles": ["902"],
+            "attachments": [{ "id": "1", "filename": "a.ogg", "duration_secs": 3.5, "size": 5, "content_type": "audio/ogg" }],
+            "sticker_items": [{ "id": "1", "name": "Wave" }],
+            "poll": { "question": { "text": "?" }, "answers": [{ "poll_media": { "text": "yes" } }] },
+            "message_reference": { "type": 0, "message_id": "40" },
+            "referenced_message": with(message(40, GENERAL, "before"), json!({ "author": user(ANA, "Ana") })),
+            "message_snapshots": [{ "message": { "content": "<@301>", "mentions": [user(BOB, "Bob")], "attachments": [] } }],
+        }),
+    );
+    let full = with(
+        home(),
+        json!({ "emojis": [{ "id": "40", "name": "wave", "animated": false, "available": true }], "threads": [thread.clone()] }),
+    );
+    vec![
+        ("READY", ready(&[HOME])),
+        ("GUILD_CREATE", full.clone()),
+        ("GUILD_UPDATE", full),
+        ("GUILD_DELETE", json!({ "id": HOME.to_string(), "unavailable": true })),
+        ("CHANNEL_UPDATE", json!({ "id": GENERAL.to_string(), "guild_id": HOME.to_string(), "type": 0, "name": "general" })),
+        ("CHANNEL_DELETE", json!({ "id": "499", "guild_id": HOME.to_string(), "type": 0 })),
+        ("THREAD_CREATE", thread.clone()),
+        ("THREAD_UPDATE", thread.clone()),
+        ("THREAD_DELETE", json!({ "id": "400", "guild_id": HOME.to_string() })),
+        ("THREAD_LIST_SYNC", json!({ "guild_id": HOME.to_string(), "channel_ids": [GENERAL.to_string()], "threads": [thread] })),
+        ("GUILD_ROLE_CREATE", json!({ "guild_id": HOME.to_string(), "role": { "id": "30", "name": "mods", "tags": {} } })),
+        ("GUILD_ROLE_DELETE", json!({ "guild_id": HOME.to_string(), "role_id": "30" })),
+        ("GUILD_EMOJIS_UPDATE", json!({ "guild_id": HOME.to_string(), "emojis": [{ "id": "40", "name": "wave" }] })),
+        ("WEBHOOKS_UPDATE", json!({ "guild_id": HOME.to_string(), "channel_id": GENERAL.to_string() })),
+        ("MESSAGE_CREATE", rich.clone()),
+        ("MESSAGE_UPDATE", rich),
+        ("MESSAGE_DELETE", place),
+        ("MESSAGE_DELETE_BULK", json!({ "ids": ["50", "51"], "channel_id": GENERAL.to_string(), "guild_id": HOME.to_string() })),
+        ("INTERACTION_CREATE", json!({ "id": "1" })),
+    ]
+}
+
+/// Changes one thing somewhere: takes it away, or puts something odd in its place.
+fn mutate(value: &mut Value, dice: &mut Dice) {
+    let inside = match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            let at = dice.up_to(fields.len() - 1);
+            let key = fields.keys().nth(at).unwrap().clone();
+            if dice.up_to(5) == 0 {
+                fields.remove(&key);
+                return;
+            }
+            fields.get_mut(&key)
+        }
+        Value::Array(items) if !items.is_empty() => {
+            let at = dice.up_to(items.len() - 1);
+            items.get_mut(at)
+        }
+        _ => None,
+    };
+    match inside {
+        Some(inside) if dice.up_to(2) > 0 => mutate(inside, dice),
+        Some(inside) => *inside = odd(dice),
+        None => *value = odd(dice),
+    }
+}
+
+fn odd(dice: &mut Dice) -> Value {
+    match dice.up_to(13) {
+        0 => Value::Null,
+        1 => json!(true),
+        2 => json!(-1),
+        3 => json!(0),
+        4 => json!(u64::MAX),
+        5 => json!(1.5e300),
+        6 => json!(""),
+        7 => json!("18446744073709551615"),
+        8 => json!("\u{202e}\u{0} <@1> \u{fffd}"),
+        9 => json!("é".repeat(10_000)),
+        10 => json!([]),
+        11 => json!({}),
+        12 => json!([[{ "id": "1" }], null, 7]),
+        _ => json!({ "id": { "id": [] } }),
+    }
+}
+
+/// The same numbers every time.
+struct Dice(u64);
+
+impl Dice {
+    fn up_to(&mut self, most: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 11).unwrap() % (most + 1)
+    }
+}

@@ -1,0 +1,161 @@
+//! Guilds, channels and threads come, change and go.
+
+use std::num::NonZeroU32;
+
+use serde_json::{Value, json};
+
+use super::world::{APPLICATION, BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, home, id, message, ready, with};
+use crate::adapters::discord::heard::Known as _;
+use crate::adapters::discord::known::Place;
+use crate::adapters::discord::platform::Bot;
+use crate::ports::gateway::Shard;
+
+const THREAD: u64 = 400;
+
+fn thread(parent: u64) -> Value {
+    json!({ "id": THREAD.to_string(), "guild_id": HOME.to_string(), "parent_id": parent.to_string(), "type": 11, "name": "aside",
+            "thread_metadata": { "archived": false } })
+}
+
+#[tokio::test]
+async fn a_new_session_tells_who_we_are() {
+    let world = World::new().await;
+
+    let bot = world.discord.who().await.unwrap();
+
+    assert_eq!(bot, Bot { application: id(APPLICATION), user: id(BOT) });
+}
+
+#[tokio::test]
+async fn a_guild_that_a_new_session_does_not_name_is_gone_if_it_is_the_shards() {
+    let (shard, shards) = (1, NonZeroU32::new(2).unwrap());
+    let mut world = World::unready(Shard { number: shard, of: shards });
+    let [mine, others, left] = [1_u64 << 22, 2 << 22, 3 << 22];
+    world.core.guilds.lock().unwrap().extend([mine, others, left].map(|guild| id(guild).guild()));
+    world.core.guilds.lock().unwrap().push(id(700).direct_guild());
+
+    world.kept("READY", ready(&[mine])).await;
+
+    assert_eq!(world.core.calls(), [Call::GuildGone(id(left).guild().to_string())]);
+}
+
+#[tokio::test]
+async fn a_list_of_guilds_that_cannot_be_read_costs_nobody_anything() {
+    for odd in [json!([{ "id": "x" }]), json!(7), Value::Null] {
+        let mut world = World::new().await;
+
+        world.kept("READY", with(ready(&[]), json!({ "guilds": odd }))).await;
+
+        assert_eq!(world.core.calls(), []);
+    }
+}
+
+#[tokio::test]
+async fn an_outage_takes_nothing_away_and_a_removal_does() {
+    let mut world = World::new().await;
+
+    for outage in [json!(true), json!("soon")] {
+        world.kept("GUILD_DELETE", json!({ "id": HOME.to_string(), "unavailable": outage })).await;
+    }
+    assert_eq!(world.core.calls(), []);
+    assert!(world.discord.known().knows_channel(id(GENERAL)));
+    world.kept("GUILD_CREATE", home()).await;
+    world.kept("GUILD_DELETE", json!({ "id": HOME.to_string() })).await;
+
+    assert_eq!(world.core.calls(), [Call::GuildGone("discord:100".to_owned())]);
+    assert!(!world.discord.known().knows_channel(id(GENERAL)));
+}
+
+#[tokio::test]
+async fn a_thread_is_heard_where_its_channel_is() {
+    let mut world = World::new().await;
+
+    world.kept("THREAD_CREATE", thread(GENERAL)).await;
+    world.kept("MESSAGE_CREATE", message(50, THREAD, "psst")).await;
+
+    let [Call::Said(spot, _)] = &world.core.calls()[..] else { panic!("{:?}", world.core.calls()) };
+    assert_eq!((spot.channel.as_str(), spot.parent.as_ref().unwrap().as_str()), ("discord:400", "discord:200"));
+    assert_eq!(world.discord.known().place(id(THREAD)), Some(Place { root: id(GENERAL), thread: Some(id(THREAD)) }));
+    assert_eq!(world.discord.known().title(&id(THREAD).channel()).as_deref(), Some("aside · #general · Home"));
+}
+
+#[tokio::test]
+async fn a_thread_elsewhere_is_forgotten_when_it_is_archived() {
+    let mut world = World::new().await;
+    let archived = |parent| with(thread(parent), json!({ "thread_metadata": { "archived": true } }));
+
+    world.kept("THREAD_CREATE", thread(OTHER)).await;
+    assert!(world.discord.known().knows_channel(id(THREAD)));
+    world.kept("THREAD_UPDATE", archived(OTHER)).await;
+    assert!(!world.discord.known().knows_channel(id(THREAD)));
+    world.kept("THREAD_UPDATE", archived(GENERAL)).await;
+    assert!(world.discord.known().knows_channel(id(THREAD)));
+}
+
+#[tokio::test]
+async fn a_channel_goes_with_its_threads() {
+    let mut world = World::new().await;
+    world.kept("THREAD_CREATE", thread(GENERAL)).await;
+
+    world.kept("CHANNEL_DELETE", json!({ "id": GENERAL.to_string(), "guild_id": HOME.to_string(), "type": 0 })).await;
+
+    let mut gone = world.core.calls();
+    gone.sort_by_key(|call| format!("{call:?}"));
+    let expected = ["discord:200", "discord:400"].map(|channel| Call::ChannelGone("discord:100".to_owned(), channel.to_owned()));
+    assert_eq!(gone, expected);
+    assert_eq!(world.discord.known().newest(id(GENERAL)), None);
+}
+
+#[tokio::test]
+async fn a_thread_goes_alone() {
+    let mut world = World::new().await;
+    world.kept("THREAD_CREATE", thread(GENERAL)).await;
+
+    world
+        .kept(
+            "THREAD_DELETE",
+            json!({ "id": THREAD.to_string(), "guild_id": HOME.to_string(), "parent_id": GENERAL.to_string() }),
+        )
+        .await;
+
+    assert_eq!(world.core.calls(), [Call::ChannelGone("discord:100".to_owned(), "discord:400".to_owned())]);
+}
+
+#[tokio::test]
+async fn names_follow_what_changes() {
+    let mut world = World::new().await;
+    let guild = HOME.to_string();
+
+    world.kept("GUILD_UPDATE", json!({ "id": guild, "name": "House", "roles": [{ "id": OWN_ROLE.to_string(), "name": "T", "tags": { "bot_id": BOT } }] })).await;
+    world.kept("CHANNEL_UPDATE", json!({ "id": GENERAL.to_string(), "guild_id": guild, "type": 0, "name": "talk" })).await;
+    world.kept("GUILD_ROLE_CREATE", json!({ "guild_id": guild, "role": { "id": "30", "name": "mods" } })).await;
+    world
+        .kept("GUILD_EMOJIS_UPDATE", json!({ "guild_id": guild, "emojis": [{ "id": "40", "name": "wave", "animated": false }] }))
+        .await;
+    world
+        .kept(
+            "THREAD_LIST_SYNC",
+            json!({ "guild_id": guild, "channel_ids": [GENERAL.to_string()], "threads": [thread(GENERAL)] }),
+        )
+        .await;
+
+    let known = world.discord.known();
+    assert_eq!(known.title(&id(THREAD).channel()).as_deref(), Some("aside · #talk · House"));
+    assert_eq!(known.names(Some(id(HOME))).role(id(30)).as_deref(), Some("mods"));
+    assert_eq!(known.own_role(id(HOME)), Some(id(OWN_ROLE)));
+    assert_eq!(known.company(id(GENERAL)).emojis.len(), 1);
+    world.kept("GUILD_ROLE_DELETE", json!({ "guild_id": HOME.to_string(), "role_id": "30" })).await;
+    assert_eq!(world.discord.known().names(Some(id(HOME))).role(id(30)), None);
+}
+
+#[tokio::test]
+async fn an_interaction_is_handed_on_at_once_and_nothing_else_is() {
+    let mut world = World::new().await;
+
+    world.kept("INTERACTION_CREATE", json!({ "id": "1", "token": "t" })).await;
+    world.kept("PRESENCE_UPDATE", json!({ "anything": true })).await;
+    world.kept("RESUMED", json!({})).await;
+
+    assert_eq!(*world.interactions.lock().unwrap(), [r#"{"id":"1","token":"t"}"#]);
+    assert_eq!(world.core.calls(), []);
+}

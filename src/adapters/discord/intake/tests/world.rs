@@ -1,0 +1,359 @@
+//! An intake between a core that does as it is told and events that a test makes.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
+
+use super::super::super::dispatch::{Dispatch, Fate, Intake as _, Receipt};
+use super::super::super::platform::Discord;
+use super::super::super::snowflake::Snowflake;
+use super::super::{Ears, Intake, Shared};
+use crate::adapters::system::SystemClock;
+use crate::domain::id::{ChannelId, GuildId, Seq};
+use crate::ports::gateway::Shard;
+use crate::ports::hearing::{Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
+use crate::ports::notes::{Notes, Unkept};
+use crate::settings::Settings;
+use crate::telemetry::instruments::Instruments;
+
+pub const BOT: u64 = 900;
+pub const APPLICATION: u64 = 901;
+pub const OWN_ROLE: u64 = 902;
+pub const HOME: u64 = 100;
+pub const GENERAL: u64 = 200;
+pub const OTHER: u64 = 201;
+pub const ANA: u64 = 300;
+pub const BOB: u64 = 301;
+
+/// Longer than anything here takes, and no time at all where time is paused.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Something that the core was told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Call {
+    Said(Spot, Utterance),
+    Edited(Spot, String, String),
+    Deleted(Spot, Vec<String>),
+    ChannelGone(String, String),
+    GuildGone(String),
+}
+
+/// A core that remembers what it was told.
+#[derive(Default)]
+pub struct Core {
+    /// Where somebody lives.
+    pub inhabited: Mutex<BTreeSet<ChannelId>>,
+    pub guilds: Mutex<Vec<GuildId>>,
+    calls: Mutex<Vec<Call>>,
+    called: Notify,
+    /// What is answered to the next things that are told of a channel.
+    answers: Mutex<BTreeMap<ChannelId, VecDeque<NotTaken>>>,
+    /// Channels where nothing is answered.
+    held: Mutex<BTreeSet<ChannelId>>,
+    released: Notify,
+    /// People who are not taken in.
+    pub ignored: Mutex<BTreeSet<String>>,
+}
+
+impl Core {
+    async fn answer(&self, channel: &ChannelId, call: Call) -> Result<(), NotTaken> {
+        loop {
+            let released = self.released.notified();
+            if !self.held.lock().unwrap().contains(channel) {
+                break;
+            }
+            released.await;
+        }
+        let answer = self.answers.lock().unwrap().get_mut(channel).and_then(VecDeque::pop_front);
+        if let Some(answer) = answer {
+            return Err(answer);
+        }
+        self.calls.lock().unwrap().push(call);
+        self.called.notify_waiters();
+        Ok(())
+    }
+
+    /// Nothing is answered in a channel until it is released.
+    pub fn hold(&self, channel: u64) {
+        self.held.lock().unwrap().insert(id(channel).channel());
+    }
+
+    pub fn release(&self, channel: u64) {
+        self.held.lock().unwrap().remove(&id(channel).channel());
+        self.released.notify_waiters();
+    }
+
+    pub fn answer_next(&self, channel: u64, answer: NotTaken) {
+        self.answers.lock().unwrap().entry(id(channel).channel()).or_default().push_back(answer);
+    }
+
+    pub fn calls(&self) -> Vec<Call> {
+        self.calls.lock().unwrap().clone()
+    }
+
+    /// The texts that were said in a channel so far.
+    pub fn texts(&self, channel: u64) -> Vec<String> {
+        let channel = id(channel).channel();
+        let said = |call: Call| match call {
+            Call::Said(spot, utterance) if spot.channel == channel => Some(utterance.text.to_string()),
+            _ => None,
+        };
+        self.calls().into_iter().filter_map(said).collect()
+    }
+
+    /// Waits until so much was told.
+    pub async fn told(&self, count: usize) -> Vec<Call> {
+        let told = async {
+            loop {
+                let called = self.called.notified();
+                let calls = self.calls();
+                if calls.len() >= count {
+                    return calls;
+                }
+                called.await;
+            }
+        };
+        timeout(PATIENCE, told).await.expect("it is told")
+    }
+}
+
+#[async_trait]
+impl Hearing for Core {
+    fn listens(&self, spot: &Spot) -> bool {
+        let inhabited = self.inhabited.lock().unwrap();
+        let is_direct = spot.guild.as_str().starts_with("dm:");
+        is_direct || inhabited.contains(&spot.channel) || spot.parent.as_ref().is_some_and(|parent| inhabited.contains(parent))
+    }
+
+    async fn reached(&self, _: &Spot) -> Result<Option<Reached>, NotTaken> {
+        Ok(None)
+    }
+
+    async fn said(&self, spot: &Spot, utterance: Utterance) -> Result<Taken, NotTaken> {
+        let is_ignored = self.ignored.lock().unwrap().contains(&*utterance.from.id);
+        self.answer(&spot.channel, Call::Said(spot.clone(), utterance)).await?;
+        Ok(if is_ignored { Taken::Not } else { Taken::New(Seq(1)) })
+    }
+
+    async fn edited(&self, spot: &Spot, id: &str, text: Arc<str>) -> Result<(), NotTaken> {
+        self.answer(&spot.channel, Call::Edited(spot.clone(), id.to_owned(), text.to_string())).await
+    }
+
+    async fn deleted(&self, spot: &Spot, ids: &[Arc<str>]) -> Result<(), NotTaken> {
+        let ids = ids.iter().map(ToString::to_string).collect();
+        self.answer(&spot.channel, Call::Deleted(spot.clone(), ids)).await
+    }
+
+    async fn caught_up(&self, _: &Spot, _: u32, _: Option<Missed>) -> Result<(), NotTaken> {
+        Ok(())
+    }
+
+    async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), NotTaken> {
+        self.answer(channel, Call::ChannelGone(guild.to_string(), channel.to_string())).await
+    }
+
+    async fn guild_gone(&self, guild: &GuildId) -> Result<(), NotTaken> {
+        self.answer(&ChannelId::from(guild.as_str()), Call::GuildGone(guild.to_string())).await
+    }
+
+    fn guilds(&self, _: &str) -> Vec<GuildId> {
+        self.guilds.lock().unwrap().clone()
+    }
+}
+
+/// Notes in memory.
+#[derive(Default)]
+pub struct Pad {
+    pub notes: Mutex<BTreeMap<(String, String), String>>,
+    pub written: Notify,
+    pub fails: Mutex<u32>,
+}
+
+#[async_trait]
+impl Notes for Pad {
+    async fn read(&self, guild: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, Unkept> {
+        let key = (guild.map(ToString::to_string).unwrap_or_default(), name.to_owned());
+        Ok(self.notes.lock().unwrap().get(&key).map(|note| note.clone().into_bytes()))
+    }
+
+    async fn all(&self, _: Option<&GuildId>, _: &str) -> Result<Vec<(String, Vec<u8>)>, Unkept> {
+        Ok(Vec::new())
+    }
+
+    async fn write(&self, guild: Option<&GuildId>, notes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), Unkept> {
+        {
+            let mut fails = self.fails.lock().unwrap();
+            if *fails > 0 {
+                *fails -= 1;
+                return Err(Unkept("for a test".to_owned()));
+            }
+        }
+        let guild = guild.map(ToString::to_string).unwrap_or_default();
+        for (name, note) in notes {
+            let key = (guild.clone(), name);
+            match note {
+                Some(note) => self.notes.lock().unwrap().insert(key, String::from_utf8(note).unwrap()),
+                None => self.notes.lock().unwrap().remove(&key),
+            };
+        }
+        self.written.notify_waiters();
+        Ok(())
+    }
+}
+
+/// An intake, and everything around it.
+pub struct World {
+    pub core: Arc<Core>,
+    pub pad: Arc<Pad>,
+    pub discord: Arc<Discord>,
+    pub interactions: Arc<Mutex<Vec<String>>>,
+    pub intake: Intake,
+}
+
+/// What became of an event.
+pub type Told = oneshot::Receiver<Fate>;
+
+impl World {
+    /// A new session in one guild with two channels, in one of which somebody lives.
+    pub async fn new() -> Self {
+        let mut world = Self::unready(Shard { number: 0, of: NonZeroU32::MIN });
+        world.core.inhabited.lock().unwrap().insert(id(GENERAL).channel());
+        world.core.guilds.lock().unwrap().push(id(HOME).guild());
+        world.kept("READY", ready(&[HOME])).await;
+        world.kept("GUILD_CREATE", home()).await;
+        world
+    }
+
+    /// Nothing was told yet.
+    pub fn unready(shard: Shard) -> Self {
+        let defaults = Settings::defaults().unwrap();
+        let mut settings: crate::settings::discord::Discord = defaults["discord"].clone().try_into().unwrap();
+        // Nobody is there.
+        settings.api_url = "http://127.0.0.1:9/api".to_owned();
+        let discord = Arc::new(Discord::new(&settings, "a.b.c".into(), Arc::new(SystemClock)).unwrap());
+        let (core, pad, interactions) = (Arc::<Core>::default(), Arc::<Pad>::default(), Arc::<Mutex<Vec<String>>>::default());
+        let taken = Arc::clone(&interactions);
+        let ears = Ears::new(Shared {
+            discord: Arc::clone(&discord),
+            hearing: Arc::<Core>::clone(&core),
+            notes: Arc::<Pad>::clone(&pad),
+            clock: Arc::new(SystemClock),
+            settings,
+            instruments: Instruments::unread(),
+            interactions: Arc::new(move |data| taken.lock().unwrap().push(data.get().to_owned())),
+        });
+        Self { core, pad, discord, interactions, intake: Intake::new(&ears, shard) }
+    }
+
+    /// Tells an event. It waits if there is no room.
+    pub async fn tell(&mut self, kind: &str, data: Value) -> Told {
+        self.tell_raw(kind, &data.to_string()).await
+    }
+
+    pub async fn tell_raw(&mut self, kind: &str, data: &str) -> Told {
+        let (dispatch, told) = dispatch(kind, data);
+        self.intake.take(dispatch).await;
+        told
+    }
+
+    /// Tells an event and waits until it is kept.
+    pub async fn kept(&mut self, kind: &str, data: Value) {
+        let told = self.tell(kind, data).await;
+        assert_eq!(fate(told).await, Fate::Kept, "{kind}");
+    }
+
+    /// The marks that are written, by channel.
+    pub async fn marked(&self, channel: u64) -> String {
+        let marked = async {
+            loop {
+                let written = self.pad.written.notified();
+                let key = (id(HOME).guild().to_string(), format!("discord/heard/{channel}"));
+                if let Some(mark) = self.pad.notes.lock().unwrap().get(&key) {
+                    return mark.clone();
+                }
+                written.await;
+            }
+        };
+        timeout(PATIENCE, marked).await.expect("it is marked")
+    }
+}
+
+pub fn dispatch(kind: &str, data: &str) -> (Dispatch, Told) {
+    let (tell, told) = oneshot::channel();
+    let receipt = Receipt::new(move |fate| {
+        // Whoever does not look does not want to know.
+        let _ = tell.send(fate);
+    });
+    (Dispatch { kind: kind.to_owned(), data: serde_json::from_str(data).unwrap(), receipt }, told)
+}
+
+pub async fn fate(told: Told) -> Fate {
+    timeout(PATIENCE, told).await.expect("in time").expect("its fate is told")
+}
+
+pub fn id(number: u64) -> Snowflake {
+    Snowflake::new(number).unwrap()
+}
+
+pub fn ready(guilds: &[u64]) -> Value {
+    let guilds: Vec<_> = guilds.iter().map(|id| json!({ "id": id.to_string(), "unavailable": true })).collect();
+    json!({ "v": 10, "user": user(BOT, "Tertulia"), "application": { "id": APPLICATION.to_string(), "flags": 0 }, "guilds": guilds })
+}
+
+pub fn home() -> Value {
+    json!({
+        "id": HOME.to_string(),
+        "name": "Home",
+        "roles": [
+            { "id": HOME.to_string(), "name": "@everyone" },
+            { "id": OWN_ROLE.to_string(), "name": "Tertulia", "managed": true, "tags": { "bot_id": BOT.to_string() } },
+        ],
+        "emojis": [],
+        "channels": [
+            { "id": GENERAL.to_string(), "type": 0, "name": "general", "last_message_id": null },
+            { "id": OTHER.to_string(), "type": 0, "name": "other", "last_message_id": null },
+        ],
+        "threads": [],
+    })
+}
+
+pub fn user(id: u64, name: &str) -> Value {
+    json!({ "id": id.to_string(), "username": name, "discriminator": "0", "global_name": null, "avatar": null })
+}
+
+/// Something that Ana says.
+pub fn message(message: u64, channel: u64, text: &str) -> Value {
+    json!({
+        "id": message.to_string(),
+        "channel_id": channel.to_string(),
+        "guild_id": HOME.to_string(),
+        "type": 0,
+        "author": user(ANA, "Ana"),
+        "member": { "nick": null, "roles": [] },
+        "content": text,
+        "timestamp": "2026-01-01T00:00:00.000000+00:00",
+        "edited_timestamp": null,
+        "tts": false,
+        "mention_everyone": false,
+        "mentions": [],
+        "mention_roles": [],
+        "attachments": [],
+        "embeds": [],
+        "pinned": false,
+        "flags": 0,
+    })
+}
+
+/// The same with changes.
+pub fn with(mut message: Value, changes: Value) -> Value {
+    for (field, value) in changes.as_object().unwrap() {
+        message[field] = value.clone();
+    }
+    message
+}

@@ -1,0 +1,62 @@
+//! Words a message for the core.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::super::heard::{self, By, Heard, Us, heard};
+use super::super::known::Names;
+use super::super::platform::Bot;
+use super::super::snowflake::Snowflake;
+use super::super::wire;
+use crate::ports::hearing::{Answered, Answers, Utterance};
+
+/// Whose names a message may hold: those of its guild, and of whom it forwards.
+struct Mentionable<'a> {
+    known: Names<'a>,
+    message: &'a wire::Message,
+}
+
+impl heard::Known for Mentionable<'_> {
+    fn person(&self, id: Snowflake) -> Option<String> {
+        self.message.forwarded_mention(id).or_else(|| self.known.person(id))
+    }
+
+    fn role(&self, id: Snowflake) -> Option<String> {
+        self.known.role(id)
+    }
+
+    fn channel(&self, id: Snowflake) -> Option<String> {
+        self.known.channel(id)
+    }
+}
+
+/// What a message is for us.
+pub(super) fn read(message: &wire::Message, bot: Bot, names: Names<'_>) -> Heard {
+    // Discord names the application with each message of a webhook that it made.
+    let us = Us { bot: bot.user, application: bot.application, webhooks: &BTreeSet::new() };
+    heard(&message.told(), &us, &Mentionable { known: names, message })
+}
+
+/// What the core is told of it.
+pub(super) fn worded(said: heard::Utterance, to_all: bool) -> Utterance {
+    Utterance {
+        id: said.id.to_string().into(),
+        from: said.from,
+        text: said.text.into(),
+        own_words: said.own_words.into(),
+        at: said.id.time(),
+        mentions: said.mentions,
+        to_all: to_all || said.mentions_bot,
+        answers: said
+            .answers
+            .map(|answered| Answers { message: answered.message.to_string().into(), by: answered.by.and_then(by) }),
+    }
+}
+
+fn by(by: By) -> Option<Answered> {
+    match by {
+        By::Ours(name) => Some(Answered::Ours(name.map(Arc::from))),
+        By::Other(author) => Some(Answered::Other(author.id, author.role)),
+        By::System => None,
+    }
+}

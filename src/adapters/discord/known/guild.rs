@@ -1,0 +1,89 @@
+//! What is known of one guild.
+
+use std::sync::Arc;
+
+use super::super::names::plain;
+use super::super::snowflake::Snowflake;
+use super::super::wire;
+
+/// People whose names are kept: whoever spoke last.
+const MOST_PEOPLE: usize = 256;
+
+/// What is known of one guild.
+#[derive(Debug, Default)]
+pub(super) struct OfGuild {
+    pub name: Option<Box<str>>,
+    /// The role that belongs to our bot alone.
+    pub own_role: Option<Snowflake>,
+    pub emojis: Arc<[(Snowflake, Box<str>, bool)]>,
+    /// In the order of ids.
+    roles: Vec<(Snowflake, Box<str>)>,
+    /// The newest last.
+    people: Vec<(Snowflake, Arc<str>)>,
+    is_told: bool,
+}
+
+impl OfGuild {
+    /// Whether the guild was told of, rather than only something in it.
+    pub const fn is_told(&self) -> bool {
+        self.is_told
+    }
+
+    pub fn is(&mut self, told: &wire::Guild, bot: Option<Snowflake>) {
+        self.is_told = true;
+        if let Some(name) = &told.name {
+            self.name = Some(plain(name)).filter(|name| !name.is_empty()).map(Into::into);
+        }
+        // Every guild has at least one role: where there is none, they were not told.
+        if !told.roles.is_empty() {
+            self.own_role = told.roles.iter().find(|role| bot.is_some() && role.bot() == bot).map(|role| role.id.0);
+            self.roles = told.roles.iter().map(|role| (role.id.0, name_of(role))).collect();
+            self.roles.sort_by_key(|(id, _)| *id);
+            self.roles.shrink_to_fit();
+        }
+        self.emojis_are(&told.emojis);
+    }
+
+    pub fn role_is(&mut self, role: &wire::Role, bot: Option<Snowflake>) {
+        let id = role.id.0;
+        if bot.is_some() && role.bot() == bot {
+            self.own_role = Some(id);
+        }
+        let known = (id, name_of(role));
+        match self.roles.binary_search_by_key(&id, |(id, _)| *id) {
+            Ok(at) => self.roles[at] = known,
+            Err(at) => self.roles.insert(at, known),
+        }
+    }
+
+    pub fn role_gone(&mut self, role: Snowflake) {
+        self.roles.retain(|(id, _)| *id != role);
+        self.own_role = self.own_role.filter(|own| *own != role);
+    }
+
+    pub fn role(&self, role: Snowflake) -> Option<&str> {
+        let at = self.roles.binary_search_by_key(&role, |(id, _)| *id).ok()?;
+        Some(&self.roles[at].1)
+    }
+
+    pub fn emojis_are(&mut self, emojis: &[wire::Emoji]) {
+        let usable = emojis.iter().filter(|emoji| emoji.is_usable());
+        self.emojis = usable.map(|emoji| (emoji.id.0, emoji.name.as_str().into(), emoji.animated)).collect();
+    }
+
+    pub fn met(&mut self, user: Snowflake, name: &str) {
+        let before = self.people.iter().position(|(other, _)| *other == user).map(|at| self.people.remove(at).1);
+        if self.people.len() >= MOST_PEOPLE {
+            self.people.remove(0);
+        }
+        self.people.push((user, before.filter(|before| **before == *name).unwrap_or_else(|| name.into())));
+    }
+
+    pub fn person(&self, user: Snowflake) -> Option<Arc<str>> {
+        Some(Arc::clone(&self.people.iter().find(|(other, _)| *other == user)?.1))
+    }
+}
+
+fn name_of(role: &wire::Role) -> Box<str> {
+    role.name.as_deref().map(plain).unwrap_or_default().into()
+}

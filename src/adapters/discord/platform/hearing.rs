@@ -1,0 +1,57 @@
+//! Asks for what was not told over the gateway: messages after a downtime, and what a resumed session told to the process before.
+
+use serde_json::value::RawValue;
+
+use super::super::backfill;
+use super::super::rest::{Failed, Request};
+use super::super::snowflake::Snowflake;
+use super::super::wire;
+use super::{Bot, Discord};
+
+impl Discord {
+    /// Who we are: asked for once, if nobody told.
+    ///
+    /// # Errors
+    /// See [`Failed`].
+    pub async fn who(&self) -> Result<Bot, Failed> {
+        self.bot().await
+    }
+
+    /// The bot's user, if it is known already.
+    pub fn user(&self) -> Option<Snowflake> {
+        self.bot.get().map(|bot| bot.user)
+    }
+
+    /// A page of a channel's messages, as they come.
+    ///
+    /// # Errors
+    /// See [`Failed`].
+    pub async fn page(&self, page: backfill::Request) -> Result<Vec<Box<RawValue>>, Failed> {
+        self.rest.ask(Request::messages_before(page.channel, page.before, page.limit)).await
+    }
+
+    /// Asks for a channel or thread, and knows it from then on. Returns its newest message.
+    ///
+    /// # Errors
+    /// See [`Failed`].
+    pub async fn look_at(&self, channel: Snowflake) -> Result<Option<Snowflake>, Failed> {
+        let told: wire::Channel = self.rest.ask(Request::channel(channel)).await?;
+        self.known.channel_is(told.guild_id.map(|id| id.0), &told);
+        Ok(told.newest())
+    }
+
+    /// Asks for a guild and its channels, and knows them from then on.
+    ///
+    /// # Errors
+    /// See [`Failed`].
+    pub async fn look_at_guild(&self, guild: Snowflake) -> Result<(), Failed> {
+        let bot = self.bot().await?.user;
+        let told: wire::Guild = self.rest.ask(Request::guild(guild)).await?;
+        let channels: Vec<wire::Channel> = self.rest.ask(Request::guild_channels(guild)).await?;
+        for channel in &channels {
+            self.known.channel_is(Some(guild), channel);
+        }
+        self.known.guild_is(&told, Some(bot));
+        Ok(())
+    }
+}

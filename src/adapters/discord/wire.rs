@@ -1,0 +1,17 @@
+//! Discord's objects as they come, read leniently: what is not needed may be missing, new, or of another kind.
+//!
+//! What decides whose a message is and whom it is for is read strictly: an object in which that cannot be read is none. The pages that
+//! are followed are Discord's documentation, "Gateway Events", "Messages Resource", "Channels Resource", "Guild Resource".
+
+mod guild;
+mod lenient;
+mod message;
+
+#[cfg(test)]
+mod tests;
+
+pub use guild::{
+    Channel, ChannelGone, Emoji, Emojis, Guild, GuildGone, Ready, Role, RoleChanged, RoleGone, Threads, WebhooksChanged,
+};
+pub use lenient::Id;
+pub use message::{Bulk, Gone, Message, Update, Whereabouts};

@@ -1,0 +1,59 @@
+//! Reads what may be of another kind than documented.
+
+use std::fmt;
+
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::super::snowflake::Snowflake;
+
+/// Things in a list that are read; Discord's own limits are lower.
+const MOST_LISTED: usize = 5_000;
+
+/// An id, as text or as a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Id(pub Snowflake);
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(IdVisitor)
+    }
+}
+
+struct IdVisitor;
+
+impl Visitor<'_> for IdVisitor {
+    type Value = Id;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an id of Discord's")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Id, E> {
+        // What stands there instead may be what somebody wrote.
+        text.parse().map(Id).map_err(|_| E::invalid_type(Unexpected::Other("a text"), &self))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Id, E> {
+        Snowflake::new(number).map(Id).ok_or_else(|| E::invalid_value(Unexpected::Unsigned(number), &self))
+    }
+}
+
+/// What is there, if it can be read.
+pub(super) fn maybe<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let raw = <&RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str::<Option<T>>(raw.get()).unwrap_or_default())
+}
+
+/// What of a list can be read; nothing if it is none.
+pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    let raw = <&RawValue>::deserialize(deserializer)?;
+    let raws: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
+    Ok(raws.into_iter().take(MOST_LISTED).filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect())
+}
+
+/// Whether something is so: `true`, and nothing else.
+pub(super) fn is_true<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(maybe(deserializer)?.unwrap_or(false))
+}

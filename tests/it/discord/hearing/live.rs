@@ -1,0 +1,202 @@
+//! What is said while somebody listens.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tertulia::ports::chat_platform::{ChatPlatform as _, Part};
+use tertulia::ports::hearing::Answered;
+
+use super::super::counterpart::channels::Kind;
+use super::super::counterpart::id::Id;
+use super::super::counterpart::intents::{DIRECT_MESSAGES, GUILD_MESSAGES, GUILDS};
+use super::core::Core;
+use super::{Process, counterpart};
+
+#[tokio::test]
+async fn what_people_say_is_heard_with_its_edits_and_deletions() {
+    let (discord, core) = (counterpart().await, Arc::<Core>::default());
+    let guild = discord.guild("Home");
+    let (general, other) = (discord.channel(guild, "general"), discord.channel(guild, "other"));
+    let (ana, bob) = (discord.member(guild, "Ana"), discord.member(guild, "Bob"));
+    core.move_in(guild, general);
+    let process = Process::new(&discord, &core);
+    let mut connection = process.connect(&discord).await;
+    connection.settled().await;
+
+    discord.say(ana, other, "not here");
+    let first = discord.say(ana, general, &format!("Hello <@{bob}> in <#{other}>"));
+    let second = discord.reply(bob, general, first, "Hello yourself", true);
+    let sticker = json!({ "id": "749054660769218631", "name": "Wave", "format_type": 3 });
+    discord.say_with(ana, general, "", |said| said.stickers.push(sticker));
+    let question = json!({ "question": { "text": "Pizza?" }, "answers": [{ "answer_id": 1, "poll_media": { "text": "yes" } }] });
+    discord.say_with(ana, general, "", |said| said.poll = Some(question));
+    discord.forward(bob, general, first, general);
+    discord.unfold(general, first, json!({ "type": "link" }));
+    core.until("what was said", |core| core.texts(general).len() == 5).await;
+    let talk = [
+        "Ana: Hello @Bob in #other",
+        "Bob: Hello yourself",
+        "Ana: [sticker: Wave]",
+        "Ana: [poll: Pizza? Answers: yes]",
+        "Bob: [forwarded]\n> Hello @Bob in #other",
+    ];
+    assert_eq!(core.texts(general), talk);
+
+    discord.edit(general, first, "Hello all");
+    core.until("the edit", |core| core.texts(general)[0] == "Ana: Hello all").await;
+    discord.delete(general, first);
+    core.until("the deletion", |core| core.texts(general).len() == 4).await;
+    let third = discord.say(ana, general, "and more");
+    discord.delete_bulk(general, &[second, third]);
+    core.until("the deletions", |core| core.texts(general).len() == 3).await;
+    assert!(core.texts(other).is_empty());
+}
+
+#[tokio::test]
+async fn threads_posts_and_direct_messages_are_heard_as_what_they_are() {
+    let (discord, core) = (counterpart().await, Arc::<Core>::default());
+    let guild = discord.guild("Home");
+    let (general, forum) = (discord.channel(guild, "general"), discord.channel_of(guild, Kind::Forum, "plans"));
+    let ana = discord.member(guild, "Ana");
+    core.move_in(guild, general);
+    core.move_in(guild, forum);
+    let process = Process::new(&discord, &core);
+    let mut connection = process.connect(&discord).await;
+    connection.settled().await;
+
+    let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
+    discord.say(ana, thread, "in a thread");
+    let post = discord.open_post(ana, forum, "Summer", "Where to?");
+    let (talk, _) = discord.direct(ana, "psst");
+
+    core.until("all of it", |core| [thread, post, talk].iter().all(|id| !core.texts(*id).is_empty())).await;
+    let spot = |id| {
+        let (spot, utterance) = core.last(id);
+        (spot.guild.to_string(), spot.parent.map(|parent| parent.to_string()), utterance.to_all)
+    };
+    assert_eq!(spot(thread), (format!("discord:{guild}"), Some(format!("discord:{general}")), false));
+    assert_eq!(spot(post), (format!("discord:{guild}"), Some(format!("discord:{forum}")), false));
+    assert_eq!(spot(talk), (format!("dm:discord:{talk}"), None, true));
+    let known = process.discord.known();
+    let titles = [thread, post, talk].map(|id| known.title(&format!("discord:{id}").as_str().into()).expect("a title"));
+    assert_eq!(titles, ["aside · #general · Home", "Summer · #plans · Home", "direct message with Ana"]);
+}
+
+#[tokio::test]
+async fn our_own_posts_are_known_as_ours_and_strangers_as_bots() {
+    let (discord, core) = (counterpart().await, Arc::<Core>::default());
+    let guild = discord.guild("Home");
+    let general = discord.channel(guild, "general");
+    let (ana, bot) = (discord.member(guild, "Ana"), discord.foreign_bot("Beep"));
+    discord.join(guild, bot);
+    core.move_in(guild, general);
+    let process = Process::new(&discord, &core);
+    let mut connection = process.connect(&discord).await;
+    connection.settled().await;
+
+    let part = Part {
+        guild: format!("discord:{guild}").as_str().into(),
+        channel: format!("discord:{general}").as_str().into(),
+        companion: "mira".into(),
+        name: "Mira".into(),
+        text: "I am Mira.".into(),
+        nonce: "1".into(),
+    };
+    let ours = Id::parse(&process.discord.send(&part).await.expect("it is posted")).expect("an id");
+    let webhook = discord.foreign_webhook(general, "Mira");
+    discord.say_by_webhook(webhook, "Mira", "I am not.");
+    discord.say(bot, general, "beep");
+    let answer = discord.reply(ana, general, ours, "Hello, Mira", false);
+    core.until("the answer", |core| core.texts(general).len() == 1).await;
+
+    let (_, utterance) = core.last(general);
+    assert_eq!(*utterance.id, *answer.to_string());
+    assert_eq!(utterance.answers.expect("an answer").by, Some(Answered::Ours(Some("Mira".into()))));
+    core.until("the mark", |core| core.mark(general).is_some()).await;
+    assert!(core.mark(general).expect("a mark") < answer.to_string());
+}
+
+#[tokio::test]
+async fn the_bot_is_called_by_its_name_and_by_its_role() {
+    let (discord, core) = (counterpart().await, Arc::<Core>::default());
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    core.move_in(guild, general);
+    let process = Process::new(&discord, &core);
+    let mut connection = process.connect(&discord).await;
+    connection.settled().await;
+    let bot = discord.look(|state| state.world.bot());
+    let role =
+        discord.look(|state| state.world.guilds[&guild].roles.values().find(|role| role.bot == Some(bot)).expect("a role").id);
+    discord.with(|state| {
+        let mut role = state.world.guilds[&guild].roles[&role].clone();
+        role.mentionable = true;
+        state.put_role(guild, role);
+    });
+
+    for (text, to_all) in [(format!("<@{bot}>?"), true), (format!("<@&{role}>?"), true), ("Tertulia?".to_owned(), false)] {
+        let said = discord.say(ana, general, &text);
+        core.until("it", |core| !core.texts(general).is_empty() && *core.last(general).1.id == *said.to_string()).await;
+
+        assert_eq!(core.last(general).1.to_all, to_all, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn without_the_right_to_read_only_what_concerns_the_bot_is_heard() {
+    let (discord, core) = (counterpart().await, Arc::<Core>::default());
+    discord.set_privileged(0);
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    core.move_in(guild, general);
+    let process = Process::new(&discord, &core);
+    let mut connection = process.connect_with(&discord, GUILDS | GUILD_MESSAGES | DIRECT_MESSAGES, None).await;
+    connection.settled().await;
+    let bot = discord.look(|state| state.world.bot());
+
+    discord.say(ana, general, "among ourselves");
+    discord.say(ana, general, &format!("<@{bot}> hello"));
+
+    core.until("the mention", |core| !core.texts(general).is_empty()).await;
+    assert_eq!(core.texts(general), ["Ana: @tertulia hello"]);
+}
+
+#[tokio::test]
+async fn channels_and_guilds_go() {
+    let (discord, core) = (counterpart().await, Arc::<Core>::default());
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
+    core.move_in(guild, general);
+    let process = Process::new(&discord, &core);
+    let mut connection = process.connect(&discord).await;
+    connection.settled().await;
+
+    discord.remove_channel(thread);
+    core.until("the end of the thread", |core| core.gone().len() == 1).await;
+    discord.remove_channel(general);
+    core.until("the end of the channel", |core| core.gone().len() == 2).await;
+    discord.set_outage(guild, true);
+    discord.set_outage(guild, false);
+    discord.expel_bot(guild);
+    core.until("the end of the guild", |core| core.gone().len() == 3).await;
+
+    assert_eq!(core.gone(), [format!("discord:{thread}"), format!("discord:{general}"), format!("guild discord:{guild}")]);
+}
+
+#[tokio::test]
+async fn a_guild_that_was_left_while_nobody_listened_is_gone() {
+    let (discord, core) = (counterpart().await, Arc::<Core>::default());
+    let (guild, left) = (discord.guild("Home"), discord.guild("Left"));
+    let (general, other) = (discord.channel(guild, "general"), discord.channel(left, "general"));
+    core.move_in(guild, general);
+    core.move_in(left, other);
+    discord.expel_bot(left);
+
+    let process = Process::new(&discord, &core);
+    let mut connection = process.connect(&discord).await;
+    connection.settled().await;
+
+    core.until("the end of the guild", |core| !core.gone().is_empty()).await;
+    assert_eq!(core.gone(), [format!("guild discord:{left}")]);
+}
