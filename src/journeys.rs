@@ -6,6 +6,7 @@ mod connecting;
 mod contract;
 mod delivering;
 mod dying;
+mod hearing;
 mod keeping;
 mod measuring;
 mod noting;

@@ -16,12 +16,14 @@ use crate::actors::directory::Directory;
 use crate::actors::house::ActorHouse;
 use crate::actors::house::rooms::{move_in, recast};
 use crate::actors::hub::Hub;
+use crate::actors::ignored::Ignored;
 use crate::actors::kit::Kit;
 use crate::actors::places::PoolPlace;
 use crate::actors::residents::Residents;
 use crate::actors::root::{Root, RootMessage};
 use crate::actors::side_models::{Models, Pool};
 use crate::actors::starts;
+use crate::actors::taking_back::Turns;
 use crate::actors::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::adapters::console::{CannotServe, Console};
 use crate::adapters::llm;
@@ -156,6 +158,8 @@ fn kit(loaded: Loaded, recorder: Recorder, store: Arc<SledStore>, failed: watch:
         hub: Hub::new(),
         platforms: Platforms::default(),
         gateways: Gateways::default(),
+        ignored: Ignored::default(),
+        rewriting: Turns::default(),
         pool,
         residents: Residents::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
         recorder,

@@ -8,10 +8,12 @@ use serde_json::json;
 use tertulia::actors::directory::Directory;
 use tertulia::actors::house::ActorHouse;
 use tertulia::actors::hub::Hub;
+use tertulia::actors::ignored::Ignored;
 use tertulia::actors::kit::Kit;
 use tertulia::actors::places::PoolPlace;
 use tertulia::actors::residents::Residents;
 use tertulia::actors::side_models::{Models, Pool};
+use tertulia::actors::taking_back::Turns;
 use tertulia::adapters::system::{SystemChance, SystemClock};
 use tertulia::ports::chat_platform::Platforms;
 use tertulia::ports::gateway::Gateways;
@@ -58,6 +60,8 @@ pub fn kit(store: Arc<dyn Store>, recorder: Recorder) -> anyhow::Result<Kit> {
         directory,
         platforms: Platforms::default(),
         gateways: Gateways::default(),
+        ignored: Ignored::default(),
+        rewriting: Turns::default(),
         hub: Hub::new(),
         residents: Residents::new(
             BTreeMap::from([(aria.id.clone(), aria)]),

@@ -1,35 +1,62 @@
-//! The way in: what a platform heard is resolved, accepted by the scribe, and only then handled.
+//! The way in: what was heard is resolved, accepted by the scribe, and only then handled.
+//!
+//! * here: what is said, on the console and anywhere else, and how any event is accepted.
+//! * `hearing`: what platforms that are not ours tell.
+//! * `answered`: whose message something answers that was said there.
+
+mod answered;
+mod hearing;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::kit::Kit;
-use super::places::ScribePlace;
+use super::reaching::tell_scribe;
 use super::scribe::{Accept, Accepted, Lost, Refused, Reply, ScribeMessage};
 use crate::domain::address::{self, Heard};
 use crate::domain::event::Event;
-use crate::domain::id::Seq;
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Author, Message, Modality, Role};
+use crate::domain::moment::Moment;
 use crate::journal::place::Place;
 
-/// What a platform heard.
+/// What is accepted so much later than it was said says when it was said.
+const LATE: Duration = Duration::from_secs(2);
+
+/// What somebody says.
 #[derive(Clone, Debug)]
-pub struct Utterance {
+pub struct Speech {
     /// The platform's id of it, or the sender's own; the same again is the same message.
     pub id: Option<Arc<str>>,
-    /// Who said it.
+    /// Who says it.
     pub from: Author,
-    /// The words.
+    /// What a model reads.
     pub text: Arc<str>,
+    /// What they really wrote, where that is not the text: names are looked for in this alone.
+    pub own_words: Option<Arc<str>>,
     /// Typed or spoken.
     pub modality: Modality,
     /// A voice utterance that ends a lull.
     pub lull_endpoint: bool,
     /// Whom it mentions, by id or by a companion's name.
     pub mentions: Vec<Arc<str>>,
-    /// The message that it answers, its author's id and role.
-    pub reply_to: Option<(Seq, Arc<str>, Role)>,
-    /// Whether it was said in a direct message.
-    pub direct: bool,
+    /// What it answers.
+    pub reply_to: Option<Replied>,
+    /// It addresses all companions that are there, as in a direct message.
+    pub to_all: bool,
+    /// When it was said, where that is known better than by when it comes here.
+    pub said_at: Option<Moment>,
+}
+
+/// A message that is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replied {
+    /// Its number, where it is on record.
+    pub seq: Option<Seq>,
+    /// Its author's id.
+    pub author: Arc<str>,
+    /// What its author is.
+    pub role: Role,
 }
 
 /// The way in. Cheap to clone.
@@ -44,13 +71,14 @@ impl Inbound {
         Self { kit }
     }
 
-    /// Accepts what was said: it is committed when this returns. None: it is not taken in at all (`gate.foreign_bots`).
+    /// Accepts what is said: it is committed when this returns. None: it is not taken in at all (`gate.foreign_bots`).
     ///
     /// # Errors
     /// It was not accepted, or nobody knows whether it was; say it again with the same id.
-    pub async fn say(&self, place: &Place, utterance: Utterance) -> Result<Option<Accepted>, Refused> {
-        let Some(event) = self.said(place, &utterance) else { return Ok(None) };
-        self.accept(place, event, utterance.id).await.map(Some)
+    pub async fn say(&self, place: &Place, speech: Speech) -> Result<Option<Accepted>, Refused> {
+        let id = speech.id.clone();
+        let Some(event) = self.said(place, speech) else { return Ok(None) };
+        self.accept(place, event, id).await.map(Some)
     }
 
     /// Accepts any event from outside.
@@ -58,44 +86,34 @@ impl Inbound {
     /// # Errors
     /// As [`say`](Self::say).
     pub async fn accept(&self, place: &Place, event: Event, id: Option<Arc<str>>) -> Result<Accepted, Refused> {
-        let Some(scribe) = self.kit.directory.find(&ScribePlace()) else {
-            return Err(Lost::Unavailable("the scribe is being restarted".into()).into());
-        };
         let (reply, accepted) = Reply::awaited();
         let accept = Accept { place: place.clone(), at: None, event, id, reply };
-        if scribe.cast(ScribeMessage::Accept(accept)).is_err() {
-            return Err(Lost::Unavailable("the scribe is being restarted".into()).into());
-        }
+        tell_scribe(&self.kit, ScribeMessage::Accept(accept))?;
         accepted.await.unwrap_or(Err(Lost::Unknown.into()))
     }
 
-    fn said(&self, place: &Place, utterance: &Utterance) -> Option<Event> {
+    fn said(&self, place: &Place, speech: Speech) -> Option<Event> {
         let residents = &self.kit.residents;
         let is_companion = |id: &str| residents.lives_in(&place.guild, id);
         let names = residents.names(&place.guild);
         let meant = |mention| names.as_deref().map_or(mention, |names| address::meant(names, mention));
-        let mentions: Vec<&str> = utterance.mentions.iter().map(|mention| meant(&**mention)).collect();
-        let present = if utterance.direct { residents.get(&place.channel) } else { None };
-        let present: Vec<_> = present.into_iter().flat_map(|residence| residence.companions).collect();
+        let mentions: Vec<&str> = speech.mentions.iter().map(|mention| meant(&**mention)).collect();
+        let present: Vec<CompanionId> =
+            if speech.to_all { residents.present(&place.channel).into_keys().collect() } else { Vec::new() };
         let heard = Heard {
-            speaker: &utterance.from,
-            text: &utterance.text,
+            speaker: &speech.from,
+            text: speech.own_words.as_ref().unwrap_or(&speech.text),
             mentions: &mentions,
-            reply_to: utterance.reply_to.as_ref().map(|(_, author, role)| (&**author, *role)),
-            direct_to: &present,
+            reply_to: speech.reply_to.as_ref().map(|replied| (&*replied.author, replied.role)),
+            to_all_of: &present,
         };
         if !address::admits(self.kit.settings.gate.foreign_bots, is_companion, &heard) {
             return None;
         }
         let address = names.as_deref().map(|names| address::resolve(names, is_companion, &heard)).unwrap_or_default();
-        let message = Message {
-            id: utterance.id.clone(),
-            from: utterance.from.clone(),
-            text: utterance.text.clone(),
-            modality: utterance.modality,
-            lull_endpoint: utterance.lull_endpoint,
-            address,
-        };
-        Some(Event::Said { message, reply_to: utterance.reply_to.as_ref().map(|(seq, ..)| *seq), reply: None })
+        let said_at = speech.said_at.filter(|said_at| self.kit.clock.now().since(*said_at) > LATE);
+        let Speech { id, from, text, modality, lull_endpoint, reply_to, .. } = speech;
+        let message = Message { id, from, text, modality, lull_endpoint, address };
+        Some(Event::Said { message, reply_to: reply_to.and_then(|replied| replied.seq), reply: None, said_at })
     }
 }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use super::directory::Directory;
 use super::hub::Hub;
+use super::ignored::Ignored;
 use super::residents::Residents;
 use super::side_models::Pool;
+use super::taking_back::Turns;
 use crate::ports::chance::Chance;
 use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
@@ -39,6 +41,10 @@ pub struct Kit {
     pub settings: Arc<Settings>,
     /// Who lives where.
     pub residents: Residents,
+    /// Who is not to be heard.
+    pub ignored: Ignored,
+    /// Whose turn it is to change words that are on record.
+    pub rewriting: Turns,
     /// Called when the store can take no more: the process has to end, and begin anew.
     pub store_failed: Arc<dyn Fn(String) + Send + Sync>,
 }

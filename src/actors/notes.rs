@@ -3,8 +3,7 @@
 use async_trait::async_trait;
 
 use super::kit::Kit;
-use super::places::ScribePlace;
-use super::scribe::{Administer, Lost, Reply, ScribeMessage};
+use super::reaching::administer;
 use crate::domain::id::{GuildId, Ward};
 use crate::journal::key;
 use crate::journal::reader::Reader;
@@ -52,13 +51,7 @@ impl Notes for StoredNotes {
             note.map_or_else(|| Write::Remove(key.clone()), |note| Write::Put(key.clone(), encode_bytes(&note)))
         };
         let writes = notes.into_iter().map(written).collect();
-        let (reply, done) = Reply::awaited();
-        let administer = ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply });
-        match self.kit.directory.find(&ScribePlace()) {
-            Some(scribe) => drop(scribe.cast(administer)),
-            None => return Err(Unkept("the scribe is being restarted".into())),
-        }
-        done.await.unwrap_or(Err(Lost::Unknown.into())).map_err(unkept)
+        administer(&self.kit, ward, writes).await.map_err(unkept)
     }
 }
 

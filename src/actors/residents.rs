@@ -128,6 +128,11 @@ impl Residents {
         Some(register.resolved(register.channels.get(channel)?))
     }
 
+    /// Whose channel it is, if it has a residence.
+    pub fn guild_of(&self, channel: &ChannelId) -> Option<GuildId> {
+        self.read().channels.get(channel).map(|residence| residence.guild.clone())
+    }
+
     /// Every channel with its residence, by id; each as by [`get`](Self::get).
     pub fn all(&self) -> Vec<(ChannelId, Residence)> {
         let register = self.read();

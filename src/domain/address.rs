@@ -10,14 +10,14 @@ use crate::settings::gate::ForeignBots;
 pub struct Heard<'a> {
     /// Who says it.
     pub speaker: &'a Author,
-    /// The words.
+    /// What the speaker wrote: names are looked for here.
     pub text: &'a str,
     /// Whom it mentions: ids of companions, people and bots, with or without a leading `@`; see [`meant`].
     pub mentions: &'a [&'a str],
     /// Whose message it answers: the author's id and role.
     pub reply_to: Option<(&'a str, Role)>,
-    /// The companions in a direct message, all of whom it addresses; empty elsewhere.
-    pub direct_to: &'a [CompanionId],
+    /// The companions that are there, if it addresses all of them: said in a direct message, or to the account that they share.
+    pub to_all_of: &'a [CompanionId],
 }
 
 /// To whom a message is addressed: the companions that it mentions, answers or names, and whether it turns to somebody else.
@@ -27,7 +27,7 @@ pub struct Heard<'a> {
 pub fn resolve(names: &Names, is_companion: impl Fn(&str) -> bool, heard: &Heard<'_>) -> Address {
     let speaker = heard.speaker;
     let mut companions: Vec<CompanionId> = names.find(heard.text);
-    companions.extend_from_slice(heard.direct_to);
+    companions.extend_from_slice(heard.to_all_of);
     let mut others = false;
 
     for mention in heard.mentions.iter().filter_map(|mention| somebody(mention)) {
@@ -66,7 +66,9 @@ pub fn admits(policy: ForeignBots, is_companion: impl Fn(&str) -> bool, heard: &
         ForeignBots::All => true,
         ForeignBots::Mentions => {
             let mentions_one = heard.mentions.iter().filter_map(|mention| somebody(mention)).any(&is_companion);
-            mentions_one || heard.reply_to.is_some_and(|(id, role)| role == Role::Companion && is_companion(id))
+            mentions_one
+                || !heard.to_all_of.is_empty()
+                || heard.reply_to.is_some_and(|(id, role)| role == Role::Companion && is_companion(id))
         }
     }
 }
@@ -166,7 +168,7 @@ mod tests {
             text: "hi",
             mentions: &[],
             reply_to: None,
-            direct_to: &["mira".into(), "aria".into()],
+            to_all_of: &["mira".into(), "aria".into()],
         };
 
         assert_eq!(resolve(&names(), is_companion, &heard), to(&["aria", "mira"], false));
@@ -186,7 +188,7 @@ mod tests {
     }
 
     fn read(speaker: &Author, text: &str, mentions: &[&str], reply_to: Option<(&str, Role)>) -> Address {
-        resolve(&names(), is_companion, &Heard { speaker, text, mentions, reply_to, direct_to: &[] })
+        resolve(&names(), is_companion, &Heard { speaker, text, mentions, reply_to, to_all_of: &[] })
     }
 
     fn names() -> Names {

@@ -46,6 +46,9 @@ pub enum Event {
         /// Of a companion's statement: the reply that it fulfils.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply: Option<Ticket>,
+        /// When it was said, where it was accepted only well after.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        said_at: Option<Moment>,
     },
     /// A message was changed.
     Edited {
@@ -82,6 +85,14 @@ pub enum Event {
     },
     /// What was going on was dropped (seed 004: unsubscribe); the history stays.
     Cleared,
+    /// What was said while nobody listened was read: it stands before this, and what is missing of it is missing for good.
+    CaughtUp {
+        /// How many messages were read.
+        read: u32,
+        /// What was left out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        missed: Option<Gap>,
+    },
 
     /// The first interval of a gate was drawn.
     JitterDrawn {
@@ -188,6 +199,17 @@ pub enum Event {
         /// The summary.
         text: Arc<str>,
     },
+}
+
+/// Messages that were said and are not on record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// The platform's id of the message after which something is missing.
+    pub after: Arc<str>,
+    /// The platform's id before which something is missing.
+    pub before: Arc<str>,
+    /// Why, as a stable code: `too_many`, `too_old`, `refused`, `nothing_shown`, `unreachable`.
+    pub why: Arc<str>,
 }
 
 /// A round is held.
@@ -349,6 +371,7 @@ impl Event {
                 | Self::Left { .. }
                 | Self::Paused { .. }
                 | Self::Cleared
+                | Self::CaughtUp { .. }
         )
     }
 

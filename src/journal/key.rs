@@ -108,6 +108,11 @@ pub fn room(room: &ChannelId) -> Key {
     Key::new(Ward(0), Kind::Room).text(room.as_str())
 }
 
+/// That a person is not to be heard in a guild.
+pub fn ignored(guild: &GuildId, person: &PersonId) -> Key {
+    Key::new(Ward::of(guild), Kind::Ignored).text(guild.as_str()).text(person.as_str())
+}
+
 /// What a platform remembers under this name: of a guild, or, where none is named, of no guild. Zero bytes in a name are left out.
 pub fn note(guild: Option<&GuildId>, name: &str) -> Key {
     notes(guild).text(name)

@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use super::key;
 use super::place::Place;
 use super::record::{
-    ChannelRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, SnapshotRecord, UsageRecord, decode,
-    decode_event, decode_number,
+    ChannelRecord, IgnoredRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, SnapshotRecord,
+    UsageRecord, decode, decode_event, decode_number,
 };
 use crate::domain::event::{Event, Recorded, order_of_handling};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, Ticket, Ward};
@@ -326,6 +326,11 @@ impl<'a> Reader<'a> {
     pub async fn said_by(&self, guild: &GuildId, person: &PersonId) -> Result<Vec<(ChannelNo, Seq)>, ReadError> {
         let stored = self.all(key::said_by(guild, person)).await?;
         Ok(stored.iter().filter_map(|(key, _)| Some((key::channel_before_number(key)?, Seq(key.last_number()?)))).collect())
+    }
+
+    /// People of a ward's guilds who are not to be heard.
+    pub async fn ignored(&self, ward: Ward) -> Result<Vec<IgnoredRecord>, ReadError> {
+        self.records(Key::new(ward, Kind::Ignored)).await
     }
 
     /// The messages of a channel that were set aside.

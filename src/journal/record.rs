@@ -295,6 +295,17 @@ pub struct StartRecord {
     pub version: Arc<str>,
 }
 
+/// A person who is not to be heard in a guild.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IgnoredRecord {
+    /// Where.
+    pub guild: GuildId,
+    /// Who.
+    pub person: PersonId,
+    /// Since when.
+    pub since: Moment,
+}
+
 /// A message that killed its handler too often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetAsideRecord {

@@ -34,6 +34,7 @@ pub fn without_words(recorded: &Recorded) -> Recorded {
         | Event::Left { .. }
         | Event::Paused { .. }
         | Event::Cleared
+        | Event::CaughtUp { .. }
         | Event::JitterDrawn { .. }
         | Event::AddressRefused { .. }
         | Event::RoundOpened(_)

@@ -14,12 +14,14 @@ use tokio::sync::mpsc;
 use crate::actors::directory::{Directory, Place as Address};
 use crate::actors::house::{ActorHouse, rooms};
 use crate::actors::hub::Hub;
+use crate::actors::ignored::Ignored;
 use crate::actors::kit::Kit;
 use crate::actors::places::{ChannelPlace, PoolPlace};
 use crate::actors::residents::Residents;
 use crate::actors::root::{Root, RootMessage};
 use crate::actors::side_models::{Models, Pool};
 use crate::actors::starts;
+use crate::actors::taking_back::Turns;
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
@@ -250,6 +252,8 @@ impl World {
             hub: Hub::new(),
             platforms: kept.platforms.clone(),
             gateways: kept.gateways.clone(),
+            ignored: Ignored::default(),
+            rewriting: Turns::default(),
             recorder: spans.sampled(Sampling::share(telemetry.sample_ratio, telemetry.span_queue), telemetry.capture_content),
             residents: Residents::new(cast(&settings), settings.companion_defaults.clone(), spans.metrics().instruments()),
             settings,

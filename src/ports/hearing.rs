@@ -34,7 +34,7 @@ pub struct Utterance {
     pub text: Arc<str>,
     /// What was really written: names are looked for in this alone.
     pub own_words: Arc<str>,
-    /// When it was said, by the platform's clock.
+    /// When it was said, by the platform's clock; a moment that is still to come counts as now.
     pub at: Moment,
     /// Whom it mentions, as ids like those of authors.
     pub mentions: Vec<Arc<str>>,
@@ -119,24 +119,28 @@ pub trait Hearing: Send + Sync + 'static {
     /// How far a channel is on record; none: nobody lives there.
     async fn reached(&self, spot: &Spot) -> Result<Option<Reached>, NotTaken>;
 
-    /// Takes in what was said.
+    /// Takes in what was said. What says nothing visible is not taken in; what was said long ago is, and answered no more (DESIGN.md 2,
+    /// `gate.stale_after_secs`).
     async fn said(&self, spot: &Spot, utterance: Utterance) -> Result<Taken, NotTaken>;
 
-    /// A message reads otherwise now. One that is not on record, or reads so already, changes nothing.
+    /// A message reads otherwise now; with nothing visible left it is taken back. One that is not on record, or reads so already, changes
+    /// nothing; neither does what we said ourselves, which nobody else can change, or what a person said who is not to be heard.
     async fn edited(&self, spot: &Spot, id: &str, text: Arc<str>) -> Result<(), NotTaken>;
 
-    /// Messages were taken back: they leave buffers and history. Those that are not on record change nothing.
+    /// Messages were taken back: they leave buffers and history. Those that are not on record change nothing. A statement of several parts
+    /// goes as a whole with any of them: what a moderator took away must not be read on.
     async fn deleted(&self, spot: &Spot, ids: &[Arc<str>]) -> Result<(), NotTaken>;
 
-    /// A channel was read after a downtime: so many messages were handed over, and this was left out.
+    /// A channel was read after a downtime: so many messages were handed over, and this was left out. That nothing was missed is not put on
+    /// record; the same gap is, once.
     async fn caught_up(&self, spot: &Spot, read: u32, missed: Option<Missed>) -> Result<(), NotTaken>;
 
-    /// A channel is gone for good, and with it what was said in it.
+    /// A channel is gone for good, and with it what was said in it and in its threads.
     async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), NotTaken>;
 
     /// The bot is in a guild no more: what goes on there ends. What is on record stays, should it come back.
     async fn guild_gone(&self, guild: &GuildId) -> Result<(), NotTaken>;
 
-    /// Every guild of this platform in which somebody lives.
+    /// Every guild of this platform in which somebody lives, direct messages among them, in the order of ids.
     fn guilds(&self, platform: &str) -> Vec<GuildId>;
 }

@@ -240,7 +240,7 @@ impl<'a> Run<'a> {
             text: &saying.text,
             mentions: &mentions,
             reply_to,
-            direct_to: if saying.direct { &present } else { &[] },
+            to_all_of: if saying.direct { &present } else { &[] },
         };
         if !address::admits(self.script.settings.gate.foreign_bots, is_companion, &heard) {
             return;
@@ -261,7 +261,7 @@ impl<'a> Run<'a> {
         known.texts.push(message.text.clone());
         let seq = Seq(known.texts.len() as u64);
         self.tell(channel, What::Message { seq, from: message.from.id.to_string(), text: message.text.to_string() });
-        self.hear(channel, seq, Event::Said { message, reply_to: None, reply });
+        self.hear(channel, seq, Event::Said { message, reply_to: None, reply, said_at: None });
     }
 
     fn hear(&mut self, channel: &str, seq: Seq, event: Event) {
@@ -365,7 +365,7 @@ impl<'a> Run<'a> {
         let name = self.script.companions.get(companion).map_or_else(|| companion.as_str().into(), |known| known.name.clone());
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
         let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
-        let heard = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, direct_to: &[] };
+        let heard = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
         let address = address::resolve(&self.names, is_companion, &heard);
         let message = Message { id: None, from, text, modality: Default::default(), lull_endpoint: false, address };
         self.hear_message(channel, message, Some(ticket));

@@ -10,11 +10,13 @@ use crate::actors::directory::Directory;
 use crate::actors::house::ActorHouse;
 use crate::actors::house::rooms::move_in;
 use crate::actors::hub::Hub;
+use crate::actors::ignored::Ignored;
 use crate::actors::kit::Kit;
 use crate::actors::places::{PoolPlace, ScribePlace};
 use crate::actors::residents::Residents;
 use crate::actors::scribe::{self, Scribe};
 use crate::actors::side_models::{Models, Pool};
+use crate::actors::taking_back::Turns;
 use crate::adapters::llm::rehearsal::Rehearsal;
 use crate::adapters::store::sled::{OpenOptions, SledStore};
 use crate::adapters::system::{SystemChance, SystemClock};
@@ -86,6 +88,8 @@ fn kit(loaded: Loaded, store: Arc<SledStore>) -> Kit {
         hub: Hub::new(),
         platforms: Platforms::default(),
         gateways: Gateways::default(),
+        ignored: Ignored::default(),
+        rewriting: Turns::default(),
         pool,
         recorder: Recorder::silent(),
         residents: Residents::new(companions, settings.companion_defaults.clone(), Instruments::unread()),

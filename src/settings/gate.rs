@@ -14,7 +14,7 @@ pub struct Gate {
     pub foreign_bots: ForeignBots,
     /// How many unsettled messages a companion keeps per channel, those under evaluation included (1 to 10,000).
     pub max_buffer: usize,
-    /// Seconds after which an unsettled message is too old to be answered, after errors or a restart (0 to a year).
+    /// Seconds after which a message is too old to be answered, after errors, a restart, or when it is heard that late (0 to a year).
     pub stale_after_secs: f64,
     /// The same for a direct address that was not tried yet (0 to a year).
     pub stale_address_after_secs: f64,

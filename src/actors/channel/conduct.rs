@@ -306,7 +306,7 @@ impl State {
         let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
         let is_companion = |id: &str| residents.lives_in(&self.place.guild, id);
-        let heard = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, direct_to: &[] };
+        let heard = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
         let names = residents.names(&self.place.guild);
         let address = names.map(|names| address::resolve(&names, is_companion, &heard)).unwrap_or_default();
         let message = Message { id: ids.first().cloned(), address, modality: Modality::Text, lull_endpoint: false, text, from };
@@ -319,7 +319,7 @@ impl State {
         self.send(ScribeMessage::Post(Post {
             place: self.place.clone(),
             at: None,
-            event: Event::Said { message, reply_to: None, reply: Some(ticket) },
+            event: Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None },
             ids,
             ticket,
             usage,

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::RpcReplyPort;
-use tokio::sync::oneshot;
-
 use super::ActorHouse;
-use crate::actors::channel::{ChannelMessage, Look};
-use crate::actors::places::{ChannelPlace, ScribePlace};
-use crate::actors::scribe::{self, Accepted, Administer, Contested, Fence, Lost, Reply, ScribeMessage, Scrub};
+use crate::actors::channel::Look;
+use crate::actors::reaching;
+use crate::actors::scribe::{self, Accepted, Contested, Lost};
 use crate::actors::settling::Unsettled;
-use crate::domain::event::{Event, Recorded};
+use crate::actors::taking_back::NotRewritten;
+use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, Seq, Ward};
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader};
@@ -20,8 +18,6 @@ use crate::ports::house::Refused;
 use crate::ports::house::room::RoomId;
 use crate::ports::store::Write;
 
-/// How long an actor is waited for before the record is asked instead.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// When to try again what cannot be done for the moment.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -42,40 +38,18 @@ impl ActorHouse {
     }
 
     pub(super) async fn administer(&self, ward: Ward, writes: Vec<Write>) -> Result<(), Refused> {
-        let (reply, done) = Reply::awaited();
-        self.tell_scribe(ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply }))?;
-        done.await.unwrap_or(Err(Lost::Unknown.into())).map_err(|error| contested(&error))
-    }
-
-    pub(super) async fn scrub(&self, place: &Place, events: Vec<Recorded>, writes: Vec<Write>) -> Result<(), Refused> {
-        let (reply, done) = Reply::awaited();
-        self.tell_scribe(ScribeMessage::Scrub(Scrub { place: place.clone(), events, writes, reply }))?;
-        settled(done).await
+        reaching::administer(&self.kit, ward, writes).await.map_err(|error| contested(&error))
     }
 
     /// The number of the journal's last event, once everything that was asked for before is settled and handed to its channel.
     pub(super) async fn fence(&self, place: &Place) -> Result<Seq, Refused> {
-        let (reply, done) = Reply::awaited();
-        self.tell_scribe(ScribeMessage::Fence(Fence { place: place.clone(), reply }))?;
-        settled(done).await
+        reaching::fence(&self.kit, place).await.map_err(|lost| refused_write(&lost))
     }
 
     /// How a channel stands, if it is awake and answers in time. It has then handled all that was handed to it before.
     pub(super) async fn look(&self, channel: &ChannelId) -> Option<Look> {
-        let actor = self.kit.directory.find(&ChannelPlace(channel.clone()))?;
-        let (sender, answer) = oneshot::channel();
-        actor.cast(ChannelMessage::Look(RpcReplyPort::from(sender))).ok()?;
-        tokio::time::timeout(PATIENCE, answer).await.ok()?.ok().map(|look| *look)
+        reaching::look(&self.kit, channel).await
     }
-
-    fn tell_scribe(&self, message: ScribeMessage) -> Result<(), Refused> {
-        let told = self.kit.directory.find(&ScribePlace()).is_some_and(|scribe| scribe.cast(message).is_ok());
-        if told { Ok(()) } else { Err(unavailable("the scribe is being restarted, try again")) }
-    }
-}
-
-async fn settled<T>(done: oneshot::Receiver<Result<T, Lost>>) -> Result<T, Refused> {
-    done.await.unwrap_or(Err(Lost::Unknown)).map_err(|lost| refused_write(&lost))
 }
 
 pub(super) fn no_room(room: &RoomId) -> Refused {
@@ -133,6 +107,14 @@ pub(super) fn refused(error: scribe::Refused) -> Refused {
             Refused::TooMany { detail: "too many messages wait to be stored, try again".into(), retry_after }
         }
         scribe::Refused::Lost(lost) => refused_write(&lost),
+    }
+}
+
+/// Why words could not be taken out of the record, or replaced.
+pub(super) fn not_rewritten(error: NotRewritten) -> Refused {
+    match error {
+        NotRewritten::Unread(error) => unread(error),
+        NotRewritten::Unstored(error) => refused(error),
     }
 }
 

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::ActorHouse;
-use super::desk::{broken, check_writable, invalid, unread};
-use super::forget::told_of;
-use crate::actors::inbound::Utterance;
+use super::desk::{broken, check_writable, invalid, not_rewritten, unread};
+use crate::actors::inbound::{Replied, Speech};
+use crate::actors::taking_back::{replace_words, take_back};
 use crate::domain::address::at_names;
-use crate::domain::event::{Event, Recorded};
+use crate::domain::event::Event;
 use crate::domain::id::Seq;
-use crate::domain::message::{Author, Message, Modality, Role};
+use crate::domain::message::{Author, Modality, Role};
 use crate::journal::place::Place;
 use crate::journal::redaction::is_wordless;
 use crate::ports::house::Refused;
@@ -33,46 +33,38 @@ impl ActorHouse {
         };
         let mut mentions = message.mentions;
         mentions.extend(at_names(&message.text).into_iter().map(Arc::from));
-        let utterance = Utterance {
+        let speech = Speech {
             id: message.id,
             from: Author { id: message.from.clone(), name: message.from, role: Role::Person },
             text: message.text,
+            own_words: None,
             modality: Modality::Text,
             lull_endpoint: false,
             mentions,
             reply_to,
-            direct: false,
+            to_all: false,
+            said_at: None,
         };
-        let accepted = self.inbound.say(&place, utterance).await.map_err(super::desk::refused)?;
+        let accepted = self.inbound.say(&place, speech).await.map_err(super::desk::refused)?;
         accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("what a person says was not admitted"))
     }
 
     pub(super) async fn replace_words(&self, room: &RoomId, seq: Seq, text: Arc<str>) -> Result<Seq, Refused> {
         let (place, _) = self.room_of(room)?;
         check_writable(room)?;
-        self.said(room, &place, seq).await?;
-        self.accept(&place, Event::Edited { message: seq, text: text.clone() }, None).await?;
-        // Read again: it may have been edited or taken back meanwhile.
-        let (mut recorded, message) = self.said(room, &place, seq).await?;
-        if let Event::Said { message: said, .. } = &mut recorded.event {
-            *said = Message { text, ..message };
+        if replace_words(&self.kit, &place, seq, text).await.map_err(not_rewritten)? {
+            Ok(seq)
+        } else {
+            Err(no_message(room, seq))
         }
-        self.scrub(&place, vec![recorded], Vec::new()).await?;
-        Ok(seq)
     }
 
     pub(super) async fn take_back(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
         let (place, _) = self.room_of(room)?;
         check_writable(room)?;
         let recorded = self.reader().event(&place, seq).await.map_err(unread)?;
-        let said =
-            recorded.filter(|recorded| matches!(recorded.event, Event::Said { .. })).ok_or_else(|| no_message(room, seq))?;
-        if matches!(&said.event, Event::Said { message, .. } if is_wordless(message)) {
-            return Ok(seq);
-        }
-        self.accept(&place, Event::Deleted { messages: vec![seq] }, None).await?;
-        let told = told_of(&self.reader(), &place, &BTreeSet::from([seq])).await.map_err(unread)?;
-        self.take_words_out(&place, told, Vec::new()).await?;
+        recorded.filter(|recorded| matches!(recorded.event, Event::Said { .. })).ok_or_else(|| no_message(room, seq))?;
+        take_back(&self.kit, &place, &BTreeSet::from([seq])).await.map_err(not_rewritten)?;
         Ok(seq)
     }
 
@@ -81,26 +73,16 @@ impl ActorHouse {
         self.accept(&place, Event::Cleared, None).await.map(drop)
     }
 
-    async fn answered(&self, place: &Place, seq: Seq) -> Result<(Seq, Arc<str>, Role), Refused> {
+    async fn answered(&self, place: &Place, seq: Seq) -> Result<Replied, Refused> {
         let recorded = self.reader().event(place, seq).await.map_err(unread)?;
         match recorded.map(|recorded| recorded.event) {
-            Some(Event::Said { message, .. }) if !is_wordless(&message) => Ok((seq, message.from.id, message.from.role)),
+            Some(Event::Said { message, .. }) if !is_wordless(&message) => {
+                Ok(Replied { seq: Some(seq), author: message.from.id, role: message.from.role })
+            }
             _ => Err(invalid(
                 "reply_to",
                 format!("there is no message {seq} in this room; leave it out, or name one that is there"),
             )),
-        }
-    }
-
-    /// A message that is still there.
-    async fn said(&self, room: &RoomId, place: &Place, seq: Seq) -> Result<(Recorded, Message), Refused> {
-        let recorded = self.reader().event(place, seq).await.map_err(unread)?.ok_or_else(|| no_message(room, seq))?;
-        match &recorded.event {
-            Event::Said { message, .. } if !is_wordless(message) => {
-                let message = message.clone();
-                Ok((recorded, message))
-            }
-            _ => Err(no_message(room, seq)),
         }
     }
 }

@@ -10,9 +10,10 @@ use ractor::RpcReplyPort;
 use tokio::sync::oneshot;
 
 use super::ActorHouse;
-use super::desk::{unavailable, unread};
+use super::desk::{not_rewritten, unavailable, unread};
 use crate::actors::guilds::GuildsMessage;
 use crate::actors::places::GuildsPlace;
+use crate::actors::taking_back::take_words_out;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ward};
 use crate::journal::key;
@@ -95,8 +96,9 @@ impl ActorHouse {
             let again: Arc<str> = format!("retry:{id}").into();
             self.accept(&place, heard_again(&old.event), Some(again)).await?;
             if matches!(old.event, Event::Said { .. }) {
+                let _turn = self.kit.rewriting.of(&place).await;
                 self.accept(&place, Event::Deleted { messages: vec![old.seq] }, None).await?;
-                self.take_words_out(&place, vec![without_words(&old)], Vec::new()).await?;
+                take_words_out(&self.kit, &place, vec![without_words(&old)], Vec::new()).await.map_err(not_rewritten)?;
             }
         }
         self.hide(id, record).await
@@ -148,10 +150,11 @@ impl ActorHouse {
 /// The same event, to be heard once more.
 fn heard_again(event: &Event) -> Event {
     let mut again = event.clone();
-    if let Event::Said { message, reply, .. } = &mut again {
-        // The id leads to the first one, and a reply is fulfilled only once.
+    if let Event::Said { message, reply, said_at, .. } = &mut again {
+        // The id leads to the first one, a reply is fulfilled only once, and however long ago it was said, it is to be handled now.
         message.id = None;
         *reply = None;
+        *said_at = None;
     }
     again
 }

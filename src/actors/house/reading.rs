@@ -137,14 +137,14 @@ pub(super) async fn found<T>(
 
 /// A message as history shows it. None for what is none, or was taken back.
 pub(super) fn told_message(recorded: &Recorded) -> Option<HistoryMessage> {
-    let Event::Said { message, reply_to, .. } = &recorded.event else { return None };
+    let Event::Said { message, reply_to, said_at, .. } = &recorded.event else { return None };
     (!is_wordless(message)).then(|| HistoryMessage {
         seq: recorded.seq,
         id: message.id.clone(),
         from: shown_author(message),
         role: message.from.role,
         text: message.text.clone(),
-        at: recorded.at.into(),
+        at: said_at.unwrap_or(recorded.at).into(),
         modality: message.modality,
         reply_to: *reply_to,
     })

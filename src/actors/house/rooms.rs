@@ -52,7 +52,7 @@ pub enum MoveInError {
     },
 }
 
-/// Takes in every room that is stored, and then the rooms of the settings that are not; what is stored wins. Needs the scribe.
+/// Takes in who is not to be heard, every room that is stored, and then the rooms of the settings that are not; what is stored wins. Needs the scribe.
 ///
 /// Companions that are no longer configured stay on record, and are told in the log.
 ///
@@ -60,6 +60,7 @@ pub enum MoveInError {
 /// [`MoveInError`]; a room that was stored and cannot be taken for a shared name is told in the log, and left out.
 pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInError> {
     let reader = Reader::new(&*kit.store);
+    kit.ignored.read(&reader).await?;
     for RoomRecord { room, guild, .. } in reader.rooms().await? {
         let place = Place::new(&guild, &room);
         let Some(residence) = stored(kit, &place).await? else { continue };

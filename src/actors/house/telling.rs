@@ -50,7 +50,7 @@ impl Teller {
 
     async fn objects(&mut self, reader: &Reader<'_>, recorded: &Recorded) -> Result<Vec<(&'static str, Value)>, ReadError> {
         Ok(match &recorded.event {
-            Event::Said { message, reply_to, reply } => {
+            Event::Said { message, reply_to, reply, said_at } => {
                 self.texts.learn(recorded.seq, &message.text);
                 if is_wordless(message) {
                     return Ok(Vec::new());
@@ -59,17 +59,18 @@ impl Teller {
                 if message.from.role == Role::Companion {
                     told.push(("statement", json!({ "companion": message.from.id, "text": message.text, "ticket": reply })));
                 }
-                told.push((
-                    "message",
-                    json!({
-                        "id": message.id,
-                        "from": shown_author(message),
-                        "role": message.from.role,
-                        "text": message.text,
-                        "modality": message.modality,
-                        "reply_to": reply_to,
-                    }),
-                ));
+                let mut object = json!({
+                    "id": message.id,
+                    "from": shown_author(message),
+                    "role": message.from.role,
+                    "text": message.text,
+                    "modality": message.modality,
+                    "reply_to": reply_to,
+                });
+                if let Some(said_at) = said_at {
+                    object["said_at"] = rfc3339(*said_at).into();
+                }
+                told.push(("message", object));
                 told
             }
             Event::Edited { message, text } => {
@@ -97,6 +98,13 @@ impl Teller {
                 vec![("paused", told)]
             }
             Event::Cleared => vec![("cleared", json!({}))],
+            Event::CaughtUp { read, missed } => {
+                let mut told = json!({ "read": read });
+                if let Some(missed) = missed {
+                    told["missed"] = json!(missed);
+                }
+                vec![("caught_up", told)]
+            }
             Event::AddressRefused { .. } => Vec::new(),
             Event::Evaluated(evaluated) => {
                 let buffer = self.texts(reader, &evaluated.messages).await?;

@@ -5,6 +5,7 @@ use super::super::event::Decided;
 use super::super::id::PersonId;
 use super::super::message::{Message, Role};
 use super::asking::Attendance;
+use super::heard::is_too_late;
 use super::*;
 
 impl Conversation {
@@ -30,8 +31,11 @@ impl Conversation {
         out.extend(cancelled);
         self.tell_opened_again(world, out);
         out.extend(rest);
-        if let Event::Said { message, .. } = &recorded.event {
+        if let Event::Said { message, said_at, .. } = &recorded.event {
             self.count_address(recorded.seq, message, world, out);
+            if said_at.is_some() {
+                self.settle_late(world, out);
+            }
         }
     }
 
@@ -49,7 +53,10 @@ impl Conversation {
 
     /// An address counts when it is heard, once, however many it names.
     fn count_address(&mut self, seq: Seq, message: &Message, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let is_heard = |(companion, gate): (&CompanionId, &Gate)| message.address.includes(companion) && !gate.is_silent();
+        let said_at = self.window.get(seq).map_or(self.clock, |entry| entry.at);
+        let is_too_late = is_too_late(self.clock, said_at, true, &world.rules);
+        let is_heard =
+            |(companion, gate): (&CompanionId, &Gate)| message.address.includes(companion) && !gate.is_silent() && !is_too_late;
         if message.from.role == Role::Companion || !self.gates.iter().any(is_heard) {
             return;
         }
@@ -190,6 +197,21 @@ impl Conversation {
                 self.summary.behind = 0;
                 self.summary.is_being_written = false;
             }
+        }
+    }
+
+    /// What was heard too late is not answered. Whoever is being asked answers first: its question may be about what is not too late.
+    fn settle_late(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let now = self.clock;
+        if self.window.entries().next_back().is_none_or(|entry| now.since(entry.at) <= world.rules.gate.stale_after()) {
+            return;
+        }
+        self.fire_due(|due| due <= now);
+        let patience = world.rules.gate.stale_address_after();
+        let is_free = |gate: &Gate| !gate.is_silent() && !gate.is_engaged();
+        let free: Vec<_> = self.gates.iter().filter(|(_, gate)| is_free(gate)).map(|(companion, _)| companion.clone()).collect();
+        for companion in free {
+            self.settle_stale(&companion, Some(patience), world, out);
         }
     }
 

@@ -3,6 +3,7 @@
 use super::super::event::{Decided, Evaluated};
 use super::super::gate::{Check, Evaluation, Waiting, Wish};
 use super::super::message::Role;
+use super::heard::Heard;
 use super::*;
 
 impl Conversation {
@@ -13,12 +14,15 @@ impl Conversation {
         if event.is_heard() {
             self.handled = self.handled.max(seq);
             // A round is opened by a statement only as long as nothing else happens, unless it has to wait for a judgement.
-            if !self.is_being_judged() {
+            if !self.is_being_judged() && !matches!(event, Event::CaughtUp { .. }) {
                 self.spoken = None;
             }
         }
         match event {
-            Event::Said { message, reply, .. } => self.apply_said(seq, message, *reply, world, notes),
+            Event::Said { message, reply, said_at, .. } => {
+                let said = Heard { seq, message, reply: *reply, said_at: said_at.unwrap_or(self.clock).min(self.clock) };
+                self.apply_said(&said, world, notes);
+            }
             Event::Edited { message, text } => self.window.edit(*message, text),
             Event::Deleted { messages } => self.apply_deleted(messages),
             Event::Joined { companion, external } => {
@@ -39,6 +43,7 @@ impl Conversation {
                     *gate = Gate { paused: gate.paused, external: gate.external, ..Gate::new(self.handled) };
                 }
             }
+            Event::CaughtUp { .. } => {}
             Event::JitterDrawn { companion, next_interjection_at } => {
                 if let Some(gate) = self.gates.get_mut(companion) {
                     gate.next_interjection_at = Some(*next_interjection_at);

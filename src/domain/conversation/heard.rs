@@ -7,15 +7,19 @@ use super::super::window::Entry;
 use super::apply::{arm_lull, cancel_lull};
 use super::*;
 
+/// Something that was said.
+pub(super) struct Heard<'a> {
+    pub(super) seq: Seq,
+    pub(super) message: &'a Message,
+    /// Of a statement: the reply that it fulfils.
+    pub(super) reply: Option<Ticket>,
+    /// When it was said, never in the future.
+    pub(super) said_at: Moment,
+}
+
 impl Conversation {
-    pub(super) fn apply_said(
-        &mut self,
-        seq: Seq,
-        message: &Message,
-        reply: Option<Ticket>,
-        world: &World<'_>,
-        notes: &mut Vec<Output>,
-    ) {
+    pub(super) fn apply_said(&mut self, said: &Heard<'_>, world: &World<'_>, notes: &mut Vec<Output>) {
+        let Heard { seq, message, reply, said_at } = *said;
         let now = self.clock;
         let is_statement = message.from.role == Role::Companion;
         let begins_episode = self.begins_episode(now, world.rules);
@@ -41,9 +45,9 @@ impl Conversation {
             }
         }
         let answers = is_statement.then(|| self.apply_statement(seq, message, reply));
-        self.window.push(Entry { seq, at: now, message: message.clone(), answers });
+        self.window.push(Entry { seq, at: said_at, message: message.clone(), answers });
         for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
-            if gate.is_silent() {
+            if gate.is_silent() || is_too_late(now, said_at, message.address.includes(companion), &world.rules) {
                 continue;
             }
             cancel_lull(companion, gate, notes);
@@ -134,6 +138,12 @@ impl Conversation {
             self.tally = Tally { newest_human: self.tally.newest_human, ..Tally::default() };
         }
     }
+}
+
+/// Whether something was said so long ago that it is not answered any more: it passes no row, counts nothing, and settles when it is heard.
+pub(super) fn is_too_late(now: Moment, said_at: Moment, is_address: bool, rules: &Rules<'_>) -> bool {
+    let age = now.since(said_at);
+    age > rules.gate.stale_after() && !(is_address && age < rules.gate.stale_address_after())
 }
 
 /// A message by a person passes the rows of the table in DESIGN.md 2; the first that applies counts.

@@ -1,5 +1,6 @@
 //! What must hold for every conversation, whatever is said, answered, lost or dropped.
 
 mod alone;
+mod late;
 mod room;
 mod scene;

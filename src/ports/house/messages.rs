@@ -81,7 +81,7 @@ pub struct HistoryMessage {
     pub role: Role,
     /// The words.
     pub text: Arc<str>,
-    /// When it was accepted.
+    /// When it was accepted; where that was well after it was said, when it was said.
     pub at: Stamp,
     /// Typed or spoken.
     pub modality: Modality,

@@ -48,6 +48,8 @@ pub enum Kind {
     Webhook = 17,
     /// Facts about the store itself: its ids, the terms of wards.
     Meta = 18,
+    /// People who are not to be heard: guild, person.
+    Ignored = 19,
 }
 
 /// A key: ward, kind, and the rest by kind.

@@ -14,6 +14,10 @@ pub(super) struct Losses {
     edited: BTreeSet<Seq>,
     taken_back: BTreeSet<Seq>,
     wordless: BTreeSet<Seq>,
+    /// Times at which something was missing of what had been said while nobody listened.
+    gaps: usize,
+    /// Messages that were accepted only well after they were said.
+    late: usize,
     /// How often each external companion voted.
     external: BTreeMap<CompanionId, usize>,
 }
@@ -26,9 +30,11 @@ impl Losses {
                 self.edited.insert(*message);
             }
             Event::Deleted { messages } => self.taken_back.extend(messages),
+            Event::CaughtUp { missed: Some(_), .. } => self.gaps += 1,
             Event::Said { message, .. } if is_wordless(message) => {
                 self.wordless.insert(recorded.seq);
             }
+            Event::Said { said_at: Some(_), .. } => self.late += 1,
             Event::Joined { companion, external: true } => {
                 self.external.entry(companion.clone()).or_default();
             }
@@ -58,6 +64,10 @@ impl Losses {
         tell(self.taken_back.len(), "message taken back", "messages taken back", meaning);
         let forgotten = self.wordless.difference(&self.taken_back).count();
         tell(forgotten, "message without words", "messages without words", "what was forgotten is left out");
+        let meaning = "what was said while nobody listened, and could not be read later, is in no script";
+        tell(self.gaps, "gap", "gaps", meaning);
+        let meaning = "a script hears it when it was read, and answers it as if it had just been said";
+        tell(self.late, "message that was read late", "messages that were read late", meaning);
         for (companion, votes) in &self.external {
             let votes = if *votes == 1 { "1 vote".to_owned() } else { format!("{votes} votes") };
             notes.push(format!(
@@ -72,6 +82,7 @@ impl Losses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::event::Gap;
     use crate::domain::moment::Moment;
 
     #[test]
@@ -87,6 +98,8 @@ mod tests {
             Event::Edited { message: Seq(2), text: "best".into() },
             Event::Edited { message: Seq(3), text: "".into() },
             Event::Deleted { messages: vec![Seq(3), Seq(4)] },
+            Event::CaughtUp { read: 3, missed: None },
+            Event::CaughtUp { read: 3, missed: Some(gap()) },
         ];
 
         for (event, seq) in events.into_iter().zip(5..) {
@@ -95,7 +108,13 @@ mod tests {
 
         let notes = losses.in_words();
         let counted: Vec<_> = notes.iter().filter_map(|note| note.split_once(':')).map(|(counted, _)| counted).collect();
-        assert_eq!(counted, ["2 pauses", "1 edited message", "2 messages taken back", "0 votes of zed, an external companion"]);
+        let expected =
+            ["2 pauses", "1 edited message", "2 messages taken back", "1 gap", "0 votes of zed, an external companion"];
+        assert_eq!(counted, expected);
         assert_eq!(Losses::default().in_words(), [""; 0]);
+    }
+
+    fn gap() -> Gap {
+        Gap { after: "5".into(), before: "9".into(), why: "too_many".into() }
     }
 }

@@ -105,7 +105,7 @@ impl Script<'_> {
     fn take(&mut self, recorded: &Recorded) {
         let at = recorded.at.since(self.began).as_secs_f64();
         match &recorded.event {
-            Event::Said { message, reply_to, reply } => {
+            Event::Said { message, reply_to, reply, .. } => {
                 self.authors.insert(recorded.seq, message.from.id.to_string());
                 if let Some(ticket) = reply {
                     self.stated(*ticket, recorded.at, Ok(message.text.to_string()));
@@ -164,6 +164,7 @@ impl Script<'_> {
             Event::Edited { .. }
             | Event::Deleted { .. }
             | Event::Paused { .. }
+            | Event::CaughtUp { .. }
             | Event::AddressRefused { .. }
             | Event::RoundOpened(_)
             | Event::StageChanged { .. }

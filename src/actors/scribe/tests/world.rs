@@ -164,7 +164,7 @@ pub(super) fn said(text: &str, role: Role) -> Event {
         lull_endpoint: false,
         address: Address::default(),
     };
-    Event::Said { message, reply_to: None, reply: None }
+    Event::Said { message, reply_to: None, reply: None, said_at: None }
 }
 
 pub(super) fn jitter(next: u64) -> Event {

@@ -11,7 +11,8 @@ use super::super::*;
 /// Something that may happen next. A number picks whom or what it concerns.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
-    Say { to: Option<u8>, elsewhere: bool, voice: bool, bot: bool },
+    Say { to: Option<u8>, elsewhere: bool, voice: bool, bot: bool, late: Option<Duration> },
+    CatchUp,
     Wait(u64),
     Answer { whose: u8, verdict: Verdict, importance: u8, selected: bool, closing: Stage },
     Error(u8),
@@ -55,9 +56,11 @@ pub(super) fn acts() -> impl Strategy<Value = Vec<Act>> {
         prop::bool::weighted(0.2),
         prop::bool::weighted(0.1),
         prop::bool::weighted(0.05),
+        prop::option::weighted(0.15, (3_u64..8_000).prop_map(Duration::from_secs)),
     );
     let act = prop_oneof![
-        10 => said.prop_map(|(to, elsewhere, voice, bot)| Act::Say { to, elsewhere, voice, bot }),
+        10 => said.prop_map(|(to, elsewhere, voice, bot, late)| Act::Say { to, elsewhere, voice, bot, late }),
+        1 => Just(Act::CatchUp),
         6 => (0_u64..30_000_000).prop_map(Act::Wait),
         1 => (0_u64..2_000_000_000).prop_map(Act::Wait),
         10 => answer,
@@ -117,7 +120,7 @@ impl Scene {
         let mut scene = Self {
             conversation: Conversation::default(),
             journal: Vec::new(),
-            now: Moment::ZERO,
+            now: Moment::ZERO + Duration::from_secs(10_000),
             settings: settings(setup),
             lives: cast.iter().map(|companion| (companion.clone(), Life::default())).collect(),
             tempers,
@@ -141,10 +144,11 @@ impl Scene {
 
     pub(super) fn act(&mut self, act: &Act) {
         match act {
-            Act::Say { to, elsewhere, voice, bot } => {
+            Act::Say { to, elsewhere, voice, bot, late } => {
                 let to = to.map(|to| self.member(to)).into_iter().collect();
-                self.say(Address { companions: to, others: *elsewhere }, *voice, *bot);
+                self.say_late(Address { companions: to, others: *elsewhere }, *voice, *bot, *late);
             }
+            Act::CatchUp => self.hear(Event::CaughtUp { read: 1, missed: None }),
             Act::Wait(micros) => self.wait(*micros),
             Act::Answer { whose, verdict, importance, selected, closing } => {
                 let vote = Vote { closing: *closing, selected: *selected, importance: (*importance).into(), ..plain(*verdict) };
@@ -212,6 +216,11 @@ impl Scene {
     }
 
     pub(super) fn say(&mut self, address: Address, voice: bool, bot: bool) {
+        self.say_late(address, voice, bot, None);
+    }
+
+    /// Says what is heard only so much later.
+    pub(super) fn say_late(&mut self, address: Address, voice: bool, bot: bool, late: Option<Duration>) {
         let role = if bot { Role::Bot } else { Role::Person };
         let message = Message {
             id: None,
@@ -225,7 +234,7 @@ impl Scene {
             self.humans += 1;
             self.run = 0;
         }
-        self.hear(Event::Said { message, reply_to: None, reply: None });
+        self.hear(Event::Said { message, reply_to: None, reply: None, said_at: late.map(|late| self.now - late) });
     }
 
     /// Time passes; whatever is due on the way is woken at its moment.
@@ -398,7 +407,7 @@ impl Scene {
             self.run += 1;
         }
         assert!(self.run <= self.settings.turn_taking.max_companion_streak, "companions went on without a human");
-        self.hear(Event::Said { message, reply_to: None, reply: Some(ticket) });
+        self.hear(Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None });
     }
 
     fn notice(&mut self, event: &Event) {

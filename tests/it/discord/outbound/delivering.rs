@@ -9,11 +9,13 @@ use tertulia::actors::channel::ChannelMessage;
 use tertulia::actors::delivery::{Arguments, Delivered, Delivery};
 use tertulia::actors::directory::Directory;
 use tertulia::actors::hub::Hub;
+use tertulia::actors::ignored::Ignored;
 use tertulia::actors::kit::Kit;
 use tertulia::actors::places::PoolPlace;
 use tertulia::actors::residents::Residents;
 use tertulia::actors::root::Root;
 use tertulia::actors::side_models::{Models, Pool};
+use tertulia::actors::taking_back::Turns;
 use tertulia::adapters::discord::platform::Discord;
 use tertulia::adapters::llm;
 use tertulia::adapters::store::memory::MemoryStore;
@@ -103,6 +105,8 @@ fn kit(platforms: Platforms) -> Kit {
         hub: Hub::new(),
         platforms,
         gateways: Gateways::default(),
+        ignored: Ignored::default(),
+        rewriting: Turns::default(),
         pool: Pool::new(&settings.models, models, move || finder.find(&PoolPlace())),
         residents: Residents::new(BTreeMap::new(), settings.companion_defaults.clone(), recorder.instruments().clone()),
         recorder,

@@ -255,7 +255,7 @@ mod tests {
             lull_endpoint: false,
             address: Default::default(),
         };
-        Event::Said { message, reply_to: None, reply }
+        Event::Said { message, reply_to: None, reply, said_at: None }
     }
 
     fn owed(by: &str, seq: u64, ticket: u64) -> Recorded {

@@ -1,0 +1,285 @@
+//! What platforms that are not ours tell: said, changed, taken back, read after a downtime, and gone.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use super::answered::replied;
+use super::{Inbound, Speech};
+use crate::actors::scribe::{self, Contested, Lost};
+use crate::actors::settling::{self, Unsettled};
+use crate::actors::taking_back::{NotRewritten, replace_words, take_back};
+use crate::domain::event::{Event, Gap, Recorded};
+use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
+use crate::domain::message::{Modality, Role};
+use crate::domain::moment::Moment;
+use crate::journal::place::Place;
+use crate::journal::reader::{Range, ReadError, Reader};
+use crate::ports::hearing::{Answers, Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
+use crate::ports::store::StoreError;
+use crate::telemetry::plain::Plain;
+
+/// When to try again what cannot be done for the moment.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Events read at once.
+const PAGE: usize = 128;
+/// So many channels of a guild that is gone are cleared at one moment.
+const CLEARED_AT_ONCE: usize = 16;
+
+#[async_trait]
+impl Hearing for Inbound {
+    fn listens(&self, spot: &Spot) -> bool {
+        self.is_of_its_guild(spot) && settling::would_open(&self.kit, spot)
+    }
+
+    async fn reached(&self, spot: &Spot) -> Result<Option<Reached>, NotTaken> {
+        if !self.listens(spot) {
+            return Ok(None);
+        }
+        let newest = self.newest_id(&place_of(spot)).await.map_err(unread)?;
+        Ok(self.since(spot).map(|since| Reached { newest, since }))
+    }
+
+    async fn said(&self, spot: &Spot, utterance: Utterance) -> Result<Taken, NotTaken> {
+        // What says nothing could not be told from what was taken back.
+        if !self.is_of_its_guild(spot) || self.is_ignored(spot, &utterance.from.id) || is_blank(&utterance.text) {
+            return Ok(Taken::Not);
+        }
+        match settling::open_within(&self.kit, spot).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(Taken::Not),
+            Err(Unsettled::SharedName(shared)) => {
+                let channel = Plain(spot.channel.as_str());
+                tracing::warn!(%channel, %shared, "nobody can live here, and nothing that is said is heard; give one of the two another name");
+                return Ok(Taken::Not);
+            }
+            Err(error) => return Err(unsettled(error)),
+        }
+        let place = place_of(spot);
+        let reply_to = match &utterance.answers {
+            Some(answers) => self.replied(&place, answers).await.map_err(unread)?,
+            None => None,
+        };
+        let Utterance { id, from, text, own_words, at, mentions, to_all, answers: _ } = utterance;
+        let speech = Speech {
+            id: Some(id),
+            from,
+            text,
+            own_words: Some(own_words),
+            modality: Modality::Text,
+            lull_endpoint: false,
+            mentions,
+            reply_to,
+            to_all,
+            said_at: Some(at),
+        };
+        let accepted = self.say(&place, speech).await.map_err(refused)?;
+        Ok(accepted.map_or(
+            Taken::Not,
+            |accepted| {
+                if accepted.is_new { Taken::New(accepted.seq) } else { Taken::Known(accepted.seq) }
+            },
+        ))
+    }
+
+    async fn edited(&self, spot: &Spot, id: &str, text: Arc<str>) -> Result<(), NotTaken> {
+        if is_blank(&text) {
+            return self.deleted(spot, &[id.into()]).await;
+        }
+        let place = place_of(spot);
+        let Some((seq, recorded)) = self.on_record(&place, id).await.map_err(unread)? else { return Ok(()) };
+        // What companions said, nobody but we could change, and we do not.
+        let is_to_change = matches!(&recorded.event, Event::Said { message, .. }
+            if message.from.role != Role::Companion && !self.is_ignored(spot, &message.from.id));
+        if is_to_change {
+            replace_words(&self.kit, &place, seq, text).await.map_err(not_rewritten)?;
+        }
+        Ok(())
+    }
+
+    async fn deleted(&self, spot: &Spot, ids: &[Arc<str>]) -> Result<(), NotTaken> {
+        let (place, reader) = (place_of(spot), self.reader());
+        let mut messages = BTreeSet::new();
+        for id in ids {
+            messages.extend(reader.message(&place, id).await.map_err(unread)?);
+        }
+        if messages.is_empty() {
+            return Ok(());
+        }
+        take_back(&self.kit, &place, &messages).await.map_err(not_rewritten)
+    }
+
+    async fn caught_up(&self, spot: &Spot, read: u32, missed: Option<Missed>) -> Result<(), NotTaken> {
+        let is_kept = self.is_of_its_guild(spot) && self.kit.residents.get(&spot.channel).is_some();
+        if !is_kept || (read == 0 && missed.is_none()) {
+            return Ok(());
+        }
+        // A gap is told once, however often it is read up to it.
+        let id = missed.as_ref().map(|missed| Arc::from(format!("gap:{}-{}", missed.after, missed.before)));
+        let missed = missed.map(|Missed { after, before, why }| Gap { after, before, why: why.into() });
+        self.accept(&place_of(spot), Event::CaughtUp { read, missed }, id).await.map(drop).map_err(refused)
+    }
+
+    async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), NotTaken> {
+        settling::gone(&self.kit, guild, channel).await.map_err(unsettled)
+    }
+
+    async fn guild_gone(&self, guild: &GuildId) -> Result<(), NotTaken> {
+        let all = self.kit.residents.all().into_iter();
+        let places: Vec<_> = all
+            .filter(|(_, residence)| residence.guild == *guild)
+            .map(|(channel, residence)| Place::new(&residence.guild, &channel))
+            .collect();
+        let clear = |place: Place| async move { self.accept(&place, Event::Cleared, None).await.map(drop).map_err(refused) };
+        stream::iter(places).map(clear).buffer_unordered(CLEARED_AT_ONCE).try_collect().await
+    }
+
+    fn guilds(&self, platform: &str) -> Vec<GuildId> {
+        let residents = &self.kit.residents;
+        let is_of_platform = |channel: &ChannelId| channel.as_str().split_once(':').is_some_and(|(name, _)| name == platform);
+        let rooms = residents.all().into_iter();
+        let lived_in = rooms.filter(|(channel, _)| is_of_platform(channel) && residents.is_lived_in(channel) == Some(true));
+        lived_in.map(|(_, residence)| residence.guild).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+impl Inbound {
+    fn reader(&self) -> Reader<'_> {
+        Reader::new(&*self.kit.store)
+    }
+
+    /// Nothing of one guild gets into another, whatever a platform tells.
+    fn is_of_its_guild(&self, spot: &Spot) -> bool {
+        self.kit.residents.guild_of(&spot.channel).is_none_or(|guild| guild == spot.guild)
+    }
+
+    fn is_ignored(&self, spot: &Spot, author: &str) -> bool {
+        self.kit.ignored.holds(&spot.guild, &PersonId::from(author))
+    }
+
+    /// Since when somebody lives there, or in the channel that a thread is in, by which it would. In a direct message that is none yet,
+    /// nobody does before now.
+    fn since(&self, spot: &Spot) -> Option<Moment> {
+        let residents = &self.kit.residents;
+        let own = residents.get(&spot.channel);
+        let residence = own.or_else(|| residents.get(spot.parent.as_ref()?)).or_else(|| settling::would_be(&self.kit, spot));
+        residence.map(|residence| residence.created_at)
+    }
+
+    /// The id of the newest message that has one; whose words were taken out has none any more.
+    async fn newest_id(&self, place: &Place) -> Result<Option<Arc<str>>, ReadError> {
+        let mut before = None;
+        loop {
+            let range = Range { after: Seq::NONE, before, limit: PAGE, newest_first: true };
+            let page = self.reader().events(place, range).await?;
+            let id = page.iter().find_map(|recorded| match &recorded.event {
+                Event::Said { message, .. } => message.id.clone(),
+                _ => None,
+            });
+            if id.is_some() || page.len() < PAGE {
+                return Ok(id);
+            }
+            before = page.last().map(|recorded| recorded.seq);
+        }
+    }
+
+    async fn replied(&self, place: &Place, answers: &Answers) -> Result<Option<super::Replied>, ReadError> {
+        let on_record = self.on_record(place, &answers.message).await?;
+        let names = self.kit.residents.names(&place.guild);
+        Ok(replied(on_record.as_ref().map(|(_, recorded)| recorded), answers.by.as_ref(), names.as_deref()))
+    }
+
+    async fn on_record(&self, place: &Place, id: &str) -> Result<Option<(Seq, Recorded)>, ReadError> {
+        let Some(seq) = self.reader().message(place, id).await? else { return Ok(None) };
+        Ok(self.reader().event(place, seq).await?.map(|recorded| (seq, recorded)))
+    }
+}
+
+fn place_of(spot: &Spot) -> Place {
+    Place::new(&spot.guild, &spot.channel)
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
+fn refused(error: scribe::Refused) -> NotTaken {
+    match error {
+        scribe::Refused::Busy { retry_after } => {
+            NotTaken::Later { after: retry_after, detail: "too much waits to be stored".into() }
+        }
+        scribe::Refused::Lost(lost) => lost_write(lost),
+    }
+}
+
+fn lost_write(lost: Lost) -> NotTaken {
+    match lost {
+        Lost::Unknown | Lost::Unavailable(_) | Lost::Deleted => NotTaken::Later { after: RETRY_AFTER, detail: lost.to_string() },
+        Lost::Unfit(why) => broken(why),
+    }
+}
+
+fn unsettled(error: Unsettled) -> NotTaken {
+    match error {
+        Unsettled::SharedName(_) => NotTaken::Broken(error.to_string()),
+        Unsettled::Unstored(Contested::Lost(lost)) => lost_write(lost),
+        Unsettled::Unstored(contested @ Contested::Exists { .. }) => broken(&contested.to_string()),
+        Unsettled::Unheard(error) => refused(error),
+    }
+}
+
+fn not_rewritten(error: NotRewritten) -> NotTaken {
+    match error {
+        NotRewritten::Unread(error) => unread(error),
+        NotRewritten::Unstored(error) => refused(error),
+    }
+}
+
+/// A store that does not answer may answer again; what is damaged stays so.
+fn unread(error: ReadError) -> NotTaken {
+    match error {
+        ReadError::Store(StoreError::Unknown(_) | StoreError::Failed(_)) => {
+            NotTaken::Later { after: RETRY_AFTER, detail: error.to_string() }
+        }
+        ReadError::Store(StoreError::Damaged(_)) | ReadError::Record(_) | ReadError::Gap { .. } => broken(&error.to_string()),
+    }
+}
+
+/// Something of ours is wrong; it is logged here.
+fn broken(detail: &str) -> NotTaken {
+    tracing::error!(detail, "what was heard cannot be put on record");
+    NotTaken::Broken("the record cannot be read or written; the server's log says more".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_succeed_later_is_told_apart_from_what_never_will() {
+        let after = Duration::from_secs(7);
+        let place = Place::new(&"home".into(), &"discord:1".into());
+        for (error, later) in [
+            (refused(scribe::Refused::Busy { retry_after: after }), Some(after)),
+            (refused(Lost::Unknown.into()), Some(RETRY_AFTER)),
+            (refused(Lost::Unavailable("the disk is full".into()).into()), Some(RETRY_AFTER)),
+            (refused(Lost::Deleted.into()), Some(RETRY_AFTER)),
+            (refused(Lost::Unfit("nonsense").into()), None),
+            (unsettled(Unsettled::Unstored(Lost::Unknown.into())), Some(RETRY_AFTER)),
+            (unsettled(Unsettled::Unheard(Lost::Unknown.into())), Some(RETRY_AFTER)),
+            (not_rewritten(NotRewritten::Unstored(Lost::Unknown.into())), Some(RETRY_AFTER)),
+            (unread(StoreError::Failed("gone".into()).into()), Some(RETRY_AFTER)),
+            (unread(StoreError::Damaged("torn".into()).into()), None),
+            (unread(ReadError::Gap { place, expected: Seq(1), found: Seq(2) }), None),
+        ] {
+            let told = match &error {
+                NotTaken::Later { after, .. } => Some(*after),
+                NotTaken::Broken(_) => None,
+            };
+            assert_eq!(told, later, "{error}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Reaching the scribe and the channels, for whoever is no actor: asks, and waits for the answer.
+
+use std::time::Duration;
+
+use ractor::RpcReplyPort;
+use tokio::sync::oneshot;
+
+use super::channel::{ChannelMessage, Look};
+use super::kit::Kit;
+use super::places::{ChannelPlace, ScribePlace};
+use super::scribe::{Administer, Contested, Fence, Lost, Reply, ScribeMessage, Scrub};
+use crate::domain::event::Recorded;
+use crate::domain::id::{ChannelId, Seq, Ward};
+use crate::journal::place::Place;
+use crate::ports::store::Write;
+
+/// How long an actor is waited for before the record is asked instead.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Writes what is nobody's journal.
+///
+/// # Errors
+/// It was not stored, or may not have been.
+pub async fn administer(kit: &Kit, ward: Ward, writes: Vec<Write>) -> Result<(), Contested> {
+    let (reply, done) = Reply::awaited();
+    tell_scribe(kit, ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply }))?;
+    done.await.unwrap_or(Err(Lost::Unknown.into()))
+}
+
+/// Writes events again, as they are to read from now on, and other keys of the channel with them.
+///
+/// # Errors
+/// They were not stored, or may not have been.
+pub async fn scrub(kit: &Kit, place: &Place, events: Vec<Recorded>, writes: Vec<Write>) -> Result<(), Lost> {
+    let (reply, done) = Reply::awaited();
+    tell_scribe(kit, ScribeMessage::Scrub(Scrub { place: place.clone(), events, writes, reply }))?;
+    done.await.unwrap_or(Err(Lost::Unknown))
+}
+
+/// The number of the journal's last event, once everything that was asked for before is settled and handed to its channel.
+///
+/// # Errors
+/// The scribe is being restarted, or writes nothing any more.
+pub async fn fence(kit: &Kit, place: &Place) -> Result<Seq, Lost> {
+    let (reply, done) = Reply::awaited();
+    tell_scribe(kit, ScribeMessage::Fence(Fence { place: place.clone(), reply }))?;
+    done.await.unwrap_or(Err(Lost::Unknown))
+}
+
+/// How a channel stands, if it is awake and answers in time. It has then handled all that was handed to it before.
+pub async fn look(kit: &Kit, channel: &ChannelId) -> Option<Look> {
+    let actor = kit.directory.find(&ChannelPlace(channel.clone()))?;
+    let (sender, answer) = oneshot::channel();
+    actor.cast(ChannelMessage::Look(RpcReplyPort::from(sender))).ok()?;
+    tokio::time::timeout(PATIENCE, answer).await.ok()?.ok().map(|look| *look)
+}
+
+/// Hands something to the scribe.
+///
+/// # Errors
+/// It is being restarted: nothing was stored.
+pub fn tell_scribe(kit: &Kit, message: ScribeMessage) -> Result<(), Lost> {
+    let is_told = kit.directory.find(&ScribePlace()).is_some_and(|scribe| scribe.cast(message).is_ok());
+    if is_told { Ok(()) } else { Err(Lost::Unavailable("the scribe is being restarted".into())) }
+}

@@ -1,0 +1,197 @@
+//! Words that are taken out of the record, or replaced in it: of messages that were taken back or changed, and of all that led to others.
+//!
+//! Whoever changes the words of a channel waits for its turn, so that nobody writes back what somebody else has taken out meanwhile.
+
+use std::array;
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::inbound::Inbound;
+use super::kit::Kit;
+use super::reaching::{fence, look, scrub};
+use super::scribe::{self, Lost};
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::Seq;
+use crate::domain::message::Message;
+use crate::domain::window::RECENT_TURNS;
+use crate::journal::key;
+use crate::journal::place::Place;
+use crate::journal::reader::{Range, ReadError, Reader};
+use crate::journal::record::{SnapshotRecord, decode, encode_snapshot};
+use crate::journal::redaction::{is_wordless, without_words};
+use crate::ports::store::Write;
+
+/// So many channels' words can be changed at one moment; whoever shares a place waits for the other.
+const PLACES: usize = 64;
+
+/// Why words were not changed, or not wholly; the same again goes on where it failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotRewritten {
+    /// The record cannot be read.
+    #[error(transparent)]
+    Unread(#[from] ReadError),
+    /// It was not stored, or may not have been.
+    #[error(transparent)]
+    Unstored(#[from] scribe::Refused),
+}
+
+impl From<Lost> for NotRewritten {
+    fn from(lost: Lost) -> Self {
+        Self::Unstored(lost.into())
+    }
+}
+
+/// Whose turn it is to change the words of a channel. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct Turns {
+    places: Arc<[Mutex<()>; PLACES]>,
+    hasher: RandomState,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self { places: Arc::new(array::from_fn(|_| Mutex::new(()))), hasher: RandomState::new() }
+    }
+}
+
+impl Turns {
+    /// Waits for the turn to change the words of a channel, and has it until what is returned is dropped.
+    pub async fn of(&self, place: &Place) -> MutexGuard<'_, ()> {
+        let index = self.hasher.hash_one(place) % PLACES as u64;
+        self.places[index as usize].lock().await
+    }
+}
+
+/// Takes messages back: they leave buffers and history, with what was thought and summed up about them. What is not there, or was taken
+/// back before, changes nothing.
+///
+/// # Errors
+/// [`NotRewritten`].
+pub async fn take_back(kit: &Kit, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
+    let _turn = kit.rewriting.of(place).await;
+    let reader = Reader::new(&*kit.store);
+    let messages = still_there(&reader, place, messages).await?;
+    if messages.is_empty() {
+        return Ok(());
+    }
+    // Conversations that are under way let them go.
+    Inbound::new(kit.clone()).accept(place, Event::Deleted { messages: messages.clone() }, None).await?;
+    let told = told_of(&reader, place, &messages.into_iter().collect()).await?;
+    take_words_out(kit, place, told, Vec::new()).await
+}
+
+/// Replaces the words of a message that is there and reads otherwise. False: there is none of that number any more.
+///
+/// # Errors
+/// [`NotRewritten`].
+pub async fn replace_words(kit: &Kit, place: &Place, seq: Seq, text: Arc<str>) -> Result<bool, NotRewritten> {
+    let _turn = kit.rewriting.of(place).await;
+    let Some(Recorded { at, handled, event: Event::Said { message, reply_to, reply, said_at }, .. }) =
+        Reader::new(&*kit.store).event(place, seq).await?
+    else {
+        return Ok(false);
+    };
+    if is_wordless(&message) {
+        return Ok(false);
+    }
+    if message.text != text {
+        Inbound::new(kit.clone()).accept(place, Event::Edited { message: seq, text: text.clone() }, None).await?;
+        let event = Event::Said { message: Message { text, ..message }, reply_to, reply, said_at };
+        scrub(kit, place, vec![Recorded { seq, at, handled, event }], Vec::new()).await?;
+    }
+    Ok(true)
+}
+
+/// Writes events again without their words, and the snapshot that quotes them. The channel has to have heard of it before, and whoever does
+/// this has the turn.
+///
+/// # Errors
+/// [`NotRewritten`].
+pub async fn take_words_out(kit: &Kit, place: &Place, events: Vec<Recorded>, mut writes: Vec<Write>) -> Result<(), NotRewritten> {
+    // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the scribe answers: no
+    // snapshot with these words comes after this one.
+    look(kit, &place.channel).await;
+    fence(kit, place).await?;
+    if let Some(write) = bare_snapshot(kit, place, &events).await? {
+        writes.push(write);
+    }
+    Ok(scrub(kit, place, events, writes).await?)
+}
+
+async fn bare_snapshot(kit: &Kit, place: &Place, events: &[Recorded]) -> Result<Option<Write>, ReadError> {
+    let Some(no) = Reader::new(&*kit.store).channel_no(place).await? else { return Ok(None) };
+    let key = key::snapshot(place.ward(), no);
+    let Some(value) = kit.store.get(key.clone()).await? else { return Ok(None) };
+    let mut snapshot: SnapshotRecord = decode(&key, &value)?;
+    for recorded in events {
+        snapshot.conversation.forget_words(recorded);
+    }
+    Ok(Some(Write::Put(key, encode_snapshot(snapshot.made, &snapshot.conversation))))
+}
+
+/// Those of these messages that still have words, in order.
+pub async fn still_there(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<Seq>) -> Result<Vec<Seq>, ReadError> {
+    let mut found = Vec::new();
+    for seq in messages {
+        let recorded = reader.event(place, *seq).await?;
+        if let Some(Recorded { event: Event::Said { message, .. }, .. }) = recorded
+            && !is_wordless(&message)
+        {
+            found.push(*seq);
+        }
+    }
+    Ok(found)
+}
+
+/// The events of a channel that tell of these messages, without their words: the messages themselves, what replaced them, what was thought
+/// and summed up about them.
+pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -> Result<Vec<Recorded>, ReadError> {
+    const PAGE: usize = 512;
+    let Some(first) = gone.first() else { return Ok(Vec::new()) };
+    let mut bare = Vec::new();
+    let mut after = Seq(first.0.saturating_sub(1));
+    let mut questions = BTreeSet::new();
+    let mut said = Vec::new();
+    loop {
+        let page = reader.events(place, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+        let is_last = page.len() < PAGE;
+        for recorded in page {
+            let concerns = match &recorded.event {
+                Event::Said { .. } => {
+                    said.push(recorded.seq);
+                    gone.contains(&recorded.seq)
+                }
+                Event::Edited { message, .. } => gone.contains(message),
+                Event::Evaluated(evaluated) => {
+                    // Its prompt showed the turns before as well.
+                    let begun = said.partition_point(|seq| evaluated.messages.first().is_none_or(|first| seq < first));
+                    let shown = said[begun.saturating_sub(RECENT_TURNS)..begun].iter().chain(&evaluated.messages);
+                    if shown.into_iter().any(|seq| gone.contains(seq)) {
+                        questions.insert(evaluated.ticket);
+                    }
+                    false
+                }
+                Event::Decided(decided) => {
+                    decided.ticket.is_some_and(|ticket| questions.contains(&ticket))
+                        || decided.messages.iter().any(|seq| gone.contains(seq))
+                }
+                // A summary holds what came before it, and what an earlier summary held.
+                Event::Summarised { upto, .. } => upto >= first,
+                _ => false,
+            };
+            let without = without_words(&recorded);
+            if concerns && without != recorded {
+                bare.push(without);
+            }
+        }
+        if is_last {
+            break;
+        }
+    }
+    Ok(bare)
+}

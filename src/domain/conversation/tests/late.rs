@@ -1,0 +1,96 @@
+//! What is heard only well after it was said.
+
+use super::super::super::message::Address;
+use super::super::*;
+use super::scene::{Act, Scene, Setup, plain};
+
+const ALONE: Setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
+
+#[test]
+fn what_was_said_too_long_ago_passes_no_row_and_settles_when_it_is_heard() {
+    let mut scene = Scene::new(&ALONE);
+
+    for _ in 0..50 {
+        late(&mut scene, false, 3_600);
+    }
+
+    assert_eq!(reasons(&scene), [Reason::Stale; 50]);
+    assert_eq!(gate(&scene).message_counter, 0);
+    assert_eq!(gate(&scene).lull_at, None);
+    assert!(scene.conversation.is_at_rest());
+}
+
+#[test]
+fn an_address_is_answered_for_longer_than_the_rest() {
+    let mut scene = Scene::new(&ALONE);
+
+    late(&mut scene, true, 3_601);
+    let too_old = scene.conversation.open_questions().count();
+    late(&mut scene, true, 1_800);
+
+    assert_eq!((too_old, reasons(&scene)), (0, vec![Reason::Stale]));
+    assert_eq!(asked(&scene), [Trigger::DirectAddress]);
+}
+
+#[test]
+fn what_was_said_a_little_while_ago_is_heard_like_anything_else() {
+    let mut scene = Scene::new(&ALONE);
+
+    late(&mut scene, false, 500);
+    scene.wait(20_000_000);
+
+    assert_eq!((reasons(&scene), asked(&scene)), (vec![], vec![Trigger::Lull]));
+}
+
+#[test]
+fn what_is_too_late_takes_nobody_who_is_being_asked_along() {
+    let mut scene = Scene::new(&ALONE);
+    late(&mut scene, true, 1_800);
+
+    late(&mut scene, false, 1_700);
+    let while_asked = reasons(&scene);
+    scene.answer(0, plain(Verdict::No));
+    scene.wait(20_000_000);
+
+    assert_eq!(while_asked, []);
+    assert_eq!(asked(&scene), [Trigger::DirectAddress, Trigger::Lull]);
+}
+
+#[test]
+fn that_a_channel_was_read_changes_nothing_of_its_conversation() {
+    let mut scene = Scene::new(&Setup { companions: 2, ..ALONE });
+    late(&mut scene, false, 0);
+    let before = scene.conversation.clone();
+
+    scene.act(&Act::CatchUp);
+
+    let handled = scene.conversation.handled;
+    assert!(handled > before.handled);
+    assert_eq!(scene.conversation, Conversation { handled, ..before });
+}
+
+fn late(scene: &mut Scene, is_address: bool, secs: u64) {
+    let companions = scene.cast.iter().take(usize::from(is_address)).cloned().collect();
+    scene.say_late(Address { companions, others: false }, false, false, Some(Duration::from_secs(secs)));
+}
+
+fn gate(scene: &Scene) -> &Gate {
+    scene.conversation.gate(&scene.cast[0]).expect("it is here")
+}
+
+/// Why it was decided without a call, each time.
+fn reasons(scene: &Scene) -> Vec<Reason> {
+    let decided = scene.journal.iter().filter_map(|recorded| match &recorded.event {
+        Event::Decided(decided) => decided.ticket.is_none().then_some(decided.reason),
+        _ => None,
+    });
+    decided.collect()
+}
+
+fn asked(scene: &Scene) -> Vec<Trigger> {
+    let asked = scene.journal.iter().filter_map(|recorded| match &recorded.event {
+        Event::Evaluated(evaluated) => Some(evaluated.trigger),
+        _ => None,
+    });
+    asked.collect()
+}

@@ -1,0 +1,269 @@
+//! What platforms that are not ours tell: accepted once, resolved, changed, taken back.
+
+mod gone;
+mod late;
+mod left_alone;
+mod taken_back;
+mod turning;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::world::{World, room, said};
+use crate::actors::inbound::Inbound;
+use crate::actors::places::ScribePlace;
+use crate::domain::event::Event;
+use crate::domain::id::{PersonId, Seq};
+use crate::domain::message::{Author, Message, Role};
+use crate::journal::place::Place;
+use crate::journal::reader::{Range, Reader};
+use crate::ports::company::Company;
+use crate::ports::hearing::{Answered, Answers, Hearing, NotTaken, Reached, Spot, Taken, Utterance};
+use crate::ports::house::messages::HistoryMessage;
+
+/// The channel `discord:10` of the guild `discord:1`.
+fn general() -> Spot {
+    Spot { guild: "discord:1".into(), channel: "discord:10".into(), parent: None }
+}
+
+/// Another channel of that guild.
+fn other() -> Spot {
+    Spot { channel: "discord:20".into(), ..general() }
+}
+
+/// A thread in it.
+fn thread() -> Spot {
+    Spot { channel: "discord:11".into(), parent: Some(general().channel), ..general() }
+}
+
+fn direct() -> Spot {
+    Spot { guild: "dm:discord:77".into(), channel: "discord:77".into(), parent: None }
+}
+
+/// A system in which Aria and Bruno live in the channel.
+async fn world() -> World {
+    with(World::new().await).await
+}
+
+async fn with(world: World) -> World {
+    for companion in ["aria", "bruno"] {
+        world.house.admit(&general(), &companion.into()).await.unwrap();
+    }
+    world.rest().await;
+    world
+}
+
+fn hearing(world: &World) -> Inbound {
+    Inbound::new(world.kit.clone())
+}
+
+/// Ana says something now.
+fn ana(world: &World, id: &str, text: &str) -> Utterance {
+    Utterance {
+        id: id.into(),
+        from: Author { id: "discord:5".into(), name: "Ana".into(), role: Role::Person },
+        text: text.into(),
+        own_words: text.into(),
+        at: world.kit.clock.now(),
+        mentions: Vec::new(),
+        to_all: false,
+        answers: None,
+    }
+}
+
+fn by(user: &str, utterance: Utterance) -> Utterance {
+    Utterance { from: Author { id: format!("discord:{user}").into(), name: user.into(), role: Role::Person }, ..utterance }
+}
+
+/// Ana says something in the channel, and it is new.
+async fn say(world: &World, id: &str, text: &str) -> Seq {
+    say_in(world, &general(), ana(world, id, text)).await
+}
+
+async fn say_in(world: &World, spot: &Spot, utterance: Utterance) -> Seq {
+    let taken = hearing(world).said(spot, utterance).await.unwrap();
+    world.rest().await;
+    match taken {
+        Taken::New(seq) => seq,
+        other => panic!("not new: {other:?}"),
+    }
+}
+
+/// The message of this number as it is on record.
+async fn message(world: &World, spot: &Spot, seq: Seq) -> Message {
+    let place = Place::new(&spot.guild, &spot.channel);
+    match Reader::new(&*world.store).event(&place, seq).await.unwrap().map(|recorded| recorded.event) {
+        Some(Event::Said { message, .. }) => message,
+        other => panic!("{other:?} is no message"),
+    }
+}
+
+/// How many events a channel has.
+async fn events(world: &World, spot: &Spot) -> usize {
+    let place = Place::new(&spot.guild, &spot.channel);
+    let range = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
+    Reader::new(&*world.store).events(&place, range).await.unwrap().len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_heard_twice_is_on_record_once_also_after_a_crash() {
+    let world = world().await;
+    let seq = say(&world, "100", "hello").await;
+
+    let again = hearing(&world).said(&general(), ana(&world, "100", "hello, changed")).await.unwrap();
+    let world = world.crash().await;
+    let after_a_crash = hearing(&world).said(&general(), ana(&world, "100", "hello")).await.unwrap();
+    let elsewhere = hearing(&world).said(&thread(), ana(&world, "100", "hello")).await.unwrap();
+
+    assert_eq!([again, after_a_crash], [Taken::Known(seq); 2]);
+    assert!(matches!(elsewhere, Taken::New(_)), "{elsewhere:?}");
+    assert_eq!(world.history("discord:10").await, said(&[("Ana", "hello")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_is_on_its_way_when_the_scribe_dies_is_on_record_once_when_it_is_said_again() {
+    for tick in 0..6 {
+        let mut world = world().await;
+        let ears = hearing(&world);
+        let heard: Vec<_> = (0..20)
+            .map(|number| {
+                let (ears, utterance) = (ears.clone(), ana(&world, &number.to_string(), &format!("message {number}")));
+                tokio::spawn(async move { ears.said(&general(), utterance).await })
+            })
+            .collect();
+        for _ in 0..tick {
+            tokio::task::yield_now().await;
+        }
+        world.kill(&ScribePlace()).await;
+        world.others_may_die();
+
+        for (number, heard) in heard.into_iter().enumerate() {
+            let mut outcome = heard.await.unwrap();
+            while let Err(NotTaken::Later { after, .. }) = outcome {
+                world.pass(after.as_secs_f64()).await;
+                let again = ana(&world, &number.to_string(), &format!("message {number}"));
+                outcome = ears.said(&general(), again).await;
+            }
+            outcome.unwrap();
+        }
+
+        let mut texts: Vec<_> = world.history("discord:10").await.into_iter().map(|(_, text)| text).collect();
+        texts.sort();
+        let mut expected: Vec<_> = (0..20).map(|number| format!("message {number}")).collect();
+        expected.sort();
+        assert_eq!(texts, expected, "killed after {tick}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_one_after_the_other_is_on_record_in_that_order_in_every_channel() {
+    let world = world().await;
+    world.house.admit(&other(), &"aria".into()).await.unwrap();
+
+    let talk = |spot: Spot| {
+        let (ears, world) = (hearing(&world), &world);
+        async move {
+            for number in 0..50 {
+                ears.said(&spot, ana(world, &number.to_string(), &number.to_string())).await.unwrap();
+            }
+        }
+    };
+    tokio::join!(talk(general()), talk(other()), talk(thread()), talk(direct()));
+
+    for id in ["discord:10", "discord:20", "discord:11", "discord:77"] {
+        let history = world.history(id).await;
+        let told: Vec<u32> = history.iter().filter(|(from, _)| from == "Ana").map(|(_, text)| text.parse().unwrap()).collect();
+        assert_eq!(told, (0..50).collect::<Vec<u32>>(), "{id}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nobody_lives_nothing_is_heard_and_nothing_is_kept() {
+    let world = world().await;
+    let elsewhere = Spot { guild: "discord:2".into(), ..general() };
+
+    for spot in [other(), elsewhere.clone(), Spot { parent: Some(other().channel), ..thread() }] {
+        assert!(!hearing(&world).listens(&spot));
+        assert_eq!(hearing(&world).said(&spot, ana(&world, "100", "Ari?")).await, Ok(Taken::Not));
+        assert_eq!(hearing(&world).reached(&spot).await, Ok(None));
+        assert_eq!(hearing(&world).caught_up(&spot, 3, None).await, Ok(()));
+        assert_eq!(hearing(&world).edited(&spot, "100", "Ari!".into()).await, Ok(()));
+        assert_eq!(hearing(&world).deleted(&spot, &["100".into()]).await, Ok(()));
+    }
+
+    for spot in [other(), elsewhere.clone(), thread()] {
+        assert_eq!(events(&world, &spot).await, 0);
+    }
+    let unknown = Place::new(&elsewhere.guild, &elsewhere.channel);
+    assert_eq!(Reader::new(&*world.store).channel_no(&unknown).await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_and_a_direct_message_become_rooms_with_the_first_message() {
+    let world = world().await;
+    assert!(hearing(&world).listens(&thread()) && hearing(&world).listens(&direct()));
+
+    let in_thread = say_in(&world, &thread(), ana(&world, "1", "Bruno?")).await;
+    let directly = say_in(&world, &direct(), Utterance { to_all: true, ..ana(&world, "1", "hello") }).await;
+
+    assert_eq!(message(&world, &thread(), in_thread).await.address.companions, ["bruno".into()]);
+    assert_eq!(message(&world, &direct(), directly).await.address.companions, ["aria".into()]);
+    world.side.answers([Ok("Me.\nYES"), Ok("Me.\nYES"), Ok("No.\nNO")]);
+    world.pass(60.0).await;
+    assert!(world.history("discord:77").await.iter().any(|(from, _)| from == "aria"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_far_a_channel_is_on_record_is_told_by_the_newest_id() {
+    let world = world().await;
+    let since = world.kit.residents.get(&general().channel).unwrap().created_at;
+    let nothing = hearing(&world).reached(&general()).await.unwrap();
+    say(&world, "100", "one").await;
+    say(&world, "101", "two").await;
+    for _ in 0..200 {
+        hearing(&world).caught_up(&general(), 1, None).await.unwrap();
+    }
+
+    let reached = hearing(&world).reached(&general()).await.unwrap();
+    let of_thread = hearing(&world).reached(&thread()).await.unwrap();
+
+    assert_eq!(nothing, Some(Reached { newest: None, since }));
+    assert_eq!(reached, Some(Reached { newest: Some("101".into()), since }));
+    assert_eq!(of_thread, Some(Reached { newest: None, since }));
+    hearing(&world).deleted(&general(), &["101".into()]).await.unwrap();
+    let newest = hearing(&world).reached(&general()).await.unwrap().unwrap().newest;
+    assert_eq!(newest.as_deref(), Some("100"), "what is gone is asked for again, and is not there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_guilds_of_a_platform_are_those_in_which_somebody_lives() {
+    let world = world().await;
+    world.open("lobby", &["aria"]).await;
+    let far = Spot { guild: "discord:3".into(), channel: "discord:30".into(), parent: None };
+    world.house.admit(&far, &"aria".into()).await.unwrap();
+    say_in(&world, &direct(), ana(&world, "1", "hello")).await;
+
+    assert_eq!(hearing(&world).guilds("discord"), ["discord:1", "discord:3", "dm:discord:77"].map(Into::into));
+    assert_eq!(hearing(&world).guilds("disc"), []);
+
+    world.house.dismiss(&far, &"aria".into()).await.unwrap();
+    assert_eq!(hearing(&world).guilds("discord"), ["discord:1", "dm:discord:77"].map(Into::into));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_says_nothing_is_not_heard() {
+    let world = world().await;
+
+    assert_eq!(hearing(&world).said(&general(), ana(&world, "1", " \n")).await, Ok(Taken::Not));
+    assert_eq!(world.history("discord:10").await, []);
+}
+
+/// What is said in the room of the channel, as the house tells it.
+async fn history(world: &World) -> Vec<HistoryMessage> {
+    use crate::ports::house::House;
+    use crate::ports::house::messages::HistoryQuery;
+    let query = HistoryQuery { after: None, before: None, limit: 1_000 };
+    world.house.history(&room("discord:10"), query).await.unwrap().messages
+}

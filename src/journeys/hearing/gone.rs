@@ -1,0 +1,65 @@
+//! Channels and guilds that are gone.
+
+use super::*;
+use crate::ports::language_model::NoAnswer;
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_is_gone_takes_what_was_said_and_its_threads_along() {
+    let world = world().await;
+    say(&world, "1", "hello").await;
+    say_in(&world, &thread(), ana(&world, "2", "hello")).await;
+
+    hearing(&world).channel_gone(&"discord:2".into(), &general().channel).await.unwrap();
+    let of_another_guild = world.history("discord:10").await.len();
+    hearing(&world).channel_gone(&general().guild, &general().channel).await.unwrap();
+    hearing(&world).channel_gone(&general().guild, &general().channel).await.unwrap();
+    hearing(&world).channel_gone(&general().guild, &other().channel).await.unwrap();
+
+    assert_eq!(of_another_guild, 1);
+    for spot in [general(), thread()] {
+        assert!(!hearing(&world).listens(&spot));
+        assert_eq!(events(&world, &spot).await, 0);
+        assert_eq!(hearing(&world).said(&spot, ana(&world, "3", "hello?")).await, Ok(Taken::Not));
+    }
+    let world = world.crash().await;
+    assert!(!hearing(&world).listens(&general()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_guild_that_is_gone_nothing_goes_on_and_it_may_come_back() {
+    let world = world().await;
+    world.house.admit(&other(), &"aria".into()).await.unwrap();
+    world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
+    world.main.takes(Duration::from_secs(30));
+    say(&world, "1", "Ari?").await;
+    say_in(&world, &other(), ana(&world, "2", "hello")).await;
+    world.pass(5.0).await;
+    let before = world.side.asked.lock().unwrap().len();
+
+    hearing(&world).guild_gone(&general().guild).await.unwrap();
+    world.pass(600.0).await;
+
+    assert_eq!(world.history("discord:10").await, said(&[("Ana", "Ari?")]));
+    assert_eq!(world.side.asked.lock().unwrap().len(), before);
+    assert_eq!(world.told("discord:20", "cleared").await.len(), 1);
+    assert!(hearing(&world).listens(&general()));
+    say(&world, "3", "Ari?").await;
+    world.pass(5.0).await;
+    assert!(world.side.asked.lock().unwrap().len() > before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guild_that_is_gone_while_its_channels_sleep_is_cleared_all_the_same() {
+    let world = world().await;
+    world.side.answers([Err(NoAnswer::TimedOut { after: Duration::from_secs(1) })]);
+    say(&world, "1", "hello").await;
+    world.pass(15.0).await;
+    let world = world.crash().await;
+
+    hearing(&world).guild_gone(&general().guild).await.unwrap();
+    world.pass(3_600.0).await;
+
+    let place = Place::new(&general().guild, &general().channel);
+    assert_eq!(Reader::new(&*world.store).head(&place).await.unwrap().pending, None);
+    assert_eq!(world.decisions("discord:10").await, Vec::<serde_json::Value>::new());
+}

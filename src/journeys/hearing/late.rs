@@ -1,0 +1,109 @@
+//! What is read after a downtime.
+
+use futures_util::StreamExt;
+
+use super::*;
+use crate::ports::hearing::Missed;
+use crate::ports::house::House;
+use crate::ports::house::keeping::{ExportForm, ExportQuery};
+use crate::replay::Script;
+
+fn missed(before: &str) -> Option<Missed> {
+    Some(Missed { after: "100".into(), before: before.into(), why: "too_many" })
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_a_channel_was_read_is_on_record_with_what_is_missing() {
+    let world = world().await;
+
+    hearing(&world).caught_up(&general(), 0, None).await.unwrap();
+    hearing(&world).caught_up(&general(), 12, None).await.unwrap();
+    hearing(&world).caught_up(&general(), 500, missed("200")).await.unwrap();
+    hearing(&world).caught_up(&general(), 3, missed("200")).await.unwrap();
+    let world = world.crash().await;
+    hearing(&world).caught_up(&general(), 0, missed("200")).await.unwrap();
+    hearing(&world).caught_up(&general(), 0, missed("300")).await.unwrap();
+
+    let told = world.told("discord:10", "caught_up").await;
+    let told: Vec<_> = told.iter().map(|event| json!([event["read"], event["missed"]])).collect();
+    let gap = |before: &str| json!({ "after": "100", "before": before, "why": "too_many" });
+    assert_eq!(told, [json!([12, null]), json!([500, gap("200")]), json!([0, gap("300")])]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_fires_nothing_and_lets_everybody_sleep() {
+    let world = world().await;
+    say(&world, "1", "hello").await;
+    world.pass(60.0).await;
+    let asked = world.side.asked.lock().unwrap().len();
+    let decided = world.decisions("discord:10").await.len();
+
+    hearing(&world).caught_up(&general(), 2, missed("200")).await.unwrap();
+    world.pass(1_000.0).await;
+
+    assert_eq!(world.side.asked.lock().unwrap().len(), asked);
+    assert_eq!(world.decisions("discord:10").await.len(), decided);
+    let place = Place::new(&general().guild, &general().channel);
+    assert_eq!(Reader::new(&*world.store).head(&place).await.unwrap().pending, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_lies_in_the_export_and_a_script_says_what_it_lacks() {
+    let world = world().await;
+    say(&world, "1", "hello").await;
+    hearing(&world).caught_up(&general(), 2, missed("200")).await.unwrap();
+    let export = |form| {
+        let query = ExportQuery { room: Some(room("discord:10")), form };
+        async { world.house.export(query).await.unwrap().map(|line| line.unwrap()).collect::<Vec<_>>().await }
+    };
+
+    let (json, replay) = (export(ExportForm::Json).await, export(ExportForm::Replay).await);
+
+    assert!(json.iter().any(|line| line.contains(r#""event":"caught_up""#) && line.contains(r#""too_many""#)), "{json:?}");
+    Script::from_json(&replay[0]).unwrap();
+    assert!(replay[0].contains("1 gap: "), "{replay:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_answers_the_talk_of_yesterday_and_it_is_in_the_history_with_its_time() {
+    let world = world().await;
+    let yesterday = world.kit.clock.now() - Duration::from_secs(86_400);
+    for number in 0..30 {
+        let at = yesterday + Duration::from_secs(number);
+        let text = if number % 10 == 0 { "Ari?" } else { "and so on" };
+        say_in(&world, &general(), Utterance { at, ..ana(&world, &number.to_string(), text) }).await;
+    }
+
+    world.pass(60.0).await;
+
+    assert_eq!(world.side.asked.lock().unwrap().len(), 0);
+    let decisions = world.decisions("discord:10").await;
+    assert!(decisions.iter().all(|decision| decision["reason"] == "stale"), "{decisions:?}");
+    assert_eq!(decisions.len(), 2 * 30);
+    let history = history(&world).await;
+    assert_eq!(history.len(), 30);
+    assert_eq!(history[7].at, (yesterday + Duration::from_secs(7)).into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_missed_for_a_few_minutes_is_answered() {
+    let world = world().await;
+    let at = world.kit.clock.now() - Duration::from_secs(300);
+    say_in(&world, &general(), Utterance { at, ..ana(&world, "1", "Ari?") }).await;
+
+    world.pass(5.0).await;
+
+    assert_eq!(world.side.asked_for("aria"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_said_in_the_future() {
+    let world = world().await;
+    let now = world.kit.clock.now();
+    let at = now + Duration::from_secs(3_600);
+
+    say_in(&world, &general(), Utterance { at, ..ana(&world, "1", "hello") }).await;
+
+    let at = history(&world).await[0].at;
+    assert!(at <= world.kit.clock.now().into(), "{at:?}");
+}

@@ -1,0 +1,129 @@
+//! What is changed and taken back on a platform.
+
+use futures_util::StreamExt;
+
+use super::*;
+use crate::ports::chat_platform::fake::FakePlatform;
+use crate::ports::house::House;
+use crate::ports::house::keeping::{ExportForm, ExportQuery};
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_replaces_the_words_wherever_they_are_to_be_read() {
+    let world = world().await;
+    say(&world, "1", "zebra").await;
+
+    hearing(&world).edited(&general(), "1", "giraffe".into()).await.unwrap();
+    world.pass(60.0).await;
+
+    assert_eq!(world.history("discord:10").await, said(&[("Ana", "giraffe")]));
+    let asked = world.side.asked.lock().unwrap();
+    assert!(!asked.is_empty());
+    assert!(asked.iter().all(|request| !format!("{request:?}").contains("zebra")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_that_changes_nothing_and_one_of_what_nobody_knows_leave_no_trace() {
+    let world = world().await;
+    say(&world, "1", "hello").await;
+    let before = events(&world, &general()).await;
+
+    hearing(&world).edited(&general(), "1", "hello".into()).await.unwrap();
+    hearing(&world).edited(&general(), "2", "hello?".into()).await.unwrap();
+    hearing(&world).edited(&thread(), "1", "hello?".into()).await.unwrap();
+
+    assert_eq!(events(&world, &general()).await, before);
+    assert_eq!(events(&world, &thread()).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_edited_to_nothing_is_taken_back() {
+    let world = world().await;
+    say(&world, "1", "zebra").await;
+
+    hearing(&world).edited(&general(), "1", "".into()).await.unwrap();
+
+    assert_eq!(world.history("discord:10").await, []);
+    assert_eq!(world.told("discord:10", "deleted").await.len(), 1);
+    hearing(&world).edited(&general(), "1", "zebra again".into()).await.unwrap();
+    assert_eq!(world.history("discord:10").await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_taken_back_leaves_no_word_in_the_store() {
+    let world = world().await;
+    world.side.answers([Ok("Ana told me of a zebra.\nNO")]);
+    for (id, text) in [("1", "zebra one"), ("2", "zebra two"), ("3", "kept")] {
+        say(&world, id, text).await;
+    }
+    world.pass(1_000.0).await;
+
+    let ids = ["1", "2", "77"].map(Arc::from);
+    hearing(&world).deleted(&general(), &ids).await.unwrap();
+    hearing(&world).deleted(&general(), &ids).await.unwrap();
+
+    assert_eq!(world.history("discord:10").await, said(&[("Ana", "kept")]));
+    assert_eq!(world.told("discord:10", "deleted").await.len(), 1, "a bulk is one event");
+    let query = ExportQuery { room: Some(room("discord:10")), form: ExportForm::Json };
+    let kept: Vec<_> = world.house.export(query).await.unwrap().map(|line| line.unwrap()).collect().await;
+    assert!(!kept.join("\n").contains("zebra"), "{kept:?}");
+    let place = Place::new(&general().guild, &general().channel);
+    let snapshot = Reader::new(&*world.store).restore(&place).await.unwrap().snapshot.expect("the channel went to sleep");
+    assert!(!serde_json::to_string(&snapshot).unwrap().contains("zebra"));
+    let again = hearing(&world).said(&general(), ana(&world, "1", "zebra one")).await.unwrap();
+    assert!(matches!(again, Taken::Known(_)), "{again:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_taken_back_is_not_answered() {
+    let world = world().await;
+    say(&world, "1", "hello").await;
+
+    hearing(&world).deleted(&general(), &["1".into()]).await.unwrap();
+    world.pass(60.0).await;
+
+    assert_eq!(world.side.asked.lock().unwrap().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_a_crash_cut_short_is_finished_when_it_is_told_again() {
+    let mut world = world().await;
+    say(&world, "1", "zebra").await;
+    // The channel and the scribe die with what is on its way.
+    let cut_short = tokio::spawn({
+        let ears = hearing(&world);
+        async move { ears.deleted(&general(), &["1".into()]).await }
+    });
+    for _ in 0..4 {
+        tokio::task::yield_now().await;
+    }
+    world.kill(&ScribePlace()).await;
+    world.others_may_die();
+    drop(cut_short.await.unwrap());
+
+    world.pass(2.0).await;
+    hearing(&world).deleted(&general(), &["1".into()]).await.unwrap();
+
+    assert_eq!(world.history("discord:10").await, []);
+    let world = world.crash().await;
+    world.pass(60.0).await;
+    assert_eq!(world.side.asked.lock().unwrap().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_goes_as_a_whole_with_any_of_its_parts_and_is_changed_by_nobody() {
+    let platform = Arc::new(FakePlatform::default());
+    let world = World::over(platform.clone()).await;
+    platform.takes_at_most(32);
+    let lobby = Spot { guild: "home".into(), channel: "console:lobby".into(), parent: None };
+    world.main.answers([Ok("First comes a sentence. Then there is another one.")]);
+    world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
+    say_in(&world, &lobby, ana(&world, "100", "Ari?")).await;
+    world.pass(20.0).await;
+
+    hearing(&world).edited(&lobby, "1", "First comes something else.".into()).await.unwrap();
+    let after_the_edit = world.history("lobby").await;
+    hearing(&world).deleted(&lobby, &["2".into()]).await.unwrap();
+
+    assert_eq!(after_the_edit[1].1, "First comes a sentence. Then there is another one.");
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?")]));
+}

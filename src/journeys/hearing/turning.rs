@@ -1,0 +1,139 @@
+//! Whom what is said turns to.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn names_are_looked_for_in_what_was_really_written() {
+    let world = world().await;
+
+    let shown = Utterance { own_words: "look at this".into(), ..ana(&world, "1", "look at this [picture: aria.png]") };
+    let shown = say_in(&world, &general(), shown).await;
+    let written = Utterance { own_words: "Ari, look".into(), ..ana(&world, "2", "…, look") };
+    let written = say_in(&world, &general(), written).await;
+
+    assert_eq!(message(&world, &general(), shown).await.address.companions, []);
+    assert_eq!(message(&world, &general(), written).await.address.companions, ["aria".into()]);
+    assert_eq!(&*message(&world, &general(), written).await.text, "…, look");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_turns_to_all_addresses_every_companion_that_is_there() {
+    let world = world().await;
+
+    let seq = say_in(&world, &general(), Utterance { to_all: true, ..ana(&world, "1", "hello you") }).await;
+
+    assert_eq!(message(&world, &general(), seq).await.address.companions, ["aria".into(), "bruno".into()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn mentions_are_of_people() {
+    let world = world().await;
+    let mentioning = |id: &str, of: &str| Utterance { mentions: vec![of.into()], ..ana(&world, id, "hi") };
+
+    let of_bob = say_in(&world, &general(), mentioning("1", "discord:6")).await;
+    let of_herself = say_in(&world, &general(), mentioning("2", "discord:5")).await;
+
+    let address = message(&world, &general(), of_bob).await.address;
+    assert!(address.others && address.companions.is_empty());
+    assert!(!message(&world, &general(), of_herself).await.address.others);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_answers_turns_to_whoever_is_answered() {
+    let world = world().await;
+    world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
+    say(&world, "1", "Ari?").await;
+    world.pass(20.0).await;
+    let bobs = say_in(&world, &general(), by("6", ana(&world, "2", "me too"))).await;
+    let own = say(&world, "3", "so").await;
+    let ours = |name: Option<&str>| Some(Answered::Ours(name.map(Into::into)));
+    let bob = || Some(Answered::Other("discord:6".into(), Role::Person));
+
+    let mut found = Vec::new();
+    for (index, (answered, by)) in [
+        ("2", None),
+        ("2", ours(Some("Bruno"))),
+        ("3", None),
+        ("50", ours(Some("bruno"))),
+        ("51", ours(Some("Nobody"))),
+        ("52", ours(None)),
+        ("53", bob()),
+        ("54", None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let answers = Some(Answers { message: answered.into(), by });
+        let utterance = Utterance { answers, ..ana(&world, &format!("9{index}"), "yes") };
+        let seq = say_in(&world, &general(), utterance).await;
+        let address = message(&world, &general(), seq).await.address;
+        let reply_to = history(&world).await.into_iter().find(|message| message.seq == seq).unwrap().reply_to;
+        found.push((address.companions, address.others, reply_to));
+    }
+
+    let to_bruno = vec!["bruno".into()];
+    let expected = [
+        (vec![], true, Some(bobs)),
+        (vec![], true, Some(bobs)),
+        (vec![], false, Some(own)),
+        (to_bruno, false, None),
+        (vec![], false, None),
+        (vec![], false, None),
+        (vec![], true, None),
+        (vec![], false, None),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_to_a_statement_is_found_by_the_id_of_any_of_its_parts() {
+    let platform = crate::ports::chat_platform::fake::FakePlatform::default();
+    let platform = Arc::new(platform);
+    let world = World::over(platform.clone()).await;
+    platform.takes_at_most(32);
+    let lobby = Spot { guild: "home".into(), channel: "console:lobby".into(), parent: None };
+    world.main.answers([Ok("First comes a sentence. Then there is another one.")]);
+    world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
+    say_in(&world, &lobby, ana(&world, "100", "Ari?")).await;
+    world.pass(20.0).await;
+    assert_eq!(platform.posted().len(), 2);
+
+    let answers = Some(Answers { message: "2".into(), by: None });
+    let seq = say_in(&world, &lobby, Utterance { answers, ..ana(&world, "101", "yes") }).await;
+
+    assert_eq!(message(&world, &lobby, seq).await.address.companions, ["aria".into()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_bots_are_heard_by_the_settings() {
+    let beep = |world: &World, id: &str| Utterance {
+        from: Author { id: "discord:9".into(), name: "beep".into(), role: Role::Bot },
+        ..ana(world, id, "Ari, news")
+    };
+    let mut heard = Vec::new();
+    for policy in ["ignore", "mentions", "all"] {
+        let world = with(World::with_overlay(json!({ "gate": { "foreign_bots": policy } })).await).await;
+        let plain = hearing(&world).said(&general(), beep(&world, "1")).await.unwrap();
+        let to_all = Utterance { to_all: true, ..beep(&world, "2") };
+        let to_all = hearing(&world).said(&general(), to_all).await.unwrap();
+        let answers = Some(Answers { message: "0".into(), by: Some(Answered::Ours(Some("Aria".into()))) });
+        let reply = hearing(&world).said(&general(), Utterance { answers, ..beep(&world, "3") }).await.unwrap();
+        heard.push([plain, to_all, reply].map(|taken| taken != Taken::Not));
+    }
+
+    assert_eq!(heard, [[false; 3], [false, true, true], [true; 3]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_turns_to_somebody_else_is_not_asked_about() {
+    let world = world().await;
+    let utterance = Utterance { mentions: vec!["discord:6".into()], ..ana(&world, "1", "what do you think?") };
+    say_in(&world, &general(), utterance).await;
+
+    world.pass(60.0).await;
+
+    let decisions = world.decisions("discord:10").await;
+    assert!(!decisions.is_empty());
+    assert!(decisions.iter().all(|decision| decision["reason"] == "other_addressed"), "{decisions:?}");
+    assert_eq!(world.side.asked.lock().unwrap().len(), 0);
+}
