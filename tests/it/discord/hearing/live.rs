@@ -98,9 +98,9 @@ async fn our_own_posts_are_known_as_ours_and_strangers_as_bots() {
         channel: format!("discord:{general}").as_str().into(),
         companion: "mira".into(),
         name: "Mira".into(),
+        picture: None,
         text: "I am Mira.".into(),
         nonce: "1".into(),
-        picture: None,
     };
     let ours = Id::parse(&process.discord.send(&part).await.expect("it is posted")).expect("an id");
     let webhook = discord.foreign_webhook(general, "Mira");
