@@ -269,7 +269,9 @@ function caughtUp(view, { entry }) {
   if (!entry.missed) return aside(read);
   const from = saidAt(entry.missed.after, view.room.id);
   const to = saidAt(entry.missed.before, view.room.id);
-  const between = from && to ? [' between ', clockTime(from), ' and ', clockTime(to)] : null;
+  // A downtime may have been days ago.
+  const moment = at => el('time', { datetime: at }, words.moment(at));
+  const between = from && to ? [' between ', moment(from), ' and ', moment(to)] : null;
   return aside(read, '; ', el('strong', null, 'some are missing'), between, `: ${words.missing(entry.missed.why)}`);
 }
 
