@@ -216,7 +216,8 @@ impl Server {
             request = request.json(&body);
         }
         let answered = async {
-            let response = request.send().await.expect("an answer");
+            let response = request.send().await;
+            let response = response.unwrap_or_else(|error| panic!("no answer: {error:?}; its log:\n{}", self.log.text()));
             let status = response.status();
             let body = response.text().await.expect("a body");
             (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
@@ -258,19 +259,28 @@ impl Server {
 
     /// The state of a room once nothing is open in it any more.
     pub async fn rest(&self, room: &str) -> Value {
+        if let Some(state) = self.resting(room).await {
+            return state;
+        }
         let mut watch = self.watch(room, None).await;
         loop {
-            let state = self.get(&format!("/api/rooms/{room}/state")).await;
-            let companions = state["companions"].as_array().expect("companions");
-            let is_idle = |companion: &Value| {
-                companion["buffer"].as_array().is_some_and(Vec::is_empty)
-                    && matches!(companion["doing"].as_str(), Some("listening" | "closing" | "closed"))
-            };
-            if ["round", "turn", "floor"].iter().all(|open| state[open].is_null()) && companions.iter().all(is_idle) {
+            if let Some(state) = self.resting(room).await {
                 return state;
             }
             watch.next().await.expect("the server is there");
         }
+    }
+
+    /// The state of a room, if nothing is open in it.
+    async fn resting(&self, room: &str) -> Option<Value> {
+        let state = self.get(&format!("/api/rooms/{room}/state")).await;
+        let companions = state["companions"].as_array().expect("companions");
+        let is_idle = |companion: &Value| {
+            companion["buffer"].as_array().is_some_and(Vec::is_empty)
+                && matches!(companion["doing"].as_str(), Some("listening" | "closing" | "closed"))
+        };
+        let is_resting = ["round", "turn", "floor"].iter().all(|open| state[open].is_null()) && companions.iter().all(is_idle);
+        is_resting.then_some(state)
     }
 
     /// Watches a room from this event on.

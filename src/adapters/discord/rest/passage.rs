@@ -57,8 +57,11 @@ impl Passages {
     pub fn enter_now<'a>(&'a self, route: &'a Route) -> Option<Passage<'a>> {
         let mut limits = self.lock();
         let now = self.now();
-        let may = limits.caution(now) == Caution::None && limits.ask(route, now) == Ask::Go;
-        may.then_some(Passage { passages: self, route, is_open: true })
+        if limits.caution(now) != Caution::None || limits.ask(route, now) != Ask::Go {
+            return None;
+        }
+        drop(limits);
+        Some(Passage { passages: self, route, is_open: true })
     }
 
     fn now(&self) -> Moment {
@@ -86,5 +89,24 @@ impl Drop for Passage<'_> {
             self.passages.lock().unanswered(self.route);
             self.passages.changed.notify_waiters();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_may_not_leave_now_is_held_back_and_holds_nobody_up() {
+        let passages = Passages::new(Limits::default());
+        let route = Route { name: "POST /channels/{channel}/typing", resource: "1".to_owned(), is_global: true };
+
+        // Until the first answer tells its limits, a route lets one request out at a time.
+        let first = passages.enter_now(&route);
+        let second = passages.enter_now(&route);
+
+        assert!(first.is_some() && second.is_none());
+        drop(first);
+        assert!(passages.enter_now(&route).is_some());
     }
 }
