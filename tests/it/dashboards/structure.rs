@@ -13,12 +13,12 @@ const ATTRIBUTES: &str = include_str!("../../../src/telemetry/attributes.rs");
 const WIDTH: u32 = 24;
 
 #[test]
-fn each_dashboard_is_one_of_seven_and_can_be_reached_from_the_others() {
+fn each_dashboard_is_one_of_eight_and_can_be_reached_from_the_others() {
     let boards = boards();
 
     let names: Vec<&str> = boards.iter().map(|(file, _)| file.as_str()).collect();
-    let expected =
-        ["actors", "decisions", "models", "overview", "platforms", "rounds", "storage"].map(|name| format!("{name}.json"));
+    let expected = ["actors", "decisions", "discord", "models", "overview", "platforms", "rounds", "storage"]
+        .map(|name| format!("{name}.json"));
     assert_eq!(names, expected);
     for (file, board) in &boards {
         let name = file.trim_end_matches(".json");
