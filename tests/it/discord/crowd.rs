@@ -3,6 +3,7 @@
 mod account;
 mod hanging;
 mod nemesis;
+mod returning;
 mod town;
 
 use std::time::Duration;

@@ -63,12 +63,17 @@ impl Channel {
 impl Town {
     /// Guilds that nobody has said anything in, on a Discord with the limits that are documented but for its waits.
     pub async fn new(size: Size, seed: u64) -> Self {
+        Self::with_rules(size, seed, Rules::quick()).await
+    }
+
+    /// The same with other limits.
+    pub async fn with_rules(size: Size, seed: u64, rules: Rules) -> Self {
         let rules = Rules {
             max_concurrency: size.shards,
             recommended_shards: Some(size.shards),
-            // Each of its waits for a heartbeat makes a shard wait as long.
+            // As long as a connection that is silent is waited for.
             heartbeat_interval: std::time::Duration::from_secs(2),
-            ..Rules::quick()
+            ..rules
         };
         let discord = Counterpart::with_rules(rules).await;
         let mut channels = Vec::new();

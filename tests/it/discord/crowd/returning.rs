@@ -1,0 +1,76 @@
+//! A server that was away, for less and for more than Discord keeps a session.
+
+use serde_json::Value;
+
+use super::super::counterpart::id::Id;
+use super::town::{Channel, Size, Town};
+use crate::harness::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_short_absence_nothing_is_read_and_after_a_long_one_all_of_it() {
+    let town = Town::new(Size { guilds: 1, channels_in_a_guild: 1, shards: 1 }, 1).await;
+    let premises = town.premises();
+    let server = premises.start().await;
+    town.move_in().await;
+    let [home] = &town.channels[..] else { unreachable!() };
+    town.discord.say(home.somebody(), home.id, "Aria, who is there?");
+    town.discord.posts_in(home.id, 1).await;
+    server.stop().await;
+
+    let missed = away(&town, home);
+    let server = premises.start().await;
+    town.discord.posts_in(home.id, 2).await;
+    server.rest(&room(home)).await;
+    let after_a_short_absence = record(&server, home).await;
+    server.stop().await;
+    town.discord.forget_left_sessions();
+    let missed_for_long = away(&town, home);
+    let server = premises.start().await;
+    town.discord.posts_in(home.id, 3).await;
+    server.rest(&room(home)).await;
+    let after_a_long_absence = record(&server, home).await;
+    server.stop().await;
+
+    assert!(after_a_short_absence.holds_once(&missed) && after_a_short_absence.caught_up.is_empty(), "{after_a_short_absence:?}");
+    assert!(after_a_long_absence.holds_once(&missed) && after_a_long_absence.holds_once(&missed_for_long));
+    assert_eq!(after_a_long_absence.caught_up, [missed_for_long.len() as u64]);
+    let (identifies, resumes) = town.discord.look(|state| {
+        let accepted = state.journal.resumes.iter().filter(|resume| resume.replayed.is_some());
+        (state.journal.identifies.len(), accepted.count())
+    });
+    assert_eq!((identifies, resumes), (2, 1));
+}
+
+/// What people say while nobody listens; the last of it is for Aria.
+fn away(town: &Town, home: &Channel) -> Vec<Id> {
+    ["is anybody there?", "nobody, it seems", "Aria, are you back?"]
+        .map(|text| town.discord.say(home.somebody(), home.id, text))
+        .to_vec()
+}
+
+fn room(home: &Channel) -> String {
+    format!("discord:{}", home.id)
+}
+
+/// What is on record of a channel.
+#[derive(Debug)]
+struct Record {
+    ids: Vec<Id>,
+    /// How many messages were read each time that it was read after a downtime.
+    caught_up: Vec<u64>,
+}
+
+impl Record {
+    fn holds_once(&self, ids: &[Id]) -> bool {
+        ids.iter().all(|id| self.ids.iter().filter(|known| *known == id).count() == 1)
+    }
+}
+
+async fn record(server: &Server, home: &Channel) -> Record {
+    let export = server.get(&format!("/api/export?room={}", room(home))).await;
+    let lines = export.as_str().expect("lines of JSON").lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    let events: Vec<Value> = lines.collect();
+    let caught_up = events.iter().filter(|event| event["event"] == "caught_up").filter_map(|event| event["read"].as_u64());
+    let said = events.iter().filter(|event| event["event"] == "said").filter_map(|event| Id::read(&event["message"]["id"]));
+    Record { ids: said.collect(), caught_up: caught_up.collect() }
+}
