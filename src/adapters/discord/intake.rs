@@ -17,7 +17,8 @@ mod wording;
 mod tests;
 
 use std::fmt;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -159,10 +160,18 @@ impl dispatch::Intake for Intake {
             (self.ears.interactions)(data);
             return receipt.kept();
         }
-        let work = self.follows(&kind, data).unwrap_or_else(|unreadable| {
-            self.ears.unreadable(&kind, &unreadable.0);
-            Vec::new()
-        });
+        // What is known is whole, whoever panics in between.
+        let work = match catch_unwind(AssertUnwindSafe(|| self.follows(&kind, data))) {
+            Ok(Ok(work)) => work,
+            Ok(Err(unreadable)) => {
+                self.ears.unreadable(&kind, &unreadable.0);
+                Vec::new()
+            }
+            Err(_) => {
+                self.ears.panicked(&kind);
+                Vec::new()
+            }
+        };
         if work.is_empty() {
             return receipt.kept();
         }

@@ -59,6 +59,8 @@ pub struct Core {
     released: Notify,
     /// People who are not taken in.
     pub ignored: Mutex<BTreeSet<String>>,
+    /// Channels that make whoever asks about them panic, and texts that make whoever takes them.
+    pub poison: Mutex<BTreeSet<String>>,
 }
 
 impl Core {
@@ -77,6 +79,11 @@ impl Core {
         self.calls.lock().unwrap().push(call);
         self.called.notify_waiters();
         Ok(())
+    }
+
+    fn panics_at(&self, what: &str) {
+        let is_poison = self.poison.lock().unwrap().contains(what);
+        assert!(!is_poison, "poison");
     }
 
     /// Nothing is answered in a channel until it is released.
@@ -126,6 +133,7 @@ impl Core {
 #[async_trait]
 impl Hearing for Core {
     fn listens(&self, spot: &Spot) -> bool {
+        self.panics_at(spot.channel.as_str());
         let inhabited = self.inhabited.lock().unwrap();
         let is_direct = spot.guild.as_str().starts_with("dm:");
         is_direct || inhabited.contains(&spot.channel) || spot.parent.as_ref().is_some_and(|parent| inhabited.contains(parent))
@@ -136,6 +144,7 @@ impl Hearing for Core {
     }
 
     async fn said(&self, spot: &Spot, utterance: Utterance) -> Result<Taken, NotTaken> {
+        self.panics_at(&utterance.text);
         let is_ignored = self.ignored.lock().unwrap().contains(&*utterance.from.id);
         self.answer(&spot.channel, Call::Said(spot.clone(), utterance)).await?;
         Ok(if is_ignored { Taken::Not } else { Taken::New(Seq(1)) })
