@@ -168,6 +168,12 @@ impl Intake {
 
     /// The bot was let into channels: what was said there before was not told.
     pub(super) fn threads_told(&self, told: &wire::Threads) -> Vec<Work> {
+    /// A thread changed. One that comes back was not among those that a new session told of: more may have been said there than was heard.
+    pub(super) fn thread_changed(&self, told: &wire::Channel) -> Vec<Work> {
+        self.channel_told(told);
+        told.guild_id.and_then(|guild| self.ears.behind(guild.0, told)).into_iter().collect()
+    }
+
         let guild = told.guild_id.0;
         let known = self.ears.discord.known();
         for thread in &told.threads {
