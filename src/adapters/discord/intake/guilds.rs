@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, TryFutureExt as _};
 use tokio::sync::Mutex as Turn;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::super::platform::Bot;
+use super::super::rest::Failed;
 use super::super::snowflake::Snowflake;
 use super::super::wire;
 use super::lanes::{Behind, Work};
@@ -21,6 +24,10 @@ const PLATFORM: &str = "discord";
 /// Where Discord did not say what a guild or channel is, it is not asked again for so long.
 const ASKED_AGAIN: Duration = Duration::from_secs(60);
 /// Where nobody knows what a channel is, a guild is taken for inhabited or not for so long.
+/// How often it is asked what a channel is where that decides whether it is heard, and how long it takes until it is asked again, the first
+/// time; then twice as long each time.
+const MOST_TRIES: u32 = 6;
+const TRIED_AGAIN: Duration = Duration::from_secs(1);
 const INHABITED_FOR: Duration = Duration::from_secs(5);
 
 /// The guilds of one connection: of which something is told, and of which nothing is.
@@ -239,12 +246,15 @@ impl Ears {
         let Some(guild) = guild else { return };
         let known = self.discord.known();
         if !known.knows_guild(guild) {
-            let ask = async || self.discord.look_at_guild(guild).await;
-            self.acquainted.ask(guild, || known.knows_guild(guild), ask).await;
+            let ask = || self.discord.look_at_guild(guild).boxed();
+            self.acquainted.ask(guild, 1, || known.knows_guild(guild), ask).await;
         }
         if !known.knows_channel(channel) {
-            let ask = async || self.discord.look_at(channel).await.map(|_| ());
-            self.acquainted.ask(channel, || known.knows_channel(channel), ask).await;
+            // What is said in a thread of which nobody knows what it is in would be lost; elsewhere only names are missing.
+            let is_heard = self.hearing.listens(&known.spot(Some(guild), channel));
+            let tries = if is_heard { 1 } else { MOST_TRIES };
+            let ask = || self.discord.look_at(channel).map_ok(drop).boxed();
+            self.acquainted.ask(channel, tries, || known.knows_channel(channel), ask).await;
         }
     }
 }
@@ -255,7 +265,7 @@ impl Acquainted {
         &self,
         id: Snowflake,
         is_known: impl Fn() -> bool,
-        ask: impl AsyncFnOnce() -> Result<(), E>,
+        ask: impl Fn() -> BoxFuture<'a, Result<(), Failed>>,
     ) {
         let turn = Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(id).or_default());
         let mut asked = turn.lock().await;
@@ -267,5 +277,13 @@ impl Acquainted {
             Ok(()) => drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)),
             Err(error) => tracing::warn!(%id, %error, "Discord does not say what this is; names and threads there are unknown"),
         }
+        tries: u32,
     }
 }
+        let mut outcome = ask().await;
+        for tried in 0..tries.saturating_sub(1) {
+            let Err(Failed::NotNow { .. } | Failed::Unknown(_)) = &outcome else { break };
+            let after = if let Err(Failed::NotNow { after, .. }) = &outcome { *after } else { None };
+            sleep(after.unwrap_or(TRIED_AGAIN * 2_u32.saturating_pow(tried)).min(ASKED_AGAIN)).await;
+            outcome = ask().await;
+        }

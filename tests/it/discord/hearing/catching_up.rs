@@ -281,6 +281,23 @@ async fn a_session_that_goes_on_needs_no_reading_even_in_a_new_process() {
 }
 
 #[tokio::test]
+async fn a_thread_that_cannot_be_asked_for_at_once_loses_nothing() {
+    let (discord, core, [_, general, ana]) = home().await;
+    let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
+    let (process, mut connection) = again(&discord, &core).await;
+    connection.settled().await;
+    let session = connection.end().await;
+    drop(process);
+    discord.say(ana, thread, "in a thread");
+    discord.spoil_next(1, On { route: Some("channel"), channel: Some(thread), ..On::default() }, Does::Status(502));
+
+    let process = Process::new(&discord, &core);
+    let _connection = process.resume(&discord, &session).await;
+
+    core.until("it", |core| core.texts(thread) == ["Ana: in a thread"]).await;
+}
+
+#[tokio::test]
 async fn a_catch_up_that_is_cut_off_begins_again_where_it_was() {
     let (discord, core, [_, general, ana]) = home().await;
     for number in 0..3 {
