@@ -16,6 +16,7 @@ mod wording;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -74,6 +75,8 @@ pub struct Ears {
     looked_up: Semaphore,
     acquainted: guilds::Acquainted,
     inhabited: guilds::Inhabited,
+    /// By shard: a session that goes on tells nothing of them again.
+    guilds: Mutex<BTreeMap<Shard, Arc<Mutex<Guilds>>>>,
     /// Nothing is read after a downtime, so that nothing may be left to be read.
     reads: bool,
 }
@@ -83,7 +86,7 @@ pub struct Intake {
     ears: Arc<Ears>,
     shard: Shard,
     lanes: Lanes,
-    guilds: Guilds,
+    guilds: Arc<Mutex<Guilds>>,
 }
 
 /// An event that cannot be read.
@@ -99,6 +102,7 @@ impl Ears {
             looked_up: Semaphore::new(MOST_LOOKED_UP),
             acquainted: guilds::Acquainted::default(),
             inhabited: guilds::Inhabited::default(),
+            guilds: Mutex::default(),
             reads: settings.backfill_messages > 0,
             discord,
             hearing,
@@ -111,7 +115,7 @@ impl Ears {
 impl Intake {
     /// Takes what one connection of a shard hears.
     pub fn new(ears: &Arc<Ears>, shard: Shard) -> Self {
-        let guilds = Guilds::new(&ears.instruments);
+        let guilds = ears.guilds_of(shard);
         Self { ears: Arc::clone(ears), shard, lanes: Lanes::new(ears), guilds }
     }
 

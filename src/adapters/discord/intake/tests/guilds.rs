@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::world::{APPLICATION, BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, home, id, message, ready, with};
 use crate::adapters::discord::heard::Known as _;
+use crate::adapters::discord::intake::Intake;
 use crate::adapters::discord::known::Place;
 use crate::adapters::discord::platform::Bot;
 use crate::ports::gateway::Shard;
@@ -146,6 +147,20 @@ async fn names_follow_what_changes() {
     assert_eq!(known.company(id(GENERAL)).emojis.len(), 1);
     world.kept("GUILD_ROLE_DELETE", json!({ "guild_id": HOME.to_string(), "role_id": "30" })).await;
     assert_eq!(world.discord.known().names(Some(id(HOME))).role(id(30)), None);
+}
+
+#[tokio::test]
+async fn guilds_are_counted_on_when_a_session_goes_on() {
+    let mut world = World::new().await;
+    let counted = |world: &World, state| world.measured.metrics().total("tertulia_discord_guilds", &[("guild_state", state)]);
+    assert_eq!((counted(&world, "available"), counted(&world, "unavailable")), (1.0, 0.0));
+
+    world.intake = Intake::new(&world.ears, Shard { number: 0, of: NonZeroU32::MIN });
+    world.kept("RESUMED", json!({})).await;
+
+    assert_eq!((counted(&world, "available"), counted(&world, "unavailable")), (1.0, 0.0));
+    world.kept("GUILD_DELETE", json!({ "id": HOME.to_string(), "unavailable": true })).await;
+    assert_eq!((counted(&world, "available"), counted(&world, "unavailable")), (0.0, 1.0));
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use crate::ports::gateway::Shard;
 use crate::ports::hearing::{Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
 use crate::ports::notes::{Notes, Unkept};
 use crate::settings::Settings;
-use crate::telemetry::instruments::Instruments;
+use crate::telemetry::memory::SpanMemory;
 
 pub const BOT: u64 = 900;
 pub const APPLICATION: u64 = 901;
@@ -222,6 +222,8 @@ pub struct World {
     pub pad: Arc<Pad>,
     pub discord: Arc<Discord>,
     pub interactions: Arc<Mutex<Vec<String>>>,
+    pub measured: SpanMemory,
+    pub ears: Arc<Ears>,
     pub intake: Intake,
 }
 
@@ -247,17 +249,18 @@ impl World {
         settings.api_url = "http://127.0.0.1:9/api".to_owned();
         let discord = Arc::new(Discord::new(&settings, "a.b.c".into(), Arc::new(SystemClock)).unwrap());
         let (core, pad, interactions) = (Arc::<Core>::default(), Arc::<Pad>::default(), Arc::<Mutex<Vec<String>>>::default());
-        let taken = Arc::clone(&interactions);
+        let (taken, measured) = (Arc::clone(&interactions), SpanMemory::new());
         let ears = Ears::new(Shared {
             discord: Arc::clone(&discord),
             hearing: Arc::<Core>::clone(&core),
             notes: Arc::<Pad>::clone(&pad),
             clock: Arc::new(SystemClock),
             settings,
-            instruments: Instruments::unread(),
+            instruments: measured.recorder(false).instruments().clone(),
             interactions: Arc::new(move |data| taken.lock().unwrap().push(data.get().to_owned())),
         });
-        Self { core, pad, discord, interactions, intake: Intake::new(&ears, shard) }
+        let intake = Intake::new(&ears, shard);
+        Self { core, pad, discord, interactions, measured, ears, intake }
     }
 
     /// Tells an event. It waits if there is no room.
