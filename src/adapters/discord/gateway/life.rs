@@ -161,6 +161,7 @@ impl<'a> Life<'a> {
                 return Some(Disconnected::Never(why.to_owned()));
             }
         };
+        let session = session.filter(|session| self.fits(session));
         if session.is_none() {
             (self.at_own_url, self.resumes) = (0, 0);
         }
