@@ -35,12 +35,16 @@ pub(super) type Told = (Snowflake, Box<RawValue>);
 /// What was read of a channel, and the room that it takes: to be dropped once it is handed over.
 pub(super) type Read = (Filled<Told>, Option<OwnedSemaphorePermit>);
 
+/// What moments count from: no clock that may jump.
+type Began = (Moment, Instant);
+
 /// The newest message of a channel, if it has one.
 type Newest = Result<Option<Snowflake>, Failed>;
 
 /// Whoever reads. It ends when it is dropped.
 pub(super) struct Reader {
     orders: mpsc::UnboundedSender<Order>,
+    began: Began,
     _task: JoinSet<()>,
 }
 
@@ -74,8 +78,7 @@ struct Reading {
     room: Arc<Semaphore>,
     /// There was none left when something was to be asked.
     is_full: bool,
-    /// What the plan's moments count from: no clock that may jump.
-    began: (Moment, Instant),
+    began: Began,
     numbered: u64,
 }
 
@@ -95,6 +98,7 @@ impl Reader {
             at_once: AT_ONCE,
         };
         let (orders, ordered) = mpsc::unbounded_channel();
+        let began = (clock.now(), Instant::now());
         let reading = Reading {
             discord,
             plan: Backfill::new(limits),
@@ -103,12 +107,12 @@ impl Reader {
             under_way: FuturesUnordered::new(),
             room: Arc::new(Semaphore::new(MOST_HANDED_OVER)),
             is_full: false,
-            began: (clock.now(), Instant::now()),
+            began,
             numbered: 0,
         };
         let mut task = JoinSet::new();
         task.spawn(reading.read_on(ordered));
-        Self { orders, _task: task }
+        Self { orders, began, _task: task }
     }
 
     /// Reads a channel. None: whoever reads is gone.
@@ -116,6 +120,11 @@ impl Reader {
         let (tell, told) = oneshot::channel();
         self.orders.send(Order::Read(behind, tell)).ok()?;
         told.await.ok()
+    }
+
+    /// An id that is newer than any message so far.
+    pub fn newest_by_now(&self) -> Snowflake {
+        Snowflake::at(now(self.began))
     }
 
     /// Asks for the newest message of a channel. None: whoever reads is gone.
@@ -149,7 +158,7 @@ impl Reading {
     }
 
     fn now(&self) -> Moment {
-        self.began.0 + self.began.1.elapsed()
+        now(self.began)
     }
 
     fn ordered(&mut self, order: Order) {
@@ -252,6 +261,10 @@ impl Reading {
             }
         }
     }
+}
+
+fn now(began: Began) -> Moment {
+    began.0 + began.1.elapsed()
 }
 
 /// A message with its id; none if that cannot be read.

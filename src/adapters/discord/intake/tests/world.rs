@@ -42,6 +42,7 @@ pub enum Call {
     Deleted(Spot, Vec<String>),
     ChannelGone(String, String),
     GuildGone(String),
+    CaughtUp(Spot, u32, Option<&'static str>),
 }
 
 /// A core that remembers what it was told.
@@ -57,6 +58,8 @@ pub struct Core {
     /// Channels where nothing is answered.
     held: Mutex<BTreeSet<ChannelId>>,
     released: Notify,
+    /// How far channels are on record.
+    pub reached: Mutex<Option<Reached>>,
     /// People who are not taken in.
     pub ignored: Mutex<BTreeSet<String>>,
     /// Channels that make whoever asks about them panic, and texts that make whoever takes them.
@@ -140,7 +143,7 @@ impl Hearing for Core {
     }
 
     async fn reached(&self, _: &Spot) -> Result<Option<Reached>, NotTaken> {
-        Ok(None)
+        Ok(self.reached.lock().unwrap().clone())
     }
 
     async fn said(&self, spot: &Spot, utterance: Utterance) -> Result<Taken, NotTaken> {
@@ -159,8 +162,8 @@ impl Hearing for Core {
         self.answer(&spot.channel, Call::Deleted(spot.clone(), ids)).await
     }
 
-    async fn caught_up(&self, _: &Spot, _: u32, _: Option<Missed>) -> Result<(), NotTaken> {
-        Ok(())
+    async fn caught_up(&self, spot: &Spot, read: u32, missed: Option<Missed>) -> Result<(), NotTaken> {
+        self.answer(&spot.channel, Call::CaughtUp(spot.clone(), read, missed.map(|missed| missed.why))).await
     }
 
     async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), NotTaken> {
