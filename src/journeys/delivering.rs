@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::world::{World, room, said};
+use crate::actors::inbound::Inbound;
 use crate::actors::places::ChannelPlace;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate, TAKES};
 use crate::ports::chat_platform::{NotRead, NotSent};
+use crate::ports::hearing::{Hearing as _, Spot};
 use crate::ports::house::House;
 
 /// Longer than the platform's shortest parts: three of them.
@@ -24,6 +26,19 @@ async fn a_statement_is_posted_and_then_on_record() {
     assert_eq!(platform.pictures(), [Some("https://example.org/aria.png".into())]);
     assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
     assert_eq!(owed(&world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_posted_does_not_tell_how_far_a_channel_was_heard() {
+    let (platform, world) = asked("Hello!").await;
+    let hearing = Inbound::new(world.kit.clone());
+    let spot = Spot { guild: place().guild, channel: place().channel, parent: None };
+
+    world.pass(60.0).await;
+
+    // What was said before it, while nobody listened, may still have to be read.
+    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
+    assert_eq!(hearing.reached(&spot).await.unwrap().unwrap().newest, None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,6 +13,8 @@ use crate::domain::moment::Moment;
 const PAGE: u32 = 100;
 /// Times that a page is asked for before its channel is given up.
 const MOST_TRIES: u32 = 8;
+/// Channels of which something is read, and not all: as many are held in memory, however many are behind.
+const MOST_OPEN: usize = 32;
 
 /// How much is read.
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +140,13 @@ struct Reading<M> {
     state: Stage,
 }
 
+impl<M> Reading<M> {
+    /// Whether something of it is held, or will be when the answer comes.
+    const fn is_open(&self) -> bool {
+        !self.messages.is_empty() || matches!(self.state, Stage::Asked(_))
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Ready(Moment),
@@ -181,7 +190,7 @@ impl<M> Backfill<M> {
 
     /// What is to be done now. Guilds take turns, a page each.
     pub fn next(&mut self, now: Moment) -> Next<M> {
-        if let Some(filled) = self.filled.pop_front() {
+        if let Some(filled) = self.filled() {
             return Next::Filled(filled);
         }
         if self.guilds.is_empty() {
@@ -191,11 +200,12 @@ impl<M> Backfill<M> {
         if under_way >= self.limits.at_once.max(1) {
             return Next::AwaitAnswer;
         }
+        let may_open = self.guilds.values().flatten().filter(|reading| reading.is_open()).count() < MOST_OPEN;
         if let Some(at) = self.full_until(now) {
             return Next::WaitUntil(at);
         }
         for turn in 0..self.turns.len() {
-            let Some(request) = self.ask(self.turns[turn], now) else { continue };
+            let Some(request) = self.ask(self.turns[turn], may_open, now) else { continue };
             // Those before had nothing to ask, and keep their turn.
             let guild = self.turns.remove(turn);
             self.turns.extend(guild);
@@ -208,6 +218,11 @@ impl<M> Backfill<M> {
         };
         let next = self.guilds.values().flatten().filter_map(ready).min();
         next.map_or(Next::AwaitAnswer, Next::WaitUntil)
+    }
+
+    /// A channel that is read, for whoever may ask nothing more.
+    pub fn filled(&mut self) -> Option<Filled<M>> {
+        self.filled.pop_front()
     }
 
     /// Counts a question that is none of the plan's.
@@ -290,14 +305,15 @@ impl<M> Backfill<M> {
         Some(*first + Duration::from_secs(1))
     }
 
-    /// The next page of a guild, unless one is under way.
-    fn ask(&mut self, guild: Snowflake, now: Moment) -> Option<Request> {
+    /// The next page of a guild, unless one is under way; only of a channel that is open already, if no other may be opened.
+    fn ask(&mut self, guild: Snowflake, may_open: bool, now: Moment) -> Option<Request> {
         let most = self.limits.messages;
         let channels = self.guilds.get_mut(&guild)?;
         if channels.iter().any(|reading| matches!(reading.state, Stage::Asked(_))) {
             return None;
         }
-        let reading = channels.iter_mut().find(|reading| matches!(reading.state, Stage::Ready(at) if at <= now))?;
+        let is_ready = |reading: &Reading<M>| matches!(reading.state, Stage::Ready(at) if at <= now);
+        let reading = channels.iter_mut().find(|reading| is_ready(reading) && (may_open || reading.is_open()))?;
         let read = u32::try_from(reading.messages.len()).unwrap_or(u32::MAX);
         // One more than is kept tells whether there is more.
         let limit = most.saturating_sub(read).saturating_add(1).min(PAGE);

@@ -170,11 +170,10 @@ impl Stopped {
 /// "Gateway Close Event Codes").
 ///
 /// 4006 is not in the list any more and meant a lost session. A code that is not in the list is taken for one that can be resumed:
-/// trying costs nothing, and a session that is lost is told as such.
+/// trying costs nothing, and a session that is lost is told as such. 1000 and 1001 end it only if it is we who close with them
+/// ("Gateway", "Disconnecting"); Discord and what stands before it close with 1001 when they want us on another connection.
 pub const fn after_close(code: Option<u16>) -> Return {
     match code {
-        // Whoever closes with these ends the session.
-        Some(1000 | 1001) => Return::Identify,
         Some(4001 | 4003 | 4005 | 4006 | 4007 | 4009) => Return::Identify,
         Some(4004) => Return::Stop(Stopped::BadToken),
         Some(4010) => Return::Stop(Stopped::BadShard),

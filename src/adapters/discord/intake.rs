@@ -16,8 +16,10 @@ mod wording;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -73,6 +75,8 @@ pub struct Ears {
     looked_up: Semaphore,
     acquainted: guilds::Acquainted,
     inhabited: guilds::Inhabited,
+    /// By shard: a session that goes on tells nothing of them again.
+    guilds: Mutex<BTreeMap<Shard, Arc<Mutex<Guilds>>>>,
     /// Nothing is read after a downtime, so that nothing may be left to be read.
     reads: bool,
 }
@@ -82,7 +86,7 @@ pub struct Intake {
     ears: Arc<Ears>,
     shard: Shard,
     lanes: Lanes,
-    guilds: Guilds,
+    guilds: Arc<Mutex<Guilds>>,
 }
 
 /// An event that cannot be read.
@@ -98,6 +102,7 @@ impl Ears {
             looked_up: Semaphore::new(MOST_LOOKED_UP),
             acquainted: guilds::Acquainted::default(),
             inhabited: guilds::Inhabited::default(),
+            guilds: Mutex::default(),
             reads: settings.backfill_messages > 0,
             discord,
             hearing,
@@ -110,7 +115,7 @@ impl Ears {
 impl Intake {
     /// Takes what one connection of a shard hears.
     pub fn new(ears: &Arc<Ears>, shard: Shard) -> Self {
-        let guilds = Guilds::new(&ears.instruments);
+        let guilds = ears.guilds_of(shard);
         Self { ears: Arc::clone(ears), shard, lanes: Lanes::new(ears), guilds }
     }
 
@@ -122,7 +127,8 @@ impl Intake {
             "GUILD_CREATE" => self.guild_told(&read(text)?),
             "GUILD_UPDATE" => self.guild_changed(&read(text)?),
             "GUILD_DELETE" => self.guild_gone(&read(text)?),
-            "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "THREAD_CREATE" | "THREAD_UPDATE" => self.channel_told(&read(text)?),
+            "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "THREAD_CREATE" => self.channel_told(&read(text)?),
+            "THREAD_UPDATE" => self.thread_changed(&read(text)?),
             "CHANNEL_DELETE" | "THREAD_DELETE" => self.channel_gone(&read(text)?),
             "THREAD_LIST_SYNC" => self.threads_told(&read(text)?),
             "GUILD_ROLE_CREATE" | "GUILD_ROLE_UPDATE" => self.role_changed(&read(text)?),
@@ -159,10 +165,18 @@ impl dispatch::Intake for Intake {
             (self.ears.interactions)(data);
             return receipt.kept();
         }
-        let work = self.follows(&kind, data).unwrap_or_else(|unreadable| {
-            self.ears.unreadable(&kind, &unreadable.0);
-            Vec::new()
-        });
+        // What is known is whole, whoever panics in between.
+        let work = match catch_unwind(AssertUnwindSafe(|| self.follows(&kind, data))) {
+            Ok(Ok(work)) => work,
+            Ok(Err(unreadable)) => {
+                self.ears.unreadable(&kind, &unreadable.0);
+                Vec::new()
+            }
+            Err(_) => {
+                self.ears.panicked(&kind);
+                Vec::new()
+            }
+        };
         if work.is_empty() {
             return receipt.kept();
         }

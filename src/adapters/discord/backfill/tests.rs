@@ -105,6 +105,36 @@ fn guilds_take_turns_and_have_one_question_at_a_time() {
 }
 
 #[test]
+fn however_many_channels_are_behind_only_some_are_held_half_read() {
+    let limits = Limits { at_once: 1, calls_per_second: 100_000, ..LIMITS };
+    let mut plan = Backfill::<Snowflake>::new(limits);
+    let newest = minutes_ago(1);
+    let page = |before: Snowflake| (1..=100).map(|back| id(before.get() - back)).map(|id| (id, id)).collect::<Vec<_>>();
+    for guild in 1..=1_000 {
+        plan.add(behind(guild, newest, minutes_ago(20)), now());
+    }
+
+    let (mut open, mut most, mut filled) = (BTreeSet::new(), 0, 0);
+    loop {
+        match plan.next(now()) {
+            Next::Ask(request) => {
+                open.insert(request.channel);
+                plan.answered(request.channel, page(request.before), now());
+            }
+            Next::Filled(read) => {
+                open.remove(&read.channel);
+                filled += 1;
+            }
+            Next::Over => break,
+            other => panic!("{other:?}"),
+        }
+        most = most.max(open.len());
+    }
+
+    assert_eq!((filled, most), (1_000, MOST_OPEN));
+}
+
+#[test]
 fn a_guild_that_hangs_leaves_the_others_their_turns() {
     let mut plan = Backfill::<Snowflake>::new(LIMITS);
     for guild in 1..=10 {

@@ -88,7 +88,9 @@ pub fn read(text: &str) -> Result<Frame, Unreadable> {
     let Envelope { op, s, t, d } = serde_json::from_str(text).map_err(|_| Unreadable::Malformed)?;
     Ok(match op {
         0 => {
-            let (Some(sequence), Some(kind), Some(data)) = (s, t, d) else { return Err(Unreadable::Malformed) };
+            let (Some(sequence), Some(kind)) = (s, t) else { return Err(Unreadable::Malformed) };
+            // Of RESUMED it is not documented that it tells anything.
+            let data = d.unwrap_or_else(|| RawValue::NULL.to_owned());
             if kind.is_empty() || kind.len() > LONGEST_WORD {
                 return Err(Unreadable::Malformed);
             }

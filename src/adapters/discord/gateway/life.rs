@@ -96,10 +96,12 @@ impl<'a> Life<'a> {
         found.filter(|session| self.fits(session))
     }
 
-    /// Whether a session is of this application, for so many shards, and told of what is asked for.
+    /// Whether a session is of this application, for so many shards, and told of what is asked for. One of which nothing is accepted is
+    /// not gone on with: nobody promises that READY is told again, and what follows from that would be lost.
     fn fits(&self, session: &Session) -> bool {
         let asking = &self.shared.asking;
-        session.shards == self.shard.of.get()
+        session.accepted > 0
+            && session.shards == self.shard.of.get()
             && asking.application().is_none_or(|application| application == session.application)
             && asking.intents().is_none_or(|intents| intents.bits() == session.intents)
     }
@@ -159,6 +161,7 @@ impl<'a> Life<'a> {
                 return Some(Disconnected::Never(why.to_owned()));
             }
         };
+        let session = session.filter(|session| self.fits(session));
         if session.is_none() {
             (self.at_own_url, self.resumes) = (0, 0);
         }

@@ -27,8 +27,9 @@ impl Ears {
             Ok(None) => return true,
             Err(Gone) => return false,
         };
-        let Some(filled) = self.reader.read(reading).await else { return false };
+        let Some((filled, room)) = self.reader.read(reading).await else { return false };
         self.fill(&spot, guild, filled).await;
+        drop(room);
         // What was left out is on record as such, and is not looked for again.
         self.marks.mark(&spot.guild, channel, reading.newest);
         true
@@ -37,7 +38,6 @@ impl Ears {
     /// What was said there and not heard, if anything was.
     async fn missing(&self, behind: Behind) -> Result<Option<(Spot, backfill::Behind)>, Gone> {
         let Behind { guild, channel, newest } = behind;
-        let _turn = self.looked_up.acquire().await.map_err(|_| Gone)?;
         let newest = match newest {
             Some(newest) => newest,
             None => match self.look(channel).await? {
@@ -45,6 +45,7 @@ impl Ears {
                 None => return Ok(None),
             },
         };
+        let _turn = self.looked_up.acquire().await.map_err(|_| Gone)?;
         let spot = self.discord.known().spot(guild, channel);
         if !self.hearing.listens(&spot) {
             return Ok(None);
@@ -72,8 +73,8 @@ impl Ears {
                 }
             }
         }
-        tracing::warn!(%channel, "Discord does not say what was said in a direct message meanwhile; it is left out");
-        Ok(None)
+        // There is none newer: it is read as if something had been said just now, and recorded if that fails.
+        Ok(Some(self.reader.newest_by_now()))
     }
 
     /// Hands over what was read, the oldest first, and records it.

@@ -1,18 +1,22 @@
 //! What is told of guilds, channels, threads, roles and emojis is known at once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, TryFutureExt as _};
 use tokio::sync::Mutex as Turn;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::super::platform::Bot;
+use super::super::rest::Failed;
 use super::super::snowflake::Snowflake;
 use super::super::wire;
 use super::lanes::{Behind, Work};
 use super::{Ears, Intake};
 use crate::domain::id::GuildId;
+use crate::ports::gateway::Shard;
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::instruments::kinds;
 
@@ -20,10 +24,14 @@ use crate::telemetry::instruments::kinds;
 const PLATFORM: &str = "discord";
 /// Where Discord did not say what a guild or channel is, it is not asked again for so long.
 const ASKED_AGAIN: Duration = Duration::from_secs(60);
+/// How often it is asked what a channel is where that decides whether it is heard, and how long it takes until it is asked again, the first
+/// time; then twice as long each time.
+const MOST_TRIES: u32 = 6;
+const TRIED_AGAIN: Duration = Duration::from_secs(1);
 /// Where nobody knows what a channel is, a guild is taken for inhabited or not for so long.
 const INHABITED_FOR: Duration = Duration::from_secs(5);
 
-/// The guilds of one connection: of which something is told, and of which nothing is.
+/// The guilds of one shard: of which something is told, and of which nothing is.
 pub(super) struct Guilds {
     available: BTreeSet<Snowflake>,
     unavailable: BTreeSet<Snowflake>,
@@ -92,7 +100,7 @@ impl Intake {
                 tracing::info!(%guild, "the bot was removed from a guild while nobody listened");
                 work.push(self.ears.removed(guild));
             }
-            self.guilds.expect(told);
+            self.guilds().expect(told);
         }
         // Direct messages come to the first shard, and no event tells what was said there meanwhile.
         if self.shard.number == 0 {
@@ -100,6 +108,11 @@ impl Intake {
             work.extend(directs.map(|channel| Work::CatchUp(Behind { guild: None, channel, newest: None })));
         }
         work
+    }
+
+    // It holds plain values: whoever panics in between leaves them whole.
+    fn guilds(&self) -> MutexGuard<'_, Guilds> {
+        self.guilds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_mine(&self, guild: Snowflake) -> bool {
@@ -110,7 +123,7 @@ impl Intake {
     pub(super) fn guild_told(&mut self, told: &wire::Guild) -> Vec<Work> {
         let guild = told.id.0;
         if told.unavailable {
-            self.guilds.has_trouble(guild);
+            self.guilds().has_trouble(guild);
             return Vec::new();
         }
         let known = self.ears.discord.known();
@@ -119,7 +132,7 @@ impl Intake {
         for channel in channels() {
             known.channel_is(Some(guild), channel);
         }
-        self.guilds.is_there(guild);
+        self.guilds().is_there(guild);
         channels().filter_map(|channel| self.ears.behind(guild, channel)).collect()
     }
 
@@ -133,13 +146,13 @@ impl Intake {
     pub(super) fn guild_gone(&mut self, gone: &wire::GuildGone) -> Vec<Work> {
         let guild = gone.id.0;
         if gone.is_outage() {
-            if self.guilds.has_trouble(guild) {
+            if self.guilds().has_trouble(guild) {
                 tracing::warn!(%guild, "Discord has trouble with a guild; what is said there is read when it is back");
             }
             return Vec::new();
         }
         tracing::info!(%guild, "the bot was removed from a guild");
-        self.guilds.is_gone(guild);
+        self.guilds().is_gone(guild);
         vec![self.ears.removed(guild)]
     }
 
@@ -153,6 +166,12 @@ impl Intake {
             known.forget(channel);
         }
         Vec::new()
+    }
+
+    /// A thread changed. One that comes back was not among those that a new session told of: more may have been said there than was heard.
+    pub(super) fn thread_changed(&self, told: &wire::Channel) -> Vec<Work> {
+        self.channel_told(told);
+        told.guild_id.and_then(|guild| self.ears.behind(guild.0, told)).into_iter().collect()
     }
 
     /// A channel or thread is gone; a channel with its threads.
@@ -202,6 +221,13 @@ impl Intake {
 }
 
 impl Ears {
+    /// The guilds of a shard, as they were told to the connections before. Those of another number of shards are nobody's any more.
+    pub(super) fn guilds_of(&self, shard: Shard) -> Arc<Mutex<Guilds>> {
+        let mut guilds = self.guilds.lock().unwrap_or_else(PoisonError::into_inner);
+        guilds.retain(|other, _| other.of == shard.of);
+        Arc::clone(guilds.entry(shard).or_insert_with(|| Arc::new(Mutex::new(Guilds::new(&self.instruments)))))
+    }
+
     /// The bot was removed from a guild.
     fn removed(&self, guild: Snowflake) -> Work {
         for channel in self.discord.known().guild_gone(guild) {
@@ -233,31 +259,42 @@ impl Ears {
         let Some(guild) = guild else { return };
         let known = self.discord.known();
         if !known.knows_guild(guild) {
-            let ask = async || self.discord.look_at_guild(guild).await;
-            self.acquainted.ask(guild, || known.knows_guild(guild), ask).await;
+            let ask = || self.discord.look_at_guild(guild).boxed();
+            self.acquainted.ask(guild, 1, || known.knows_guild(guild), ask).await;
         }
         if !known.knows_channel(channel) {
-            let ask = async || self.discord.look_at(channel).await.map(|_| ());
-            self.acquainted.ask(channel, || known.knows_channel(channel), ask).await;
+            // What is said in a thread of which nobody knows what it is in would be lost; elsewhere only names are missing.
+            let is_heard = self.hearing.listens(&known.spot(Some(guild), channel));
+            let tries = if is_heard { 1 } else { MOST_TRIES };
+            let ask = || self.discord.look_at(channel).map_ok(drop).boxed();
+            self.acquainted.ask(channel, tries, || known.knows_channel(channel), ask).await;
         }
     }
 }
 
 impl Acquainted {
-    /// Asks for something, one asker at a time, unless it is known by then or was asked for lately.
-    async fn ask<E: std::fmt::Display>(
+    /// Asks for something so often, one asker at a time, unless it is known by then or was asked for lately.
+    async fn ask<'a>(
         &self,
         id: Snowflake,
+        tries: u32,
         is_known: impl Fn() -> bool,
-        ask: impl AsyncFnOnce() -> Result<(), E>,
+        ask: impl Fn() -> BoxFuture<'a, Result<(), Failed>>,
     ) {
         let turn = Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(id).or_default());
         let mut asked = turn.lock().await;
         if is_known() || asked.is_some_and(|asked| asked.elapsed() < ASKED_AGAIN) {
             return;
         }
+        let mut outcome = ask().await;
+        for tried in 0..tries.saturating_sub(1) {
+            let Err(Failed::NotNow { .. } | Failed::Unknown(_)) = &outcome else { break };
+            let after = if let Err(Failed::NotNow { after, .. }) = &outcome { *after } else { None };
+            sleep(after.unwrap_or(TRIED_AGAIN * 2_u32.saturating_pow(tried)).min(ASKED_AGAIN)).await;
+            outcome = ask().await;
+        }
         *asked = Some(Instant::now());
-        match ask().await {
+        match outcome {
             Ok(()) => drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)),
             Err(error) => tracing::warn!(%id, %error, "Discord does not say what this is; names and threads there are unknown"),
         }

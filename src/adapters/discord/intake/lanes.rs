@@ -181,7 +181,7 @@ impl Drop for Lanes {
 async fn run(ears: &Arc<Ears>, open: &Open, key: Snowflake) {
     while let Some(Job { work, shares, room, _counted }) = open.next(key) {
         let is_catching_up = matches!(work, Work::CatchUp(_));
-        if ears.carry_out(work).await {
+        if ears.unless_it_panics(key, ears.carry_out(work)).await.unwrap_or(true) {
             shares.into_iter().for_each(Share::kept);
         }
         drop(room);

@@ -52,6 +52,10 @@ impl Intake {
 impl Ears {
     /// Takes in what was said, or written anew. Returns whether it was handed over.
     pub(super) async fn message(&self, told: &Told) -> bool {
+        self.unless_it_panics(told.channel, self.take_in(told)).await.unwrap_or(false)
+    }
+
+    async fn take_in(&self, told: &Told) -> bool {
         self.get_acquainted(told.guild, told.channel).await;
         let spot = self.discord.known().spot(told.guild, told.channel);
         if !self.hearing.listens(&spot) {

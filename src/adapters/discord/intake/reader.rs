@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -23,6 +23,8 @@ use crate::settings::discord::Discord as Settings;
 
 /// Questions under way at once.
 const AT_ONCE: usize = 8;
+/// Channels that are read and handed over: with more, nothing is asked for, since memory would fill with what the core does not take.
+const MOST_HANDED_OVER: usize = 32;
 /// How long it takes until a question is asked again, the first time; then twice as long each time.
 const ASKED_AGAIN: Duration = Duration::from_secs(1);
 const LATEST: Duration = Duration::from_secs(60);
@@ -30,18 +32,25 @@ const LATEST: Duration = Duration::from_secs(60);
 /// A message as it came.
 pub(super) type Told = (Snowflake, Box<RawValue>);
 
+/// What was read of a channel, and the room that it takes: to be dropped once it is handed over.
+pub(super) type Read = (Filled<Told>, Option<OwnedSemaphorePermit>);
+
+/// What moments count from: no clock that may jump.
+type Began = (Moment, Instant);
+
 /// The newest message of a channel, if it has one.
 type Newest = Result<Option<Snowflake>, Failed>;
 
 /// Whoever reads. It ends when it is dropped.
 pub(super) struct Reader {
     orders: mpsc::UnboundedSender<Order>,
+    began: Began,
     _task: JoinSet<()>,
 }
 
 /// Something that is to be read.
 enum Order {
-    Read(Behind, oneshot::Sender<Filled<Told>>),
+    Read(Behind, oneshot::Sender<Read>),
     Look(Snowflake, oneshot::Sender<Newest>),
 }
 
@@ -51,6 +60,13 @@ enum Came {
     Looked(oneshot::Sender<Newest>, Newest),
 }
 
+/// Whether a channel was looked at.
+enum Looks {
+    Asked,
+    None,
+    WaitUntil(Moment),
+}
+
 struct Reading {
     discord: Arc<Discord>,
     plan: Backfill<Told>,
@@ -58,8 +74,11 @@ struct Reading {
     waiting: BTreeMap<Snowflake, Waiting>,
     looks: VecDeque<(Snowflake, oneshot::Sender<Newest>)>,
     under_way: FuturesUnordered<BoxFuture<'static, Came>>,
-    /// What the plan's moments count from: no clock that may jump.
-    began: (Moment, Instant),
+    /// For channels that are handed over.
+    room: Arc<Semaphore>,
+    /// There was none left when something was to be asked.
+    is_full: bool,
+    began: Began,
     numbered: u64,
 }
 
@@ -67,7 +86,7 @@ struct Waiting {
     /// Tells an answer to this reading from one to a reading that was given up.
     number: u64,
     tries: u32,
-    tell: oneshot::Sender<Filled<Told>>,
+    tell: oneshot::Sender<Read>,
 }
 
 impl Reader {
@@ -79,25 +98,33 @@ impl Reader {
             at_once: AT_ONCE,
         };
         let (orders, ordered) = mpsc::unbounded_channel();
+        let began = (clock.now(), Instant::now());
         let reading = Reading {
             discord,
             plan: Backfill::new(limits),
             waiting: BTreeMap::new(),
             looks: VecDeque::new(),
             under_way: FuturesUnordered::new(),
-            began: (clock.now(), Instant::now()),
+            room: Arc::new(Semaphore::new(MOST_HANDED_OVER)),
+            is_full: false,
+            began,
             numbered: 0,
         };
         let mut task = JoinSet::new();
         task.spawn(reading.read_on(ordered));
-        Self { orders, _task: task }
+        Self { orders, began, _task: task }
     }
 
     /// Reads a channel. None: whoever reads is gone.
-    pub async fn read(&self, behind: Behind) -> Option<Filled<Told>> {
+    pub async fn read(&self, behind: Behind) -> Option<Read> {
         let (tell, told) = oneshot::channel();
         self.orders.send(Order::Read(behind, tell)).ok()?;
         told.await.ok()
+    }
+
+    /// An id that is newer than any message so far.
+    pub fn newest_by_now(&self) -> Snowflake {
+        Snowflake::at(now(self.began))
     }
 
     /// Asks for the newest message of a channel. None: whoever reads is gone.
@@ -124,13 +151,14 @@ impl Reading {
                     None => return,
                 },
                 Some(came) = self.under_way.next(), if !self.under_way.is_empty() => self.came(came),
+                freed = Arc::clone(&self.room).acquire_owned(), if self.is_full => drop(freed),
                 () = pause => {}
             }
         }
     }
 
     fn now(&self) -> Moment {
-        self.began.0 + self.began.1.elapsed()
+        now(self.began)
     }
 
     fn ordered(&mut self, order: Order) {
@@ -151,34 +179,49 @@ impl Reading {
     fn ask(&mut self) -> Option<Duration> {
         loop {
             let now = self.now();
-            self.looks.retain(|(_, tell)| !tell.is_closed());
-            if !self.looks.is_empty() {
-                match self.plan.call(now) {
-                    Ok(()) => {
-                        self.look();
-                        continue;
-                    }
-                    Err(at) => return Some(at.since(now)),
+            self.is_full = self.room.available_permits() == 0;
+            let next =
+                if self.is_full { self.plan.filled().map_or(Next::AwaitAnswer, Next::Filled) } else { self.plan.next(now) };
+            let next = match next {
+                Next::Ask(request) => {
+                    self.page(request);
+                    // Pages and looks take turns.
+                    self.look(now);
+                    continue;
                 }
-            }
-            match self.plan.next(now) {
-                Next::Ask(request) => self.page(request),
                 Next::Filled(filled) => {
                     if let Some(waiting) = self.waiting.remove(&filled.channel) {
+                        let is_empty = filled.messages.is_empty();
+                        let room = Arc::clone(&self.room).try_acquire_owned().ok().filter(|_| !is_empty);
                         // Whoever is not there any more asks again.
-                        let _ = waiting.tell.send(filled);
+                        let _ = waiting.tell.send((filled, room));
                     }
+                    continue;
                 }
-                Next::WaitUntil(at) => return Some(at.since(now)),
-                Next::AwaitAnswer | Next::Over => return None,
+                Next::WaitUntil(at) => Some(at),
+                Next::AwaitAnswer | Next::Over => None,
+            };
+            match self.look(now) {
+                Looks::Asked => {}
+                Looks::None => return next.map(|at| at.since(now)),
+                Looks::WaitUntil(at) => return Some(next.map_or(at, |next| next.min(at)).since(now)),
             }
         }
     }
 
-    fn look(&mut self) {
-        let Some((channel, tell)) = self.looks.pop_front() else { return };
+    /// Asks for the newest message of the next channel, if it may.
+    fn look(&mut self, now: Moment) -> Looks {
+        while self.looks.front().is_some_and(|(_, tell)| tell.is_closed()) {
+            self.looks.pop_front();
+        }
+        let Some((channel, tell)) = self.looks.pop_front() else { return Looks::None };
+        if let Err(at) = self.plan.call(now) {
+            self.looks.push_front((channel, tell));
+            return Looks::WaitUntil(at);
+        }
         let discord = Arc::clone(&self.discord);
         self.under_way.push(Box::pin(async move { Came::Looked(tell, discord.look_at(channel).await) }));
+        Looks::Asked
     }
 
     fn page(&mut self, request: Request) {
@@ -218,6 +261,10 @@ impl Reading {
             }
         }
     }
+}
+
+fn now(began: Began) -> Moment {
+    began.0 + began.1.elapsed()
 }
 
 /// A message with its id; none if that cannot be read.

@@ -1,8 +1,10 @@
 //! Hands things over to the core, again and again until they are taken.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::time::sleep;
 
@@ -47,6 +49,22 @@ pub(super) async fn patiently<'a, T>(
 }
 
 impl Ears {
+    /// Does something that may panic. None: it did. What panics is left out, since it would again, and would end every connection on which
+    /// it is told.
+    pub(super) async fn unless_it_panics<T>(&self, channel: Snowflake, act: impl Future<Output = T> + Send) -> Option<T> {
+        let done = AssertUnwindSafe(act).catch_unwind().await.ok();
+        if done.is_none() {
+            self.panicked(channel);
+        }
+        done
+    }
+
+    /// Something was left out, since it made this program panic.
+    pub(super) fn panicked(&self, of: impl std::fmt::Display) {
+        self.instruments.discord_broken.add(1, NONE);
+        tracing::error!(%of, "what was heard makes this program panic; it is left out");
+    }
+
     /// Does what follows from an event. False: it has to be told again.
     pub(super) async fn carry_out(self: &Arc<Self>, work: Work) -> bool {
         match work {

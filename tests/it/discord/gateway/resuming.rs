@@ -138,6 +138,25 @@ async fn a_session_for_another_number_of_connections_is_left() {
 }
 
 #[tokio::test]
+async fn a_session_whose_beginning_was_not_accepted_is_left() {
+    let discord = discord().await;
+    let notes = Notepad::new();
+    let mut first = Client::new(&discord, &notes);
+    first.ears.set(Manner::Holds);
+    first.connect().await;
+    notes.until_session(0, |session| session["accepted"] == 0).await;
+    first.stop().await;
+    discord.sessions(0).await;
+
+    let mut second = Client::new(&discord, &notes);
+    second.connect().await;
+    second.ears.until_kind("READY", 1).await;
+
+    // Whether READY is told again by a session that goes on is not documented.
+    assert_eq!(discord.look(|state| (state.journal.identifies.len(), state.journal.resumes.len())), (2, 0));
+}
+
+#[tokio::test]
 async fn a_session_of_another_application_is_left() {
     let discord = discord().await;
     let notes = Notepad::new();

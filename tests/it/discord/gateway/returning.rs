@@ -89,7 +89,7 @@ async fn an_invalid_session_that_cannot_be_resumed_is_begun_anew() {
 
 #[tokio::test]
 async fn a_close_code_decides_whether_it_is_resumed() {
-    for (code, resumes) in [(4_000, true), (4_002, true), (4_008, true), (4_007, false), (4_009, false), (1_000, false)] {
+    for (code, resumes) in [(4_000, true), (4_002, true), (4_008, true), (4_007, false), (4_009, false), (1_001, true)] {
         let scene = Scene::new().await;
 
         scene.discord.close(0, code, "");

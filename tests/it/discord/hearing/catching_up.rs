@@ -214,6 +214,23 @@ async fn threads_and_direct_messages_are_caught_up_with_and_archived_threads_are
 }
 
 #[tokio::test]
+async fn a_thread_that_comes_back_is_caught_up_with() {
+    let (discord, core, [_, general, ana]) = home().await;
+    let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
+    discord.say(ana, thread, "before it was archived");
+    discord.with(|state| state.change_thread(thread, |thread| thread.archived = true));
+    let (_process, mut connection) = again(&discord, &core).await;
+    assert_eq!(core.texts(thread).len(), 0);
+
+    discord.with(|state| state.change_thread(thread, |thread| thread.archived = false));
+    discord.say(ana, thread, "and now");
+    core.until("both", |core| core.texts(thread).len() == 2).await;
+    connection.settled().await;
+
+    assert_eq!(core.texts(thread), ["Ana: before it was archived", "Ana: and now"]);
+}
+
+#[tokio::test]
 async fn what_was_said_in_an_outage_is_read_when_it_is_over() {
     let (discord, core, [guild, general, ana]) = home().await;
     let (_process, mut connection) = again(&discord, &core).await;
@@ -261,6 +278,23 @@ async fn a_session_that_goes_on_needs_no_reading_even_in_a_new_process() {
     assert_eq!(core.last(thread).0.parent.map(|parent| parent.to_string()), Some(format!("discord:{general}")));
     assert_eq!((questions(&discord), core.read(general).len()), (0, 0));
     assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
+}
+
+#[tokio::test]
+async fn a_thread_that_cannot_be_asked_for_at_once_loses_nothing() {
+    let (discord, core, [_, general, ana]) = home().await;
+    let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
+    let (process, mut connection) = again(&discord, &core).await;
+    connection.settled().await;
+    let session = connection.end().await;
+    drop(process);
+    discord.say(ana, thread, "in a thread");
+    discord.spoil_next(1, On { route: Some("channel"), channel: Some(thread), ..On::default() }, Does::Status(502));
+
+    let process = Process::new(&discord, &core);
+    let _connection = process.resume(&discord, &session).await;
+
+    core.until("it", |core| core.texts(thread) == ["Ana: in a thread"]).await;
 }
 
 #[tokio::test]

@@ -60,3 +60,31 @@ async fn what_the_core_did_not_take_is_told_again_to_the_next_connection() {
     assert_eq!(core.texts(general), ["Ana: one", "Ana: two", "Ana: three"]);
     assert!(core.read(general).is_empty());
 }
+
+#[tokio::test]
+async fn while_the_core_takes_nothing_no_more_is_read_than_some_channels() {
+    let (discord, core) = (counterpart().await, Arc::<Core>::default());
+    let guild = discord.guild("Home");
+    let (other, ana) = (discord.channel(guild, "other"), discord.member(guild, "Ana"));
+    core.move_in(guild, other);
+    let channels: Vec<_> = (0..60).map(|number| discord.channel(guild, &number.to_string())).collect();
+    for channel in &channels {
+        core.move_in(guild, *channel);
+        core.hold(*channel);
+        discord.say(ana, *channel, "missed");
+    }
+    let questions = || discord.look(|state| state.journal.requests_of("messages").count());
+    let process = Process::new(&discord, &core);
+    let mut connection = process.connect(&discord).await;
+
+    discord.until("the questions", |state| (state.journal.requests_of("messages").count() == 32).then_some(())).await;
+    discord.say(ana, other, "elsewhere");
+    core.until("it", |core| core.texts(other) == ["Ana: elsewhere"]).await;
+    assert_eq!(questions(), 32);
+    for channel in &channels {
+        core.release(*channel);
+    }
+    connection.settled().await;
+
+    assert!(channels.iter().all(|channel| core.texts(*channel) == ["Ana: missed"]));
+}

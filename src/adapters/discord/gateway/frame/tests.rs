@@ -23,6 +23,14 @@ fn what_steers_the_connection_is_told_apart() {
 }
 
 #[test]
+fn a_dispatch_may_tell_nothing() {
+    for text in [r#"{"op":0,"s":3,"t":"RESUMED","d":null}"#, r#"{"op":0,"s":3,"t":"RESUMED"}"#] {
+        let Ok(Frame::Dispatch { data, .. }) = read(text) else { panic!("{text}") };
+        assert_eq!(data.get(), "null");
+    }
+}
+
+#[test]
 fn what_is_no_frame_is_refused() {
     for text in [
         "",

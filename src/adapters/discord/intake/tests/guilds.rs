@@ -6,9 +6,12 @@ use serde_json::{Value, json};
 
 use super::world::{APPLICATION, BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, home, id, message, ready, with};
 use crate::adapters::discord::heard::Known as _;
+use crate::adapters::discord::intake::Intake;
 use crate::adapters::discord::known::Place;
 use crate::adapters::discord::platform::Bot;
+use crate::domain::moment::Moment;
 use crate::ports::gateway::Shard;
+use crate::ports::hearing::{Reached, Spot};
 
 const THREAD: u64 = 400;
 
@@ -146,6 +149,32 @@ async fn names_follow_what_changes() {
     assert_eq!(known.company(id(GENERAL)).emojis.len(), 1);
     world.kept("GUILD_ROLE_DELETE", json!({ "guild_id": HOME.to_string(), "role_id": "30" })).await;
     assert_eq!(world.discord.known().names(Some(id(HOME))).role(id(30)), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_direct_message_that_cannot_be_asked_for_is_a_gap() {
+    let mut world = World::unready(Shard { number: 0, of: NonZeroU32::MIN });
+    world.core.guilds.lock().unwrap().push(id(700).direct_guild());
+    *world.core.reached.lock().unwrap() = Some(Reached { newest: Some("1".into()), since: Moment::ZERO });
+
+    world.kept("READY", ready(&[])).await;
+
+    let spot = Spot { guild: id(700).direct_guild(), channel: id(700).channel(), parent: None };
+    assert_eq!(world.core.calls(), [Call::CaughtUp(spot, 0, Some("unreachable"))]);
+}
+
+#[tokio::test]
+async fn guilds_are_counted_on_when_a_session_goes_on() {
+    let mut world = World::new().await;
+    let counted = |world: &World, state| world.measured.metrics().total("tertulia_discord_guilds", &[("guild_state", state)]);
+    assert_eq!((counted(&world, "available"), counted(&world, "unavailable")), (1.0, 0.0));
+
+    world.intake = Intake::new(&world.ears, Shard { number: 0, of: NonZeroU32::MIN });
+    world.kept("RESUMED", json!({})).await;
+
+    assert_eq!((counted(&world, "available"), counted(&world, "unavailable")), (1.0, 0.0));
+    world.kept("GUILD_DELETE", json!({ "id": HOME.to_string(), "unavailable": true })).await;
+    assert_eq!((counted(&world, "available"), counted(&world, "unavailable")), (0.0, 1.0));
 }
 
 #[tokio::test]

@@ -138,3 +138,15 @@ async fn an_event_with_several_consequences_is_kept_when_all_of_them_are() {
 
     assert_eq!(fate(told).await, Fate::Kept);
 }
+
+#[tokio::test]
+async fn what_makes_this_program_panic_is_left_out_and_what_comes_after_it_is_heard() {
+    let mut world = World::new().await;
+    world.core.poison.lock().unwrap().extend(["poison".to_owned(), id(OTHER).channel().to_string()]);
+
+    world.kept("MESSAGE_CREATE", message(50, GENERAL, "poison")).await;
+    world.kept("MESSAGE_CREATE", message(51, OTHER, "hi")).await;
+    world.kept("MESSAGE_CREATE", message(52, GENERAL, "still there")).await;
+
+    assert_eq!(world.core.texts(GENERAL), ["still there"]);
+}

@@ -20,7 +20,7 @@ use crate::ports::gateway::Shard;
 use crate::ports::hearing::{Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
 use crate::ports::notes::{Notes, Unkept};
 use crate::settings::Settings;
-use crate::telemetry::instruments::Instruments;
+use crate::telemetry::memory::SpanMemory;
 
 pub const BOT: u64 = 900;
 pub const APPLICATION: u64 = 901;
@@ -42,6 +42,7 @@ pub enum Call {
     Deleted(Spot, Vec<String>),
     ChannelGone(String, String),
     GuildGone(String),
+    CaughtUp(Spot, u32, Option<&'static str>),
 }
 
 /// A core that remembers what it was told.
@@ -57,8 +58,12 @@ pub struct Core {
     /// Channels where nothing is answered.
     held: Mutex<BTreeSet<ChannelId>>,
     released: Notify,
+    /// How far channels are on record.
+    pub reached: Mutex<Option<Reached>>,
     /// People who are not taken in.
     pub ignored: Mutex<BTreeSet<String>>,
+    /// Channels that make whoever asks about them panic, and texts that make whoever takes them.
+    pub poison: Mutex<BTreeSet<String>>,
 }
 
 impl Core {
@@ -77,6 +82,11 @@ impl Core {
         self.calls.lock().unwrap().push(call);
         self.called.notify_waiters();
         Ok(())
+    }
+
+    fn panics_at(&self, what: &str) {
+        let is_poison = self.poison.lock().unwrap().contains(what);
+        assert!(!is_poison, "poison");
     }
 
     /// Nothing is answered in a channel until it is released.
@@ -126,16 +136,18 @@ impl Core {
 #[async_trait]
 impl Hearing for Core {
     fn listens(&self, spot: &Spot) -> bool {
+        self.panics_at(spot.channel.as_str());
         let inhabited = self.inhabited.lock().unwrap();
         let is_direct = spot.guild.as_str().starts_with("dm:");
         is_direct || inhabited.contains(&spot.channel) || spot.parent.as_ref().is_some_and(|parent| inhabited.contains(parent))
     }
 
     async fn reached(&self, _: &Spot) -> Result<Option<Reached>, NotTaken> {
-        Ok(None)
+        Ok(self.reached.lock().unwrap().clone())
     }
 
     async fn said(&self, spot: &Spot, utterance: Utterance) -> Result<Taken, NotTaken> {
+        self.panics_at(&utterance.text);
         let is_ignored = self.ignored.lock().unwrap().contains(&*utterance.from.id);
         self.answer(&spot.channel, Call::Said(spot.clone(), utterance)).await?;
         Ok(if is_ignored { Taken::Not } else { Taken::New(Seq(1)) })
@@ -150,8 +162,8 @@ impl Hearing for Core {
         self.answer(&spot.channel, Call::Deleted(spot.clone(), ids)).await
     }
 
-    async fn caught_up(&self, _: &Spot, _: u32, _: Option<Missed>) -> Result<(), NotTaken> {
-        Ok(())
+    async fn caught_up(&self, spot: &Spot, read: u32, missed: Option<Missed>) -> Result<(), NotTaken> {
+        self.answer(&spot.channel, Call::CaughtUp(spot.clone(), read, missed.map(|missed| missed.why))).await
     }
 
     async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), NotTaken> {
@@ -213,6 +225,8 @@ pub struct World {
     pub pad: Arc<Pad>,
     pub discord: Arc<Discord>,
     pub interactions: Arc<Mutex<Vec<String>>>,
+    pub measured: SpanMemory,
+    pub ears: Arc<Ears>,
     pub intake: Intake,
 }
 
@@ -238,17 +252,18 @@ impl World {
         settings.api_url = "http://127.0.0.1:9/api".to_owned();
         let discord = Arc::new(Discord::new(&settings, "a.b.c".into(), Arc::new(SystemClock)).unwrap());
         let (core, pad, interactions) = (Arc::<Core>::default(), Arc::<Pad>::default(), Arc::<Mutex<Vec<String>>>::default());
-        let taken = Arc::clone(&interactions);
+        let (taken, measured) = (Arc::clone(&interactions), SpanMemory::new());
         let ears = Ears::new(Shared {
             discord: Arc::clone(&discord),
             hearing: Arc::<Core>::clone(&core),
             notes: Arc::<Pad>::clone(&pad),
             clock: Arc::new(SystemClock),
             settings,
-            instruments: Instruments::unread(),
+            instruments: measured.recorder(false).instruments().clone(),
             interactions: Arc::new(move |data| taken.lock().unwrap().push(data.get().to_owned())),
         });
-        Self { core, pad, discord, interactions, intake: Intake::new(&ears, shard) }
+        let intake = Intake::new(&ears, shard);
+        Self { core, pad, discord, interactions, measured, ears, intake }
     }
 
     /// Tells an event. It waits if there is no room.
