@@ -7,9 +7,10 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, TryFutureExt as _};
 use tokio::sync::Mutex as Turn;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::super::platform::Bot;
+use super::super::platform::{Bot, Discord};
 use super::super::rest::Failed;
 use super::super::snowflake::Snowflake;
 use super::super::wire;
@@ -28,6 +29,8 @@ const ASKED_AGAIN: Duration = Duration::from_secs(60);
 /// time; then twice as long each time.
 const MOST_TRIES: u32 = 6;
 const TRIED_AGAIN: Duration = Duration::from_secs(1);
+/// So many guilds are asked for at once beside what is heard there: each takes two requests of those that answers need, too.
+const MOST_BESIDE: usize = 4;
 /// Where nobody knows what a channel is, a guild is taken for inhabited or not for so long.
 const INHABITED_FOR: Duration = Duration::from_secs(5);
 
@@ -41,6 +44,10 @@ pub(super) struct Guilds {
 /// Guilds and channels that were told to a process before this one, and when they were asked for.
 #[derive(Default)]
 pub(super) struct Acquainted(Mutex<BTreeMap<Snowflake, Arc<Turn<Option<Instant>>>>>);
+
+/// Guilds that are asked for while what is said there is taken in all the same. Whoever asks ends when this is dropped.
+#[derive(Default)]
+pub(super) struct Beside(Mutex<(JoinSet<Snowflake>, BTreeSet<Snowflake>)>);
 
 /// Where somebody lives, as it was asked for last: the core goes through all its rooms for that.
 #[derive(Default)]
@@ -255,10 +262,16 @@ impl Ears {
     }
 
     /// Asks what a guild and a channel are, if nobody told. A session that goes on told it to the process before this one.
-    pub(super) async fn get_acquainted(&self, guild: Option<Snowflake>, channel: Snowflake) {
+    ///
+    /// What people say where somebody lives waits for that only if it points at something by its number; else it is asked for beside.
+    pub(super) async fn get_acquainted(&self, guild: Option<Snowflake>, channel: Snowflake, points_at_something: bool) {
         let Some(guild) = guild else { return };
         let known = self.discord.known();
         if !known.knows_guild(guild) {
+            if !points_at_something && self.hearing.listens(&known.spot(Some(guild), channel)) {
+                self.beside.ask(guild, &self.discord, &self.acquainted);
+                return;
+            }
             let ask = || self.discord.look_at_guild(guild).boxed();
             self.acquainted.ask(guild, 1, || known.knows_guild(guild), ask).await;
         }
@@ -269,6 +282,30 @@ impl Ears {
             let ask = || self.discord.look_at(channel).map_ok(drop).boxed();
             self.acquainted.ask(channel, tries, || known.knows_channel(channel), ask).await;
         }
+    }
+}
+
+impl Beside {
+    /// Asks for a guild, unless it is being asked for, or so many are: it is asked for with the next message then.
+    fn ask(&self, guild: Snowflake, discord: &Arc<Discord>, acquainted: &Arc<Acquainted>) {
+        let mut beside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (tasks, guilds) = &mut *beside;
+        while let Some(over) = tasks.try_join_next() {
+            match over {
+                Ok(guild) => drop(guilds.remove(&guild)),
+                // Which one panicked is not told; at worst one is asked for twice.
+                Err(_) => guilds.clear(),
+            }
+        }
+        if tasks.len() >= MOST_BESIDE || !guilds.insert(guild) {
+            return;
+        }
+        let (discord, acquainted) = (Arc::clone(discord), Arc::clone(acquainted));
+        tasks.spawn(async move {
+            let known = discord.known();
+            acquainted.ask(guild, 1, || known.knows_guild(guild), || discord.look_at_guild(guild).boxed()).await;
+            guild
+        });
     }
 }
 

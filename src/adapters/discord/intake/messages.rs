@@ -56,7 +56,8 @@ impl Ears {
     }
 
     async fn take_in(&self, told: &Told) -> bool {
-        self.get_acquainted(told.guild, told.channel).await;
+        let points_at_something = ["<@&", "<#"].iter().any(|mark| told.data.get().contains(mark));
+        self.get_acquainted(told.guild, told.channel, points_at_something).await;
         let spot = self.discord.known().spot(told.guild, told.channel);
         if !self.hearing.listens(&spot) {
             if !told.is_edit {

@@ -281,6 +281,25 @@ async fn a_session_that_goes_on_needs_no_reading_even_in_a_new_process() {
 }
 
 #[tokio::test]
+async fn what_is_said_does_not_wait_for_what_a_guild_is_called() {
+    let (discord, core, [guild, general, ana]) = home().await;
+    let (process, mut connection) = again(&discord, &core).await;
+    connection.settled().await;
+    let session = connection.end().await;
+    drop(process);
+    discord.say(ana, general, "meanwhile");
+    let hanging = discord.spoil(On { guild: Some(guild), ..On::default() }, Does::Hang);
+
+    let process = Process::new(&discord, &core);
+    let _connection = process.resume(&discord, &session).await;
+    core.until("it", |core| core.texts(general) == ["Ana: meanwhile"]).await;
+    discord.lift(hanging);
+
+    // It is asked for all the same.
+    discord.until("the questions", |state| (state.journal.requests_of("guild_channels").count() == 1).then_some(())).await;
+}
+
+#[tokio::test]
 async fn a_thread_that_cannot_be_asked_for_at_once_loses_nothing() {
     let (discord, core, [_, general, ana]) = home().await;
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
