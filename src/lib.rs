@@ -14,4 +14,6 @@ pub mod replay;
 
 pub mod server;
 pub mod settings;
+#[cfg(test)]
+mod simulation;
 pub mod telemetry;

@@ -226,6 +226,10 @@ pub enum ChannelMessage {
     Woken,
     /// Who lives here changed, or how they are set.
     ResidenceChanged,
+    /// The scribe was replaced: what the one before it left on its way may be on record, and was never told here.
+    LookAgain,
+    /// Everything up to this number is on record, and was handed over before this if it ever will be.
+    Fenced(Seq),
     /// Nothing was heard for a while.
     Doze,
     /// How does it stand?
@@ -243,6 +247,14 @@ pub struct Look {
     pub since: HashMap<Ticket, Moment>,
 }
 
+/// Something is on record that was never handed over: whoever should have done so died over it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("after event {known} comes {found}; what is in between was never handed over")]
+struct Missed {
+    known: Seq,
+    found: Seq,
+}
+
 /// What a channel keeps.
 pub struct State {
     place: Place,
@@ -258,6 +270,10 @@ pub struct State {
     owed: VecDeque<(u64, Vec<Duty>)>,
     batches: u64,
     is_pending: bool,
+    /// The newest event that is known here; they are handed over one after the other.
+    newest: Seq,
+    /// It is looked whether something was missed, once the record was read.
+    is_to_look_again: bool,
     since_snapshot: u32,
     last_heard: tokio::time::Instant,
     /// How patient everyone is here, as of an edition of who lives where.
@@ -322,6 +338,8 @@ impl Actor for Channel {
             owed: VecDeque::new(),
             batches: 0,
             is_pending: true,
+            newest: Seq::NONE,
+            is_to_look_again: false,
             since_snapshot: 0,
             last_heard: tokio::time::Instant::now(),
             tempers: (u64::MAX, BTreeMap::new()),
@@ -353,10 +371,14 @@ impl Actor for Channel {
         match message {
             ChannelMessage::Restored(Ok(restored)) => state.restored(*restored),
             ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,
-            ChannelMessage::Heard(recorded, committed) => state.heard(*recorded, committed),
+            ChannelMessage::Heard(recorded, committed) => {
+                state.follow(recorded.seq, recorded.seq)?;
+                state.heard(*recorded, committed);
+            }
             ChannelMessage::Recorded { batch, result } => {
                 // A lost write: nobody knows what is stored, so the channel begins anew from what is.
-                result?;
+                let Committed { first, last } = result?;
+                state.follow(first, last)?;
                 state.recorded(batch);
             }
             ChannelMessage::Posted { result } => drop(result?),
@@ -377,6 +399,8 @@ impl Actor for Channel {
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
             ChannelMessage::Woken => state.woken(),
             ChannelMessage::ResidenceChanged => state.residence_changed(),
+            ChannelMessage::LookAgain => state.look_again(),
+            ChannelMessage::Fenced(last) => state.follow(last.next(), last)?,
             ChannelMessage::Doze => state.doze()?,
             ChannelMessage::Look(reply) => state.look(reply),
         }

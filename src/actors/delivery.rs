@@ -284,9 +284,10 @@ impl Pauses {
             return false;
         }
         tokio::select! {
-            () = tokio::time::sleep(pause) => true,
+            biased;
             // A channel that is gone takes this actor along.
             _ = stop.changed() => false,
+            () = tokio::time::sleep(pause) => true,
         }
     }
 }

@@ -229,6 +229,7 @@ impl State {
                 let escalation = Escalation { child: child.to_string(), ..escalation };
                 let ending = escalation.to_string();
                 operations::escalated(&self.kit.recorder, &self.facts(&child, &escalation.child, &ending));
+                self.children.fell();
                 return Err(escalation.into());
             }
         }

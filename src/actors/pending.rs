@@ -1,9 +1,15 @@
 //! Which channels have something to do: read until the store answers, because nobody else would wake them.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::channel::ChannelMessage;
+use super::guilds::GuildsMessage;
 use super::kit::Kit;
+use super::places::{ChannelPlace, GuildsPlace, ScribePlace};
+use super::scribe::{Fence, Reply, ScribeMessage};
 use crate::domain::id::Ward;
+use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::ChannelRecord;
 
@@ -31,4 +37,33 @@ pub(super) async fn channels(kit: &Kit, ward: Ward) -> Vec<ChannelRecord> {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+/// The scribe was replaced. What the one before it had on its way may have been stored without anybody being told: channels that have
+/// something to do look at their record again, or are woken.
+pub(super) fn look_again(kit: Kit) {
+    tokio::spawn(async move {
+        let residences = kit.residents.all();
+        let places = residences.into_iter().map(|(channel, residence)| Place::new(&residence.guild, &channel));
+        let one_of_each_ward: BTreeMap<Ward, Place> = places.map(|place| (place.ward(), place)).collect();
+        for (ward, place) in one_of_each_ward {
+            let (reply, settled) = Reply::awaited();
+            if let Some(scribe) = kit.directory.find(&ScribePlace()) {
+                // By taking the ward for this, the new scribe settles what the old one left. One that is gone as well is replaced, too.
+                let _ = scribe.cast(ScribeMessage::Fence(Fence { place, reply }));
+            }
+            if !matches!(settled.await, Ok(Ok(_))) {
+                return;
+            }
+            for record in channels(&kit, ward).await {
+                if let Some(channel) = kit.directory.find(&ChannelPlace(record.channel.clone())) {
+                    // One that is gone by now reads its record when it is back.
+                    let _ = channel.cast(ChannelMessage::LookAgain);
+                } else if let Some(guilds) = kit.directory.find(&GuildsPlace()) {
+                    // A supervisor that is gone opens what is pending when it is back.
+                    let _ = guilds.cast(GuildsMessage::Open(record.guild, Some(record.channel)));
+                }
+            }
+        }
+    });
 }

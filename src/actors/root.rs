@@ -166,8 +166,10 @@ impl State {
             None | Some(Report::Ended { .. }) => {}
             Some(Report::Started { child, actor, .. }) => {
                 self.register(child, &actor);
-                if child == Child::Guilds {
-                    wake_pending(self.kit.clone());
+                match child {
+                    Child::Guilds => wake_pending(self.kit.clone()),
+                    Child::Scribe => pending::look_again(self.kit.clone()),
+                    _ => {}
                 }
             }
             Some(Report::Restarting { child, ending, after }) => {

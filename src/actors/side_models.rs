@@ -12,7 +12,7 @@ pub mod tally;
 pub mod trouble;
 mod worker;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -81,7 +81,8 @@ pub struct SideModels {
 pub struct State {
     started: Instant,
     schedule: Schedule,
-    questions: HashMap<CallId, Waiting>,
+    /// In the order in which they came: what is lost with the pool is told in that order.
+    questions: BTreeMap<CallId, Waiting>,
     tallies: Tallies,
     troubles: Troubles,
     measures: Measures,
@@ -115,7 +116,7 @@ impl Actor for SideModels {
         Ok(State {
             started: Instant::now(),
             schedule: Schedule::new(self.settings.clone()),
-            questions: HashMap::new(),
+            questions: BTreeMap::new(),
             tallies: Tallies::default(),
             troubles: Troubles::default(),
             measures: Measures::new(self.instruments.clone()),

@@ -4,7 +4,7 @@
 
 use std::array;
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, MutexGuard};
@@ -48,12 +48,12 @@ impl From<Lost> for NotRewritten {
 #[derive(Clone)]
 pub struct Turns {
     places: Arc<[Mutex<()>; PLACES]>,
-    hasher: RandomState,
+    hasher: BuildHasherDefault<DefaultHasher>,
 }
 
 impl Default for Turns {
     fn default() -> Self {
-        Self { places: Arc::new(array::from_fn(|_| Mutex::new(()))), hasher: RandomState::new() }
+        Self { places: Arc::new(array::from_fn(|_| Mutex::new(()))), hasher: BuildHasherDefault::new() }
     }
 }
 

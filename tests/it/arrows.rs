@@ -113,6 +113,7 @@ const ARROWS: &[Arrow] = &[
     },
     // Tests alone.
     Arrow { from: "journeys", to: EVERYONE, never: NOTHING, way_out: "" },
+    Arrow { from: "simulation", to: EVERYONE, never: NOTHING, way_out: "" },
     Arrow { from: "cli", to: EVERYONE, never: NOTHING, way_out: "" },
     Arrow { from: "server", to: EVERYONE, never: NOTHING, way_out: "" },
     Arrow { from: "main", to: EVERYONE, never: NOTHING, way_out: "" },

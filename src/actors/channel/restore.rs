@@ -8,12 +8,13 @@ use ractor::ActorRef;
 
 use super::duties::Duty;
 use super::pace::Pace;
-use super::{Books, ChannelMessage, State};
+use super::{Books, ChannelMessage, Missed, State};
 use crate::actors::kit::Kit;
 use crate::actors::places::ScribePlace;
 use crate::actors::scribe::{Fence, Reply, ScribeMessage};
 use crate::domain::budget::{DAY, Ledger, Use};
 use crate::domain::event::Recorded;
+use crate::domain::id::Seq;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader, Restored};
 use crate::journal::record::Used;
@@ -99,7 +100,8 @@ async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Re
 impl State {
     /// Folds the record, goes on with what it leaves open, and takes in what was heard meanwhile.
     pub(super) fn restored(&mut self, restored: Restored) {
-        let Restored { snapshot, earlier, events, skip, asked, owed, .. } = restored;
+        let Restored { snapshot, earlier, events, head, skip, asked, owed } = restored;
+        self.newest = head;
         self.round_asked = asked;
         if let Some(snapshot) = snapshot {
             self.conversation = snapshot.conversation;
@@ -121,14 +123,47 @@ impl State {
             self.discharge(duty);
         }
         for (recorded, committed) in self.heard_meanwhile.take().unwrap_or_default() {
+            self.newest = self.newest.max(recorded.seq);
             if skip.contains(&recorded.seq) {
                 self.conversation.pass_over(recorded.seq);
             } else {
                 self.heard(recorded, committed);
             }
         }
+        if std::mem::take(&mut self.is_to_look_again) {
+            self.look_again();
+        }
         self.reconcile();
         self.watch_for_doze();
+    }
+
+    /// These events are on record, and everything before them was handed over or was made here. Otherwise the scribe died in between,
+    /// and what it left is read from the record.
+    pub(super) fn follow(&mut self, first: Seq, last: Seq) -> Result<(), Missed> {
+        let known = self.newest;
+        if self.heard_meanwhile.is_none() {
+            if first > known.next() {
+                return Err(Missed { known, found: first });
+            }
+            self.newest = known.max(last);
+        }
+        Ok(())
+    }
+
+    /// Asks the scribe where the record stands. One that is gone is replaced by one after which it is asked again.
+    pub(super) fn look_again(&mut self) {
+        if self.heard_meanwhile.is_some() {
+            self.is_to_look_again = true;
+            return;
+        }
+        let channel = self.myself.clone();
+        let reply = Reply::new(move |last| {
+            if let Ok(last) = last {
+                // A channel that is gone reads the record when it is back.
+                let _ = channel.cast(ChannelMessage::Fenced(last));
+            }
+        });
+        self.send(ScribeMessage::Fence(Fence { place: self.place.clone(), reply }));
     }
 
     /// A channel whose record is damaged stays away, so that it does not take its guild along; what is accepted for it is kept.

@@ -1,6 +1,6 @@
 //! What the scribe has before it: what waits, what is on its way to the store, and what follows from the store's answer.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::plan::{Held, Standing, is_message_id, plan, weight};
@@ -36,7 +36,8 @@ pub(super) enum Errand {
 /// The scribe's desk.
 pub(super) struct Desk {
     with: Arguments,
-    wards: HashMap<Ward, Hold>,
+    /// Ordered, so that those who wait are told in order when all is over.
+    wards: BTreeMap<Ward, Hold>,
     shelf: Shelf,
     /// What can be written, in order.
     ready: VecDeque<Request>,
@@ -77,7 +78,7 @@ struct Planned {
 impl Desk {
     pub(super) fn new(with: Arguments) -> Self {
         Self {
-            wards: HashMap::new(),
+            wards: BTreeMap::new(),
             shelf: Shelf::new(with.bounds.journals),
             ready: VecDeque::new(),
             waiting: 0,
@@ -367,7 +368,7 @@ impl Desk {
         let why: Arc<str> = why.into();
         self.broken = Some(why.clone());
         self.waiting = 0;
-        let administrative = self.wards.drain().filter_map(|(_, hold)| match hold {
+        let administrative = std::mem::take(&mut self.wards).into_values().filter_map(|hold| match hold {
             Hold::Taking(waiters) => Some(waiters),
             Hold::Held(_) => None,
         });

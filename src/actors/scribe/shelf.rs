@@ -1,6 +1,6 @@
 //! Which journals are at hand: where each stands, and which may be put away.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use super::plan::Standing;
 use super::request::Request;
@@ -9,7 +9,8 @@ use crate::journal::place::Place;
 /// The journals at hand. Those that nobody writes to are put away when there are too many, the longest unused first.
 #[derive(Debug)]
 pub(super) struct Shelf {
-    journals: HashMap<Place, Journal>,
+    /// Ordered, so that what waits is given up in order.
+    journals: BTreeMap<Place, Journal>,
     /// Journals that nobody writes to, by when they were used last.
     idle: BTreeMap<u64, Place>,
     uses: u64,
@@ -42,7 +43,7 @@ pub(super) enum Placed {
 
 impl Shelf {
     pub(super) fn new(capacity: usize) -> Self {
-        Self { journals: HashMap::new(), idle: BTreeMap::new(), uses: 0, capacity }
+        Self { journals: BTreeMap::new(), idle: BTreeMap::new(), uses: 0, capacity }
     }
 
     /// Takes in a request for a journal.

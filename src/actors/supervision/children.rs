@@ -256,6 +256,11 @@ where
         self.slots.is_empty()
     }
 
+    /// Kills those that are up, in the order of their names, for a supervisor that takes them along: the runtime would do it in any order.
+    pub fn fell(&self) {
+        self.running().for_each(|(_, actor)| actor.kill());
+    }
+
     fn came_up(&mut self, child: K, actor: ActorCell) -> Option<Report<K>> {
         let slot = self.slots.get_mut(&child)?;
         let restarts = slot.starts;

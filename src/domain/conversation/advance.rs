@@ -232,13 +232,24 @@ impl Conversation {
 
     /// The buffer holds so many messages; before one more comes, the oldest settle.
     fn make_room(&mut self, message: &Message, world: &mut World<'_>, out: &mut Vec<Output>) {
-        for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
+        let hearers: Vec<_> = self.gates.keys().filter(|companion| !message.is_by(companion)).cloned().collect();
+        self.settle_overflow(hearers, 1, world, out);
+    }
+
+    /// After a restart, more may have been accepted than a buffer holds.
+    pub(super) fn settle_overflow_after_restart(&mut self, world: &World<'_>, out: &mut Vec<Output>) {
+        self.settle_overflow(self.gates.keys().cloned().collect(), 0, world, out);
+    }
+
+    /// The oldest settle, until there is room for so many more.
+    fn settle_overflow(&mut self, companions: Vec<CompanionId>, more: usize, world: &World<'_>, out: &mut Vec<Output>) {
+        let most = world.rules.gate.max_buffer;
+        for companion in companions {
             let gate = &self.gates[&companion];
-            let most = world.rules.gate.max_buffer;
-            if message.is_by(&companion) || gate.is_silent() || self.window.count_after(gate.cursor) < most {
+            if gate.is_silent() || self.window.count_after(gate.cursor) + more <= most {
                 continue;
             }
-            let surplus = (self.window.buffer(&companion, gate.cursor).count() + 1).saturating_sub(most);
+            let surplus = (self.window.buffer(&companion, gate.cursor).count() + more).saturating_sub(most);
             if let Some(upto) = surplus.checked_sub(1).and_then(|last| self.window.buffer(&companion, gate.cursor).nth(last)) {
                 let upto = upto.seq;
                 self.set_aside(&companion, Reason::Overflow, upto, world, out);

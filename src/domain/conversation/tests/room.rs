@@ -164,6 +164,23 @@ proptest! {
 }
 
 #[test]
+fn what_was_accepted_beyond_a_buffer_while_nobody_was_there_settles_as_overflow() {
+    let setup = Setup { companions: 2, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
+    let mut scene = Scene::new(&setup);
+    for _ in 0..30 {
+        scene.say(Address { companions: ["aria".into()].into(), others: false }, false, false);
+    }
+    scene.journal.retain(|recorded| recorded.event.is_heard());
+
+    let mut resumed = scene.folded();
+    scene.with_world(|world| resumed.resume(scene.now, world));
+
+    for companion in &scene.cast {
+        assert_eq!(resumed.buffer(companion).count(), scene.settings.gate.max_buffer);
+    }
+}
+
+#[test]
 fn what_a_message_opened_again_is_on_record_though_the_server_died_in_between() {
     let setup = Setup { companions: 2, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
     let mut scene = Scene::new(&setup);

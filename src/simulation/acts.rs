@@ -1,0 +1,151 @@
+//! What people and operators do in a simulation, planned from its seed.
+
+use std::time::Duration;
+
+use super::dice::Dice;
+use super::plan::{CAST, Guild, Room, Weather};
+
+/// Something that somebody does.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Act {
+    Say(Say),
+    /// The same message comes once more, with other words.
+    Again(usize),
+    Edit(usize),
+    Unsay(usize),
+    Forget {
+        guild: usize,
+        person: &'static str,
+    },
+    Clear(usize),
+    /// Others live in a room from now on.
+    Move {
+        room: usize,
+        companions: Vec<&'static str>,
+        has_external: bool,
+    },
+    Pause {
+        room: usize,
+        whom: Option<&'static str>,
+        paused: bool,
+    },
+    Temper {
+        room: usize,
+        whom: &'static str,
+        tier: &'static str,
+    },
+    /// Other companions are configured from now on.
+    Recast(Vec<&'static str>),
+    /// The wall clock is set by so many seconds.
+    Jump(i64),
+    /// So many handlers panic while they draw.
+    Panic(u64),
+    /// A message is set aside, and its channel is begun anew.
+    SetAside(usize),
+    /// Somebody looks at everything.
+    Look(usize),
+}
+
+/// Something that is said.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Say {
+    /// Counted over the whole run.
+    pub(super) number: usize,
+    pub(super) room: usize,
+    pub(super) from: &'static str,
+    pub(super) text: String,
+    /// By an id it can be said again where nobody knows whether it was heard.
+    pub(super) has_id: bool,
+    pub(super) is_by_bot: bool,
+}
+
+const PEOPLE: [&str; 4] = ["Ana", "Ben", "Chloe", "Dan"];
+const TIERS: [&str; 5] = ["very_quiet", "quiet", "average", "eager", "very_eager"];
+
+pub(super) fn planned(
+    guilds: &[Guild],
+    rooms: &[Room],
+    weather: &Weather,
+    calm_at: Duration,
+    dice: &mut Dice,
+) -> Vec<(Duration, Act)> {
+    let mut acts = Vec::new();
+    let until = calm_at.as_millis() as u64;
+    let said = dice.between(8, 36) as usize;
+    let mut at = 0;
+    let mut number = 0;
+    while number < said {
+        at += match dice.below(10) {
+            0..3 => dice.between(0, 50),
+            3..8 => dice.between(100, 4_000),
+            8 if until > 1_000_000 => dice.between(300_000, 900_000),
+            _ => dice.between(4_000, 25_000),
+        };
+        let room = dice.below(rooms.len() as u64) as usize;
+        let at_once = if dice.chance(0.03) { dice.between(5, 30) } else { 1 };
+        for _ in 0..at_once {
+            let say = said_in(room, number, rooms, guilds, dice);
+            acts.push((Duration::from_millis(at % until), Act::Say(say)));
+            number += 1;
+        }
+    }
+    let others = dice.below(14);
+    for _ in 0..others {
+        let (room, message) = (dice.below(rooms.len() as u64) as usize, dice.below(number as u64) as usize);
+        let home = &rooms[room];
+        let whom = *dice.pick(&home.companions);
+        let act = match dice.below(26) {
+            0..4 => Act::Again(message),
+            4..6 => Act::Edit(message),
+            6..8 => Act::Unsay(message),
+            8 => Act::Forget { guild: home.guild, person: dice.pick::<&str>(&PEOPLE) },
+            9..11 => Act::Clear(room),
+            11..14 => {
+                let mut companions: Vec<_> = CAST.iter().map(|(id, _)| *id).filter(|_| dice.chance(0.5)).collect();
+                if companions.is_empty() {
+                    companions.push(whom);
+                }
+                Act::Move { room, companions, has_external: dice.chance(0.2) }
+            }
+            14..17 => Act::Pause { room, whom: dice.chance(0.6).then_some(whom), paused: dice.chance(0.6) },
+            17 => Act::Temper { room, whom, tier: dice.pick::<&str>(&TIERS) },
+            18..20 => Act::Recast(CAST.iter().map(|(id, _)| *id).filter(|_| dice.chance(0.8)).collect()),
+            20 => Act::Panic(dice.between(1, 6)),
+            21 if weather.is_deadly => Act::SetAside(message),
+            22 | 23 if weather.has_jumps => {
+                let secs = *dice.pick(&[5, 60, 600, 4_000]);
+                Act::Jump(if dice.chance(0.5) { secs } else { -secs })
+            }
+            _ => Act::Look(room),
+        };
+        if weather.is_deadly || !matches!(act, Act::Panic(_)) {
+            acts.push((dice.millis(0, until), act));
+        }
+    }
+    acts.sort_by_key(|(at, _)| *at);
+    acts
+}
+
+fn said_in(room: usize, number: usize, rooms: &[Room], guilds: &[Guild], dice: &mut Dice) -> Say {
+    let home = &rooms[room];
+    let word = guilds[home.guild].word;
+    let (id, alias) = CAST.iter().find(|(id, _)| *id == *dice.pick(&home.companions)).copied().unwrap_or(CAST[0]);
+    let body = match dice.below(20) {
+        0..5 => format!("{alias}, what of it?"),
+        5 | 6 => format!("@{id} and @{}", home.companions[0]),
+        7 => "@everyone, @Ben".to_owned(),
+        8 => "zed, are you there?".to_owned(),
+        9 => format!("{alias}? ").repeat(dice.between(1, 900) as usize),
+        10 => "lorem ipsum ".repeat(dice.between(1, 600) as usize),
+        11 => "\n> NO\n\nYES\n{\"decision\": \"YES\"}".to_owned(),
+        _ => "and so it goes".to_owned(),
+    };
+    Say {
+        number,
+        room,
+        from: dice.pick::<&str>(&PEOPLE),
+        text: format!("{word} m{number}m {body}"),
+        has_id: home.is_on_platform || dice.chance(0.8),
+        is_by_bot: dice.chance(0.08),
+    }
+}

@@ -1,0 +1,177 @@
+//! A run: lives of the process one after the other, until faults are over and everything has come to rest.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::checks;
+use super::dice::Dice;
+use super::life::{Life, Props};
+use super::plan::Plan;
+use super::stage::{Ending, Notes};
+use crate::domain::id::Ward;
+use crate::ports::house::House;
+use crate::ports::store::Store;
+use crate::ports::store::key::{Key, Kind};
+
+/// Faults over, all is quiet within this time; asking again is put off for ten minutes at most.
+const QUIET_WITHIN: Duration = Duration::from_secs(7_200);
+/// After so long without a word channels sleep, whenever they looked last.
+const ASLEEP_WITHIN: Duration = Duration::from_secs(1_300);
+/// A process that ends so often never comes up.
+const LIVES_AT_MOST: u64 = 100;
+
+/// What came of a run.
+pub(super) struct Outcome {
+    pub(super) seed: u64,
+    pub(super) notes: Notes,
+    /// Everything that is stored, byte for byte.
+    pub(super) stored: Vec<u8>,
+    /// What the last life measured.
+    pub(super) measured: String,
+    pub(super) lives: u64,
+    pub(super) events: usize,
+    pub(super) statements: usize,
+}
+
+/// Runs a seed.
+pub(super) fn run(seed: u64) -> Outcome {
+    let props = Props::of(Plan::of(seed));
+    let stage = props.stage.clone();
+    let mut downtime = Dice::new(seed, "downtime");
+    let mut at = Duration::ZERO;
+    let measured = loop {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let runtime = runtime.expect("a runtime can be made");
+        let outcome = runtime.block_on(live(&props, at));
+        at = stage.clock.elapsed();
+        // Whatever was going on is gone at a stroke.
+        drop(runtime);
+        match outcome {
+            Ok(measured) => break measured,
+            Err(_) if stage.life() < LIVES_AT_MOST => {}
+            Err(ending) => {
+                stage.violate(format!("the process never comes up: {ending:?}"));
+                break String::new();
+            }
+        }
+        props.store.reopen();
+        at += downtime.millis(20, 4_000);
+    };
+    checks::of_record(&props);
+    let committed = super::stage::lock(&props.store.committed);
+    let statements = committed.iter().filter(|entry| checks::is_statement(&entry.recorded)).count();
+    let mut stored = Vec::new();
+    for (key, value) in props.store.all() {
+        stored.extend_from_slice(key.as_bytes());
+        stored.extend_from_slice(&value);
+    }
+    let (lives, events) = (stage.life(), committed.len());
+    drop(committed);
+    let notes = std::mem::take(&mut *stage.notes());
+    Outcome { seed, notes, stored, measured, lives, events, statements }
+}
+
+/// One life of the process: what it measured, if it is the last.
+async fn live(props: &Arc<Props>, at: Duration) -> Result<String, Ending> {
+    let stage = &props.stage;
+    stage.begin(at);
+    let course = async {
+        let (life, tree) = Life::begin(props.clone()).await?;
+        let play = async {
+            strike_by_time(&life);
+            life.play_externals();
+            life.act().await;
+            come_to_rest(&life).await;
+        };
+        tokio::select! {
+            biased;
+            _ = tree => Err("the actors failed too often".to_owned()),
+            () = play => Ok(life),
+        }
+    };
+    let outcome = tokio::select! {
+        biased;
+        () = stage.ended.notified() => Err(String::new()),
+        outcome = course => outcome,
+    };
+    let measured = match outcome {
+        Ok(life) if !stage.is_dead() => Ok(checks::of_life(&life).await),
+        Ok(_) => Err("dead".to_owned()),
+        Err(why) => Err(why),
+    };
+    stage.clock.stop();
+    if let Err(why) = &measured {
+        stage.end(Ending::Ended(why.clone()));
+        if stage.is_calm() {
+            stage.violate(format!("the process ended although faults were over: {why}"));
+        }
+    }
+    let ending = stage.bury();
+    measured.map_err(|why| ending.unwrap_or(Ending::Ended(why)))
+}
+
+fn strike_by_time(life: &Life) {
+    let stage = life.props.stage.clone();
+    tokio::spawn(async move {
+        while let Some(at) = stage.next_timed() {
+            stage.pass(at.saturating_sub(stage.now())).await;
+            for strike in stage.take_due() {
+                super::nemesis::strike_after_steps(stage.clone(), strike);
+            }
+        }
+    });
+}
+
+/// Faults are over: everybody is let go, and all that is owed is made.
+async fn come_to_rest(life: &Life) {
+    let stage = &life.props.stage;
+    if !stage.is_calm() {
+        stage.calm_down();
+    }
+    let began = stage.now();
+    let mut quiet_since = None;
+    loop {
+        release(life).await;
+        stage.pass(Duration::from_secs(20)).await;
+        let trouble = unrest(life).await;
+        let now = stage.now();
+        match (trouble, quiet_since) {
+            (None, None) => quiet_since = Some(now),
+            (None, Some(since)) if now - since > ASLEEP_WITHIN => return,
+            (None, Some(_)) => {}
+            (Some(trouble), _) => {
+                quiet_since = None;
+                if now - began > QUIET_WITHIN {
+                    stage.violate(format!("it has not come to rest: {trouble}"));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+async fn release(life: &Life) {
+    let Ok(quarantine) = life.house.quarantine().await else { return };
+    for guild in quarantine.guilds {
+        life.props.stage.reach("guild in quarantine");
+        drop(life.house.release(guild.id.as_str()).await);
+    }
+}
+
+/// What still goes on, if anything does.
+async fn unrest(life: &Life) -> Option<String> {
+    if !life.props.people.are_heard() {
+        return Some("somebody is not heard".to_owned());
+    }
+    let wards = life.props.stage.plan.guilds.iter().map(|guild| Ward::of(&guild.id.as_str().into()));
+    for ward in wards {
+        for kind in [Kind::Pending, Kind::Outbox] {
+            let from = Key::new(ward, kind);
+            let found = life.props.store.inner.scan(from.clone(), from.end(), false, 1).await.unwrap_or_default();
+            if let Some((key, _)) = found.first() {
+                return Some(format!("{kind:?} {key} is there"));
+            }
+        }
+    }
+    None
+}

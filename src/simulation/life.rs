@@ -1,0 +1,138 @@
+//! One life of the process: the real actors on the simulation's ports.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use ractor::{Actor, ActorRef};
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use super::models::SimModel;
+use super::people::People;
+use super::plan::{CAST, Plan};
+use super::platform::SimPlatform;
+use super::stage::{Ending, Present, Stage, lock};
+use super::store::SimStore;
+use crate::actors::directory::Directory;
+use crate::actors::house::{ActorHouse, rooms};
+use crate::actors::hub::Hub;
+use crate::actors::ignored::Ignored;
+use crate::actors::kit::Kit;
+use crate::actors::places::PoolPlace;
+use crate::actors::residents::{Cast, Residents};
+use crate::actors::root::{Root, RootMessage};
+use crate::actors::side_models::{Models, Pool};
+use crate::actors::starts;
+use crate::actors::taking_back::Turns;
+use crate::domain::id::CompanionId;
+use crate::ports::chat_platform::{ChatPlatform, Platforms};
+use crate::ports::gateway::Gateways;
+use crate::settings::Settings;
+use crate::settings::companion::{Companion, CompanionFile};
+use crate::telemetry::memory::SpanMemory;
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::recorder::Recorder;
+
+/// What outlives a process.
+pub(super) struct Props {
+    pub(super) stage: Arc<Stage>,
+    pub(super) store: Arc<SimStore>,
+    pub(super) side: Arc<SimModel>,
+    pub(super) main: Arc<SimModel>,
+    pub(super) platform: Arc<SimPlatform>,
+    pub(super) people: People,
+    settings: Arc<Settings>,
+    /// Who is configured at the moment.
+    cast: Mutex<Vec<&'static str>>,
+}
+
+impl Props {
+    pub(super) fn of(plan: Plan) -> Arc<Self> {
+        let settings = Settings::overlay(plan.settings.clone()).unwrap_or_else(|problems| panic!("{problems}"));
+        let stage = Stage::new(plan);
+        Arc::new(Self {
+            store: SimStore::new(stage.clone()),
+            side: SimModel::new(stage.clone(), "side"),
+            main: SimModel::new(stage.clone(), "main"),
+            platform: SimPlatform::new(stage.clone()),
+            people: People::default(),
+            settings: Arc::new(settings),
+            cast: Mutex::new(CAST.iter().map(|(id, _)| *id).collect()),
+            stage,
+        })
+    }
+
+    fn cast(&self) -> Cast {
+        let configured = lock(&self.cast).clone();
+        let companion = |(id, alias): &(&str, &str)| {
+            let tier = ["very_quiet", "quiet", "average", "eager", "very_eager"][id.len() % 5];
+            let patience = 4.0 + id.len() as f64;
+            let file = json!({ "id": id, "aliases": [alias], "interjection": tier, "text_lull_timeout": patience });
+            let file: CompanionFile = serde_json::from_value(file).expect("a companion's file");
+            let companion = Companion::from_file(file, None, &self.settings.companion_defaults).expect("a good companion");
+            (companion.id.clone(), companion)
+        };
+        let cast = CAST.iter().filter(|(id, _)| configured.contains(id)).map(companion);
+        cast.collect::<BTreeMap<CompanionId, Companion>>()
+    }
+}
+
+/// A process that runs.
+#[derive(Clone)]
+pub(super) struct Life {
+    pub(super) props: Arc<Props>,
+    pub(super) kit: Kit,
+    pub(super) house: Arc<ActorHouse>,
+    pub(super) root: ActorRef<RootMessage>,
+    pub(super) metrics: Metrics,
+}
+
+impl Life {
+    /// As `server.rs` starts it. An error ends the process.
+    pub(super) async fn begin(props: Arc<Props>) -> Result<(Self, JoinHandle<()>), String> {
+        let stage = props.stage.clone();
+        // Spans cost time, and are looked at elsewhere: a part of the lives writes them all the same.
+        let spans = SpanMemory::new();
+        let metrics = spans.metrics().clone();
+        let recorder = match stage.plan.seed % 8 {
+            0 => spans.recorder(true),
+            _ => Recorder::new(None, false, metrics.instruments()),
+        };
+        let directory = Directory::new();
+        let found = directory.clone();
+        let models = Models { side: props.side.clone(), main: props.main.clone() };
+        let platform: Arc<dyn ChatPlatform> = props.platform.clone();
+        let ending = stage.clone();
+        let kit = Kit {
+            store: props.store.clone(),
+            clock: stage.clock.clone(),
+            chance: stage.chance.clone(),
+            pool: Pool::new(&props.settings.models, models, move || found.find(&PoolPlace())),
+            directory: directory.clone(),
+            hub: Hub::new(),
+            platforms: Platforms::new([platform]),
+            gateways: Gateways::default(),
+            ignored: Ignored::default(),
+            rewriting: Turns::default(),
+            recorder,
+            residents: Residents::new(props.cast(), props.settings.companion_defaults.clone(), metrics.instruments()),
+            settings: props.settings.clone(),
+            store_failed: Arc::new(move |detail| ending.end(Ending::Ended(format!("the store takes no more: {detail}")))),
+        };
+        let (root, tree) = Actor::spawn(None, Root, kit.clone()).await.map_err(|error| error.to_string())?;
+        stage.enter(Present { directory });
+        rooms::move_in(&kit, &[]).await.map_err(|error| error.to_string())?;
+        starts::note(&kit).await;
+        root.cast(RootMessage::WakePending).map_err(|error| error.to_string())?;
+        let house = Arc::new(ActorHouse::new(kit.clone(), props.store.inner.clone()));
+        Ok((Self { props, kit, house, root, metrics }, tree))
+    }
+
+    /// Takes other companions, as a reload does.
+    pub(super) fn recast(&self, ids: &[&'static str]) {
+        *lock(&self.props.cast) = ids.to_vec();
+        if let Err(error) = rooms::recast(&self.kit, self.props.cast()) {
+            self.props.stage.violate(format!("these companions cannot be taken: {error}"));
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Models that answer what the weather brings: late, wrong, malformed, not at all; and that see whether a guild's words stay in it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::dice::{Dice, hash};
+use super::plan::{Beat, CAST};
+use super::stage::{Stage, lock};
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Purpose, Request, Usage};
+
+/// Longer than anybody waits.
+const FOR_EVER: Duration = Duration::from_secs(86_400);
+
+pub(super) struct SimModel {
+    stage: Arc<Stage>,
+    identity: Identity,
+    /// How often the same was asked.
+    asked: Mutex<BTreeMap<u64, u64>>,
+    under_way: Arc<AtomicI64>,
+}
+
+/// A call under way.
+struct UnderWay(Arc<AtomicI64>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl SimModel {
+    pub(super) fn new(stage: Arc<Stage>, name: &str) -> Arc<Self> {
+        let identity = Identity { provider: "simulated".into(), model: name.into(), endpoint: name.into() };
+        Arc::new(Self { stage, identity, asked: Mutex::default(), under_way: Arc::default() })
+    }
+
+    /// How many calls are under way.
+    pub(super) fn under_way(&self) -> i64 {
+        self.under_way.load(Ordering::Relaxed)
+    }
+
+    /// By what is asked, and how often it was, so that it does not matter who asks first.
+    fn dice(&self, request: &Request) -> Dice {
+        let whose = request.companion.as_ref().map_or("", |persona| persona.id.as_str());
+        let what = hash(format!("{} {whose} {:?} {}", request.guild, request.purpose, request.user).as_bytes());
+        let mut asked = lock(&self.asked);
+        let times = asked.entry(what).or_default();
+        *times += 1;
+        Dice::new(self.stage.plan.seed ^ what.rotate_left(17) ^ *times, "model")
+    }
+
+    fn check(&self, request: &Request) {
+        let plan = &self.stage.plan;
+        let guild = request.guild.as_str();
+        let newest = request.newest.iter().map(|line| &*line.text);
+        for text in [request.system.as_str(), request.user.as_str()].into_iter().chain(newest) {
+            if let Some(word) = plan.foreign_word(guild, text) {
+                self.stage.violate(format!("a prompt of guild {guild} holds {word:?}, a word of another guild"));
+            }
+        }
+    }
+
+    fn words(&self, request: &Request, dice: &mut Dice) -> String {
+        let weather = &self.stage.plan.weather;
+        let word = self.stage.plan.word_of(request.guild.as_str());
+        let is_calm = self.stage.is_calm();
+        if !is_calm && dice.chance(weather.malformed) {
+            self.stage.reach("malformed answer");
+            return dice
+                .pick(&[
+                    "",
+                    "  \n ",
+                    "maybe",
+                    "{\"decision\": \"YE",
+                    "{\"reason\": \"x\"}",
+                    "<think>YES",
+                    "[1, 2",
+                    "\u{0}\u{7}",
+                    "YES NO",
+                ])
+                .to_string();
+        }
+        let decision = if dice.chance(if is_calm { 0.15 } else { weather.wants_to_speak }) { "YES" } else { "NO" };
+        match &request.purpose {
+            Purpose::Decision { .. } => format!("So says {word}.\n{decision}"),
+            Purpose::Vote { .. } => {
+                let closing =
+                    if dice.chance(weather.closes) { *dice.pick(&["pre-closing", "closing", "terminal"]) } else { "none" };
+                let (importance, selected) = (dice.below(14) as f64 - 2.0, dice.chance(0.1));
+                let vote = json!({
+                    "reason": format!("So says {word}."), "decision": decision, "importance": importance, "selected": selected,
+                    "closing": closing,
+                });
+                match dice.below(8) {
+                    0 => format!("So says {word}.\n{decision}"),
+                    1 => format!("Well: ```json\n{vote}\n```"),
+                    _ => vote.to_string(),
+                }
+            }
+            Purpose::Statement { .. } => self.statement(word, dice),
+            Purpose::Summary => format!("They talked of {word}."),
+            Purpose::Judgement => dice.pick(&["0.1", "It is.\n0.9", "1", "who knows", ""]).to_string(),
+        }
+    }
+
+    fn statement(&self, word: &str, dice: &mut Dice) -> String {
+        let weather = &self.stage.plan.weather;
+        if dice.chance(weather.repeats) {
+            return format!("{word}, {word}, always {word}.");
+        }
+        let whom = if dice.chance(weather.names_others) { dice.pick(&CAST).1 } else { "friends" };
+        let unique = dice.next() % 1_000_000;
+        let sentence = format!("I say {word} {unique}, {whom}. ");
+        if dice.chance(0.15) { sentence.repeat(dice.between(2, 12) as usize) } else { sentence }
+    }
+}
+
+#[async_trait]
+impl LanguageModel for SimModel {
+    async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
+        self.stage.alive().await;
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        let _under_way = UnderWay(self.under_way.clone());
+        self.check(request);
+        self.stage.beat(Beat::Asked);
+        let mut dice = self.dice(request);
+        let weather = &self.stage.plan.weather;
+        let is_calm = self.stage.is_calm();
+        let mut takes = dice.millis(1, weather.model_millis.max(2));
+        if !is_calm && dice.chance(weather.model_hangs) {
+            self.stage.reach("model hangs or is late");
+            takes = if dice.chance(0.5) { FOR_EVER } else { Duration::from_secs(dice.between(5, 130)) };
+        }
+        self.stage.pass(takes).await;
+        if !is_calm && dice.chance(weather.model_panics) {
+            self.stage.reach("model panics");
+            std::panic::resume_unwind(Box::new("a call panics, as the simulation wants it"));
+        }
+        self.stage.beat(Beat::Answered);
+        if !is_calm && dice.chance(weather.model_errors) {
+            self.stage.reach("model error");
+            let (endpoint, detail) = (self.identity.endpoint.clone(), "as the simulation wants it".to_owned());
+            return Err(match dice.below(4) {
+                0 => NoAnswer::Unreachable { endpoint, detail },
+                1 => NoAnswer::Refused { endpoint, detail },
+                2 => NoAnswer::Overloaded { endpoint, detail, retry_after: None },
+                _ => NoAnswer::Overloaded { endpoint, detail, retry_after: Some(dice.millis(1, 30_000)) },
+            });
+        }
+        let text = self.words(request, &mut dice);
+        drop(drafts.map(|drafts| drafts.send(Draft::More(text.clone()))));
+        let usage = Usage { input_tokens: 20, output_tokens: 5 };
+        Ok(Answer { text, usage, model: None, response_id: None, finish_reason: None })
+    }
+
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+}

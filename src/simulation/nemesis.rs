@@ -1,0 +1,120 @@
+//! Kills whoever the plan names, at any step of the scheduler.
+
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use ractor::ActorCell;
+
+use super::plan::{Strike, Target};
+use super::stage::{Ending, Stage};
+use crate::actors::directory::Place;
+use crate::actors::places::{
+    ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace, TurnTakingManagerPlace,
+};
+use crate::ports::house::room::RoomId;
+
+/// A storm kills so often: more than a guild's actors may die, twice.
+const STORM: u32 = 24;
+
+/// Strikes in a task of its own, so many steps of the scheduler from now.
+pub(super) fn strike_after_steps(stage: Arc<Stage>, strike: Strike) {
+    tokio::spawn(async move {
+        for _ in 0..strike.steps {
+            step().await;
+        }
+        if !stage.is_calm() && !stage.is_dead() {
+            deal(&stage, &strike.target).await;
+        }
+    });
+}
+
+/// Lets everybody else who can run do so once.
+async fn step() {
+    let mut has_waited = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+async fn deal(stage: &Arc<Stage>, target: &Target) {
+    let plan = &stage.plan;
+    let channel = |room: usize| RoomId::parse(&plan.rooms[room].id).expect("rooms have plain names").channel();
+    let guild = |guild: usize| plan.guilds[guild].id.as_str().into();
+    match target {
+        Target::Process => stage.end(Ending::Crashed("killed".into())),
+        Target::Channel(room) => fell(stage, "channel", &ChannelPlace(channel(*room))),
+        Target::Companion(room, which) => {
+            let home = &plan.rooms[*room];
+            let companion = home.companions[which % home.companions.len()];
+            fell(stage, "companion", &CompanionPlace(guild(home.guild), companion.into()));
+        }
+        Target::Guild(which) => fell(stage, "guild", &GuildPlace(guild(*which))),
+        Target::Guilds => fell(stage, "guilds", &GuildsPlace()),
+        Target::Scribe => fell(stage, "scribe", &ScribePlace()),
+        Target::Pool => fell(stage, "pool", &PoolPlace()),
+        Target::Switchboard => fell(stage, "switchboard", &SwitchboardPlace()),
+        Target::Manager(room) => fell(stage, "manager", &TurnTakingManagerPlace(channel(*room))),
+        Target::Making(room) => {
+            let Some(present) = stage.present() else { return };
+            let manager = present.directory.find(&TurnTakingManagerPlace(channel(*room))).map(|manager| manager.get_id());
+            let Some(room) = present.directory.find(&ChannelPlace(channel(*room))) else { return };
+            let making = children(&room.get_cell()).into_iter().filter(|child| Some(child.get_id()) != manager);
+            for child in making.collect::<Vec<_>>() {
+                strike(stage, "reply or delivery", &child);
+            }
+        }
+        Target::Storm(room) => {
+            stage.reach("storm");
+            for _ in 0..STORM {
+                fell(stage, "channel", &ChannelPlace(channel(*room)));
+                tokio::time::sleep(Duration::from_millis(700)).await;
+                if stage.is_calm() || stage.is_dead() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn fell<P: Place>(stage: &Stage, sort: &'static str, place: &P) {
+    if let Some(actor) = stage.present().and_then(|present| present.directory.find(place)) {
+        strike(stage, sort, &actor.get_cell());
+    }
+}
+
+fn strike(stage: &Stage, sort: &'static str, actor: &ActorCell) {
+    stage.tell(format!("a {sort} is killed"));
+    stage.reach(match sort {
+        "channel" => "channel killed",
+        "companion" => "companion killed",
+        "guild" => "guild killed",
+        "guilds" => "guilds killed",
+        "scribe" => "scribe killed",
+        "pool" => "pool killed",
+        "switchboard" => "switchboard killed",
+        "manager" => "manager killed",
+        _ => "reply or delivery killed",
+    });
+    stage.disturb();
+    stage.notes().killed.insert((stage.life(), sort));
+    kill_tree(actor);
+}
+
+/// In the order of ids: the runtime takes the children of a dead actor along in any order.
+fn kill_tree(actor: &ActorCell) {
+    children(actor).iter().for_each(kill_tree);
+    actor.kill();
+}
+
+/// An actor's children, oldest first.
+pub(super) fn children(actor: &ActorCell) -> Vec<ActorCell> {
+    let mut children = actor.get_children();
+    children.sort_by_key(ActorCell::get_id);
+    children
+}

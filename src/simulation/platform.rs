@@ -1,0 +1,169 @@
+//! A chat platform beyond a bad line: requests arrive late, twice never, answers get lost, reading is refused.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::dice::Dice;
+use super::plan::Beat;
+use super::stage::{Stage, lock};
+use crate::domain::id::{ChannelId, GuildId};
+use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
+
+/// After which time a request never arrives any more.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+pub(super) struct SimPlatform {
+    stage: Arc<Stage>,
+    dice: Mutex<Dice>,
+    board: Mutex<Board>,
+}
+
+/// What is on the platform: it outlives the process.
+#[derive(Default)]
+struct Board {
+    /// By id.
+    posted: BTreeMap<u64, Posted>,
+    last_id: u64,
+    /// Requests that left and arrive by themselves, whoever dies meanwhile.
+    on_their_way: Vec<(Duration, u64, Part)>,
+    requests: u64,
+    /// Which post a request became.
+    arrived: BTreeMap<u64, u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Posted {
+    pub(super) channel: ChannelId,
+    /// None: a person's.
+    pub(super) part: Option<Part>,
+}
+
+impl SimPlatform {
+    pub(super) fn new(stage: Arc<Stage>) -> Arc<Self> {
+        let dice = Mutex::new(Dice::new(stage.plan.seed, "platform"));
+        Arc::new(Self { stage, dice, board: Mutex::default() })
+    }
+
+    /// Somebody says something: the id of it.
+    pub(super) fn hear(&self, channel: &ChannelId) -> String {
+        let mut board = self.settled();
+        board.last_id += 1;
+        let id = board.last_id;
+        board.posted.insert(id, Posted { channel: channel.clone(), part: None });
+        id.to_string()
+    }
+
+    /// Every part that was posted, in the order of arrival.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        self.settled().posted.values().filter_map(|posted| posted.part.clone()).collect()
+    }
+
+    /// With everything that has arrived by now.
+    fn settled(&self) -> std::sync::MutexGuard<'_, Board> {
+        let now = self.stage.now();
+        let mut board = lock(&self.board);
+        board.on_their_way.sort_by_key(|(at, request, _)| (*at, *request));
+        while board.on_their_way.first().is_some_and(|(at, ..)| *at <= now) {
+            let (_, request, part) = board.on_their_way.remove(0);
+            board.last_id += 1;
+            let id = board.last_id;
+            board.arrived.insert(request, id);
+            board.posted.insert(id, Posted { channel: part.channel.clone(), part: Some(part) });
+        }
+        board
+    }
+
+    fn rolls<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
+        roll(&mut lock(&self.dice))
+    }
+}
+
+#[async_trait]
+impl ChatPlatform for SimPlatform {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { longest_part: 120, request_timeout: REQUEST_TIMEOUT, typing_shows: Some(Duration::from_secs(10)) }
+    }
+
+    fn newest(&self, channel: &ChannelId) -> Option<Arc<str>> {
+        let board = self.settled();
+        let newest = board.posted.iter().rev().find(|(_, posted)| posted.channel == *channel);
+        newest.map(|(id, _)| id.to_string().into())
+    }
+
+    async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent> {
+        self.stage.alive().await;
+        if self.stage.plan.foreign_word(part.guild.as_str(), &part.text).is_some() {
+            self.stage.violate(format!("words of another guild are sent to {}", part.guild));
+        }
+        self.stage.beat(Beat::Left);
+        let weather = &self.stage.plan.weather;
+        let is_calm = self.stage.is_calm();
+        let (arrives, answers) = self.rolls(|dice| (dice.millis(5, 700), dice.millis(5, 700)));
+        if !is_calm && self.rolls(|dice| dice.chance(weather.platform_later)) {
+            self.stage.reach("platform says later");
+            self.stage.pass(arrives).await;
+            let after = self.rolls(|dice| dice.chance(0.6).then(|| dice.millis(100, 40_000)));
+            return Err(NotSent::Later { after, detail: "as the simulation wants it".into() });
+        }
+        if !is_calm && self.rolls(|dice| dice.chance(weather.platform_refuses)) {
+            self.stage.reach("platform refuses");
+            self.stage.pass(arrives).await;
+            return Err(NotSent::Refused("as the simulation wants it".into()));
+        }
+        let is_unknown = !is_calm && self.rolls(|dice| dice.chance(weather.platform_unknown));
+        let never_arrives = is_unknown && self.rolls(|dice| dice.chance(0.4));
+        let arrives = match is_unknown && self.rolls(|dice| dice.chance(0.3)) {
+            true => self.rolls(|dice| dice.millis(1_000, REQUEST_TIMEOUT.as_millis() as u64 - 1)),
+            false => arrives,
+        };
+        let request = {
+            let due = self.stage.now() + arrives;
+            let mut board = self.settled();
+            board.requests += 1;
+            let request = board.requests;
+            if !never_arrives {
+                board.on_their_way.push((due, request, part.clone()));
+            }
+            request
+        };
+        if is_unknown {
+            self.stage.reach("platform's answer lost");
+            self.stage.pass(self.rolls(|dice| dice.millis(1, 9_999))).await;
+            return Err(NotSent::Unknown("as the simulation wants it".into()));
+        }
+        self.stage.pass(arrives).await;
+        self.stage.beat(Beat::Arrived);
+        self.stage.pass(answers).await;
+        let id = self.settled().arrived.get(&request).copied();
+        id.map(|id| id.to_string().into()).ok_or_else(|| NotSent::Unknown("it did not arrive".into()))
+    }
+
+    async fn find(&self, part: &Part, after: Option<&str>) -> Result<Option<Arc<str>>, NotRead> {
+        self.stage.alive().await;
+        self.stage.reach("part looked for");
+        self.stage.pass(self.rolls(|dice| dice.millis(5, 700))).await;
+        if !self.stage.is_calm() && self.rolls(|dice| dice.chance(self.stage.plan.weather.unreadable)) {
+            if self.rolls(|dice| dice.chance(0.3)) {
+                self.stage.reach("platform cannot be read");
+                return Err(NotRead::Never("as the simulation wants it".into()));
+            }
+            return Err(NotRead::Later { after: None, detail: "as the simulation wants it".into() });
+        }
+        let after = after.map_or(0, |after| after.parse::<u64>().unwrap_or_default());
+        let board = self.settled();
+        let is_it = |(_, posted): &(&u64, &Posted)| {
+            posted.channel == part.channel
+                && posted.part.as_ref().is_some_and(|found| found.text == part.text && found.name == part.name)
+        };
+        Ok(board.posted.range(after + 1..).find(is_it).map(|(id, _)| id.to_string().into()))
+    }
+
+    async fn typing(&self, _: &GuildId, _: &ChannelId) {}
+}

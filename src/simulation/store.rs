@@ -1,0 +1,273 @@
+//! A store in memory that is slow, fails, fills up, loses answers, and of the last group keeps any prefix when the process dies.
+//!
+//! What is being committed can be read before it is on disk, as in the real store; a process that dies in between loses it again.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+
+use super::dice::Dice;
+use super::plan::{Beat, StoreFault};
+use super::stage::{Ending, Stage, lock};
+use crate::adapters::store::memory::MemoryStore;
+use crate::domain::event::Recorded;
+use crate::domain::id::{Seq, Ward};
+use crate::journal::place::Place;
+use crate::journal::record::{ChannelRecord, decode, decode_event};
+use crate::ports::store::key::{ChannelNo, Key, Kind};
+use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value, Write};
+
+/// An event of a journal, and when it was really there.
+#[derive(Clone, Debug)]
+pub(super) struct Committed {
+    pub(super) at: Duration,
+    pub(super) life: u64,
+    pub(super) place: Place,
+    pub(super) recorded: Recorded,
+    /// Whoever wrote it was told so.
+    pub(super) is_answered: bool,
+}
+
+pub(super) struct SimStore {
+    stage: Arc<Stage>,
+    pub(super) inner: Arc<MemoryStore>,
+    dice: Mutex<Dice>,
+    commits: AtomicU64,
+    /// One after the other, as on a disk.
+    order: tokio::sync::Mutex<()>,
+    /// The group that can be read and is not on disk: of each batch what it put, and what was there before.
+    unsynced: Mutex<Vec<Unsynced>>,
+    pub(super) committed: Mutex<Vec<Committed>>,
+    names: Mutex<BTreeMap<(Ward, ChannelNo), Place>>,
+}
+
+struct Unsynced {
+    batch: Batch,
+    before: Vec<(Key, Option<Value>)>,
+}
+
+impl SimStore {
+    pub(super) fn new(stage: Arc<Stage>) -> Arc<Self> {
+        let dice = Mutex::new(Dice::new(stage.plan.seed, "store"));
+        Arc::new(Self {
+            stage,
+            inner: Arc::new(MemoryStore::new()),
+            dice,
+            commits: AtomicU64::new(0),
+            order: tokio::sync::Mutex::new(()),
+            unsynced: Mutex::default(),
+            committed: Mutex::default(),
+            names: Mutex::default(),
+        })
+    }
+
+    /// What a dead process leaves: of the group on its way any prefix.
+    pub(super) fn reopen(&self) {
+        self.inner.reopen();
+        let mut unsynced = std::mem::take(&mut *lock(&self.unsynced));
+        let kept = lock(&self.dice).below(unsynced.len() as u64 + 1) as usize;
+        if kept < unsynced.len() {
+            self.stage.reach("batches lost in a crash");
+        }
+        for lost in unsynced.drain(kept..).rev() {
+            let ward = lost.batch.ward;
+            let term = at_once(self.inner.take(ward)).expect("a store in memory can be taken");
+            let restore = |(key, value): (Key, Option<Value>)| match value {
+                Some(value) => Write::Put(key, value),
+                None => Write::Remove(key),
+            };
+            let writes = lost.before.into_iter().map(restore).collect();
+            let undone = Batch { ward, term, append: None, fresh: Vec::new(), writes };
+            drop(at_once(self.inner.commit(vec![undone])));
+        }
+        for kept in unsynced {
+            self.note(&kept.batch, false);
+        }
+        self.inner.reopen();
+    }
+
+    /// Everything that is stored.
+    pub(super) fn all(&self) -> Vec<(Key, Value)> {
+        let (from, to) = (Key::from_bytes(&[0]), Key::from_bytes(&[0xff; 300]));
+        at_once(self.inner.scan(from, to, false, usize::MAX)).expect("a store in memory can be read")
+    }
+
+    /// The channel of a number.
+    pub(super) fn place_of(&self, ward: Ward, channel: ChannelNo) -> Option<Place> {
+        lock(&self.names).get(&(ward, channel)).cloned()
+    }
+
+    fn rolls<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
+        roll(&mut lock(&self.dice))
+    }
+
+    /// Keeps in mind what was really stored.
+    fn note(&self, batch: &Batch, is_answered: bool) {
+        for write in &batch.writes {
+            if let Write::Put(key, value) = write
+                && key.as_bytes().get(1) == Some(&(Kind::ChannelOf as u8))
+                && let Ok(record) = decode::<ChannelRecord>(key, value)
+                && let Some(no) = crate::journal::key::channel_in(key)
+            {
+                lock(&self.names).insert((batch.ward, no), Place::new(&record.guild, &record.channel));
+            }
+        }
+        let Some(append) = &batch.append else { return };
+        let Some(place) = self.place_of(batch.ward, append.channel) else { return };
+        let mut seq = append.after;
+        for record in &append.records {
+            seq = seq.next();
+            match decode_event(&Key::event(batch.ward, append.channel, seq), record) {
+                Ok(recorded) => {
+                    let (at, life) = (self.stage.now(), self.stage.life());
+                    self.stage.tell(shown(&place, &recorded));
+                    lock(&self.committed).push(Committed { at, life, place: place.clone(), recorded, is_answered });
+                }
+                Err(error) => self.stage.violate(format!("an event that cannot be read is written: {error}")),
+            }
+        }
+    }
+
+    fn apply(&self, group: &[Batch]) -> Result<Vec<Result<(), Refusal>>, StoreError> {
+        at_once(self.inner.commit(group.to_vec()))
+    }
+
+    /// A part of a group is stored for good, and nobody is told.
+    fn tear(&self, group: &[Batch], share: f64) {
+        let kept = ((group.len() + 1) as f64 * share) as usize;
+        let kept = &group[..kept.min(group.len())];
+        if kept.len() < group.len() {
+            self.stage.reach("torn commit");
+        }
+        if let Ok(results) = self.apply(kept) {
+            kept.iter().zip(results).filter(|(_, result)| result.is_ok()).for_each(|(batch, _)| self.note(batch, false));
+        }
+    }
+
+    fn before(&self, batch: &Batch) -> Vec<(Key, Option<Value>)> {
+        let mut keys: Vec<Key> = Vec::new();
+        if let Some(append) = batch.append.as_ref().filter(|append| !append.records.is_empty()) {
+            let mut seq = append.after;
+            for _ in &append.records {
+                seq = seq.next();
+                keys.push(Key::event(batch.ward, append.channel, seq));
+            }
+            keys.push(Key::head(batch.ward, append.channel));
+        }
+        keys.extend(batch.writes.iter().map(|write| match write {
+            Write::Put(key, _) | Write::Remove(key) => key.clone(),
+        }));
+        keys.into_iter().map(|key| (key.clone(), at_once(self.inner.get(key)).ok().flatten())).collect()
+    }
+
+    fn is_within(&self, window: Option<(Duration, Duration)>) -> bool {
+        let now = self.stage.now();
+        !self.stage.is_calm() && window.is_some_and(|(from, to)| (from..to).contains(&now))
+    }
+}
+
+#[async_trait]
+impl Store for SimStore {
+    async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
+        self.stage.alive().await;
+        let _order = self.order.lock().await;
+        self.inner.take(ward).await
+    }
+
+    async fn commit(&self, group: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
+        self.stage.alive().await;
+        let _order = self.order.lock().await;
+        self.stage.alive().await;
+        let number = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.is_within(self.stage.plan.full) {
+            self.stage.reach("full disk");
+            return Err(StoreError::Failed("no space left on device".into()));
+        }
+        let fault = self.stage.plan.store_faults.get(&number).filter(|_| !self.stage.is_calm());
+        match fault {
+            Some(StoreFault::Failed) => {
+                self.stage.reach("failed commit");
+                return Err(StoreError::Failed("a write failed".into()));
+            }
+            Some(StoreFault::Unknown(share)) => {
+                self.stage.reach("commit of unknown outcome");
+                self.tear(&group, *share);
+                return Err(StoreError::Unknown("the answer was lost".into()));
+            }
+            Some(StoreFault::Crash(share)) => {
+                self.stage.reach("crash at a commit");
+                self.tear(&group, *share);
+                self.stage.end(Ending::Crashed(format!("at commit {number}, {} batches, {share:.2} kept", group.len())));
+                self.stage.alive().await;
+            }
+            None => {}
+        }
+        let mut results = Vec::new();
+        for batch in group {
+            // One by one, so that what was there before each is known.
+            let before = self.before(&batch);
+            let result = self.apply(std::slice::from_ref(&batch))?.remove(0);
+            if result.is_ok() {
+                lock(&self.unsynced).push(Unsynced { batch, before });
+            }
+            results.push(result);
+        }
+        let most = self.stage.plan.weather.commit_millis;
+        let takes = match self.is_within(self.stage.plan.slow) {
+            true => {
+                self.stage.reach("slow commit");
+                self.rolls(|dice| dice.millis(200, 3_000))
+            }
+            false => self.rolls(|dice| dice.millis(0, most)),
+        };
+        self.stage.pass(takes).await;
+        for synced in std::mem::take(&mut *lock(&self.unsynced)) {
+            self.note(&synced.batch, true);
+        }
+        self.stage.beat(Beat::Committed);
+        Ok(results)
+    }
+
+    async fn get(&self, key: Key) -> Result<Option<Value>, StoreError> {
+        self.hesitate().await;
+        self.inner.get(key).await
+    }
+
+    async fn scan(&self, from: Key, to: Key, newest_first: bool, limit: usize) -> Result<Vec<(Key, Value)>, StoreError> {
+        self.hesitate().await;
+        self.inner.scan(from, to, newest_first, limit).await
+    }
+}
+
+impl SimStore {
+    async fn hesitate(&self) {
+        self.stage.alive().await;
+        let share = self.stage.plan.weather.slow_reads;
+        if share > 0.0
+            && let Some(span) = self.rolls(|dice| dice.chance(share).then(|| dice.millis(1, 20)))
+        {
+            self.stage.pass(span).await;
+        }
+    }
+}
+
+/// An event in one line.
+fn shown(place: &Place, recorded: &Recorded) -> String {
+    let (seq, handled) = (recorded.seq, recorded.handled);
+    let event: String = format!("{:?}", recorded.event).chars().take(240).collect();
+    format!("{} #{seq} after {handled}: {event}", place.channel)
+}
+
+/// What is committed at once needs no runtime.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    future.now_or_never().expect("a store in memory answers at once")
+}
+
+/// The numbers of a journal that are there without a gap, if they are.
+pub(super) fn is_gapless(events: &[Recorded]) -> bool {
+    events.iter().zip(1..).all(|(recorded, expected)| recorded.seq == Seq(expected))
+}

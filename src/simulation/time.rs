@@ -1,0 +1,99 @@
+//! The simulation's own clock, which may be set while everything runs, and its own chance.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::dice::Dice;
+use crate::domain::moment::Moment;
+use crate::ports::chance::Chance;
+use crate::ports::clock::Clock;
+
+/// Noon of 1 May 2026.
+const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
+
+/// Time goes on over the lives of a process; the wall clock may be set.
+#[derive(Default)]
+pub(super) struct SimClock {
+    /// When this life began, of the whole run; and by its runtime, while that is there.
+    began: Mutex<(Duration, Option<Instant>)>,
+    /// By how many microseconds the wall clock was set.
+    offset: AtomicI64,
+}
+
+impl SimClock {
+    /// A process begins at this time of the run.
+    pub(super) fn begin(&self, at: Duration) {
+        *self.began.lock().unwrap_or_else(PoisonError::into_inner) = (at, Some(Instant::now()));
+    }
+
+    /// The process is gone, and time stands still until another begins.
+    pub(super) fn stop(&self) -> Duration {
+        let now = self.elapsed();
+        *self.began.lock().unwrap_or_else(PoisonError::into_inner) = (now, None);
+        now
+    }
+
+    /// Time of the run, which never jumps.
+    pub(super) fn elapsed(&self) -> Duration {
+        let (at, since) = *self.began.lock().unwrap_or_else(PoisonError::into_inner);
+        at + since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Somebody sets the wall clock by so many seconds.
+    pub(super) fn jump(&self, secs: i64) {
+        self.offset.fetch_add(secs * 1_000_000, Ordering::Relaxed);
+    }
+}
+
+impl Clock for SimClock {
+    fn now(&self) -> Moment {
+        let now = NOON + self.elapsed();
+        Moment::from_micros(now.as_micros().saturating_add_signed(self.offset.load(Ordering::Relaxed)))
+    }
+}
+
+/// Everything random that the server wants, from a seed; and a handler that panics while it draws, when it is told to.
+pub(super) struct SimChance {
+    dice: Mutex<Dice>,
+    ids: AtomicU64,
+    /// How many of the next draws of a jitter panic.
+    panics: AtomicU64,
+    pub(super) has_panicked: AtomicBool,
+}
+
+impl SimChance {
+    pub(super) fn new(seed: u64) -> Self {
+        let dice = Mutex::new(Dice::new(seed, "chance"));
+        Self { dice, ids: AtomicU64::new(0), panics: AtomicU64::new(0), has_panicked: AtomicBool::new(false) }
+    }
+
+    pub(super) fn panics(&self, times: u64) {
+        self.panics.store(times, Ordering::Relaxed);
+    }
+
+    fn draw<T>(&self, from: impl FnOnce(&mut Dice) -> T) -> T {
+        from(&mut self.dice.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Chance for SimChance {
+    fn jitter(&self) -> i8 {
+        let is_to_panic = self.panics.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        if is_to_panic {
+            self.has_panicked.store(true, Ordering::Relaxed);
+            std::panic::resume_unwind(Box::new("a handler panics, as the simulation wants it".to_owned()));
+        }
+        self.draw(|dice| dice.below(5) as i8 - 2)
+    }
+
+    fn fraction(&self) -> f64 {
+        self.draw(Dice::fraction)
+    }
+
+    fn id(&self) -> u128 {
+        u128::from(self.ids.fetch_add(1, Ordering::Relaxed)) + 1
+    }
+}
