@@ -18,7 +18,7 @@ use self::town::{Size, Town};
 use crate::harness::Server;
 
 /// Messages between two things that go wrong, in the long form.
-const BETWEEN_STRIKES: usize = 25;
+const BETWEEN_STRIKES: usize = 100;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crowd_is_heard_and_answered_once_through_faults_and_kills() {
