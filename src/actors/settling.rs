@@ -42,8 +42,12 @@ pub enum Unsettled {
 ///
 /// # Errors
 /// [`Unsettled`].
-pub async fn settle(kit: &Kit, _: &Turn<'_>, channel: &ChannelId, residence: Residence) -> Result<(), Unsettled> {
+pub async fn settle(kit: &Kit, _: &Turn<'_>, channel: &ChannelId, mut residence: Residence) -> Result<(), Unsettled> {
     kit.residents.allows(channel, &residence)?;
+    // What was said while nobody lived there was not for them, and is not read after a downtime either.
+    if kit.residents.get(channel).is_some_and(|before| before.companions.is_empty()) && !residence.companions.is_empty() {
+        residence.moved_in_again = Some(kit.clock.now());
+    }
     store_residence(kit, channel, &residence).await?;
     let before = kit.residents.outdated(channel).map(|(recorded, _)| recorded).or_else(|| kit.residents.get(channel));
     let moving = kit.residents.moving(channel);

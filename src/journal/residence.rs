@@ -35,6 +35,9 @@ pub struct Residence {
     pub stands_alone: bool,
     /// Since when it is there.
     pub created_at: Moment,
+    /// When somebody moved in again after nobody had lived there, if that ever was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_in_again: Option<Moment>,
 }
 
 /// A companion that a program outside plays: what is known of it here. The rest is what `companion_defaults` say.
@@ -60,7 +63,13 @@ impl Residence {
             within: None,
             stands_alone: false,
             created_at,
+            moved_in_again: None,
         }
+    }
+
+    /// Since when somebody lives there, if anybody does.
+    pub fn lived_in_since(&self) -> Moment {
+        self.moved_in_again.unwrap_or(self.created_at)
     }
 
     /// The channel whose companions, overrides and pause hold here: those of this residence are what was last put on record of them.

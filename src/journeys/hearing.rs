@@ -238,6 +238,27 @@ async fn how_far_a_channel_is_on_record_is_told_by_the_newest_id() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_said_while_nobody_lived_there_is_not_to_be_read_either() {
+    let world = world().await;
+    say(&world, "100", "one").await;
+    say_in(&world, &thread(), ana(&world, "1", "two")).await;
+    for companion in ["aria", "bruno"] {
+        world.house.dismiss(&general(), &companion.into()).await.unwrap();
+    }
+    assert_eq!(hearing(&world).reached(&general()).await, Ok(None));
+
+    world.pass(3_600.0).await;
+    let since = world.kit.clock.now();
+    world.house.admit(&general(), &"aria".into()).await.unwrap();
+    world.pass(60.0).await;
+    world.house.admit(&general(), &"bruno".into()).await.unwrap();
+
+    for spot in [general(), thread()] {
+        assert_eq!(hearing(&world).reached(&spot).await.unwrap().map(|reached| reached.since), Some(since), "{spot:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_guilds_of_a_platform_are_those_in_which_somebody_lives() {
     let world = world().await;
     world.open("lobby", &["aria"]).await;

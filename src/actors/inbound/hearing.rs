@@ -18,6 +18,7 @@ use crate::domain::message::{Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, ReadError, Reader};
+use crate::journal::residence::Residence;
 use crate::ports::hearing::{Answers, Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
 use crate::ports::store::StoreError;
 use crate::telemetry::plain::Plain;
@@ -165,8 +166,10 @@ impl Inbound {
     fn since(&self, spot: &Spot) -> Option<Moment> {
         let residents = &self.kit.residents;
         let own = residents.get(&spot.channel);
-        let residence = own.or_else(|| residents.get(spot.parent.as_ref()?)).or_else(|| settling::would_be(&self.kit, spot));
-        residence.map(|residence| residence.created_at)
+        let within = own.as_ref().map_or(spot.parent.as_ref(), Residence::lives_by);
+        let parent = within.and_then(|parent| residents.get(parent));
+        let lived_in = [&own, &parent].into_iter().flatten().map(Residence::lived_in_since).max();
+        lived_in.or_else(|| Some(settling::would_be(&self.kit, spot)?.created_at))
     }
 
     /// The id of the newest message that was heard; one whose words were taken out has no id any more. What companions said tells nothing:

@@ -18,6 +18,7 @@ use super::said::{Around, Emoji, Present};
 use super::snowflake::Snowflake;
 use super::wire;
 use crate::domain::id::{ChannelId, GuildId};
+use crate::domain::moment::Moment;
 use crate::ports::hearing::Spot;
 
 /// The people of a channel who may be called: whoever spoke there last.
@@ -223,6 +224,11 @@ impl Known {
     /// Whether a guild was told of.
     pub fn knows_guild(&self, guild: Snowflake) -> bool {
         self.lock().guilds.get(&guild).is_some_and(OfGuild::is_told)
+    }
+
+    /// When the bot was invited to a guild, if that was told.
+    pub fn joined(&self, guild: Snowflake) -> Option<Moment> {
+        self.lock().guilds.get(&guild)?.joined
     }
 
     /// Whether it was told where a channel is.

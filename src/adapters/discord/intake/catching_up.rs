@@ -53,7 +53,10 @@ impl Ears {
         let Some(Some(reached)) = patiently(self, channel, || self.hearing.reached(&spot)).await else { return Ok(None) };
         let on_record = reached.newest.and_then(|newest| newest.parse().ok());
         let marked = self.marks.read(&spot.guild, channel).await;
-        let accepted = on_record.max(marked).max(Some(Snowflake::at(reached.since))).unwrap_or(Snowflake::MAX);
+        // What was said before the bot was invited, or invited again, is not for it.
+        let joined = guild.and_then(|guild| self.discord.known().joined(guild));
+        let since = Snowflake::at(joined.map_or(reached.since, |joined| joined.max(reached.since)));
+        let accepted = on_record.max(marked).map_or(since, |accepted| accepted.max(since));
         let reading = backfill::Behind { channel, guild, newest, accepted };
         Ok((newest > accepted).then_some((spot, reading)))
     }

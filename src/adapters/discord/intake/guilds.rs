@@ -181,11 +181,20 @@ impl Intake {
         told.guild_id.and_then(|guild| self.ears.behind(guild.0, told)).into_iter().collect()
     }
 
-    /// A channel or thread is gone; a channel with its threads.
+    /// A channel is gone with its threads.
     pub(super) fn channel_gone(&self, gone: &wire::ChannelGone) -> Vec<Work> {
-        let Some(guild) = gone.guild_id.map(|id| id.0) else { return Vec::new() };
         let mut channels = self.ears.discord.known().threads(gone.id.0);
         channels.push(gone.id.0);
+        self.gone(gone.guild_id, channels)
+    }
+
+    /// A thread is gone.
+    pub(super) fn thread_gone(&self, gone: &wire::ChannelGone) -> Vec<Work> {
+        self.gone(gone.guild_id, vec![gone.id.0])
+    }
+
+    fn gone(&self, guild: Option<wire::Id>, channels: Vec<Snowflake>) -> Vec<Work> {
+        let Some(guild) = guild.map(|id| id.0) else { return Vec::new() };
         for channel in &channels {
             self.ears.discord.channel_gone(*channel);
         }

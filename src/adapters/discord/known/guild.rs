@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::super::names::plain;
 use super::super::snowflake::Snowflake;
 use super::super::wire;
+use crate::domain::moment::Moment;
 
 /// People whose names are kept: whoever spoke last.
 const MOST_PEOPLE: usize = 256;
@@ -21,6 +22,8 @@ pub(super) struct OfGuild {
     /// The newest last.
     people: Vec<(Snowflake, Arc<str>)>,
     is_told: bool,
+    /// When the bot was invited.
+    pub joined: Option<Moment>,
 }
 
 impl OfGuild {
@@ -31,6 +34,7 @@ impl OfGuild {
 
     pub fn is(&mut self, told: &wire::Guild, bot: Option<Snowflake>) {
         self.is_told = true;
+        self.joined = told.joined().or(self.joined);
         if let Some(name) = &told.name {
             self.name = Some(plain(name)).filter(|name| !name.is_empty()).map(Into::into);
         }

@@ -1,11 +1,13 @@
 //! Guilds, their channels, threads, roles and emojis.
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::super::snowflake::Snowflake;
 use super::lenient::{Id, is_true, list, maybe};
 use super::message::User;
+use crate::domain::moment::Moment;
 
 /// The flag of a channel of which a bot that may not view it is told nothing ("Channel Object", "Obfuscated Channels").
 const IS_OBFUSCATED: u64 = 1 << 17;
@@ -67,6 +69,17 @@ pub struct Guild {
     /// Its active threads.
     #[serde(default, deserialize_with = "list")]
     pub threads: Vec<Channel>,
+    /// When the bot was invited; GUILD_CREATE alone tells.
+    #[serde(default, deserialize_with = "maybe")]
+    joined_at: Option<String>,
+}
+
+impl Guild {
+    /// When the bot was invited, if that is told.
+    pub fn joined(&self) -> Option<Moment> {
+        let joined_at: Timestamp = self.joined_at.as_ref()?.parse().ok()?;
+        Some(Moment::from_micros(u64::try_from(joined_at.as_microsecond()).ok()?))
+    }
 }
 
 /// GUILD_DELETE.

@@ -7,6 +7,7 @@ use tertulia::domain::moment::Moment;
 
 use super::super::counterpart::Counterpart;
 use super::super::counterpart::channels::{Kind, Overwrite};
+use super::super::counterpart::driver::make::INVITED;
 use super::super::counterpart::faults::{Does, On, Scope};
 use super::super::counterpart::id::Id;
 use super::super::counterpart::moment::now_ms;
@@ -211,6 +212,27 @@ async fn threads_and_direct_messages_are_caught_up_with_and_archived_threads_are
     assert_eq!(questions(&discord), 2);
     let title = process.discord.known().title(&format!("discord:{idle}").as_str().into());
     assert_eq!(title.as_deref(), Some("direct message with Bob"));
+}
+
+#[tokio::test]
+async fn what_was_said_before_the_bot_was_invited_again_is_not_read() {
+    let (discord, core, [guild, general, ana]) = home().await;
+    let (process, mut connection) = again(&discord, &core).await;
+    discord.say(ana, general, "before");
+    core.until("it", |core| core.texts(general).len() == 1).await;
+
+    discord.expel_bot(guild);
+    let hidden = discord.say(ana, general, "among ourselves");
+    while now_ms() <= hidden.made_at_ms() {
+        tokio::task::yield_now().await;
+    }
+    discord.invite_bot(guild, INVITED);
+    discord.say(ana, general, "welcome back");
+    core.until("the welcome", |core| core.texts(general).len() >= 2).await;
+    connection.settled().await;
+    drop(process);
+
+    assert_eq!(core.texts(general), ["Ana: before", "Ana: welcome back"]);
 }
 
 #[tokio::test]
