@@ -15,7 +15,7 @@ mod choosing;
 mod crowd;
 mod interaction;
 mod persons;
-mod registered;
+pub(super) mod registered;
 mod registering;
 mod residents;
 mod status;
@@ -25,7 +25,7 @@ mod words;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -44,7 +44,7 @@ use crate::ports::company::Company;
 use crate::ports::house::room::{Room, RoomId};
 use crate::ports::house::{House, Refused};
 use crate::ports::ignoring::Ignoring;
-use crate::settings::discord::{Discord as Settings, MessageContent};
+use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
 
 /// Commands that are carried out at once.
@@ -73,11 +73,8 @@ struct Desk {
     house: Arc<dyn House>,
     company: Arc<dyn Company>,
     ignoring: Arc<dyn Ignoring>,
-    message_content: MessageContent,
     /// Who answers in direct messages; none: the first one.
     direct_companions: Option<Vec<CompanionId>>,
-    /// Whether Discord lets the application read what does not mention it, once that is known.
-    may_read: OnceLock<bool>,
     is_registering: AtomicBool,
     register_again: Notify,
     commands: Places,
@@ -113,9 +110,7 @@ impl Commands {
             house,
             company,
             ignoring,
-            message_content: settings.message_content,
             direct_companions: settings.direct_companions.clone(),
-            may_read: OnceLock::new(),
             is_registering: AtomicBool::new(false),
             register_again: Notify::new(),
             commands: Places::new(AT_ONCE, AT_ONCE_IN_A_GUILD),
@@ -314,14 +309,6 @@ impl Desk {
             }
             Err(Refused::NotFound(_)) => Ok(None),
             Err(refused) => Err(refused.into()),
-        }
-    }
-
-    /// Whether companions read all that is said, or only what is meant for them; none: that is not known.
-    fn reads_all(&self) -> Option<bool> {
-        match self.message_content {
-            MessageContent::Off => Some(false),
-            MessageContent::On | MessageContent::Auto => self.may_read.get().copied(),
         }
     }
 

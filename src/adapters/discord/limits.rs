@@ -12,7 +12,7 @@ use crate::domain::moment::Moment;
 pub const GLOBAL_PER_SECOND: usize = 50;
 /// Invalid requests after which nothing leaves for a while. At 10,000 in ten minutes Discord shuts the address out.
 pub const INVALID_STOP: u32 = 5_000;
-/// Invalid requests after which only what somebody waits for should leave.
+/// Invalid requests after which only what somebody needs should leave.
 pub const INVALID_CAREFUL: u32 = 1_000;
 const INVALID_WINDOW: Duration = Duration::from_secs(600);
 /// Invalid requests are counted together for so long.
@@ -170,7 +170,11 @@ impl Limits {
     /// An answer came.
     pub fn answered(&mut self, route: &Route, answer: &Answer, now: Moment) {
         let was_trying = self.ended(route);
+        let key = self.key(route);
+        // What is under way ends in the bucket that it was counted in. The first request of a window is alone, so it never takes long.
+        let is_empty = self.buckets.get(&key).is_none_or(|bucket| bucket.under_way == 0);
         if let Some(name) = &answer.bucket
+            && is_empty
             && self.names.get(route) != Some(name)
         {
             self.names.insert(route.clone(), name.clone());
@@ -252,7 +256,7 @@ impl Bucket {
 pub enum Caution {
     /// All is well.
     None,
-    /// Only what somebody waits for: no backfill, no registering of commands.
+    /// Only what somebody needs: nobody is shown as typing.
     Careful,
     /// Nothing until this moment.
     Stop(Moment),

@@ -48,6 +48,8 @@ pub struct Discord {
     bot: OnceCell<Bot>,
     /// Channels where typing was refused, and until when it is not tried.
     untyped: Mutex<BTreeMap<Snowflake, Instant>>,
+    /// Whether the newest session was promised the text of all messages.
+    reads_all: Mutex<Option<bool>>,
     clock: Arc<dyn Clock>,
     mention_people: bool,
     embed_links: bool,
@@ -75,6 +77,7 @@ impl Discord {
             troubles: Troubles::default(),
             bot: OnceCell::new(),
             untyped: Mutex::default(),
+            reads_all: Mutex::default(),
             clock,
             mention_people: settings.mention_people,
             embed_links: settings.embed_links,
@@ -104,7 +107,7 @@ impl Discord {
 
     /// Something changed about the webhooks of a channel: the next statement looks for them again.
     pub fn webhooks_changed(&self, channel: Snowflake) {
-        self.webhooks.forget(channel);
+        self.webhooks.changed(channel);
     }
 
     /// A channel is gone, or the bot is not in its guild any more.

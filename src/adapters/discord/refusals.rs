@@ -20,6 +20,8 @@ pub mod code {
     pub const UNKNOWN_MESSAGE: u32 = 10_008;
     /// No such webhook.
     pub const UNKNOWN_WEBHOOK: u32 = 10_015;
+    /// The server demands two-factor authentication, which the application's owner does not have.
+    pub const TWO_FACTORS: u32 = 60_003;
     /// Something in a request is not as it has to be.
     pub const INVALID_BODY: u32 = 50_035;
     /// A webhook's token that is none any more.
@@ -57,6 +59,7 @@ impl Refusal {
             (20_016 | 20_028 | 50_083 | 160_005, _) => "locked",
             (200_000 | 200_001, _) => "blocked",
             (50_007 | 50_278, _) => "closed",
+            (code::TWO_FACTORS, _) => "permission",
             (code::UNKNOWN_CHANNEL..=10_999 | code::INVALID_WEBHOOK_TOKEN, _) | (_, 404) => "gone",
             (_, 401) => "token",
             (_, 403) => "permission",
@@ -102,6 +105,13 @@ impl Refusal {
             }
             (50_008 | 50_024 | 40_058 | 220_001, _) => {
                 "Nobody can write in a channel of this kind; in a forum, only in its posts."
+            }
+            (30_058, _) => {
+                "The server has 1,000 webhooks, as many as Discord allows. Server Settings > Integrations > Webhooks > delete some."
+            }
+            (code::TWO_FACTORS, _) => {
+                "This server demands two-factor authentication of whoever moderates it, and so of the person who owns the bot's \
+                 application: that person's User Settings > My Account > Enable Authenticator App."
             }
             (160_005, _) => "Companions cannot speak in this thread: it is locked. Open the thread's menu > Unlock Thread.",
             (200_000 | 200_001, _) => {

@@ -139,9 +139,13 @@ impl Rest {
     pub async fn tell(&self, request: &Request) -> Result<Vec<u8>, Failed> {
         let began = Instant::now();
         let entered = self.passages.enter(&request.route, began + self.timeout).await;
-        self.measures.waited(&request.route, began.elapsed(), entered.is_ok());
-        let passage =
-            entered.map_err(|after| Failed::NotNow { after, detail: "Discord's limits leave no room for it".to_owned() })?;
+        if entered.as_ref().map_or(true, |passage| passage.has_waited) {
+            self.measures.waited(&request.route, began.elapsed());
+        }
+        let passage = entered.map_err(|after| {
+            self.measures.held_back(&request.route);
+            Failed::NotNow { after, detail: "Discord's limits leave no room for it".to_owned() }
+        })?;
         self.carry_out(request, passage).await
     }
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -25,7 +26,15 @@ pub struct Webhook {
 
 /// The webhooks that are known, by channel.
 #[derive(Default)]
-pub struct Webhooks(Mutex<BTreeMap<Snowflake, Arc<Turn<Option<Webhook>>>>>);
+pub struct Webhooks(Mutex<BTreeMap<Snowflake, Arc<Place>>>);
+
+/// What is known of a channel's webhook.
+#[derive(Default)]
+struct Place {
+    known: Turn<Option<Webhook>>,
+    /// Something changed since it was found.
+    is_stale: AtomicBool,
+}
 
 /// A webhook, as Discord lists it.
 #[derive(Deserialize)]
@@ -45,8 +54,11 @@ impl Webhooks {
     /// # Errors
     /// Discord does not list or make webhooks there. `Unknown`: one may have been made, and is found the next time.
     pub async fn of(&self, rest: &Rest, application: Snowflake, channel: Snowflake) -> Result<Webhook, Failed> {
-        let turn = self.turn(channel);
-        let mut known = turn.lock().await;
+        let place = self.place(channel);
+        let mut known = place.known.lock().await;
+        if place.is_stale.swap(false, Ordering::Relaxed) {
+            *known = None;
+        }
         if let Some(webhook) = &*known {
             return Ok(webhook.clone());
         }
@@ -64,26 +76,39 @@ impl Webhooks {
 
     /// The id of a channel's webhook, if it is known.
     pub async fn known(&self, channel: Snowflake) -> Option<Snowflake> {
-        self.turn(channel).lock().await.as_ref().map(|webhook| webhook.id)
+        self.place(channel).known.lock().await.as_ref().map(|webhook| webhook.id)
     }
 
     /// A webhook is not to be used any more.
     pub async fn drop_one(&self, channel: Snowflake, webhook: Snowflake) {
-        let turn = self.turn(channel);
-        let mut known = turn.lock().await;
+        let place = self.place(channel);
+        let mut known = place.known.lock().await;
         // Somebody else may have found a new one meanwhile.
         if known.as_ref().is_some_and(|known| known.id == webhook) {
             *known = None;
         }
     }
 
-    /// Something changed about the webhooks of a channel, or it is gone: they are looked for again.
-    pub fn forget(&self, channel: Snowflake) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&channel);
+    /// Something changed about the webhooks of a channel: they are looked for again. Whoever does so already has the turn still, so that
+    /// nobody makes a second one beside it.
+    pub fn changed(&self, channel: Snowflake) {
+        if let Some(place) = self.lock().get(&channel) {
+            place.is_stale.store(true, Ordering::Relaxed);
+        }
     }
 
-    fn turn(&self, channel: Snowflake) -> Arc<Turn<Option<Webhook>>> {
-        Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(channel).or_default())
+    /// A channel is gone.
+    pub fn forget(&self, channel: Snowflake) {
+        self.lock().remove(&channel);
+    }
+
+    fn place(&self, channel: Snowflake) -> Arc<Place> {
+        Arc::clone(self.lock().entry(channel).or_default())
+    }
+
+    // Nothing in there is half done when somebody panics.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Snowflake, Arc<Place>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -14,4 +14,5 @@ pub use guild::{
     Channel, ChannelGone, Emoji, Emojis, Guild, GuildGone, Ready, Role, RoleChanged, RoleGone, Threads, WebhooksChanged,
 };
 pub use lenient::Id;
+pub(super) use lenient::maybe;
 pub use message::{Bulk, Gone, Message, Update, Whereabouts};

@@ -2,7 +2,7 @@
 
 mod answering;
 mod doing;
-mod house;
+pub mod house;
 mod registering;
 mod telling;
 mod whole;
@@ -64,7 +64,7 @@ impl Drop for Scene {
 }
 
 /// Limits that are in nobody's way, and a session that lasts without heartbeats.
-fn rules() -> Rules {
+pub fn rules() -> Rules {
     let long = Duration::from_secs(600);
     // A machine that is busy with other tests is no reason to be late.
     Rules { heartbeat_tolerance: long, interaction_deadline: long, ..Rules::roomy() }
@@ -138,14 +138,14 @@ impl Scene {
     }
 }
 
-fn platform(discord: &Counterpart) -> Arc<Discord> {
+pub fn platform(discord: &Counterpart) -> Arc<Discord> {
     let defaults = Settings::defaults().expect("the defaults");
     let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
     section.api_url = format!("{}/api", discord.api_url());
     Arc::new(Discord::new(&section, discord.token().into(), Arc::new(SystemClock)).expect("an adapter"))
 }
 
-fn commands(platform: &Arc<Discord>, house: &Arc<SmallHouse>, metrics: &Metrics) -> Commands {
+pub fn commands(platform: &Arc<Discord>, house: &Arc<SmallHouse>, metrics: &Metrics) -> Commands {
     let defaults = Settings::defaults().expect("the defaults");
     let section: Section = defaults["discord"].clone().try_into().expect("the section");
     let (company, ignoring) = (Arc::clone(house), Arc::clone(house));

@@ -129,7 +129,7 @@ impl Ordeal {
         let shards = usize::try_from(self.town.size.shards).expect("a few");
         self.town.discord.sessions(shards).await;
         let server = self.server.take().expect("it runs");
-        // The last word in every channel: once it is answered, everything before it was heard.
+        self.last_words(&server).await;
         let account = Account::of(&self.town, &server).await;
         let (identifies, resumes, replayed, requests, refused) = self.town.discord.look(|state| {
             let journal = &state.journal;
@@ -146,6 +146,16 @@ impl Ordeal {
         let verified = self.premises.run(&["history", "verify"]).await;
         assert_eq!(verified.code, Some(0), "{verified:?}");
         account
+    }
+}
+
+impl Ordeal {
+    /// Has a last word said in every channel: once it is on record, everything before it was heard, or never will be.
+    async fn last_words(&mut self, server: &Server) {
+        for (channel, id) in self.town.last_words() {
+            let mut watch = server.watch(&format!("discord:{channel}"), Some(0)).await;
+            while watch.event("message").await["id"] != id.to_string() {}
+        }
     }
 }
 

@@ -4,12 +4,14 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value;
 
+use super::super::commands::registered::{self, Standing, TERTULIA};
 use super::super::identify::RESERVE;
 use super::super::rest::Request;
 use super::super::snowflake::Snowflake;
 use super::report::span;
-use super::{Checking, Line, Named, commands_path};
+use super::{Checking, Line, Named, commands_path, is_out_of_reach};
 use crate::settings::discord::MessageContent;
 
 /// Discord's documentation, "Application Resource", "Application Flags".
@@ -20,9 +22,6 @@ const MESSAGE_CONTENT_LIMITED: u64 = 1 << 19;
 const GUILDS_PER_SHARD: u64 = 2_500;
 /// Fewer identifies than so many starts of all shards are worth a word.
 const STARTS_TO_SPARE: u32 = 5;
-/// The command that the server registers.
-const COMMAND: &str = "tertulia";
-const CHAT_INPUT: u8 = 1;
 const WITHOUT_CONTENT: &str = "only mentions of the bot, replies to it and direct messages have a text; companions do not hear their names, \
                                and never speak by themselves";
 const CONTENT_CLICK: &str =
@@ -71,19 +70,13 @@ struct Starts {
     max_concurrency: u32,
 }
 
-#[derive(Deserialize)]
-struct Command {
-    #[serde(default)]
-    name: String,
-    #[serde(default, rename = "type")]
-    kind: Option<u8>,
-}
-
 impl Checking<'_> {
     /// Looks at the token and its application; none: there is no use in asking more.
     pub(super) async fn account(&mut self) -> Option<Application> {
         let user: User = match self.ask(Request::get("GET /users/@me", "", "/users/@me".to_owned())).await {
             Ok(user) => user,
+            // Of the token nothing was said.
+            Err(failed) if is_out_of_reach(&failed) => return self.give_up("discord", &failed),
             Err(failed) => return self.give_up("token", &failed),
         };
         let application: Application = match self.ask(Request::application()).await {
@@ -207,17 +200,16 @@ impl Checking<'_> {
     /// Whether the slash command is there.
     pub(super) async fn commands(&mut self, application: &Application) {
         let asked = Request::get("GET /applications/{application}/commands", "", commands_path(application, None));
-        match self.ask::<Vec<Command>>(asked).await {
-            Ok(commands) => {
-                let is_ours = |command: &Command| command.name == COMMAND && command.kind.unwrap_or(CHAT_INPUT) == CHAT_INPUT;
-                let is_there = commands.iter().any(is_ours);
-                self.note(if is_there {
-                    Line::good("commands", format!("/{COMMAND} is registered"))
-                } else {
-                    Line::warning("commands", format!("/{COMMAND} is not registered yet"))
-                        .click("Start the server: it registers it.")
-                });
-            }
+        match self.ask::<Vec<Value>>(asked).await {
+            Ok(commands) => self.note(match registered::standing(&commands) {
+                Standing::AsItShouldBe => Line::good("commands", format!("/{TERTULIA} is registered")),
+                Standing::Outdated => {
+                    Line::warning("commands", format!("/{TERTULIA} is registered as another version of the server has it"))
+                        .click("Start the server: it registers its own.")
+                }
+                Standing::Missing => Line::warning("commands", format!("/{TERTULIA} is not registered yet"))
+                    .click("Start the server: it registers it."),
+            }),
             Err(failed) => self.note_failed("commands", &failed),
         }
     }

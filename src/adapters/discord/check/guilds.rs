@@ -176,9 +176,16 @@ impl Checking<'_> {
         let guild = Guild { id: server.id, owner: server.owner_id, roles: &roles };
         let timed_out_until = me.communication_disabled_until.as_deref().and_then(stamp::from_rfc3339);
         let member = Member { id: bot, roles: &me.roles, timed_out_until };
-        let hooks = self.hooks(in_guild(&guild, &member), id).await?;
-        let found = found(&guild, &member, &channels, &hooks, application.id, self.now);
         let named = Named::new(id, &server.name);
+        let hooks = match self.hooks(in_guild(&guild, &member), id).await {
+            // No permission shows it.
+            Err(Failed::Refused(refusal)) if refusal.code == code::TWO_FACTORS => {
+                self.note(Line::problem("permissions", refusal.to_string()).of(&named));
+                return Ok(false);
+            }
+            hooks => hooks?,
+        };
+        let found = found(&guild, &member, &channels, &hooks, application.id, self.now);
         if timed_out_until.is_some_and(|until| self.now < until) {
             let click = "Open the bot's profile there > the three dots > Remove Timeout.";
             self.note(
@@ -214,7 +221,7 @@ impl Checking<'_> {
         let asked = Request::get("GET /guilds/{guild}/webhooks", id, format!("/guilds/{id}/webhooks"));
         match self.ask(asked).await {
             // Somebody took the permission since.
-            Err(Failed::Refused(refusal)) if refusal.status == 403 => Ok(Vec::new()),
+            Err(Failed::Refused(refusal)) if refusal.status == 403 && refusal.code != code::TWO_FACTORS => Ok(Vec::new()),
             other => other,
         }
     }

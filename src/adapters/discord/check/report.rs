@@ -74,7 +74,7 @@ pub enum State {
 pub struct Line {
     /// How it stands.
     pub state: State,
-    /// What it is about: `token`, `intents`, `permissions`, …
+    /// What it is about: `discord`, `token`, `intents`, `permissions`, …
     pub about: &'static str,
     /// What was found.
     pub said: String,

@@ -2,15 +2,15 @@
 //!
 //! Discord fills them in by what was registered, yet whatever comes is read with care: what was registered may be older or newer than this.
 
+mod told;
+
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use secrecy::SecretString;
-use serde::Deserialize;
 use serde_json::Value;
 
+use self::told::{Channel, Given, Told};
 use super::registered::{self as name, Level};
 use crate::adapters::discord::permissions::{self, Need, Permissions};
 use crate::adapters::discord::snowflake::Snowflake;
@@ -194,110 +194,6 @@ const APPLICATION_COMMAND: u8 = 2;
 const AUTOCOMPLETE: u8 = 4;
 /// The type of a command that is typed.
 const CHAT_INPUT: u8 = 1;
-
-/// An interaction as it comes (Discord's documentation, "Receiving and Responding", "Interaction Object").
-#[derive(Deserialize)]
-struct Told {
-    id: Snowflake,
-    application_id: Snowflake,
-    token: SecretString,
-    #[serde(rename = "type")]
-    kind: u8,
-    #[serde(default)]
-    data: Option<Data>,
-    #[serde(default)]
-    guild_id: Option<Snowflake>,
-    #[serde(default)]
-    channel_id: Option<Snowflake>,
-    #[serde(default)]
-    channel: Option<Channel>,
-    #[serde(default)]
-    member: Option<Member>,
-    #[serde(default)]
-    user: Option<User>,
-    #[serde(default, deserialize_with = "lenient")]
-    app_permissions: Option<Bits>,
-}
-
-#[derive(Deserialize)]
-struct Data {
-    #[serde(default)]
-    name: String,
-    #[serde(default, rename = "type")]
-    kind: Option<u8>,
-    #[serde(default)]
-    options: Vec<Given>,
-    #[serde(default, deserialize_with = "lenient")]
-    resolved: Option<Resolved>,
-}
-
-#[derive(Deserialize)]
-struct Resolved {
-    #[serde(default)]
-    channels: BTreeMap<Snowflake, Channel>,
-}
-
-/// An option that was given, a subcommand, or a group of them.
-#[derive(Deserialize)]
-struct Given {
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    value: Value,
-    #[serde(default)]
-    options: Vec<Given>,
-    #[serde(default)]
-    focused: bool,
-}
-
-#[derive(Deserialize)]
-struct Channel {
-    id: Snowflake,
-    #[serde(default, rename = "type")]
-    kind: Option<u8>,
-    #[serde(default)]
-    parent_id: Option<Snowflake>,
-    #[serde(default, deserialize_with = "lenient")]
-    thread_metadata: Option<ThreadMetadata>,
-    #[serde(default, deserialize_with = "lenient")]
-    permissions: Option<Bits>,
-    #[serde(default, deserialize_with = "lenient")]
-    app_permissions: Option<Bits>,
-}
-
-#[derive(Deserialize)]
-struct ThreadMetadata {
-    #[serde(default)]
-    locked: bool,
-}
-
-#[derive(Deserialize)]
-struct Member {
-    #[serde(default)]
-    user: Option<User>,
-    #[serde(default, deserialize_with = "lenient")]
-    permissions: Option<Bits>,
-}
-
-#[derive(Deserialize)]
-struct User {
-    id: Snowflake,
-}
-
-/// Permissions, which come as a number in a text.
-struct Bits(Permissions);
-
-impl<'de> Deserialize<'de> for Bits {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map(|bits| Self(Permissions(bits))).map_err(serde::de::Error::custom)
-    }
-}
-
-/// What cannot be read is as if it were not there.
-fn lenient<'de, D: serde::Deserializer<'de>, T: serde::de::DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
-    Ok(T::deserialize(Value::deserialize(deserializer)?).ok())
-}
 
 impl Told {
     fn here(&self) -> Option<Where> {

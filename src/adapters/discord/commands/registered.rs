@@ -4,7 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
-pub(super) const TERTULIA: &str = "tertulia";
+/// The command's name.
+pub const TERTULIA: &str = "tertulia";
 pub(super) const STATUS: &str = "status";
 pub(super) const JOIN: &str = "join";
 pub(super) const LEAVE: &str = "leave";
@@ -43,6 +44,7 @@ pub(super) enum Level {
     Default,
 }
 
+const DEFAULT: &str = "default";
 /// Every level: as it is sent, as it is chosen, as it is told of.
 const LEVELS: [(&str, &str, &str); 6] = [
     ("very_quiet", "Very quiet", "rarely speaks up unless somebody turns to it"),
@@ -50,14 +52,22 @@ const LEVELS: [(&str, &str, &str); 6] = [
     ("average", "Average", "speaks up now and then"),
     ("eager", "Eager", "often speaks up"),
     ("very_eager", "Very eager", "speaks up whenever it can"),
-    ("default", "Default: as whoever runs the bot set it", ""),
+    (DEFAULT, "Default: as whoever runs the bot set it", ""),
 ];
 
 impl Level {
     /// The level that is sent under this name.
     pub fn named(name: &str) -> Option<Self> {
         let (name, ..) = LEVELS.iter().find(|(known, ..)| *known == name)?;
-        Some(if *name == "default" { Self::Default } else { Self::Tier(name) })
+        Some(if *name == DEFAULT { Self::Default } else { Self::Tier(name) })
+    }
+
+    /// The name that it is sent under.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tier(name) => name,
+            Self::Default => DEFAULT,
+        }
     }
 }
 
@@ -137,8 +147,29 @@ fn levels() -> Value {
     json!({ "type": STRING, "name": LEVEL, "description": description, "required": true, "choices": choices })
 }
 
+/// How the command stands among those that an application has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is not there.
+    Missing,
+    /// It is there as an older or newer server registered it.
+    Outdated,
+    /// Nothing is to be done.
+    AsItShouldBe,
+}
+
+/// How the command stands among those that Discord lists.
+pub fn standing(listed: &[Value]) -> Standing {
+    let is_ours = |command: &&Value| command["name"] == TERTULIA && matches!(command["type"].as_u64(), None | Some(1));
+    match listed.iter().find(is_ours) {
+        None => Standing::Missing,
+        Some(own) if is_same(own, &command()) => Standing::AsItShouldBe,
+        Some(_) => Standing::Outdated,
+    }
+}
+
 /// Whether Discord has a command as it should be. It gives back more than it was given, and leaves out what is usual.
-pub(super) fn is_same(registered: &Value, wanted: &Value) -> bool {
+fn is_same(registered: &Value, wanted: &Value) -> bool {
     essence(registered) == essence(wanted)
 }
 

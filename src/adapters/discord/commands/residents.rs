@@ -35,7 +35,7 @@ impl Desk {
     pub(super) fn obstacles(&self, at: &Where) -> Vec<String> {
         let missing = at.missing().unwrap_or_default();
         let mut lines = words::needs(&missing);
-        if !at.is_direct() && self.reads_all() == Some(false) {
+        if !at.is_direct() && self.discord.reads_all() == Some(false) {
             lines.push(format!("• {}", words::NOT_READING));
         }
         if at.is_hidden() {
@@ -79,7 +79,7 @@ impl Desk {
         };
         let patch = |_: &RoomCompanion| CompanionPatch { interjection: interjection.clone(), ..CompanionPatch::default() };
         let room = self.patch(&room, Override::Keep, &whom, patch).await?;
-        tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, ?level, "how readily companions speak up was changed");
+        tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, level = level.name(), "how readily companions speak up was changed");
         let mut lines = vec!["From now on, in this channel:".to_owned()];
         lines.extend(room.companions.iter().filter(|one| whom.contains(&one.id)).map(line));
         Ok(lines.join("\n"))

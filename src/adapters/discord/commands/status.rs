@@ -63,7 +63,7 @@ impl Desk {
             would_be: would_be.filter(|room| !room.companions.is_empty()),
             all: if is_empty { self.house.companions().await?.companions } else { Vec::new() },
             missing: here.missing(),
-            reads_all: self.reads_all(),
+            reads_all: self.discord.reads_all(),
             trouble: self.discord.troubles().last(here.channel),
             is_kept: is_ready("store"),
             is_answered: is_ready("models"),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
+use twilight_gateway::Intents;
 
 use super::super::identify::{Return, Stopped, identify_pause, pause};
 use super::Shared;
@@ -113,6 +114,8 @@ impl<'a> Life<'a> {
             let own = session.resume_url.clone().filter(|_| self.at_own_url < MOST_AT_OWN_URL);
             let url = own.unwrap_or_else(|| self.shared.url());
             let intents = asking.intents().unwrap_or(asking::WITHOUT);
+            // It is told what it asked for when it began.
+            self.shared.discord.will_read_all(session.intents & Intents::MESSAGE_CONTENT.bits() != 0);
             return Ok(Plan { url, intents, session: Some(session), turn: None, lost: self.lost });
         }
         self.session = None;
@@ -121,6 +124,7 @@ impl<'a> Life<'a> {
             (Err(failed), None) => Err(unasked(failed)),
             (_, Some(intents)) => {
                 let turn = self.turn().await?;
+                self.shared.discord.will_read_all(intents.contains(Intents::MESSAGE_CONTENT));
                 Ok(Plan { url: self.shared.url(), intents, session: None, turn: Some(turn), lost: self.lost })
             }
             (Ok(()), None) => {

@@ -51,6 +51,20 @@ fn routes_with_the_same_bucket_share_it_within_a_resource() {
 }
 
 #[test]
+fn a_bucket_that_gets_another_name_and_its_old_one_again_holds_nothing_up() {
+    let mut limits = Limits::default();
+    limits.ask(&read(1), NOW);
+    limits.answered(&read(1), &ok("abc", 4, 1.0), NOW);
+    limits.ask(&read(1), NOW);
+    limits.ask(&read(1), NOW);
+
+    limits.answered(&read(1), &ok("xyz", 3, 1.0), NOW);
+    limits.answered(&read(1), &ok("abc", 2, 1.0), NOW);
+
+    assert_eq!(limits.ask(&read(1), NOW + Duration::from_secs(60)), Ask::Go);
+}
+
+#[test]
 fn a_429_holds_up_what_it_concerns() {
     let in_ten = Ask::WaitUntil(NOW + Duration::from_secs(10));
     let of = |scope, bucket: Option<&str>| Answer {

@@ -1,5 +1,7 @@
 //! Asks for what was not told over the gateway: messages after a downtime, and what a resumed session told to the process before.
 
+use std::sync::PoisonError;
+
 use serde_json::value::RawValue;
 
 use super::super::backfill;
@@ -20,6 +22,16 @@ impl Discord {
     /// The bot's user, if it is known already.
     pub fn user(&self) -> Option<Snowflake> {
         self.bot.get().map(|bot| bot.user)
+    }
+
+    /// A session is asked for, or asked to go on: whether with the text of all messages.
+    pub fn will_read_all(&self, reads_all: bool) {
+        *self.reads_all.lock().unwrap_or_else(PoisonError::into_inner) = Some(reads_all);
+    }
+
+    /// Whether Discord shows the text of all messages, or only of what is meant for the bot; none: that is not known.
+    pub fn reads_all(&self) -> Option<bool> {
+        *self.reads_all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A page of a channel's messages, as they come.

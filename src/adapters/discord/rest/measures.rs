@@ -6,23 +6,20 @@ use crate::adapters::discord::limits::{Answer, InvalidRequests, Route};
 use crate::adapters::discord::refusals::Refusal;
 use crate::telemetry::instruments::{Instruments, NONE};
 
-/// A request that waited less was only on its way.
-const NOTICED: Duration = Duration::from_millis(1);
-
 /// Where it is measured.
 #[derive(Debug, Default)]
 pub(super) struct Measures(pub Instruments);
 
 impl Measures {
-    /// A request waited so long for the limits until it left, or was held back.
-    pub fn waited(&self, route: &Route, waited: Duration, left: bool) {
-        if waited >= NOTICED || !left {
-            self.0.discord_waits.add(1, [class(route.name)]);
-            self.0.discord_waited.add(waited.as_secs_f64(), NONE);
-        }
-        if !left {
-            self.0.discord_requests.add(1, [class(route.name), "held_back"]);
-        }
+    /// A request waited so long for the limits.
+    pub fn waited(&self, route: &Route, waited: Duration) {
+        self.0.discord_waits.add(1, [class(route.name)]);
+        self.0.discord_waited.add(waited.as_secs_f64(), NONE);
+    }
+
+    /// A request did not leave: it would have had to wait too long.
+    pub fn held_back(&self, route: &Route) {
+        self.0.discord_requests.add(1, [class(route.name), "held_back"]);
     }
 
     /// Discord answered.

@@ -22,6 +22,8 @@ pub(super) struct Passage<'a> {
     passages: &'a Passages,
     route: &'a Route,
     is_open: bool,
+    /// It could not leave at once.
+    pub has_waited: bool,
 }
 
 impl Passages {
@@ -34,13 +36,14 @@ impl Passages {
     /// # Errors
     /// It may not by then: how long it would have to wait from now, if that is known.
     pub async fn enter<'a>(&'a self, route: &'a Route, by: Instant) -> Result<Passage<'a>, Option<Duration>> {
+        let mut has_waited = false;
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             let ask = self.lock().ask(route, self.now());
             match ask {
-                Ask::Go => return Ok(Passage { passages: self, route, is_open: true }),
+                Ask::Go => return Ok(Passage { passages: self, route, is_open: true, has_waited }),
                 Ask::WaitUntil(moment) => {
                     let at = self.began + moment.since(Moment::ZERO);
                     if at > by {
@@ -50,6 +53,7 @@ impl Passages {
                 }
                 Ask::AwaitAnswer => timeout_at(by, changed).await.map_err(|_| None)?,
             }
+            has_waited = true;
         }
     }
 
@@ -61,7 +65,7 @@ impl Passages {
             return None;
         }
         drop(limits);
-        Some(Passage { passages: self, route, is_open: true })
+        Some(Passage { passages: self, route, is_open: true, has_waited: false })
     }
 
     fn now(&self) -> Moment {

@@ -41,7 +41,7 @@ impl Visitor<'_> for IdVisitor {
 }
 
 /// What is there, if it can be read.
-pub(super) fn maybe<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+pub fn maybe<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?;
     Ok(serde_json::from_str::<Option<T>>(raw.get()).unwrap_or_default())
 }

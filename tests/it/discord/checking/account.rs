@@ -1,28 +1,28 @@
 //! The token, the application, its intents, its commands, the identifies that are left, the connection.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use serde_json::json;
 use tertulia::adapters::discord::check::{Servers, State, invitation};
 use tertulia::settings::discord::MessageContent;
+use tertulia::telemetry::metrics::Metrics;
 
+use super::super::commands::house::SmallHouse;
+use super::super::commands::{commands, platform};
 use super::super::counterpart::Counterpart;
 use super::super::counterpart::commands::Command;
 use super::super::counterpart::rules::Rules;
-use super::{about, assert_line, checked, checked_with, home, line, snowflake};
+use super::{about, assert_line, checked, checked_with, home, line, looked_at, snowflake};
 
 const MESSAGE_CONTENT: u64 = 1 << 15;
 
 #[tokio::test]
 async fn of_a_discord_where_all_is_well_every_line_is_good() {
     let (discord, _, _) = home().await;
-    discord.with(|state| {
-        let id = state.world.new_id();
-        let data = json!({ "name": "tertulia", "description": "Companions" });
-        state.world.commands.push(Command { id, guild: None, version: id, data });
-    });
+    register(&discord).await;
 
-    let report = checked(&discord).await;
+    let report = looked_at(&discord, Servers::First(10), |_| {}).await;
 
     assert!(report.lines.iter().all(|line| line.state == State::Good), "{report}");
     let all: Vec<_> = report.lines.iter().map(|line| line.about).collect();
@@ -69,6 +69,22 @@ async fn a_command_that_is_not_there_yet_is_registered_by_the_server() {
     let (discord, _, _) = home().await;
 
     assert_line(&checked(&discord).await, "commands", State::Warning, &["/tertulia is not registered yet", "Start the server"]);
+}
+
+#[tokio::test]
+async fn a_command_of_another_version_is_told_apart() {
+    let (discord, _, _) = home().await;
+    discord.with(|state| {
+        let id = state.world.new_id();
+        let data = json!({ "name": "tertulia", "description": "Companions" });
+        state.world.commands.push(Command { id, guild: None, version: id, data });
+    });
+
+    assert_line(&checked(&discord).await, "commands", State::Warning, &["as another version", "registers its own"]);
+    register(&discord).await;
+
+    let report = looked_at(&discord, Servers::First(0), |_| {}).await;
+    assert_line(&report, "commands", State::Good, &["/tertulia is registered"]);
 }
 
 #[tokio::test]
@@ -130,4 +146,16 @@ async fn a_bot_in_no_server_is_told_how_to_be_invited() {
 
     assert_line(&report, "servers", State::Warning, &["in no server yet", "Open the link below"]);
     assert!(report.would_work());
+}
+
+/// Has a server register the command.
+async fn register(discord: &Counterpart) {
+    let house = Arc::new(SmallHouse::default());
+    commands(&platform(discord), &house, &Metrics::local()).ready();
+    discord
+        .until("the command", |state| {
+            let written = state.journal.requests_of("create_command").find_map(|request| request.outcome.as_ref());
+            written.map(|_| ())
+        })
+        .await;
 }

@@ -22,7 +22,7 @@ async fn a_discord_that_is_not_there_ends_in_one_line() {
     let report = check(&section(&api_url, |_| {}), token.into(), &Servers::First(10), SystemClock.now()).await.expect("a report");
 
     assert_eq!(report.lines.len(), 1);
-    assert_line(&report, "token", State::Problem, &["Discord cannot be reached", "its DNS and its firewall"]);
+    assert_line(&report, "discord", State::Problem, &["Discord cannot be reached", "its DNS and its firewall"]);
     assert_eq!(report.invitation, None);
 }
 

@@ -180,3 +180,14 @@ async fn only_so_many_servers_are_looked_at_as_are_asked_for() {
     assert_eq!((about(&two, "permissions").len(), about(&none, "permissions").len()), (2, 0));
     assert!(line(&two, "servers").said.contains("in 4; 2 of them"), "{two}");
 }
+
+#[tokio::test]
+async fn a_server_that_demands_two_factors_is_told_though_every_permission_is_there() {
+    let (discord, guild, _) = home().await;
+    discord.with(|state| state.world.without_two_factors.insert(guild));
+
+    let report = checked(&discord).await;
+
+    assert_line(&report, "permissions", State::Problem, &["Home: This server demands two-factor", "Enable Authenticator App"]);
+    assert!(!report.would_work());
+}

@@ -5,7 +5,7 @@ use tertulia::ports::chat_platform::{ChatPlatform as _, Part};
 
 use super::super::counterpart::channels::Overwrite;
 use super::super::counterpart::permissions::MANAGE_WEBHOOKS;
-use super::{Scene, Taker, at, companion, snowflake, sub};
+use super::{Scene, at, companion, snowflake, sub};
 
 #[tokio::test]
 async fn a_status_tells_what_went_wrong_until_it_went_well() {
@@ -45,17 +45,16 @@ async fn a_status_tells_what_went_wrong_until_it_went_well() {
 #[tokio::test]
 async fn a_status_tells_when_most_is_not_read() {
     let scene = Scene::new().await;
-    scene.discord.set_privileged(0);
     let (direct, _) = scene.discord.direct(scene.ana, "hi");
-    let blind = super::commands(&scene.platform, &scene.house, &scene.metrics);
-    blind.ready();
-    scene.discord.until("another look", |state| (state.journal.requests_of("commands").count() >= 2).then_some(())).await;
-    scene.hand_over(Taker::Commands(blind));
+    scene.platform.will_read_all(false);
 
     let status = scene.told(scene.ana, scene.general, sub("status", json!([]))).await;
     assert!(status.contains("Message Content Intent > on"), "{status}");
     let own = scene.told(scene.ana, direct, sub("status", json!([]))).await;
     assert!(!own.contains("Message Content"), "everything is read there: {own}");
+    scene.platform.will_read_all(true);
+    let status = scene.told(scene.ana, scene.general, sub("status", json!([]))).await;
+    assert!(!status.contains("Message Content"), "{status}");
 }
 
 #[tokio::test]

@@ -25,6 +25,8 @@ pub struct World {
     pub commands: Vec<Command>,
     /// Guilds that let the bot in without the scope `applications.commands`.
     pub without_commands: BTreeSet<Id>,
+    /// Guilds that demand two-factor authentication of moderators, which the application's owner does not have.
+    pub without_two_factors: BTreeSet<Id>,
     pub interactions: BTreeMap<Id, Interaction>,
     /// People who take no direct messages.
     pub closed_directs: BTreeSet<Id>,
@@ -56,6 +58,7 @@ impl World {
             webhooks: BTreeMap::new(),
             commands: Vec::new(),
             without_commands: BTreeSet::new(),
+            without_two_factors: BTreeSet::new(),
             interactions: BTreeMap::new(),
             closed_directs: BTreeSet::new(),
             ids,

@@ -146,6 +146,15 @@ impl Town {
         }
     }
 
+    /// Somebody says a last word in every channel.
+    pub fn last_words(&mut self) -> Vec<(Id, Id)> {
+        let say = |channel: &Channel| (channel.id, self.discord.say(channel.somebody(), channel.id, "that was all"));
+        let words: Vec<_> = self.channels.iter().map(say).collect();
+        let said = |&(channel, id)| Said { id, channel, text: Some("that was all".to_owned()), is_as_said: true };
+        self.said.extend(words.iter().map(said));
+        words
+    }
+
     /// Somebody thinks again about one of the last things that were said, and of which nobody has thought again yet.
     fn change(&mut self, change: impl FnOnce(&Counterpart, &mut Said)) {
         let back = self.chance.random_range(1..=20).min(self.said.len());

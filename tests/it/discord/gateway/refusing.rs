@@ -76,6 +76,7 @@ async fn without_the_intent_it_is_done_without_and_told_what_does_not_work() {
     assert!(condition.ready, "{condition:?}");
     assert!(condition.detail.contains("Message Content intent is not enabled"), "{condition:?}");
     assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
+    assert_eq!(client.platform.reads_all(), Some(false));
 }
 
 #[tokio::test]
@@ -92,6 +93,7 @@ async fn an_intent_that_is_refused_all_the_same_is_done_without() {
     assert_eq!(asked_for(&discord) & intents::MESSAGE_CONTENT, 0);
     assert!(client.gateway.condition().detail.contains("mentions the bot"), "{:?}", client.gateway.condition());
     assert_eq!(discord.look(|state| state.journal.closed_here()), [(4_014, "Disallowed intent(s).".to_owned())]);
+    assert_eq!(client.platform.reads_all(), Some(false));
 }
 
 #[tokio::test]
@@ -137,6 +139,7 @@ async fn an_intent_that_was_switched_on_takes_effect_at_the_next_start() {
     let identified = discord.look(|state| state.journal.identifies.last().and_then(|identified| identified.session.clone()));
     let asked = discord.look(|state| state.gateway.sessions[&identified.expect("a session")].intents);
     assert_ne!(asked & intents::MESSAGE_CONTENT, 0);
+    assert_eq!(second.platform.reads_all(), Some(true));
 }
 
 fn asked_for(discord: &super::super::counterpart::Counterpart) -> u64 {

@@ -200,6 +200,7 @@ impl Chance for Half {
 /// A gateway in a process of its own, as far as a test is concerned.
 pub struct Client {
     pub gateway: Arc<Gateway>,
+    pub platform: Arc<Discord>,
     pub ears: Ears,
     pub recorded: SpanMemory,
     lives: Vec<JoinHandle<Disconnected>>,
@@ -231,7 +232,7 @@ impl Client {
         let recorded = SpanMemory::new();
         let ears = Ears::default();
         let parts = Parts {
-            discord: platform,
+            discord: platform.clone(),
             notes: notes.clone(),
             clock,
             chance: Arc::new(Half),
@@ -243,7 +244,7 @@ impl Client {
             times,
         };
         let gateway = Gateway::new(&section, &token.into(), parts).expect("a gateway");
-        Self { gateway: Arc::new(gateway), ears, recorded, lives: Vec::new() }
+        Self { gateway: Arc::new(gateway), platform, ears, recorded, lives: Vec::new() }
     }
 
     /// Asks how many connections there are to be, and begins to live them.

@@ -93,6 +93,33 @@ async fn a_removed_webhook_is_replaced_and_its_words_are_posted_once() {
 }
 
 #[tokio::test]
+async fn a_change_told_while_a_webhook_is_made_makes_no_second_one() {
+    let (discord, guild, general) = home().await;
+    let elsewhere = discord.channel(guild, "elsewhere");
+    let client = client(&discord);
+    let hang = discord.spoil_next(1, On { route: Some("create_webhook"), ..On::default() }, Does::Hang);
+    let (one, two) = (part(general, "one"), part(general, "two"));
+
+    let meanwhile = async {
+        discord.until("one in the making", |state| state.journal.requests_of("create_webhook").next().map(|_| ())).await;
+        client.webhooks_changed(snowflake(general));
+        let others = async {
+            // They take longer than a second one would.
+            for text in ["a", "b", "c"] {
+                say(&client, &part(elsewhere, text)).await;
+            }
+            discord.lift(hang);
+        };
+        tokio::join!(client.send(&two), others).0
+    };
+    let (first, second) = tokio::join!(client.send(&one), meanwhile);
+
+    assert!(first.is_ok() && second.is_ok(), "{first:?} {second:?}");
+    let made = discord.look(|state| state.world.webhooks.values().filter(|webhook| webhook.channel == general).count());
+    assert_eq!(made, 1);
+}
+
+#[tokio::test]
 async fn what_a_moved_webhook_posts_elsewhere_is_taken_back() {
     let (discord, guild, general) = home().await;
     let other = discord.channel(guild, "other");

@@ -8,14 +8,13 @@ use super::super::id::Id;
 use super::super::messages::image_hash;
 use super::super::moment::now_ms;
 use super::super::permissions::{
-    MANAGE_THREADS, MANAGE_WEBHOOKS, READ_MESSAGE_HISTORY, SEND_MESSAGES, SEND_MESSAGES_IN_THREADS, USUAL, VIEW_CHANNEL,
+    MANAGE_WEBHOOKS, READ_MESSAGE_HISTORY, SEND_MESSAGES, SEND_MESSAGES_IN_THREADS, USUAL, VIEW_CHANNEL,
 };
 use super::super::webhooks::Webhook;
 use super::Counterpart;
 
 /// What an invitation of the bot asks for, unless a test wants something else.
-pub const INVITED: u64 =
-    VIEW_CHANNEL | SEND_MESSAGES | SEND_MESSAGES_IN_THREADS | READ_MESSAGE_HISTORY | MANAGE_WEBHOOKS | MANAGE_THREADS;
+pub const INVITED: u64 = VIEW_CHANNEL | SEND_MESSAGES | SEND_MESSAGES_IN_THREADS | READ_MESSAGE_HISTORY | MANAGE_WEBHOOKS;
 
 impl Counterpart {
     /// Somebody who is in no guild yet.

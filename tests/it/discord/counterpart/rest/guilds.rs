@@ -109,6 +109,7 @@ impl State {
         if in_guild(there, self.world.bot()) & MANAGE_WEBHOOKS == 0 {
             return Err(Refusal::missing_permissions());
         }
+        self.two_factors(Some(guild))?;
         let of_guild = |channel: Id| self.world.guild_of(channel).is_some_and(|of| of.id == guild);
         let webhooks = self.world.webhooks.values().filter(|webhook| of_guild(webhook.channel));
         ok(webhooks.map(|webhook| webhook.json(&self.world, true)).collect())

@@ -46,6 +46,7 @@ impl State {
     /// A channel where the bot may make webhooks.
     fn webhook_channel(&self, channel: Id) -> Result<&Channel, Refusal> {
         let there = self.world.permitted(channel, MANAGE_WEBHOOKS)?;
+        self.two_factors(there.guild)?;
         if there.guild.is_none() {
             return Err(Refusal::new(403, 50003, "Cannot execute action on a DM channel"));
         }
@@ -62,8 +63,19 @@ impl State {
     /// A webhook that the bot may do everything with.
     fn managed_webhook(&self, id: Id) -> Result<&Webhook, Refusal> {
         let webhook = self.known_webhook(id)?;
-        self.world.permitted(webhook.channel, MANAGE_WEBHOOKS)?;
+        let there = self.world.permitted(webhook.channel, MANAGE_WEBHOOKS)?;
+        self.two_factors(there.guild)?;
         Ok(webhook)
+    }
+
+    /// <https://docs.discord.com/developers/topics/oauth2#two-factor-authentication-requirement>
+    pub(super) fn two_factors(&self, guild: Option<Id>) -> Result<(), Refusal> {
+        match guild {
+            Some(guild) if self.world.without_two_factors.contains(&guild) => {
+                Err(Refusal::new(403, 60003, "Two factor is required for this operation"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A webhook by its token, which is all that is needed.

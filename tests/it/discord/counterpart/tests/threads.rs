@@ -49,6 +49,7 @@ async fn a_message_brings_an_archived_thread_back_unless_it_is_locked() {
     assert_eq!(socket.event("THREAD_UPDATE").await["thread_metadata"]["archived"], true);
     assert_eq!(socket.event("THREAD_UPDATE").await["thread_metadata"]["archived"], false);
     discord.with(|state| state.change_thread(thread, |thread| thread.locked = true));
+    discord.overwrite(general, Overwrite::member(bot, MANAGE_THREADS, 0));
     assert_eq!(rest.say(thread, "moderated").await.status, 200, "who manages threads may");
     discord.overwrite(general, Overwrite::member(bot, 0, MANAGE_THREADS));
     assert_eq!(rest.say(thread, "not any more").await.refusal(), (400, 160_005));

@@ -1,0 +1,110 @@
+//! Interactions as they come (Discord's documentation, "Receiving and Responding", "Interaction Object").
+
+use std::collections::BTreeMap;
+
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::adapters::discord::permissions::Permissions;
+use crate::adapters::discord::snowflake::Snowflake;
+use crate::adapters::discord::wire::maybe;
+
+/// An interaction.
+#[derive(Deserialize)]
+pub struct Told {
+    pub id: Snowflake,
+    pub application_id: Snowflake,
+    pub token: SecretString,
+    #[serde(rename = "type")]
+    pub kind: u8,
+    #[serde(default)]
+    pub data: Option<Data>,
+    #[serde(default)]
+    pub guild_id: Option<Snowflake>,
+    #[serde(default)]
+    pub channel_id: Option<Snowflake>,
+    #[serde(default)]
+    pub channel: Option<Channel>,
+    #[serde(default)]
+    pub member: Option<Member>,
+    #[serde(default)]
+    pub user: Option<User>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub app_permissions: Option<Bits>,
+}
+
+#[derive(Deserialize)]
+pub struct Data {
+    #[serde(default)]
+    pub name: String,
+    #[serde(default, rename = "type")]
+    pub kind: Option<u8>,
+    #[serde(default)]
+    pub options: Vec<Given>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub resolved: Option<Resolved>,
+}
+
+#[derive(Deserialize)]
+pub struct Resolved {
+    #[serde(default)]
+    pub channels: BTreeMap<Snowflake, Channel>,
+}
+
+/// An option that was given, a subcommand, or a group of them.
+#[derive(Deserialize)]
+pub struct Given {
+    #[serde(default)]
+    pub name: String,
+    #[serde(default)]
+    pub value: Value,
+    #[serde(default)]
+    pub options: Vec<Given>,
+    #[serde(default)]
+    pub focused: bool,
+}
+
+#[derive(Deserialize)]
+pub struct Channel {
+    pub id: Snowflake,
+    #[serde(default, rename = "type")]
+    pub kind: Option<u8>,
+    #[serde(default)]
+    pub parent_id: Option<Snowflake>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub thread_metadata: Option<ThreadMetadata>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub permissions: Option<Bits>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub app_permissions: Option<Bits>,
+}
+
+#[derive(Deserialize)]
+pub struct ThreadMetadata {
+    #[serde(default)]
+    pub locked: bool,
+}
+
+#[derive(Deserialize)]
+pub struct Member {
+    #[serde(default)]
+    pub user: Option<User>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub permissions: Option<Bits>,
+}
+
+#[derive(Deserialize)]
+pub struct User {
+    pub id: Snowflake,
+}
+
+/// Permissions, which come as a number in a text.
+pub struct Bits(pub Permissions);
+
+impl<'de> Deserialize<'de> for Bits {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(|bits| Self(Permissions(bits))).map_err(serde::de::Error::custom)
+    }
+}
