@@ -2,7 +2,7 @@
 //! a room by itself.
 //!
 //! A thread, or a forum post, lives by the channel that it is in until somebody changes the thread itself: what changes there holds in the
-//! thread at once. On record in the thread it comes when the thread is awake, or before the next thing that is said in it.
+//! thread at once. On record in the thread it comes when the thread is awake or wakes, or before the next thing that is said in it.
 
 use serde_json::json;
 
@@ -130,6 +130,15 @@ pub async fn open_within(kit: &Kit, spot: &Spot) -> Result<bool, Unsettled> {
         (None, None) => {}
     }
     Ok(kit.residents.is_lived_in(channel).unwrap_or(false))
+}
+
+/// Puts on record in a thread what changed in the channel that it is in, if it lives by it and anything did.
+///
+/// # Errors
+/// [`Unsettled`]; the same again goes on where it failed.
+pub async fn keep_up(kit: &Kit, thread: &ChannelId) -> Result<(), Unsettled> {
+    let turn = kit.residents.turn().await;
+    catch_up(kit, &turn, thread).await
 }
 
 /// The residence that a channel without one would have: a thread that of the channel that it is in, a direct message what the settings
