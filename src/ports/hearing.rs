@@ -76,7 +76,8 @@ pub enum Taken {
 /// How far a channel is on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
-    /// The platform's id of the newest message on record, if there is one.
+    /// The platform's id of the newest message on record that was heard there, if there is one: not of what companions said, which is on
+    /// record whether or not anybody listened.
     pub newest: Option<Arc<str>>,
     /// Since when somebody lives there.
     pub since: Moment,

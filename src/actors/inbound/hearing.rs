@@ -169,14 +169,15 @@ impl Inbound {
         residence.map(|residence| residence.created_at)
     }
 
-    /// The id of the newest message that has one; whose words were taken out has none any more.
+    /// The id of the newest message that was heard here and has one; whose words were taken out has none any more. What a companion said
+    /// counts for nothing: it comes on record when it is posted, before what others said meanwhile.
     async fn newest_id(&self, place: &Place) -> Result<Option<Arc<str>>, ReadError> {
         let mut before = None;
         loop {
             let range = Range { after: Seq::NONE, before, limit: PAGE, newest_first: true };
             let page = self.reader().events(place, range).await?;
             let id = page.iter().find_map(|recorded| match &recorded.event {
-                Event::Said { message, .. } => message.id.clone(),
+                Event::Said { message, .. } if message.from.role != Role::Companion => message.id.clone(),
                 _ => None,
             });
             if id.is_some() || page.len() < PAGE {

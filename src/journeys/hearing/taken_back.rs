@@ -3,7 +3,6 @@
 use futures_util::StreamExt;
 
 use super::*;
-use crate::ports::chat_platform::fake::FakePlatform;
 use crate::ports::house::House;
 use crate::ports::house::keeping::{ExportForm, ExportQuery};
 
