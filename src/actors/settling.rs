@@ -42,7 +42,12 @@ pub enum Unsettled {
 ///
 /// # Errors
 /// [`Unsettled`].
-pub async fn settle(kit: &Kit, _: &Turn<'_>, channel: &ChannelId, residence: Residence) -> Result<(), Unsettled> {
+pub async fn settle(kit: &Kit, turn: &Turn, channel: &ChannelId, residence: Residence) -> Result<(), Unsettled> {
+    let (kit, channel) = (kit.clone(), channel.clone());
+    to_the_end(turn, async move { change(&kit, &channel, residence).await }).await
+}
+
+async fn change(kit: &Kit, channel: &ChannelId, residence: Residence) -> Result<(), Unsettled> {
     kit.residents.allows(channel, &residence)?;
     store_residence(kit, channel, &residence).await?;
     let before = kit.residents.outdated(channel).map(|(recorded, _)| recorded).or_else(|| kit.residents.get(channel));
@@ -63,7 +68,12 @@ pub async fn settle(kit: &Kit, _: &Turn<'_>, channel: &ChannelId, residence: Res
 ///
 /// # Errors
 /// [`Unsettled::Unstored`]: the room is still there, perhaps without its history.
-pub async fn close(kit: &Kit, _: &Turn<'_>, channel: &ChannelId) -> Result<(), Unsettled> {
+pub async fn close(kit: &Kit, turn: &Turn, channel: &ChannelId) -> Result<(), Unsettled> {
+    let (kit, channel) = (kit.clone(), channel.clone());
+    to_the_end(turn, async move { end(&kit, &channel).await }).await
+}
+
+async fn end(kit: &Kit, channel: &ChannelId) -> Result<(), Unsettled> {
     let Some(residence) = kit.residents.take(channel) else { return Ok(()) };
     let place = Place::new(&residence.guild, channel);
     if let Some(guild) = kit.directory.find(&GuildPlace(place.guild.clone())) {
@@ -80,6 +90,17 @@ pub async fn close(kit: &Kit, _: &Turn<'_>, channel: &ChannelId) -> Result<(), U
     kit.hub.publish(&place, Live::Note(json!({ "event": "closed", "channel": channel }).to_string().into()));
     tell_threads(kit, channel).await;
     Ok(())
+}
+
+/// Whoever waits for a change may go away, as a connection does that ends; what is lived by and what is stored must not part for that.
+async fn to_the_end(turn: &Turn, change: impl Future<Output = Result<(), Unsettled>> + Send + 'static) -> Result<(), Unsettled> {
+    let turn = turn.clone();
+    let changed = tokio::spawn(async move {
+        let _turn = turn;
+        change.await
+    });
+    // One that panicked may have come to anything.
+    changed.await.unwrap_or(Err(Unsettled::Unstored(Lost::Unknown.into())))
 }
 
 /// A channel is gone for good where it was, and its threads with it: what was said in them is deleted. One that is no room changes nothing.
@@ -165,7 +186,7 @@ fn directly(kit: &Kit, guild: &GuildId) -> std::collections::BTreeSet<CompanionI
 }
 
 /// Puts on record in a thread what changed in the channel that it is in.
-async fn catch_up(kit: &Kit, _: &Turn<'_>, thread: &ChannelId) -> Result<(), Unsettled> {
+async fn catch_up(kit: &Kit, _: &Turn, thread: &ChannelId) -> Result<(), Unsettled> {
     match kit.residents.outdated(thread) {
         Some((recorded, residence)) => enter(kit, thread, Some(&recorded), residence).await,
         None => Ok(()),
