@@ -129,7 +129,8 @@ pub trait Hearing: Send + Sync + 'static {
     async fn edited(&self, spot: &Spot, id: &str, text: Arc<str>) -> Result<(), NotTaken>;
 
     /// Messages were taken back: they leave buffers and history. Those that are not on record change nothing. A statement of several parts
-    /// goes as a whole with any of them: what a moderator took away must not be read on.
+    /// goes as a whole with any of them: what a moderator took away must not be read on. While one is on its way, of which this may be a
+    /// part, it has to be handed over again.
     async fn deleted(&self, spot: &Spot, ids: &[Arc<str>]) -> Result<(), NotTaken>;
 
     /// A channel was read after a downtime: so many messages were handed over, and this was left out. That nothing was missed is not put on
