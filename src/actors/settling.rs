@@ -47,7 +47,10 @@ pub async fn settle(kit: &Kit, turn: &Turn, channel: &ChannelId, residence: Resi
     to_the_end(turn, async move { change(&kit, &channel, residence).await }).await
 }
 
-async fn change(kit: &Kit, channel: &ChannelId, residence: Residence) -> Result<(), Unsettled> {
+async fn change(kit: &Kit, channel: &ChannelId, mut residence: Residence) -> Result<(), Unsettled> {
+    if kit.residents.get(channel).is_some_and(|known| known.companions.is_empty()) && !residence.companions.is_empty() {
+        residence.lived_in_again = Some(kit.clock.now());
+    }
     kit.residents.allows(channel, &residence)?;
     store_residence(kit, channel, &residence).await?;
     let before = kit.residents.outdated(channel).map(|(recorded, _)| recorded).or_else(|| kit.residents.get(channel));

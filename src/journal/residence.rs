@@ -35,6 +35,9 @@ pub struct Residence {
     pub stands_alone: bool,
     /// Since when it is there.
     pub created_at: Moment,
+    /// Since when somebody lives in it again, after nobody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lived_in_again: Option<Moment>,
 }
 
 /// A companion that a program outside plays: what is known of it here. The rest is what `companion_defaults` say.
@@ -60,7 +63,13 @@ impl Residence {
             within: None,
             stands_alone: false,
             created_at,
+            lived_in_again: None,
         }
+    }
+
+    /// Since when somebody lives in it.
+    pub fn lived_in_since(&self) -> Moment {
+        self.lived_in_again.map_or(self.created_at, |again| again.max(self.created_at))
     }
 
     /// The channel whose companions, overrides and pause hold here: those of this residence are what was last put on record of them.
@@ -72,8 +81,8 @@ impl Residence {
     #[must_use]
     pub fn like(&self, other: Option<&Self>) -> Self {
         let empty = Self::empty(self.guild.clone(), self.created_at);
-        let Self { companions, externals, overrides, paused, .. } = other.unwrap_or(&empty).clone();
-        Self { companions, externals, overrides, paused, ..self.clone() }
+        let Self { companions, externals, overrides, paused, lived_in_again, .. } = other.unwrap_or(&empty).clone();
+        Self { companions, externals, overrides, paused, lived_in_again, ..self.clone() }
     }
 
     /// Whether a program outside plays this companion here.

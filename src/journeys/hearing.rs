@@ -262,6 +262,32 @@ async fn what_says_nothing_is_not_heard() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_said_while_nobody_lived_there_is_not_read_when_somebody_does_again() {
+    let world = world().await;
+    say_in(&world, &thread(), ana(&world, "1", "hello")).await;
+    let since = async |spot: Spot| hearing(&world).reached(&spot).await.unwrap().map(|reached| reached.since);
+    let before = since(general()).await.unwrap();
+    for companion in ["aria", "bruno"] {
+        world.house.dismiss(&general(), &companion.into()).await.unwrap();
+    }
+    world.pass(3_600.0).await;
+    assert_eq!((since(general()).await, since(thread()).await), (None, None));
+
+    let back = world.kit.clock.now();
+    for companion in ["bruno", "aria"] {
+        world.house.admit(&general(), &companion.into()).await.unwrap();
+        world.pass(1.0).await;
+    }
+
+    let world = world.crash().await;
+    let since = async |spot: Spot| hearing(&world).reached(&spot).await.unwrap().unwrap().since;
+    assert!(before < back);
+    assert!(since(general()).await >= back && since(thread()).await >= back);
+    assert_eq!(since(general()).await, since(thread()).await);
+    assert!(since(general()).await.since(back) < Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_companion_said_hides_nothing_that_was_not_heard() {
     let platform = Arc::new(FakePlatform::default());
     let world = World::over(platform).await;

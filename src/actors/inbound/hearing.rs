@@ -182,7 +182,7 @@ impl Inbound {
         let residents = &self.kit.residents;
         let own = residents.get(&spot.channel);
         let residence = own.or_else(|| residents.get(spot.parent.as_ref()?)).or_else(|| settling::would_be(&self.kit, spot));
-        residence.map(|residence| residence.created_at)
+        residence.map(|residence| residence.lived_in_since())
     }
 
     /// The id of the newest message that was heard here and has one; whose words were taken out has none any more. What a companion said
