@@ -1,5 +1,7 @@
 //! Tells whoever watches a channel what happens there, as it happens.
 
+mod last_said;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
+pub use self::last_said::LastSaid;
 use crate::domain::event::Recorded;
 use crate::domain::vote::State;
 use crate::journal::place::Place;
@@ -33,6 +36,7 @@ pub struct Missed(pub u64);
 pub struct Hub {
     live: Arc<Topic<Live>>,
     states: Arc<Topic<State>>,
+    last_said: Arc<LastSaid>,
 }
 
 #[derive(Debug)]
@@ -69,12 +73,18 @@ impl Hub {
 
     /// Tells whoever watches this channel.
     pub fn publish(&self, place: &Place, item: Live) {
+        self.last_said.outdated(place);
         self.live.publish(place, item);
     }
 
     /// Tells whoever watches the `states` topic of this channel.
     pub fn publish_state(&self, place: &Place, state: State) {
         self.states.publish(place, state);
+    }
+
+    /// When something was last said, by channel.
+    pub fn last_said(&self) -> &LastSaid {
+        &self.last_said
     }
 
     /// Whether somebody watches this channel: whether making a note is worth the while.

@@ -22,7 +22,7 @@ pub struct Residents(Arc<Shared>);
 struct Shared {
     register: RwLock<Register>,
     /// Held while rooms are changed, one change after the other.
-    changes: tokio::sync::Mutex<()>,
+    changes: Arc<tokio::sync::Mutex<()>>,
     /// Channels where somebody is putting on record who comes and goes, and how many do.
     moves: Mutex<HashMap<ChannelId, usize>>,
     /// Grows with every change, so that what was made from the register is made again only then.
@@ -30,9 +30,10 @@ struct Shared {
     instruments: Instruments,
 }
 
-/// The right to change who lives where. One has it at a time.
-pub struct Turn<'a> {
-    _held: tokio::sync::MutexGuard<'a, ()>,
+/// The right to change who lives where. One has it at a time; all clones are one.
+#[derive(Clone)]
+pub struct Turn {
+    _held: Arc<tokio::sync::OwnedMutexGuard<()>>,
 }
 
 struct Register {
@@ -77,13 +78,13 @@ impl Residents {
     pub fn new(cast: Cast, defaults: CompanionDefaults, instruments: Instruments) -> Self {
         let register = Register { cast: Arc::new(cast), defaults, channels: BTreeMap::new(), guilds: HashMap::new() };
         let (register, moves, edition) = (RwLock::new(register), Mutex::default(), AtomicU64::new(0));
-        let changes = tokio::sync::Mutex::new(());
+        let changes = Arc::default();
         Self(Arc::new(Shared { register, changes, moves, edition, instruments }))
     }
 
     /// Waits for its turn to change who lives where: whoever reads what is there, and settles something else for it, does both in one.
-    pub async fn turn(&self) -> Turn<'_> {
-        Turn { _held: self.0.changes.lock().await }
+    pub async fn turn(&self) -> Turn {
+        Turn { _held: Arc::new(self.0.changes.clone().lock_owned().await) }
     }
 
     /// The companions that are configured.

@@ -2,7 +2,7 @@
 //! a room by itself.
 //!
 //! A thread, or a forum post, lives by the channel that it is in until somebody changes the thread itself: what changes there holds in the
-//! thread at once. On record in the thread it comes when the thread is awake, or before the next thing that is said in it.
+//! thread at once. On record in the thread it comes when the thread is awake or wakes, or before the next thing that is said in it.
 
 use serde_json::json;
 
@@ -42,7 +42,12 @@ pub enum Unsettled {
 ///
 /// # Errors
 /// [`Unsettled`].
-pub async fn settle(kit: &Kit, _: &Turn<'_>, channel: &ChannelId, mut residence: Residence) -> Result<(), Unsettled> {
+pub async fn settle(kit: &Kit, turn: &Turn, channel: &ChannelId, residence: Residence) -> Result<(), Unsettled> {
+    let (kit, channel) = (kit.clone(), channel.clone());
+    to_the_end(turn, async move { change(&kit, &channel, residence).await }).await
+}
+
+async fn change(kit: &Kit, channel: &ChannelId, mut residence: Residence) -> Result<(), Unsettled> {
     kit.residents.allows(channel, &residence)?;
     // What was said while nobody lived there was not for them, and is not read after a downtime either.
     if kit.residents.get(channel).is_some_and(|before| before.companions.is_empty()) && !residence.companions.is_empty() {
@@ -67,7 +72,12 @@ pub async fn settle(kit: &Kit, _: &Turn<'_>, channel: &ChannelId, mut residence:
 ///
 /// # Errors
 /// [`Unsettled::Unstored`]: the room is still there, perhaps without its history.
-pub async fn close(kit: &Kit, _: &Turn<'_>, channel: &ChannelId) -> Result<(), Unsettled> {
+pub async fn close(kit: &Kit, turn: &Turn, channel: &ChannelId) -> Result<(), Unsettled> {
+    let (kit, channel) = (kit.clone(), channel.clone());
+    to_the_end(turn, async move { end(&kit, &channel).await }).await
+}
+
+async fn end(kit: &Kit, channel: &ChannelId) -> Result<(), Unsettled> {
     let Some(residence) = kit.residents.take(channel) else { return Ok(()) };
     let place = Place::new(&residence.guild, channel);
     if let Some(guild) = kit.directory.find(&GuildPlace(place.guild.clone())) {
@@ -84,6 +94,17 @@ pub async fn close(kit: &Kit, _: &Turn<'_>, channel: &ChannelId) -> Result<(), U
     kit.hub.publish(&place, Live::Note(json!({ "event": "closed", "channel": channel }).to_string().into()));
     tell_threads(kit, channel).await;
     Ok(())
+}
+
+/// Whoever waits for a change may go away, as a connection does that ends; what is lived by and what is stored must not part for that.
+async fn to_the_end(turn: &Turn, change: impl Future<Output = Result<(), Unsettled>> + Send + 'static) -> Result<(), Unsettled> {
+    let turn = turn.clone();
+    let changed = tokio::spawn(async move {
+        let _turn = turn;
+        change.await
+    });
+    // One that panicked may have come to anything.
+    changed.await.unwrap_or(Err(Unsettled::Unstored(Lost::Unknown.into())))
 }
 
 /// A channel is gone for good where it was, and its threads with it: what was said in them is deleted. One that is no room changes nothing.
@@ -136,6 +157,15 @@ pub async fn open_within(kit: &Kit, spot: &Spot) -> Result<bool, Unsettled> {
     Ok(kit.residents.is_lived_in(channel).unwrap_or(false))
 }
 
+/// Puts on record in a thread what changed in the channel that it is in, if it lives by it and anything did.
+///
+/// # Errors
+/// [`Unsettled`]; the same again goes on where it failed.
+pub async fn keep_up(kit: &Kit, thread: &ChannelId) -> Result<(), Unsettled> {
+    let turn = kit.residents.turn().await;
+    catch_up(kit, &turn, thread).await
+}
+
 /// The residence that a channel without one would have: a thread that of the channel that it is in, a direct message what the settings
 /// say. None for any other channel.
 pub fn would_be(kit: &Kit, spot: &Spot) -> Option<Residence> {
@@ -160,7 +190,7 @@ fn directly(kit: &Kit, guild: &GuildId) -> std::collections::BTreeSet<CompanionI
 }
 
 /// Puts on record in a thread what changed in the channel that it is in.
-async fn catch_up(kit: &Kit, _: &Turn<'_>, thread: &ChannelId) -> Result<(), Unsettled> {
+async fn catch_up(kit: &Kit, _: &Turn, thread: &ChannelId) -> Result<(), Unsettled> {
     match kit.residents.outdated(thread) {
         Some((recorded, residence)) => enter(kit, thread, Some(&recorded), residence).await,
         None => Ok(()),

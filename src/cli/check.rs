@@ -61,6 +61,7 @@ pub fn as_json(loaded: &Loaded) -> serde_json::Value {
         "turn_taking": loaded.settings.turn_taking,
         "closing": loaded.settings.closing,
         "repetition": loaded.settings.repetition,
+        "discord": loaded.settings.discord.is_on(),
         "notes": loaded.notes,
     })
 }
@@ -96,6 +97,8 @@ fn write_text(out: &mut String, loaded: &Loaded) -> fmt::Result {
     writeln!(out, "  {:<12} {}", "side", model(loaded, "side", "main"))?;
     writeln!(out, "  {:<12} {}", "main", model(loaded, "main", "side"))?;
     writeln!(out, "  {:<12} {}", "prices", prices(loaded))?;
+    writeln!(out, "\nplatforms:")?;
+    writeln!(out, "  {:<12} {}", "discord", discord(loaded))?;
     for note in &loaded.notes {
         writeln!(out, "\nnote: {note}")?;
     }
@@ -162,6 +165,15 @@ fn prices(loaded: &Loaded) -> String {
     format!("{}, {} ({} for a million tokens read and written)", price(ModelRole::Side), price(ModelRole::Main), models.currency)
 }
 
+/// Whether companions are on Discord; whether that works is another command's question.
+fn discord(loaded: &Loaded) -> &'static str {
+    if loaded.settings.discord.is_on() {
+        "a token is set; `tertulia discord check` looks whether all would work with it"
+    } else {
+        "not used: no token is set (discord.token)"
+    }
+}
+
 /// Scheme, host and path of an address: what stands before an `@` or after a `?` may be secret.
 fn without_credentials(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
@@ -201,6 +213,7 @@ mod tests {
         assert!(text.contains("lobby        guild home: aria, bruno, cleo"), "{text}");
         assert!(text.contains("cleo         very_eager (from message 3)"), "{text}");
         assert!(text.contains("rehearsal"), "{text}");
+        assert!(text.contains("discord      not used: no token is set"), "{text}");
         assert!(text.contains("prices       side nothing, main nothing (USD for a million tokens read and written)"), "{text}");
         let turns =
             "turn_taking  votes within 20 s, speaks after 2 s; at most 4 statements in a row, any number in a conversation";
@@ -219,6 +232,7 @@ mod tests {
         assert_eq!(found["companions"][0]["interjection"], "average");
         assert_eq!(found["turn_taking"]["max_companion_streak"], 4);
         assert_eq!(found["repetition"]["judge"], "lexical");
+        assert_eq!(found["discord"], false);
         assert_eq!(found["rooms"][0]["companions"], json!(["aria", "bruno", "cleo"]));
     }
 

@@ -94,12 +94,13 @@ pub enum Asked {
     Compact,
     /// Take out of one guild what a person said, and what was decided and summed up about it
     #[command(after_help = "Examples:\n  tertulia history forget --guild home --person Ana\n  \
-                            tertulia history forget --guild home --person Ana --yes --json")]
+                            tertulia history forget --guild home --person Ana --yes --json\n  \
+                            tertulia history forget --guild discord:81384788765712384 --person discord:80351110224678912")]
     Forget {
         /// In which guild
         #[arg(long, value_name = "GUILD")]
         guild: String,
-        /// Whom: the person's id; on the console, their name
+        /// Whom: the person's id, on Discord `discord:` and the user's id; on the console, their name
         #[arg(long, value_name = "PERSON")]
         person: String,
         /// Do not ask whether to go on

@@ -81,8 +81,8 @@ impl Residence {
     #[must_use]
     pub fn like(&self, other: Option<&Self>) -> Self {
         let empty = Self::empty(self.guild.clone(), self.created_at);
-        let Self { companions, externals, overrides, paused, .. } = other.unwrap_or(&empty).clone();
-        Self { companions, externals, overrides, paused, ..self.clone() }
+        let Self { companions, externals, overrides, paused, moved_in_again, .. } = other.unwrap_or(&empty).clone();
+        Self { companions, externals, overrides, paused, moved_in_again, ..self.clone() }
     }
 
     /// Whether a program outside plays this companion here.

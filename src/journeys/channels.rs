@@ -5,10 +5,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::world::{World, room};
+use crate::actors::inbound::Inbound;
 use crate::actors::settling;
 use crate::domain::id::{CompanionId, Seq};
+use crate::domain::message::{Author, Role};
 use crate::ports::company::Company;
-use crate::ports::hearing::Spot;
+use crate::ports::hearing::{Hearing, Spot, Utterance};
 use crate::ports::house::{House, Refused};
 
 /// The channel `discord:10` of the guild `discord:1`.
@@ -65,6 +67,22 @@ async fn moves(world: &World, id: &str) -> Vec<(String, String)> {
 
 fn came(moves: &[(&str, &str)]) -> Vec<(String, String)> {
     moves.iter().map(|(what, who)| ((*what).to_owned(), (*who).to_owned())).collect()
+}
+
+/// Ana says something.
+async fn say(world: &World, spot: &Spot, id: &str, text: &str) {
+    let utterance = Utterance {
+        id: id.into(),
+        from: Author { id: "discord:5".into(), name: "Ana".into(), role: Role::Person },
+        text: text.into(),
+        own_words: text.into(),
+        at: world.kit.clock.now(),
+        mentions: Vec::new(),
+        to_all: false,
+        answers: None,
+    };
+    Inbound::new(world.kit.clone()).said(spot, utterance).await.unwrap();
+    world.rest().await;
 }
 
 /// Long enough for everybody to fall asleep.
@@ -199,6 +217,33 @@ async fn whoever_is_sent_out_of_a_thread_stays_in_the_channel_and_comes_back_to_
     assert_eq!(present(&world, "discord:20").await, ["bruno"]);
     assert_eq!(present(&world, "discord:21").await, ["aria", "bruno", "cleo"]);
     assert_eq!(present(&world, "discord:23").await, ["aria"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_back_to_a_channel_hears_at_once_what_is_said_in_a_thread_that_woke_meanwhile() {
+    let world = World::new().await;
+    for companion in ["aria", "bruno"] {
+        admit(&world, &general(), companion).await.unwrap();
+    }
+    let spot = thread("discord:20");
+    say(&world, &spot, "1", "hello").await;
+    sleep(&world).await;
+    dismiss(&world, &general(), "aria").await;
+    Inbound::new(world.kit.clone()).edited(&spot, "1", "hello!".into()).await.unwrap();
+    world.rest().await;
+
+    for is_asleep in [false, true] {
+        if is_asleep {
+            sleep(&world).await;
+        }
+        admit(&world, &general(), "aria").await.unwrap();
+        say(&world, &spot, if is_asleep { "3" } else { "2" }, "Ari?").await;
+        world.pass(5.0).await;
+
+        let asked = world.side.asked_for("aria");
+        dismiss(&world, &general(), "aria").await;
+        assert_eq!(asked, if is_asleep { 3 } else { 2 }, "asleep: {is_asleep}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,6 +19,7 @@ use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::{Author, Message, Role};
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, Reader};
+use crate::ports::chat_platform::fake::FakePlatform;
 use crate::ports::company::Company;
 use crate::ports::hearing::{Answered, Answers, Hearing, NotTaken, Reached, Spot, Taken, Utterance};
 use crate::ports::house::messages::HistoryMessage;
@@ -279,6 +280,47 @@ async fn what_says_nothing_is_not_heard() {
 
     assert_eq!(hearing(&world).said(&general(), ana(&world, "1", " \n")).await, Ok(Taken::Not));
     assert_eq!(world.history("discord:10").await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_said_while_nobody_lived_there_is_not_read_when_somebody_does_again() {
+    let world = world().await;
+    say_in(&world, &thread(), ana(&world, "1", "hello")).await;
+    let since = async |spot: Spot| hearing(&world).reached(&spot).await.unwrap().map(|reached| reached.since);
+    let before = since(general()).await.unwrap();
+    for companion in ["aria", "bruno"] {
+        world.house.dismiss(&general(), &companion.into()).await.unwrap();
+    }
+    world.pass(3_600.0).await;
+    assert_eq!((since(general()).await, since(thread()).await), (None, None));
+
+    let back = world.kit.clock.now();
+    for companion in ["bruno", "aria"] {
+        world.house.admit(&general(), &companion.into()).await.unwrap();
+        world.pass(1.0).await;
+    }
+
+    let world = world.crash().await;
+    let since = async |spot: Spot| hearing(&world).reached(&spot).await.unwrap().unwrap().since;
+    assert!(before < back);
+    assert!(since(general()).await >= back && since(thread()).await >= back);
+    assert_eq!(since(general()).await, since(thread()).await);
+    assert!(since(general()).await.since(back) < Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_companion_said_hides_nothing_that_was_not_heard() {
+    let platform = Arc::new(FakePlatform::default());
+    let world = World::over(platform).await;
+    let lobby = Spot { guild: "home".into(), channel: "console:lobby".into(), parent: None };
+    world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
+    say_in(&world, &lobby, ana(&world, "0", "Ari?")).await;
+    world.pass(20.0).await;
+
+    let reached = hearing(&world).reached(&lobby).await.unwrap().unwrap();
+
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+    assert_eq!(reached.newest.as_deref(), Some("0"));
 }
 
 /// What is said in the room of the channel, as the house tells it.

@@ -76,7 +76,8 @@ pub enum Taken {
 /// How far a channel is on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
-    /// The platform's id of the newest message on record, if there is one.
+    /// The platform's id of the newest message on record that was heard there, if there is one: not of what companions said, which is on
+    /// record whether or not anybody listened.
     pub newest: Option<Arc<str>>,
     /// Since when somebody lives there.
     pub since: Moment,
@@ -128,7 +129,8 @@ pub trait Hearing: Send + Sync + 'static {
     async fn edited(&self, spot: &Spot, id: &str, text: Arc<str>) -> Result<(), NotTaken>;
 
     /// Messages were taken back: they leave buffers and history. Those that are not on record change nothing. A statement of several parts
-    /// goes as a whole with any of them: what a moderator took away must not be read on.
+    /// goes as a whole with any of them: what a moderator took away must not be read on. While one is on its way, of which this may be a
+    /// part, it has to be handed over again.
     async fn deleted(&self, spot: &Spot, ids: &[Arc<str>]) -> Result<(), NotTaken>;
 
     /// A channel was read after a downtime: so many messages were handed over, and this was left out. That nothing was missed is not put on

@@ -11,6 +11,7 @@ use crate::actors::guild::GuildMessage;
 use crate::actors::inbound::Inbound;
 use crate::actors::places::{GuildPlace, ScribePlace};
 use crate::actors::scribe::{Accepted, OutboxWrite, Post, Record, Reply, ScribeMessage};
+use crate::actors::settling;
 use crate::actors::side_models::Outcome;
 use crate::actors::turn_taking_manager::NotTaken;
 use crate::domain::address::{self, Heard};
@@ -114,6 +115,10 @@ impl State {
         // What somebody is putting on record is not put there twice; the channel looks again when that is done.
         let is_moving = self.kit.residents.is_moving(&self.place.channel);
         let Some(residence) = self.kit.residents.get(&self.place.channel).filter(|_| !is_moving) else { return };
+        if self.kit.residents.outdated(&self.place.channel).is_some() {
+            self.keep_up();
+            return;
+        }
         // One that is configured no more could be asked, but would never be heard to the end.
         let present = self.kit.residents.present(&self.place.channel);
         let mut news = Vec::new();
@@ -147,6 +152,17 @@ impl State {
             drop(moving);
             // What changed meanwhile was not looked at. A channel that is gone looks when it is back.
             let _ = myself.cast(ChannelMessage::ResidenceChanged);
+        });
+    }
+
+    /// What changed in the channel that this thread is in comes on record and is stored in one, lest the next change be measured by what
+    /// is not on record any more. Whoever does it tells when it is done.
+    fn keep_up(&self) {
+        let (kit, thread) = (self.kit.clone(), self.place.channel.clone());
+        tokio::spawn(async move {
+            if let Err(error) = settling::keep_up(&kit, &thread).await {
+                tracing::warn!(channel = %Plain(thread.as_str()), %error, "who lives in the thread could not be put on record");
+            }
         });
     }
 

@@ -95,12 +95,22 @@ impl ActorHouse {
 
     /// When something was last said, as far as the newest page tells; with a page full of other things, when the last of them happened.
     pub(super) async fn last_said(&self, place: &Place) -> Result<Option<Stamp>, ReadError> {
+        let reading = match self.kit.hub.last_said().get(place) {
+            Ok(at) => return Ok(at),
+            Err(reading) => reading,
+        };
+        let at = self.read_last_said(place).await?;
+        self.kit.hub.last_said().read(place, reading, at);
+        Ok(at)
+    }
+
+    async fn read_last_said(&self, place: &Place) -> Result<Option<Stamp>, ReadError> {
         let mut newest = Vec::new();
-        // Mostly it is among the first few; all rooms are asked for it again and again.
+        // Mostly it is among the first few.
         for limit in [8, 64] {
             newest = self.reader().events(place, Range { after: Seq::NONE, before: None, limit, newest_first: true }).await?;
-            if let Some(said) = newest.iter().find(|recorded| told_message(recorded).is_some()) {
-                return Ok(Some(said.at.into()));
+            if let Some(said) = newest.iter().find_map(told_message) {
+                return Ok(Some(said.at));
             }
             if newest.len() < limit {
                 return Ok(None);

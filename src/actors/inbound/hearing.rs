@@ -9,6 +9,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::answered::replied;
 use super::{Inbound, Speech};
+use crate::actors::places::ChannelPlace;
 use crate::actors::scribe::{self, Contested, Lost};
 use crate::actors::settling::{self, Unsettled};
 use crate::actors::taking_back::{NotRewritten, replace_words, take_back};
@@ -18,6 +19,7 @@ use crate::domain::message::{Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, ReadError, Reader};
+use crate::journal::record::PartRecord;
 use crate::journal::residence::Residence;
 use crate::ports::hearing::{Answers, Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
 use crate::ports::store::StoreError;
@@ -103,14 +105,28 @@ impl Hearing for Inbound {
 
     async fn deleted(&self, spot: &Spot, ids: &[Arc<str>]) -> Result<(), NotTaken> {
         let (place, reader) = (place_of(spot), self.reader());
-        let mut messages = BTreeSet::new();
+        // Before it is looked up what is on record: a statement comes there and leaves the outbox in one.
+        let on_its_way = self.on_its_way(&place).await.map_err(unread)?;
+        let (mut messages, mut unknown) = (BTreeSet::new(), Vec::new());
         for id in ids {
-            messages.extend(reader.message(&place, id).await.map_err(unread)?);
+            match reader.message(&place, id).await.map_err(unread)? {
+                Some(seq) => drop(messages.insert(seq)),
+                None => unknown.push(id),
+            }
         }
-        if messages.is_empty() {
-            return Ok(());
+        if !messages.is_empty() {
+            take_back(&self.kit, &place, &messages).await.map_err(not_rewritten)?;
         }
-        take_back(&self.kit, &place, &messages).await.map_err(not_rewritten)
+        let may_be_known_soon = |part: &PartRecord| match part {
+            PartRecord::Sent { id } => unknown.contains(&id),
+            PartRecord::Sending { .. } => !unknown.is_empty(),
+            PartRecord::Owed | PartRecord::Unconfirmed => false,
+        };
+        if on_its_way.iter().any(may_be_known_soon) {
+            let detail = "a statement is on its way, which this may be a part of".into();
+            return Err(NotTaken::Later { after: RETRY_AFTER, detail });
+        }
+        Ok(())
     }
 
     async fn caught_up(&self, spot: &Spot, read: u32, missed: Option<Missed>) -> Result<(), NotTaken> {
@@ -188,6 +204,16 @@ impl Inbound {
             }
             before = page.last().map(|recorded| recorded.seq);
         }
+    }
+
+    /// The parts of statements that are being posted: they are on record, and known by their ids, once all of a statement is. Nobody posts
+    /// anything where the channel sleeps, or is kept away.
+    async fn on_its_way(&self, place: &Place) -> Result<Vec<PartRecord>, ReadError> {
+        if self.kit.directory.find(&ChannelPlace(place.channel.clone())).is_none() {
+            return Ok(Vec::new());
+        }
+        let owed = self.reader().outbox(place).await?;
+        Ok(owed.into_iter().flat_map(|(_, owed)| owed.parts).collect())
     }
 
     async fn replied(&self, place: &Place, answers: &Answers) -> Result<Option<super::Replied>, ReadError> {

@@ -26,6 +26,31 @@ async fn a_channel_that_is_gone_takes_what_was_said_and_its_threads_along() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_channel_stays_gone_though_whoever_told_of_it_goes_away_before_it_is() {
+    let world = world().await;
+    say(&world, "1", "hello").await;
+    say_in(&world, &thread(), ana(&world, "2", "hello")).await;
+
+    for steps in 0..12 {
+        let (ears, guild, channel) = (hearing(&world), general().guild, general().channel);
+        let mut gone = std::pin::pin!(ears.channel_gone(&guild, &channel));
+        for _ in 0..steps {
+            if futures_util::poll!(&mut gone).is_ready() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+    hearing(&world).channel_gone(&general().guild, &general().channel).await.unwrap();
+
+    let world = world.crash().await;
+    assert_eq!(world.kit.residents.all(), []);
+    for spot in [general(), thread()] {
+        assert_eq!(events(&world, &spot).await, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn in_a_guild_that_is_gone_nothing_goes_on_and_it_may_come_back() {
     let world = world().await;
     world.house.admit(&other(), &"aria".into()).await.unwrap();

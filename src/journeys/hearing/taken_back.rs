@@ -127,3 +127,30 @@ async fn a_statement_goes_as_a_whole_with_any_of_its_parts_and_is_changed_by_nob
     assert_eq!(after_the_edit[1].1, "First comes a sentence. Then there is another one.");
     assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?")]));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_taken_back_before_all_of_it_is_posted_is_not_read_on() {
+    for tick in 0..16 {
+        let platform = Arc::new(FakePlatform::default());
+        let world = World::over(platform.clone()).await;
+        platform.takes_at_most(32);
+        let lobby = Spot { guild: "home".into(), channel: "console:lobby".into(), parent: None };
+        world.main.answers([Ok("First comes a sentence. Then there is another one.")]);
+        world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
+        say_in(&world, &lobby, ana(&world, "100", "Ari?")).await;
+        while platform.posted().is_empty() {
+            world.pass(0.125).await;
+        }
+        world.pass(f64::from(tick) * 0.125).await;
+
+        let mut tries = 0;
+        while hearing(&world).deleted(&lobby, &["1".into()]).await.is_err() {
+            tries += 1;
+            world.pass(1.0).await;
+        }
+        world.pass(60.0).await;
+
+        assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?")]), "tick {tick}");
+        assert!(tries < 3, "tick {tick}: {tries}");
+    }
+}

@@ -18,7 +18,7 @@ use self::town::{Size, Town};
 use crate::harness::Server;
 
 /// Messages between two things that go wrong, in the long form.
-const BETWEEN_STRIKES: usize = 100;
+const BETWEEN_STRIKES: usize = 200;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crowd_is_heard_and_answered_once_through_faults_and_kills() {
@@ -147,9 +147,7 @@ impl Ordeal {
         assert_eq!(verified.code, Some(0), "{verified:?}");
         account
     }
-}
 
-impl Ordeal {
     /// Has a last word said in every channel: once it is on record, everything before it was heard, or never will be.
     async fn last_words(&mut self, server: &Server) {
         for (channel, id) in self.town.last_words() {

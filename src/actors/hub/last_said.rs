@@ -1,0 +1,92 @@
+//! When something was last said in each channel, for those who ask for all of them again and again: kept until something happens there.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::journal::place::Place;
+use crate::ports::house::stamp::Stamp;
+
+/// What is known of channels.
+#[derive(Debug, Default)]
+pub struct LastSaid {
+    known: Mutex<HashMap<Place, Known>>,
+    // Read without the lock, so that what happens costs one load while nobody asks.
+    count: AtomicUsize,
+    readings: AtomicUsize,
+}
+
+#[derive(Debug)]
+enum Known {
+    BeingRead(Reading),
+    Read(Option<Stamp>),
+}
+
+/// Somebody reads it from the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading(usize);
+
+impl LastSaid {
+    /// When something was last said in a channel, if anything was.
+    ///
+    /// # Errors
+    /// It has to be read from the record, and is kept once [`read`](Self::read) tells.
+    pub fn get(&self, place: &Place) -> Result<Option<Stamp>, Reading> {
+        let mut known = self.lock();
+        if let Some(Known::Read(at)) = known.get(place) {
+            return Ok(*at);
+        }
+        let reading = Reading(self.readings.fetch_add(1, Ordering::Relaxed));
+        known.insert(place.clone(), Known::BeingRead(reading));
+        self.count.store(known.len(), Ordering::Release);
+        Err(reading)
+    }
+
+    /// What was read; it is not kept if something happened meanwhile.
+    pub fn read(&self, place: &Place, reading: Reading, at: Option<Stamp>) {
+        if let Some(known) = self.lock().get_mut(place)
+            && matches!(known, Known::BeingRead(begun) if *begun == reading)
+        {
+            *known = Known::Read(at);
+        }
+    }
+
+    /// Something happened in a channel.
+    pub(super) fn outdated(&self, place: &Place) {
+        if self.count.load(Ordering::Acquire) > 0 {
+            let mut known = self.lock();
+            known.remove(place);
+            self.count.store(known.len(), Ordering::Release);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Known>> {
+        // No code that holds the lock can panic halfway through a change.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::moment::Moment;
+
+    #[test]
+    fn what_was_read_is_kept_until_something_happens() {
+        let (last_said, lobby) = (LastSaid::default(), Place::new(&"home".into(), &"console:lobby".into()));
+        let at = |secs: u64| Some(Stamp::from(Moment::ZERO + std::time::Duration::from_secs(secs)));
+        let first = last_said.get(&lobby).unwrap_err();
+        last_said.read(&lobby, first, at(1));
+        assert_eq!(last_said.get(&lobby), Ok(at(1)));
+
+        last_said.outdated(&lobby);
+        let second = last_said.get(&lobby).unwrap_err();
+        last_said.outdated(&lobby);
+        let third = last_said.get(&lobby).unwrap_err();
+        last_said.read(&lobby, second, at(2));
+        assert!(last_said.get(&lobby).is_err(), "something happened since");
+
+        last_said.read(&lobby, third, at(3));
+        assert!(last_said.get(&lobby).is_err(), "somebody else reads it by now");
+    }
+}
