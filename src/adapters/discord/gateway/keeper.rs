@@ -40,12 +40,16 @@ impl Keeper {
                 if now == written {
                     continue;
                 }
+                // Of one of which nothing is accepted nobody goes on: it is written again as soon as its READY is.
+                let is_of_use = now.as_ref().is_some_and(|session| session.accepted > 0);
                 match shelf.put(now.as_ref()).await {
                     Ok(()) => written = now,
                     // It is tried again at the next change; until then a restart hears again what it heard.
                     Err(error) => tracing::warn!(platform = "discord", %error, "a session is not kept"),
                 }
-                sleep(every).await;
+                if is_of_use {
+                    sleep(every).await;
+                }
             }
         }))
     }
