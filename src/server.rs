@@ -109,6 +109,10 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
     // Who lives where is known before anybody is woken.
     move_in(&kit, &rooms).await.context("the rooms cannot be set up").map_err(Ended::Failed)?;
+    let asleep = kit.residents.all().iter().filter(|(channel, _)| kit.platforms.is_away(channel)).count();
+    if asleep > 0 {
+        tracing::warn!(channels = asleep, "companions live in channels of Discord, which sleep: give discord.token to wake them");
+    }
     starts::note(&kit).await;
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
     let house = ActorHouse::new(kit.clone(), keeper);

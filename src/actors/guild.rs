@@ -155,6 +155,9 @@ impl Actor for Guild {
 
 impl State {
     fn open(&mut self, channel: ChannelId) {
+        if self.kit.platforms.is_away(&channel) {
+            return;
+        }
         if let Some(residence) = self.kit.residents.get(&channel) {
             for companion in residence.companions {
                 self.employ(companion);

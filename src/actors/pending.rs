@@ -39,7 +39,7 @@ pub(super) async fn channels(kit: &Kit, ward: Ward) -> Vec<ChannelRecord> {
     }
 }
 
-/// The scribe was replaced. What the one before it had on its way may have been stored without anybody being told: channels that have
+/// The scribe or the switchboard was replaced. What was on its way may have been stored without anybody being told: channels that have
 /// something to do look at their record again, or are woken.
 pub(super) fn look_again(kit: Kit) {
     tokio::spawn(async move {

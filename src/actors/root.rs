@@ -168,7 +168,8 @@ impl State {
                 self.register(child, &actor);
                 match child {
                     Child::Guilds => wake_pending(self.kit.clone()),
-                    Child::Scribe => pending::look_again(self.kit.clone()),
+                    // What either had in its mailbox is gone with it.
+                    Child::Scribe | Child::Switchboard => pending::look_again(self.kit.clone()),
                     _ => {}
                 }
             }

@@ -42,6 +42,21 @@ async fn what_is_posted_does_not_tell_how_far_a_channel_was_heard() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn without_its_platform_a_channel_sleeps_and_owes_what_it_owes() {
+    let (platform, world) = asked("Hello!").await;
+    world.main.takes(Duration::from_secs(21));
+    world.pass(5.0).await;
+
+    let world = world.crash_onto(None).await;
+    world.pass(60.0).await;
+
+    assert_eq!((owed(&world).await, world.main.asked_for("aria")), (1, 0));
+    let world = world.crash_onto(Some(platform.clone())).await;
+    world.pass(60.0).await;
+    assert_eq!((platform.posted(), owed(&world).await), (said(&[("Aria", "Hello!")]), 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_sign_of_typing_shows_while_the_model_writes() {
     let (platform, world) = asked("Hello!").await;
     world.main.takes(Duration::from_secs(21));

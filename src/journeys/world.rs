@@ -276,6 +276,13 @@ impl World {
         Self::set(self.store.clone(), self.overlay.clone(), self.kept.clone()).await
     }
 
+    /// The same, and the other has this platform in the place of the console, or is without it.
+    pub(super) async fn crash_onto(mut self, platform: Option<Arc<dyn ChatPlatform>>) -> Self {
+        let without = || Platforms::default().without("console");
+        self.kept.platforms = platform.map_or_else(without, |platform| Platforms::new([platform]));
+        self.crash().await
+    }
+
     /// Configures these of the companions, as a reload would.
     pub(super) async fn recast(&self, ids: &[&str]) {
         let mut cast = cast(&self.kit.settings);

@@ -110,23 +110,40 @@ pub trait ChatPlatform: Send + Sync + 'static {
 
 /// The platforms besides the console, by name. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Platforms(Arc<BTreeMap<&'static str, Arc<dyn ChatPlatform>>>);
+pub struct Platforms {
+    there: Arc<BTreeMap<&'static str, Arc<dyn ChatPlatform>>>,
+    away: Option<&'static str>,
+}
 
 impl Platforms {
     /// These platforms.
     pub fn new(platforms: impl IntoIterator<Item = Arc<dyn ChatPlatform>>) -> Self {
-        Self(Arc::new(platforms.into_iter().map(|platform| (platform.name(), platform)).collect()))
+        let there = platforms.into_iter().map(|platform| (platform.name(), platform)).collect();
+        Self { there: Arc::new(there), away: None }
+    }
+
+    /// The same, and a platform of this name is not used now: its channels sleep until it is.
+    pub fn without(self, name: &'static str) -> Self {
+        Self { away: Some(name), ..self }
     }
 
     /// The platform of a channel; none for one that posts by storing, as the console does.
     pub fn of(&self, channel: &ChannelId) -> Option<&Arc<dyn ChatPlatform>> {
-        let (name, _) = channel.as_str().split_once(':')?;
-        self.0.get(name)
+        self.there.get(name_of(channel)?)
     }
+
+    /// Whether a channel belongs to a platform that is not used now: nothing can be posted there.
+    pub fn is_away(&self, channel: &ChannelId) -> bool {
+        self.away.is_some() && name_of(channel) == self.away
+    }
+}
+
+fn name_of(channel: &ChannelId) -> Option<&str> {
+    channel.as_str().split_once(':').map(|(name, _)| name)
 }
 
 impl fmt::Debug for Platforms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.there.keys()).finish()
     }
 }

@@ -21,13 +21,19 @@ use crate::ports::store::keeper::Keeper;
 use crate::settings::Problem;
 use crate::telemetry::gateway::GatewayRecorder;
 
-/// The system with Discord, if the settings have a token. To be called within a runtime; nothing is asked of Discord yet.
+/// What ids of Discord's channels begin with.
+const PLATFORM: &str = "discord";
+
+/// The system with Discord, if the settings have a token; without one its channels sleep. To be called within a runtime; nothing is asked of Discord yet.
 ///
 /// # Errors
 /// The token or an address cannot be used.
 pub fn join(mut kit: Kit, keeper: &Arc<dyn Keeper>) -> Result<Kit, Problem> {
     let settings = &kit.settings.discord;
-    let Some(token) = settings.token()? else { return Ok(kit) };
+    let Some(token) = settings.token()? else {
+        kit.platforms = kit.platforms.without(PLATFORM);
+        return Ok(kit);
+    };
     let instruments = kit.recorder.instruments().clone();
     let discord = Arc::new(Discord::new(settings, token.clone(), kit.clock.clone())?.measured(instruments.clone()));
     kit.platforms = Platforms::new([discord.clone() as _]);
