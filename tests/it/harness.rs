@@ -297,6 +297,13 @@ impl Server {
         assert!(sent.expect("kill can be run").success(), "the server is gone");
     }
 
+    /// The lines of its log so far that have these words, and those that warn.
+    pub fn told_of(&self, words: &str) -> Vec<String> {
+        let text = self.log.text();
+        let told = text.lines().filter(|line| [words, " WARN ", "ERROR"].iter().any(|sign| line.contains(sign)));
+        told.map(str::to_owned).collect()
+    }
+
     /// Waits for a line of the log with these words.
     pub async fn logs(&self, words: &str) -> String {
         let line = timeout(PATIENCE, self.log.wait_for(words)).await.ok().flatten();
