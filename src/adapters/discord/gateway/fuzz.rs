@@ -1,0 +1,25 @@
+//! Hostile frames.
+
+use super::frame::{self, Frame, MAX_FRAME_BYTES};
+use super::session::Session;
+
+pub(crate) fn frame(text: &str) {
+    let _ = frame::address(text).map(|address| {
+        assert_eq!(frame::address(&address).as_ref(), Some(&address), "an address becomes another");
+        assert!(address.starts_with("wss://") || address.starts_with("ws://"), "{address}");
+    });
+    let session: Option<Session> = serde_json::from_str(text).ok();
+    if let Some(session) = session {
+        assert_eq!(serde_json::from_str::<Session>(&serde_json::to_string(&session).unwrap()).unwrap(), session);
+    }
+    match frame::read(text) {
+        Ok(Frame::Dispatch { kind, data, .. }) => {
+            assert!(text.len() <= MAX_FRAME_BYTES && !kind.is_empty() && kind.len() <= 1_000);
+            if let Some(ready) = frame::ready(&data) {
+                assert!(!ready.session.is_empty() && ready.session.len() <= 1_000);
+                assert!(ready.resume_url.is_none_or(|url| frame::address(&url) == Some(url.clone())));
+            }
+        }
+        Ok(_) | Err(_) => {}
+    }
+}

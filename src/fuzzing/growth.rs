@@ -1,0 +1,100 @@
+//! Looks whether work grows faster than what is read: a scan within a scan.
+//!
+//! Work is the processor's time that the thread itself used, which neither a clock nor what else runs on the machine changes. An input of a
+//! few thousand bytes is enough for a suspicion; what is suspected is measured again at a sixteenth of that length, and is found only when it
+//! grew more than four times as fast as its input.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::Target;
+use super::words::WORDS;
+
+/// Less work than this is not suspected: at the longest input of a target that costs 1.
+const SUSPECT: Duration = Duration::from_millis(if cfg!(debug_assertions) { 60 } else { 6 });
+/// The shorter input of a suspect is so many times shorter.
+const SHORTER: usize = 16;
+/// Work may grow so many times faster than the input.
+const LEEWAY: u32 = 4;
+
+/// What of a target grows too fast: each with its input.
+pub(super) fn faster(target: &Target) -> Vec<String> {
+    let valid = (target.valid)();
+    let surroundings = valid.iter().take(2).map(Vec::as_slice).chain([&[][..]]);
+    let mut found = Vec::new();
+    for around in surroundings {
+        for pieces in WORDS.iter().map(|word| vec![*word]).chain(pairs()) {
+            let piece = pieces.concat();
+            let grown = |longest: usize| grown(around, piece.as_bytes(), longest);
+            let work = |length: usize| worked(target, &grown(length));
+            match work(target.longest) {
+                Ok(work) if work < SUSPECT => continue,
+                Ok(_) => {}
+                Err(broken) => {
+                    found.push(broken);
+                    break;
+                }
+            }
+            let short = (0..3).filter_map(|_| work(target.longest / SHORTER).ok()).max().unwrap_or_default();
+            let long = (0..2).filter_map(|_| work(target.longest).ok()).min().unwrap_or_default();
+            let most = short * SHORTER as u32 * LEEWAY;
+            if long > most && long >= SUSPECT {
+                found.push(format!(
+                    "{}: {:?} over and over takes {long:?} for {} bytes, and {short:?} for a sixteenth of them",
+                    target.name, piece, target.longest
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// Words that only together make work.
+fn pairs() -> impl Iterator<Item = Vec<&'static str>> {
+    [
+        ["[a", "]("],
+        ["<@", "x"],
+        ["{\"", "a"],
+        ["{\"a\":", "["],
+        ["`", "` `` "],
+        ["```\n", "~~~\n"],
+        ["<think>", "x"],
+        ["</think>", "<think>"],
+        ["data: x\n", "data: y\n"],
+        ["@", "a"],
+        ["a b", " "],
+        ["\n", "> "],
+        ["(", "[(])"],
+        ["a\u{301}", "\u{200d}"],
+        ["\"", "\\"],
+        ["a=", "[["],
+        ["__", "A"],
+        ["x ", "YES: "],
+    ]
+    .into_iter()
+    .map(Vec::from)
+}
+
+/// Something within what is valid, so often that all of it has this length.
+fn grown(around: &[u8], piece: &[u8], length: usize) -> Vec<u8> {
+    let middle = around.len() / 2;
+    let times = length.saturating_sub(around.len()) / piece.len().max(1);
+    [&around[..middle], &piece.repeat(times), &around[middle..]].concat()
+}
+
+/// What a run costs.
+///
+/// # Errors
+/// The input breaks a rule.
+fn worked(target: &Target, input: &[u8]) -> Result<Duration, String> {
+    let before = used();
+    super::hunt::one(target, input, "an input that grew")?;
+    Ok(used().saturating_sub(before))
+}
+
+/// The processor's time that this thread used.
+fn used() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
