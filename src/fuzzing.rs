@@ -47,7 +47,7 @@ pub(crate) struct Target {
 
 impl Target {
     const fn new(name: &'static str, run: fn(&[u8]), valid: fn() -> Vec<Vec<u8>>) -> Self {
-        Self { name, run, valid, costs: 1, longest: 32 << 10 }
+        Self { name, run, valid, costs: 1, longest: 16 << 10 }
     }
 
     const fn costing(self, costs: u64) -> Self {
@@ -81,7 +81,7 @@ fn targets() -> Vec<Target> {
         Target::new("names", names::find, names::talk),
         Target::new("name_lists", names::lists, names::lists_of_names).up_to(4 << 10),
         Target::new("address", names::address, names::talk),
-        Target::new("prompt", prompts::prompt, prompts::talk).costing(8),
+        Target::new("prompt", prompts::prompt, prompts::talk).costing(8).up_to(8 << 10),
         Target::new("split", spoken::split, spoken::statements),
         Target::new("event", records::event, records::events).costing(2),
         Target::new("record", records::record, records::all).costing(2),
@@ -119,7 +119,7 @@ fn targets() -> Vec<Target> {
 }
 
 /// Runs of each target in one `cargo test` that cost 1, unless `TERTULIA_FUZZ_RUNS` says otherwise.
-const RUNS: u64 = 1_024;
+const RUNS: u64 = 512;
 /// The functions below share the targets and run side by side.
 const SHARES: usize = 3;
 

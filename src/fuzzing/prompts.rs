@@ -81,8 +81,7 @@ fn check(prompt: &Prompt, messages: &[Message], budget: usize) {
             assert!(prompt.user.matches(&delimiter).count() <= 1, "{delimiter} is there twice");
         }
     }
-    let lines: Vec<&str> =
-        prompt.user.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']).filter(|line| line.starts_with('{')).collect();
+    let lines: Vec<&str> = ["earlier-messages", "messages"].iter().flat_map(|name| within(&prompt.user, name)).collect();
     assert!(lines.len() <= messages.len(), "{} lines for {} messages", lines.len(), messages.len());
     let mut tags = BTreeMap::new();
     for line in lines {
@@ -104,6 +103,14 @@ fn check(prompt: &Prompt, messages: &[Message], budget: usize) {
         let who = line["who"].as_str().unwrap().to_owned();
         assert_eq!(tags.entry(who.clone()).or_insert_with(|| key.clone()), &key, "{who} is two");
     }
+}
+
+/// The messages between two delimiters: everything that could pass for a line there.
+fn within<'a>(user: &'a str, name: &str) -> Vec<&'a str> {
+    let Some((_, rest)) = user.split_once(&format!("<{name}>\n")) else { return Vec::new() };
+    let (inside, _) = rest.split_once(&format!("</{name}>")).expect("what begins ends");
+    let lines = inside.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']);
+    lines.filter(|line| !line.is_empty() && !(line.starts_with('[') && line.ends_with(" left out]"))).collect()
 }
 
 /// How many messages a prompt numbers: a decision shows the last five settled ones alone.

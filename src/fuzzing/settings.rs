@@ -26,11 +26,14 @@ pub(super) fn companions() -> Vec<Vec<u8>> {
 }
 
 pub(super) fn variables() -> Vec<Vec<u8>> {
-    texts(&[
+    let mut variables = texts(&[
         "TERTULIA__SERVER__LISTEN=127.0.0.1:0\u{1f}TERTULIA__GATE__MAX_BUFFER=7",
         "TERTULIA__MODELS__SIDE__API_KEY=secret\u{1f}tertulia__gate__foreign_bots=all",
         "TERTULIA__CONSOLE__ROOMS=[]\u{1f}TERTULIA__A__B__C__D=1\u{1f}TERTULIA__=x",
-    ])
+    ]);
+    // What once left the stack.
+    variables.push(format!("TERTULIA__{}B=1", "A__".repeat(20_000)).into_bytes());
+    variables
 }
 
 pub(super) fn file(bytes: &[u8]) {

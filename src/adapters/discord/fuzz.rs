@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 
 pub(crate) use super::commands::fuzz::{interaction, interactions};
 use super::gateway::fuzz as gateway;
@@ -36,6 +35,8 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         r#"{"op":9,"d":true}"#,
         r#"{"op":0,"s":1,"t":"READY","d":{"session_id":"abc","resume_gateway_url":"wss://gateway-x.discord.gg","user":{"id":"900"},"application":{"id":"901"}}}"#,
         r#"{"op":7,"d":null}"#,
+        r#"{"url":"wss://gateway.discord.gg","shards":9,"session_start_limit":{"total":1000,"remaining":999,"reset_after":14400000,"max_concurrency":1}}"#,
+        r#"{"id":"abc","resume_url":"wss://gateway-x.discord.gg","accepted":7,"shards":1,"application":"901","intents":5}"#,
     ])
 }
 
@@ -54,9 +55,9 @@ pub(crate) fn events() -> Vec<Vec<u8>> {
 }
 
 pub(crate) fn event(bytes: &[u8]) {
-    read::<wire::Ready>(bytes, |ready| drop((ready.user(), ready.application(), ready.guilds().map(Iterator::count))));
-    read::<wire::Guild>(bytes, |guild| drop(guild.joined()));
-    read::<wire::GuildGone>(bytes, |gone| drop(gone.is_outage()));
+    read::<wire::Ready>(bytes, |ready| _ = (ready.user(), ready.application(), ready.guilds().map(Iterator::count)));
+    read::<wire::Guild>(bytes, |guild| _ = guild.joined());
+    read::<wire::GuildGone>(bytes, |gone| _ = gone.is_outage());
     read::<wire::Channel>(bytes, |channel| {
         let _ = (
             channel.is_thread(),
@@ -70,7 +71,7 @@ pub(crate) fn event(bytes: &[u8]) {
     });
     read::<wire::ChannelGone>(bytes, |_| {});
     read::<wire::Threads>(bytes, |_| {});
-    read::<wire::RoleChanged>(bytes, |changed| drop(changed.role.bot()));
+    read::<wire::RoleChanged>(bytes, |changed| _ = changed.role.bot());
     read::<wire::RoleGone>(bytes, |_| {});
     read::<wire::Emojis>(bytes, |_| {});
     read::<wire::WebhooksChanged>(bytes, |_| {});
@@ -102,7 +103,7 @@ pub(crate) fn messages() -> Vec<Vec<u8>> {
 }
 
 pub(crate) fn message(bytes: &[u8]) {
-    read::<wire::Update>(bytes, |update| drop(update.is_edit()));
+    read::<wire::Update>(bytes, |update| _ = update.is_edit());
     let Ok(message) = serde_json::from_slice::<wire::Message>(bytes) else { return };
     let webhooks = BTreeSet::from([id(7)]);
     let us = Us { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks };
@@ -113,9 +114,8 @@ pub(crate) fn message(bytes: &[u8]) {
             // Whoever it is by, nobody else said it.
             assert_eq!(utterance.id, message.id());
             let author = told.origin.author.id;
-            let expected = if told.origin.webhook.is_some() { Role::Bot } else { utterance.from.role };
             assert_ne!(utterance.from.role, Role::Companion, "a stranger speaks as one of ours");
-            assert_eq!(utterance.from.role, expected);
+            assert!(told.origin.webhook.is_none() || utterance.from.role == Role::Bot, "a webhook passes for a person");
             assert!(
                 Snowflake::of_person(&utterance.from.id).is_some_and(|by| by == author || told.origin.webhook == Some(by)),
                 "it is another's"
@@ -128,9 +128,11 @@ pub(crate) fn message(bytes: &[u8]) {
                 utterance.text.len()
             );
             assert!(utterance.text.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\t')), "{:?}", utterance.text);
-            let mentioned: BTreeSet<String> = told.mentions.iter().map(|user| user.id.person().as_str().to_owned()).collect();
-            assert!(utterance.mentions.len() <= bytes.len());
-            let _ = mentioned;
+            let users: BTreeSet<String> = told.mentions.iter().map(|user| user.id.person().as_str().to_owned()).collect();
+            let is_marked =
+                |mention: &str| Snowflake::of_person(mention).is_some_and(|id| told.content.contains(&id.to_string()));
+            let is_known = |mention: &str| users.contains(mention) || is_marked(mention);
+            assert!(utterance.mentions.iter().all(|mention| is_known(mention)), "{:?} are not mentioned", utterance.mentions);
         }
         Heard::Ours(_) => {
             let origin = &told.origin;
@@ -279,7 +281,6 @@ pub(crate) fn refusal(bytes: &[u8]) {
     let told = refusal.to_string();
     assert!(is_bounded(&told, 1_000), "a refusal without end: {} bytes", told.len());
     assert!(!refusal.kind().is_empty());
-    assert!(serde_json::from_str::<Vec<Box<RawValue>>>(body).is_err());
 }
 
 const fn id(id: u64) -> Snowflake {

@@ -1,7 +1,11 @@
 //! Hostile frames.
 
+use std::time::Duration;
+
 use super::frame::{self, Frame, MAX_FRAME_BYTES};
 use super::session::Session;
+use super::starts;
+use crate::domain::moment::Moment;
 
 pub(crate) fn frame(text: &str) {
     let _ = frame::address(text).map(|address| {
@@ -11,6 +15,11 @@ pub(crate) fn frame(text: &str) {
     let session: Option<Session> = serde_json::from_str(text).ok();
     if let Some(session) = session {
         assert_eq!(serde_json::from_str::<Session>(&serde_json::to_string(&session).unwrap()).unwrap(), session);
+    }
+    if let Ok(answer) = serde_json::from_str::<starts::Answer>(text) {
+        let told = answer.told(Moment::from_micros(5), Duration::from_secs(5));
+        assert!(told.shards.get() <= 16_000, "{} connections are told", told.shards);
+        assert!(told.announced.resets_at >= told.announced.told_at);
     }
     match frame::read(text) {
         Ok(Frame::Dispatch { kind, data, .. }) => {
