@@ -47,7 +47,7 @@ pub(crate) struct Target {
 
 impl Target {
     const fn new(name: &'static str, run: fn(&[u8]), valid: fn() -> Vec<Vec<u8>>) -> Self {
-        Self { name, run, valid, costs: 1, longest: 16 << 10 }
+        Self { name, run, valid, costs: 1, longest: 8 << 10 }
     }
 
     const fn costing(self, costs: u64) -> Self {
@@ -77,12 +77,12 @@ fn targets() -> Vec<Target> {
         Target::new("state", answers::state, answers::states),
         Target::new("score", answers::score, answers::two_lines),
         Target::new("statement", answers::statement, answers::statements),
-        Target::new("repetition", answers::repetition, answers::statements).up_to(8 << 10),
+        Target::new("repetition", answers::repetition, answers::statements).up_to(4 << 10),
         Target::new("names", names::find, names::talk),
         Target::new("name_lists", names::lists, names::lists_of_names).up_to(4 << 10),
         Target::new("address", names::address, names::talk),
         Target::new("prompt", prompts::prompt, prompts::talk).costing(8).up_to(8 << 10),
-        Target::new("split", spoken::split, spoken::statements),
+        Target::new("split", spoken::split, spoken::statements).up_to(4 << 10),
         Target::new("event", records::event, records::events).costing(2),
         Target::new("record", records::record, records::all).costing(2),
         Target::new("key", records::key, records::keys),

@@ -30,6 +30,8 @@ enum Change {
     Bytes { at: Index, over: usize, bytes: Vec<u8> },
     /// Some bytes are there many times.
     Repeat { at: Index, length: usize, times: usize },
+    /// All of it is there so often that it has this length: what is cut somewhere is cut within it.
+    Long { length: usize },
     /// Bits of one byte are others.
     Flip { at: Index, bits: u8 },
     /// It ends earlier.
@@ -71,6 +73,7 @@ fn change() -> impl Strategy<Value = Change> {
         6 => (index(), short(), index()).prop_map(|(at, over, word)| Change::Word { at, over, word }),
         2 => (index(), short(), prop::collection::vec(any::<u8>(), 0..4)).prop_map(|(at, over, bytes)| Change::Bytes { at, over, bytes }),
         2 => (index(), 1..40_usize, prop_oneof![8 => 2..9_usize, 1 => 100..2_000_usize]).prop_map(|(at, length, times)| Change::Repeat { at, length, times }),
+        1 => (1_000..MOST_BYTES).prop_map(|length| Change::Long { length }),
         1 => (index(), 1..=u8::MAX).prop_map(|(at, bits)| Change::Flip { at, bits }),
         1 => index().prop_map(|at| Change::End { at }),
         2 => (index(), index(), index(), 1..80_usize).prop_map(|(at, from, begin, length)| Change::Graft { at, from, begin, length }),
@@ -101,6 +104,7 @@ impl Change {
                 let times = (*times).min(MOST_BYTES / some.len().max(1));
                 put(input, at, 0, &some.repeat(times));
             }
+            Self::Long { length } => *input = input.repeat(length / input.len().max(1) + 1),
             Self::Flip { at, bits } if !input.is_empty() => *at.get_mut_of(input) ^= bits,
             Self::End { at } => input.truncate(place(at, input.len())),
             Self::Graft { at, from, begin, length } if !valid.is_empty() => {
@@ -162,7 +166,7 @@ fn change_in(value: &mut Value, left: &mut usize, how: usize) -> bool {
                     match how.checked_sub(ODD) {
                         Some(0) => drop(items.remove(at)),
                         Some(_) => items.push(items[at].clone()),
-                        None => items[at] = odd(how),
+                        None => items[at] = odd_for(&items[at], how),
                     }
                     return true;
                 }
@@ -184,7 +188,10 @@ fn change_in(value: &mut Value, left: &mut usize, how: usize) -> bool {
                             let same = fields[&key].clone();
                             fields.insert(key, Value::Array(vec![same]));
                         }
-                        None => drop(fields.insert(key, odd(how))),
+                        None => {
+                            let odd = odd_for(&fields[&key], how);
+                            fields.insert(key, odd);
+                        }
                     }
                     return true;
                 }
@@ -196,6 +203,25 @@ fn change_in(value: &mut Value, left: &mut usize, how: usize) -> bool {
             false
         }
         _ => false,
+    }
+}
+
+/// In the place of a number mostly another one, at an end of what such numbers may be.
+fn odd_for(value: &Value, which: usize) -> Value {
+    let ends = [
+        json!(-1),
+        json!(0),
+        json!(256),
+        json!(65_536),
+        json!(1_u64 << 31),
+        json!(1_u64 << 32),
+        json!(u64::MAX),
+        json!(1e19),
+        json!(0.5),
+    ];
+    match value {
+        Value::Number(_) if which % 3 > 0 => ends[which % ends.len()].clone(),
+        _ => odd(which),
     }
 }
 

@@ -77,6 +77,13 @@ fn versioned(json: &[&str]) -> Vec<Vec<u8>> {
 
 pub(super) fn event(bytes: &[u8]) {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
+    for version in (0..=u8::MAX).step_by(51).chain([NEWEST_VERSION + 1]) {
+        let other = [&[version], bytes.get(1..).unwrap_or_default()].concat();
+        assert!(
+            matches!(decode_event(&key, &other), Err(RecordError::UnknownVersion { .. })),
+            "version {version} is read as this one"
+        );
+    }
 
     let read = decode_event(&key, bytes);
 

@@ -22,6 +22,7 @@ pub(crate) fn streams() -> Vec<Vec<u8>> {
         "data: {\"id\":\"1\",\"model\":\"m\",\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"Hé\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"llo\"},\"finish_reason\":\"stop\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n",
         ": OPENROUTER PROCESSING\r\n\r\nevent: x\r\ndata: {\"choices\":[{\"delta\":{\"reasoning\":\"hm\"}}]}\r\n\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"YES\"},\"finish_reason\":\"length\"}]}\r\rdata: [DONE]",
         "data: {\"error\":{\"message\":\"the key sk-0123456789abcdef is wrong\",\"code\":401}}\n\n",
+        "data: {\"choices\":\r\ndata: [{\"delta\":{\"content\":\"in two lines\"}}]}\r\n\r\ndata: {\"choices\":\rdata: []}\r\r",
         "\u{feff}data: {\"choices\":[{\"delta\":null,\"message\":{\"content\":\"a\"}}]}\n\n",
     ])
 }
