@@ -69,7 +69,9 @@ pub(super) fn answer(bytes: &[u8]) {
             "a thought decides"
         );
     }
-    assert_ne!(answer::read(&format!("{answer}\nmaybe")).decision, Verdict::Yes, "another word than YES decides");
+    if !answer.contains('<') {
+        assert_ne!(answer::read(&format!("{answer}\nmaybe")).decision, Verdict::Yes, "another word than YES decides");
+    }
 }
 
 pub(super) fn vote(bytes: &[u8]) {

@@ -45,7 +45,8 @@ pub(super) fn prompt(bytes: &[u8]) {
         character,
         trigger: Trigger::Turn,
         message_count: u64::MAX,
-        speaker: Some(somebody),
+        // A companion's name, which its operator chose.
+        speaker: Some("Mira"),
         summary: Some(somebody),
         recent,
         buffer: new,
