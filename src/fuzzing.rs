@@ -119,7 +119,7 @@ fn targets() -> Vec<Target> {
 }
 
 /// Runs of each target in one `cargo test` that cost 1, unless `TERTULIA_FUZZ_RUNS` says otherwise.
-const RUNS: u64 = 512;
+const RUNS: u64 = 256;
 /// The functions below share the targets and run side by side.
 const SHARES: usize = 3;
 
