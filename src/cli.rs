@@ -8,6 +8,8 @@ pub mod check;
 mod client;
 pub mod discord;
 mod failure;
+#[cfg(test)]
+pub(crate) mod fuzz;
 pub mod health;
 pub mod history;
 pub mod replay;

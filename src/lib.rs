@@ -6,6 +6,8 @@ pub mod actors;
 pub mod adapters;
 pub mod cli;
 pub mod domain;
+#[cfg(test)]
+mod fuzzing;
 pub mod journal;
 #[cfg(test)]
 mod journeys;

@@ -2,6 +2,8 @@
 
 mod address;
 mod discord;
+#[cfg(test)]
+pub(crate) mod fuzz;
 pub mod offline;
 
 use std::io::Write as _;

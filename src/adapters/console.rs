@@ -25,6 +25,8 @@ mod usage;
 mod words;
 
 #[cfg(test)]
+pub(crate) mod fuzz;
+#[cfg(test)]
 mod tests;
 
 use std::io;

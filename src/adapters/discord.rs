@@ -7,6 +7,8 @@ pub mod backfill;
 pub mod check;
 pub mod commands;
 pub mod dispatch;
+#[cfg(test)]
+pub(crate) mod fuzz;
 pub mod gateway;
 pub mod heard;
 pub mod identify;

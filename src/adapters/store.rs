@@ -13,6 +13,8 @@ pub mod backup;
 mod batch;
 #[cfg(test)]
 mod conformance;
+#[cfg(test)]
+pub(crate) mod fuzz;
 pub mod manifest;
 pub mod memory;
 mod open_error;

@@ -150,6 +150,12 @@ fn query(asked: &Usage, now: Moment) -> Result<UsageQuery, Failure> {
     Ok(UsageQuery { guild: guild.map(Into::into), from, to })
 }
 
+/// For what is hostile: a moment, and how long ago.
+#[cfg(test)]
+pub(super) fn read_times(text: &str, now: Moment) -> (Option<Moment>, Option<std::time::Duration>) {
+    (time::moment(text, now), time::span(text))
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;

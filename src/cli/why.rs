@@ -126,3 +126,9 @@ fn query(why: &Why) -> Result<WhyQuery, Failure> {
     };
     Ok(WhyQuery { room, companion: why.companion.as_deref().map(|name| name.trim().into()), at })
 }
+
+/// For what is hostile.
+#[cfg(test)]
+pub(super) fn read_time(text: &str, now: crate::domain::moment::Moment) -> Result<crate::domain::moment::Moment, String> {
+    time::read(text, now)
+}

@@ -32,6 +32,12 @@ pub(in crate::domain) fn without_thoughts(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
+/// What comes after the first thought; none if no thought ends.
+pub(in crate::domain) fn after_first_thought(text: &str) -> Option<&str> {
+    let end = text.match_indices('<').find_map(|(at, _)| tag_end(text, at, &CLOSE))?;
+    Some(&text[end..])
+}
+
 /// Where one of some tags ends that begins here.
 fn tag_end(text: &str, at: usize, tags: &[&str]) -> Option<usize> {
     let is_here =

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::answer::{self, Reading, Verdict, sentence};
 use super::closing::Stage;
-use super::thoughts::without_thoughts;
+use super::thoughts::{after_first_thought, without_thoughts};
 pub use state::{MOST_IMPORTANCE, Stance, State};
 
 /// The importance of a vote that gives none, or no number.
@@ -42,7 +42,15 @@ pub struct Vote {
 ///
 /// A text in which no object begins is read as a plain answer in two lines, with the usual importance. One in which an object begins
 /// never is: half an object is unreadable, because what its reason quotes must not decide. What a model thought aloud does not count.
+///
+/// In a text that is one object from its first character to its last, with or without a thought before it, nothing is a thought: what
+/// looks like the end of one is quoted there, and must not decide either.
 pub fn read(text: &str) -> Vote {
+    let alone = [Some(text), after_first_thought(text)].into_iter().flatten();
+    let alone = alone.map(|said| head(said, SEARCHED_AT_MOST)).find_map(|said| Some((object::alone(said)?, said)));
+    if let Some((object, said)) = alone {
+        return of_object(&unwrapped(object), said);
+    }
     let answer = without_thoughts(text);
     let found = object::find(head(&answer, SEARCHED_AT_MOST));
     if !found.has_begun {

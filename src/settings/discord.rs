@@ -16,6 +16,9 @@ use crate::domain::id::CompanionId;
 /// A token longer than this is something else.
 const LONGEST_TOKEN: usize = 256;
 
+/// The most connections that a bot may have, set or told.
+pub const MOST_SHARDS: u32 = 16_000;
+
 /// Section `[discord]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,7 +88,7 @@ impl Discord {
             return Err(Problem::new("presence", "must be 1 to 128 characters in one line; leave it out to show nothing"));
         }
         if let Some(shards) = self.shards {
-            within("shards", shards.get(), 1..=16_000)?;
+            within("shards", shards.get(), 1..=MOST_SHARDS)?;
         }
         let direct = self.direct_companions.as_deref().unwrap_or_default();
         if let Some(twice) = (1..direct.len()).find(|&at| direct[..at].contains(&direct[at])) {

@@ -15,6 +15,12 @@ const PREFIX: &str = "TERTULIA";
 /// What parts its sections and keys.
 const SEPARATOR: &str = "__";
 
+/// No setting lies deeper. What follows the path of a variable goes down it step by step, and would leave the stack.
+const MOST_STEPS: usize = 16;
+
+/// As much is shown of the name of a variable that is none, in characters.
+const SHOWN_CHARS: usize = 120;
+
 /// A source of settings. A later one wins over those before it, key by key.
 #[derive(Clone)]
 pub(super) enum Layer {
@@ -52,7 +58,8 @@ impl Layer {
         variables.retain(|(name, _)| {
             let is_well_named = is_well_named(name);
             if !is_well_named {
-                problems.push(Located::at(name, "is not named TERTULIA__SECTION__KEY, in letters, digits and _"));
+                let shown: String = name.chars().take(SHOWN_CHARS).collect();
+                problems.push(Located::at(shown, "is not named TERTULIA__SECTION__KEY, in letters, digits and _"));
             }
             is_well_named
         });
@@ -240,7 +247,9 @@ fn refuse_paths_in_quotes(layers: &mut [Layer], problems: &mut Vec<Located>) {
 
 fn is_well_named(variable: &str) -> bool {
     let is_step = |step: &Step| matches!(step, Step::Key(key) if !key.is_empty());
-    variable.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') && path_of(variable).0.iter().all(is_step)
+    let is_of_letters = variable.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let Path(steps) = path_of(variable);
+    is_of_letters && steps.len() <= MOST_STEPS && steps.iter().all(is_step)
 }
 
 fn path_of(variable: &str) -> Path {

@@ -112,6 +112,7 @@ const ARROWS: &[Arrow] = &[
         way_out: "an actor asks a port: name the trait in src/ports, and let src/server.rs hand over the adapter",
     },
     // Tests alone.
+    Arrow { from: "fuzzing", to: EVERYONE, never: NOTHING, way_out: "" },
     Arrow { from: "journeys", to: EVERYONE, never: NOTHING, way_out: "" },
     Arrow { from: "simulation", to: EVERYONE, never: NOTHING, way_out: "" },
     Arrow { from: "cli", to: EVERYONE, never: NOTHING, way_out: "" },

@@ -13,6 +13,8 @@
 mod answering;
 mod choosing;
 mod crowd;
+#[cfg(test)]
+pub(crate) mod fuzz;
 mod interaction;
 mod persons;
 pub(super) mod registered;

@@ -4,6 +4,8 @@ mod asking;
 mod connection;
 mod end;
 mod frame;
+#[cfg(test)]
+pub(super) mod fuzz;
 mod keeper;
 mod ledger;
 mod life;

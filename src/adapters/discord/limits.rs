@@ -115,6 +115,14 @@ impl Default for Limits {
     }
 }
 
+impl Answer {
+    /// How long whoever asked is to wait, if the answer says so: a day at most.
+    pub fn wait(&self) -> Option<Duration> {
+        let told = self.retry_after_secs.and_then(|secs| Duration::try_from_secs_f64(secs).ok());
+        told.map(|told| told.min(LONGEST_WAIT))
+    }
+}
+
 impl Limits {
     /// With this many requests a second for the bot as a whole; Discord grants large bots more.
     pub fn new(per_second: usize) -> Self {

@@ -191,12 +191,9 @@ impl Rest {
         }
         let response = sent.send().await.map_err(of_connection)?;
         let status = response.status().as_u16();
-        let mut limits = told_by(status, response.headers());
+        let headers = response.headers().clone();
         let body = whole(response).await;
-        if let (429, Ok(body)) = (status, &body) {
-            let said: Said = serde_json::from_slice(body).unwrap_or_default();
-            limits.retry_after_secs = [limits.retry_after_secs, said.retry_after].into_iter().flatten().reduce(f64::max);
-        }
+        let limits = limits_of(status, &headers, body.as_deref().unwrap_or_default());
         Ok(Answered { limits, body })
     }
 
@@ -204,10 +201,7 @@ impl Rest {
         let Answered { limits, body } = answered;
         match limits.status {
             200..=299 => body.map_err(Failed::Unknown),
-            429 => {
-                let after = limits.retry_after_secs.and_then(|secs| Duration::try_from_secs_f64(secs).ok());
-                Err(Failed::NotNow { after, detail: "Discord answered 429: too many requests".to_owned() })
-            }
+            429 => Err(Failed::NotNow { after: limits.wait(), detail: "Discord answered 429: too many requests".to_owned() }),
             // Whoever stands before Discord answers so too, and nobody knows what reached it.
             status @ (408 | 500..) => Err(Failed::Unknown(format!("Discord answered {status}"))),
             status => {
@@ -281,6 +275,16 @@ fn cause(error: &reqwest::Error) -> String {
         cause = deeper;
     }
     cause.to_string()
+}
+
+/// What an answer tells of limits: in its head, and of a 429 in its body too.
+pub(super) fn limits_of(status: u16, headers: &HeaderMap, body: &[u8]) -> Answer {
+    let mut limits = told_by(status, headers);
+    if status == 429 {
+        let said: Said = serde_json::from_slice(body).unwrap_or_default();
+        limits.retry_after_secs = [limits.retry_after_secs, said.retry_after].into_iter().flatten().reduce(f64::max);
+    }
+    limits
 }
 
 /// What an answer's head tells of limits (Discord's documentation, "Rate Limits", "Header Format").

@@ -11,6 +11,8 @@ mod wire;
 #[cfg(test)]
 mod fake;
 #[cfg(test)]
+pub(crate) mod fuzz;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;

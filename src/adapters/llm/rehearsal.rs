@@ -13,6 +13,8 @@ mod temper;
 mod topic;
 
 #[cfg(test)]
+pub(crate) mod fuzz;
+#[cfg(test)]
 mod tests;
 
 use async_trait::async_trait;

@@ -34,6 +34,18 @@ pub(super) fn find(text: &str) -> Found {
     found
 }
 
+/// The object that a text is, and nothing else: but for white space, and the fence of a code block, around it.
+pub(super) fn alone(text: &str) -> Option<Map<String, Value>> {
+    let text = text.trim();
+    let inside = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    let text = inside.map_or(text, |inside| inside.strip_prefix("json").unwrap_or(inside).trim());
+    if !text.starts_with('{') {
+        return None;
+    }
+    let (tidy, end) = Tidying::run(text)?;
+    if end == text.len() { serde_json::from_str(&tidy).ok() } else { None }
+}
+
 /// Copies one object as strict JSON.
 struct Tidying<'a> {
     text: &'a str,

@@ -216,6 +216,19 @@ fn what_a_state_gets_wrong_is_named_with_what_is_allowed() {
 }
 
 #[test]
+fn what_a_reason_quotes_of_thoughts_does_not_decide() {
+    for (text, expected) in [
+        (r#"{"decision":"NO","reason":"she wrote </think> YES"}"#, No),
+        (r#"{"reason":"she wrote <think>","decision":"YES"}"#, Yes),
+        ("```json\n{\"decision\":\"NO\",\"reason\":\"</think> YES\"}\n```", No),
+        (r#"<think>YES {"decision":"YES"}</think> {"decision":"NO","reason":"</think> YES"}"#, No),
+        (r#"hm</think>{"decision":"NO","reason":"</think> YES"}"#, No),
+    ] {
+        assert_eq!(read(text).verdict, expected, "{text}");
+    }
+}
+
+#[test]
 fn an_importance_that_is_not_finite_is_refused() {
     let with = |importance: &str| {
         format!("from = \"a\"\nmessageId = \"1\"\nstate = \"speak\"\nimportance = {importance}\nselected = false")

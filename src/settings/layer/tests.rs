@@ -50,6 +50,17 @@ fn what_every_source_leaves_out_is_named_with_its_table() {
 }
 
 #[test]
+fn a_variable_of_endless_depth_is_refused_and_shown_in_part() {
+    let mut problems = Vec::new();
+    let deep = format!("TERTULIA__{}B", "A__".repeat(30_000));
+
+    Layer::environment(&[(deep, "1".to_owned())], &mut problems);
+
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].to_string().len() < 300 && problems[0].to_string().contains("is not named TERTULIA__SECTION__KEY"));
+}
+
+#[test]
 fn a_variable_that_leaves_something_out_is_named() {
     let mut layers = [file("default.toml", "models = {}"), variables(&[("TERTULIA__MODELS__MAIN__MODEL", "large")])];
 

@@ -22,6 +22,7 @@ use crate::domain::moment::Moment;
 use crate::ports::clock::Clock;
 use crate::ports::gateway::Disconnected;
 use crate::ports::notes::Notes;
+use crate::settings::discord::MOST_SHARDS;
 use crate::telemetry::instruments::{Instruments, NONE};
 
 /// Where the identifies are kept.
@@ -64,7 +65,7 @@ pub struct Told {
 
 /// The answer to `GET /gateway/bot` (Discord's documentation, "Gateway", "Get Gateway Bot").
 #[derive(Deserialize)]
-struct Answer {
+pub(super) struct Answer {
     #[serde(default)]
     url: Option<String>,
     shards: u32,
@@ -77,6 +78,24 @@ struct Limit {
     /// In milliseconds.
     reset_after: u64,
     max_concurrency: u32,
+}
+
+impl Answer {
+    /// What it tells, within what may be set: each connection costs something here.
+    pub(super) fn told(&self, told_at: Moment, apart: Duration) -> Told {
+        let Limit { remaining, reset_after, max_concurrency } = self.session_start_limit;
+        let one = NonZeroU32::MIN;
+        Told {
+            announced: Announced {
+                remaining,
+                resets_at: told_at + Duration::from_millis(reset_after),
+                max_concurrency: NonZeroU32::new(max_concurrency).unwrap_or(one),
+                apart,
+                told_at,
+            },
+            shards: NonZeroU32::new(self.shards.min(MOST_SHARDS)).unwrap_or(one),
+        }
+    }
 }
 
 impl Starts {
@@ -193,20 +212,9 @@ impl Starts {
 
     async fn ask_discord(&self) -> Result<Told, Disconnected> {
         let answer: Answer = self.discord.rest().ask(Request::gateway()).await.map_err(unasked)?;
-        let told_at = self.clock.now();
-        let one = NonZeroU32::MIN;
         let url = answer.url.as_deref().and_then(frame::address);
         self.url.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&url);
-        Ok(Told {
-            announced: Announced {
-                remaining: answer.session_start_limit.remaining,
-                resets_at: told_at + Duration::from_millis(answer.session_start_limit.reset_after),
-                max_concurrency: NonZeroU32::new(answer.session_start_limit.max_concurrency).unwrap_or(one),
-                apart: self.times.apart,
-                told_at,
-            },
-            shards: NonZeroU32::new(answer.shards).unwrap_or(one),
-        })
+        Ok(answer.told(self.clock.now(), self.times.apart))
     }
 
     /// Tells once that there are none left, and once that there are again.

@@ -89,8 +89,7 @@ impl<'a> Growing<'a> {
     }
 
     fn take(&mut self, json: &[u8]) -> Result<(), Broken> {
-        let piece: Piece = serde_json::from_slice(json)
-            .map_err(|error| Broken::Unreadable(format!("{error} in {:?}", shortened(&String::from_utf8_lossy(json), 60))))?;
+        let piece: Piece = serde_json::from_slice(json).map_err(|error| Broken::garbled(error.to_string(), json))?;
         if let Some(error) = piece.error.filter(|error| !error.is_null()) {
             return Err(Broken::Failed(status_of(&error), message_of(&error)));
         }

@@ -13,6 +13,12 @@ use crate::ports::language_model::NoAnswer;
 /// Longer waits are not for us to keep: whoever asks has its own patience.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
 
+/// Characters shown of an answer that cannot be read.
+const MAX_SHOWN_CHARS: usize = 60;
+
+/// As much of such an answer is kept: more than is shown, so that a key at its end is known as one.
+const MAX_KEPT_BYTES: usize = 4_096;
+
 /// As much of a server's message as is shown, in characters.
 const MAX_MESSAGE_CHARS: usize = 300;
 
@@ -26,10 +32,19 @@ pub(super) enum Broken {
     TooLong,
     /// It is not what the protocol says.
     Unreadable(String),
+    /// It is no JSON, or another one than the protocol says: why, and as much of it as may be shown, with the key still in it.
+    Garbled(String, String),
     /// It says itself that it failed: with a status, if it gave one, and a message.
     Failed(Option<u16>, String),
     /// The key cannot be sent.
     Key,
+}
+
+impl Broken {
+    /// What cannot be read, and why.
+    pub fn garbled(why: String, body: &[u8]) -> Self {
+        Self::Garbled(why, String::from_utf8_lossy(&body[..body.len().min(MAX_KEPT_BYTES)]).into_owned())
+    }
 }
 
 /// Names the failures of one endpoint.
@@ -97,6 +112,10 @@ impl Failures {
         match broken {
             Broken::TooLong => self.refused("its answer has no end; is this an OpenAI-compatible API?".to_owned()),
             Broken::Unreadable(what) => self.refused(format!("its answer cannot be read: {}", self.said(&what))),
+            Broken::Garbled(why, begin) => {
+                let shown = shortened(&self.without_key(&begin), MAX_SHOWN_CHARS);
+                self.refused(format!("its answer cannot be read: {}", self.said(&format!("{why} in {shown:?}"))))
+            }
             Broken::Key => self.refused("the key holds characters that cannot be sent".to_owned()),
             Broken::Failed(Some(status @ 400..=499), message) if status != 429 && status != 408 => {
                 self.refused(format!("{status}: {}", self.said(&message)))
@@ -217,6 +236,15 @@ mod tests {
 
         assert!(!error.to_string().contains("sk-"), "{error}");
         assert!(error.to_string().chars().count() < 400);
+    }
+
+    #[test]
+    fn a_key_in_what_cannot_be_read_is_hidden_even_where_that_is_cut() {
+        let body = format!("{} sk-secret", "x".repeat(50));
+
+        let error = failures().in_answer(Broken::garbled("no JSON".to_owned(), body.as_bytes()));
+
+        assert!(!error.to_string().contains("sk-"), "{error}");
     }
 
     #[test]

@@ -102,9 +102,10 @@ fn is_telling(word: &str) -> bool {
     (5..=24).contains(&length) && word.chars().all(char::is_alphabetic) && !EMPTY.contains(&format!(" {word} "))
 }
 
-/// A name from outside as it may stand inside one of our sentences.
+/// A name from outside as it may stand inside one of our sentences: without what an answer's reader takes for a thought or an object.
 fn shown(name: &str) -> String {
-    let name: String = name.chars().filter(|c| !c.is_control()).take(32).collect();
+    let is_plain = |c: &char| !c.is_control() && !matches!(c, '<' | '>' | '{' | '}');
+    let name: String = name.chars().filter(is_plain).take(32).collect();
     let name = name.trim();
     if name.is_empty() { "somebody".to_owned() } else { name.to_owned() }
 }

@@ -1,0 +1,255 @@
+//! Hostile requests: every route, query, path, header and body, bytes on a connection, and frames on a live view.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tower::ServiceExt;
+
+use super::guard::Peer;
+use super::{Console, Shared, connection as line, words as read_words};
+use crate::adapters::system::SystemChance;
+use crate::fuzzing::{is_bounded, text, texts};
+use crate::ports::house::fake::FakeHouse;
+use crate::ports::house::room::RoomId;
+use crate::settings::server::Server;
+use crate::settings::server::tests::defaults;
+use crate::telemetry::metrics::Metrics;
+
+const TOKEN: &str = "correct-horse-battery-staple";
+/// More than the page's largest file has, and than a list of a thousand entries.
+const LONGEST_ANSWER: usize = 1 << 20;
+
+pub(crate) fn requests() -> Vec<Vec<u8>> {
+    const HEAD: &str = "host: 127.0.0.1:7878\ncontent-type: application/json\n";
+    let bodies = [
+        ("GET /api/rooms", ""),
+        (
+            "PUT /api/rooms/hall",
+            r#"{"guild": "home", "companions": ["aria", {"id": "zed", "external": true, "name": "Zed", "aliases": ["z"]}]}"#,
+        ),
+        ("PATCH /api/rooms/lobby", r#"{"paused": true, "companions": {"aria": {"interjection": "quiet", "paused": null}}}"#),
+        (
+            "POST /api/rooms/lobby/messages",
+            r#"{"from": "Ana", "text": "Hello, @Aria", "id": "m1", "reply_to": 1, "mentions": ["Bob"]}"#,
+        ),
+        ("PATCH /api/rooms/lobby/messages/1", r#"{"text": "Hi"}"#),
+        ("DELETE /api/rooms/lobby/messages/1", ""),
+        (
+            "POST /api/rooms/lobby/states",
+            r#"{"from":"zed","messageId":"7","state":"speak","importance":5.5,"selected":false,"closing":"none"}"#,
+        ),
+        ("POST /api/rooms/lobby/statements", r#"{"from":"zed","message_id":"7","text":"So it is."}"#),
+        ("POST /api/rooms/lobby/clear", ""),
+        ("GET /api/rooms/lobby/history?after=1&before=9&limit=5", ""),
+        ("GET /api/rooms/lobby/state", ""),
+        ("GET /api/decisions?room=lobby&companion=aria&after=1&limit=5", ""),
+        ("GET /api/why?room=lobby&companion=aria&at=2026-05-01T12:00:00%2B02:00", ""),
+        ("GET /api/usage?guild=home&from=2026-05-01T12:00:00Z&to=2026-06-01T12:00:00Z", ""),
+        ("GET /api/companions", ""),
+        ("POST /api/quarantine/home/release", ""),
+        ("POST /api/quarantine/x:1/retry", ""),
+        ("GET /api/export?room=lobby&as=replay", ""),
+        ("POST /api/backup", r#"{"to": "/backups/x"}"#),
+        ("POST /api/forget", r#"{"person": "ana", "guild": "home"}"#),
+        ("GET /api/live?room=lobby&after=1", ""),
+        ("POST /signin", "token=correct-horse-battery-staple"),
+        ("GET /page/index.html", ""),
+        ("GET /readyz", ""),
+        ("GET /metrics", ""),
+    ];
+    bodies.iter().map(|(line, body)| format!("{line}\n{HEAD}authorization: Bearer {TOKEN}\n\n{body}").into_bytes()).collect()
+}
+
+pub(crate) fn connections() -> Vec<Vec<u8>> {
+    let live = "GET /api/live?room=lobby HTTP/1.1\r\nHost: 127.0.0.1:7878\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer correct-horse-battery-staple\r\n\r\n";
+    let masked = |opcode: u8, words: &[u8]| [&[0x80 | opcode, 0x80 | words.len() as u8, 0, 0, 0, 0], words].concat();
+    let with = |frames: &[u8]| [live.as_bytes(), frames].concat();
+    let mut connections = vec![
+        with(&masked(1, b"{\"event\":\"x\"}")),
+        with(&[masked(9, b"ping"), masked(10, b""), masked(8, &[0x03, 0xe8, b'x'])].concat()),
+        with(&[0x02, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4]),
+    ];
+    connections.extend(texts(&[
+        "POST /api/rooms/lobby/messages HTTP/1.1\r\nHost: 127.0.0.1:7878\r\nAuthorization: Bearer correct-horse-battery-staple\r\nContent-Length: 27\r\n\r\n{\"from\":\"Ana\",\"text\":\"hi!\"}",
+        "POST /api/forget HTTP/1.1\r\nHost: 127.0.0.1:7878\r\nAuthorization: Bearer correct-horse-battery-staple\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"per\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET / HTTP/1.0\r\nCookie: a=b; tertulia=%00; tertulia=\r\nOrigin: null\r\n\r\n",
+    ]));
+    connections
+}
+
+pub(crate) fn request(bytes: &[u8]) {
+    let Some(request) = made(bytes) else { return };
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let sent: Option<Value> = serde_json::from_slice(body_of(bytes)).ok();
+
+    let (response, body) = with_desk(|desk| {
+        desk.runtime.block_on(async {
+            let response = desk.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
+            let (head, body) = response.into_parts();
+            let body = to_bytes(body, LONGEST_ANSWER).await.expect("an answer that ends");
+            (Response::from_parts(head, ()), body)
+        })
+    });
+
+    let status = response.status().as_u16();
+    let headers = response.headers();
+    assert!(![500, 502, 504].contains(&status), "{method} {path} breaks it: {}", String::from_utf8_lossy(&body));
+    for header in [CONTENT_SECURITY_POLICY, X_CONTENT_TYPE_OPTIONS, CACHE_CONTROL] {
+        assert!(headers.contains_key(&header), "{method} {path} is answered without {header}");
+    }
+    if status >= 400 {
+        let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let page = kind.starts_with("text/html");
+        assert!(page || kind == "application/problem+json", "{method} {path}: {status} as {kind}");
+        if !page && method != Method::HEAD {
+            let problem: Value = serde_json::from_slice(&body).expect("a problem is JSON");
+            assert_eq!(problem["status"].as_u64(), Some(status.into()), "{problem}");
+            let detail = problem["detail"].as_str().unwrap_or_default();
+            assert!(!detail.is_empty() && is_bounded(detail, 70_000), "{} bytes of detail", detail.len());
+            assert!(!detail.contains(TOKEN), "the token is told");
+        }
+    }
+    // What was taken in is on record as its sender's, with its own words.
+    if status == 202 && method == Method::POST && path.ends_with("/messages") {
+        let sent = sent.expect("what is taken in is JSON");
+        let said = with_desk(|desk| desk.runtime.block_on(desk.newest()));
+        let (from, words) = said.expect("it is in the history");
+        assert_eq!(Some(from.as_str()), sent["from"].as_str().map(str::trim), "it has another author");
+        assert_eq!(
+            Some(words.as_str()),
+            sent["text"].as_str().map(|text| text.replace("\r\n", "\n").replace('\r', "\n")).as_deref()
+        );
+    }
+}
+
+pub(crate) fn connection(bytes: &[u8]) {
+    let answer = with_desk(|desk| {
+        desk.runtime.block_on(async {
+            let there = desk.listener.local_addr().expect("an address");
+            let (near, accepted) = tokio::join!(TcpStream::connect(there), desk.listener.accept());
+            let (mut near, (far, peer)) = (near.expect("a connection"), accepted.expect("a connection"));
+            let closing = desk.shared.closing.subscribe();
+            let served = tokio::spawn({
+                let (router, settings) = (desk.router.clone(), desk.shared.settings.clone());
+                async move { line::serve(far, peer, router, &settings, closing).await }
+            });
+            let bytes = bytes.to_vec();
+            let (mut reading, mut writing) = near.split();
+            let mut answer = Vec::new();
+            let write = async {
+                // Whoever is refused is cut off while still writing.
+                let _ = writing.write_all(&bytes).await;
+                let _ = writing.shutdown().await;
+            };
+            let (_, _) = tokio::join!(write, async {
+                let _ = reading.read_to_end(&mut answer).await;
+            });
+            served.await.expect("a connection breaks without a panic");
+            answer
+        })
+    });
+
+    assert!(answer.len() < 4 * LONGEST_ANSWER, "{} bytes for {} bytes", answer.len(), bytes.len());
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1."), "{}", answer[..answer.len().min(60)].escape_ascii());
+    assert!(!answer.windows(13).any(|seen| seen == b" 500 Internal"), "{}", answer[..answer.len().min(600)].escape_ascii());
+}
+
+pub(crate) fn words(bytes: &[u8]) {
+    let text = text(bytes);
+
+    if let Ok(name) = read_words::name("from", &text) {
+        assert!(is_bounded(&name, 64) && &*name == text.trim() && !name.chars().any(char::is_control), "{name:?}");
+        assert_eq!(read_words::name("from", &name).ok(), Some(name));
+    }
+    if let Ok(words) = read_words::text("text", &text, 4_000) {
+        assert!(is_bounded(&words, 4_000) && !words.contains('\r') && !words.trim().is_empty());
+        assert_eq!(read_words::text("text", &words, 4_000).ok(), Some(words));
+    }
+    if let Some(room) = RoomId::parse(&text) {
+        assert_eq!(RoomId::parse(room.as_str()), Some(room), "a room goes by two names");
+    }
+    for refusal in [
+        read_words::name("from", &text).err(),
+        read_words::text("text", &text, 4_000).err(),
+        read_words::room("room", &text).err(),
+    ] {
+        assert!(refusal.is_none_or(|refusal| is_bounded(refusal.detail(), 1_000)), "a refusal without end");
+    }
+}
+
+/// A console that is asked without a socket, and a port for what is to come through one.
+struct Desk {
+    runtime: Runtime,
+    router: Router,
+    shared: Shared,
+    listener: TcpListener,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let settings = Server {
+            listen: "127.0.0.1:0".into(),
+            public_url: Some("http://127.0.0.1:7878".into()),
+            admin_token: Some(TOKEN.into()),
+            requests_per_second: 1_000_000,
+            request_burst: 1_000_000,
+            ..defaults()
+        };
+        let house = Arc::new(FakeHouse::with_lobby());
+        house.add_channel("discord:1234", "discord:1", "general");
+        let bound = Console::bind(&settings, house, Arc::new(SystemChance), Metrics::local());
+        let console = runtime.block_on(bound).expect("a console");
+        Self { router: console.router, shared: console.shared, listener: console.listener, runtime }
+    }
+
+    /// Who said what last in the lobby.
+    async fn newest(&self) -> Option<(String, String)> {
+        let room = RoomId::parse("lobby").expect("an id");
+        let query = crate::ports::house::messages::HistoryQuery { after: None, before: None, limit: 1_000 };
+        let history = self.shared.house.history(&room, query).await.ok()?;
+        let newest = history.messages.last()?;
+        Some((newest.from.to_string(), newest.text.to_string()))
+    }
+}
+
+fn with_desk<T>(act: impl FnOnce(&Desk) -> T) -> T {
+    thread_local!(static DESK: OnceCell<Desk> = const { OnceCell::new() });
+    DESK.with(|desk| act(desk.get_or_init(Desk::new)))
+}
+
+/// A request of a line, headers and a body; none where it could not have come over a connection.
+fn made(bytes: &[u8]) -> Option<Request<Body>> {
+    let head = text(&bytes[..bytes.len() - body_of(bytes).len()]).into_owned();
+    let mut lines = head.lines();
+    let (method, target) = lines.next()?.split_once(' ')?;
+    let method = Method::from_bytes(method.as_bytes()).ok()?;
+    // As long as a head may be.
+    let uri: Uri = target.parse().ok().filter(|_| target.len() < 16 << 10)?;
+    // These rooms behave as no house does.
+    if ["boom", "slow", "full", "torn"].iter().any(|room| uri.path().contains(room)) {
+        return None;
+    }
+    let mut request = Request::builder().method(method).uri(uri);
+    for (name, value) in lines.take(100).filter_map(|line| line.split_once(':')) {
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value.trim())) {
+            request = request.header(name, value);
+        }
+    }
+    let mut request = request.body(Body::from(body_of(bytes).to_vec())).ok()?;
+    request.extensions_mut().insert(Peer([127, 0, 0, 1].into()));
+    Some(request)
+}
+
+fn body_of(bytes: &[u8]) -> &[u8] {
+    let end = bytes.windows(2).position(|two| two == b"\n\n").map_or(bytes.len(), |end| end + 2);
+    &bytes[end..]
+}

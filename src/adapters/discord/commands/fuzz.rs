@@ -1,0 +1,37 @@
+//! Hostile interactions, and what is answered.
+
+use super::interaction::{self, What};
+use super::words;
+use crate::fuzzing::{is_bounded, is_plain_line, text, texts};
+
+pub(crate) fn interactions() -> Vec<Vec<u8>> {
+    texts(&[
+        r#"{"id":"1","application_id":"9","token":"tell-nobody","type":2,"guild_id":"2","channel_id":"3","channel":{"id":"3","type":0,"parent_id":"4"},"member":{"user":{"id":"7"},"permissions":"16"},"app_permissions":"1024","data":{"id":"5","name":"tertulia","type":1,"options":[{"name":"join","type":1,"options":[{"name":"companion","type":3,"value":"aria"},{"name":"where","type":7,"value":"30"}]}],"resolved":{"channels":{"30":{"id":"30","type":0,"permissions":"0"}}}}}"#,
+        r#"{"id":"1","application_id":"9","token":"tell-nobody","type":4,"channel_id":"3","user":{"id":"7"},"data":{"name":"tertulia","options":[{"name":"leave","type":1,"options":[{"name":"companion","type":3,"value":"ar","focused":true}]}]}}"#,
+        r#"{"id":"1","application_id":"9","token":"tell-nobody","type":2,"channel_id":"3","user":{"id":"7"},"data":{"name":"tertulia","options":[{"name":"forget","type":2,"options":[{"name":"me","type":1,"options":[{"name":"sure","type":5,"value":true}]}]}]}}"#,
+    ])
+}
+
+pub(crate) fn interaction(bytes: &[u8]) {
+    let text = text(bytes);
+    for shown in [words::name(&text), words::verbatim(&text)] {
+        assert!(!shown.replace("\\\\", "").replace("\\<", "").contains('<') && is_plain_line(&shown), "{shown:?} holds marks");
+    }
+    assert!(is_bounded(&words::fitted(&text), 2_000));
+    match interaction::read(&text) {
+        Ok(read) => {
+            assert!(!format!("{read:?}").contains("tell-nobody"), "the token is told");
+            let _ = (read.here.missing(), read.here.spot(), read.here.guild_id());
+            let typed = match &read.what {
+                What::Typing(typing) => typing.typed.as_str(),
+                What::Command(command) => command.label(),
+                What::Unknown { .. } => "",
+            };
+            assert!(is_bounded(typed, 100), "{} characters were typed", typed.chars().count());
+        }
+        Err(error) => {
+            let told = error.to_string();
+            assert!(is_bounded(&told, 200) && is_plain_line(&told) && !told.contains("tell-nobody"), "{told}");
+        }
+    }
+}

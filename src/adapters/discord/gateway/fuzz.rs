@@ -1,0 +1,34 @@
+//! Hostile frames.
+
+use std::time::Duration;
+
+use super::frame::{self, Frame, MAX_FRAME_BYTES};
+use super::session::Session;
+use super::starts;
+use crate::domain::moment::Moment;
+
+pub(crate) fn frame(text: &str) {
+    let _ = frame::address(text).map(|address| {
+        assert_eq!(frame::address(&address).as_ref(), Some(&address), "an address becomes another");
+        assert!(address.starts_with("wss://") || address.starts_with("ws://"), "{address}");
+    });
+    let session: Option<Session> = serde_json::from_str(text).ok();
+    if let Some(session) = session {
+        assert_eq!(serde_json::from_str::<Session>(&serde_json::to_string(&session).unwrap()).unwrap(), session);
+    }
+    if let Ok(answer) = serde_json::from_str::<starts::Answer>(text) {
+        let told = answer.told(Moment::from_micros(5), Duration::from_secs(5));
+        assert!(told.shards.get() <= 16_000, "{} connections are told", told.shards);
+        assert!(told.announced.resets_at >= told.announced.told_at);
+    }
+    match frame::read(text) {
+        Ok(Frame::Dispatch { kind, data, .. }) => {
+            assert!(text.len() <= MAX_FRAME_BYTES && !kind.is_empty() && kind.len() <= 1_000);
+            if let Some(ready) = frame::ready(&data) {
+                assert!(!ready.session.is_empty() && ready.session.len() <= 1_000);
+                assert!(ready.resume_url.is_none_or(|url| frame::address(&url) == Some(url.clone())));
+            }
+        }
+        Ok(_) | Err(_) => {}
+    }
+}

@@ -1,0 +1,150 @@
+//! Hostile answers of endpoints: streams in any pieces, whole answers, and what comes with an error.
+
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use super::answer::Growing;
+use super::failure::{Broken, Failures};
+use super::sse::Events;
+use super::{MAX_ANSWER_BYTES, MAX_ERROR_BYTES};
+use crate::domain::id::GuildId;
+use crate::fuzzing::{is_bounded, is_plain_line, texts};
+use crate::ports::language_model::{Answer, ModelRole, NoAnswer, Purpose, Request};
+
+const KEY: &str = "sk-0123456789abcdef";
+/// More than an error that is told ever has.
+const LONGEST_TOLD: usize = 800;
+
+pub(crate) fn streams() -> Vec<Vec<u8>> {
+    texts(&[
+        "data: {\"id\":\"1\",\"model\":\"m\",\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"Hé\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"llo\"},\"finish_reason\":\"stop\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n",
+        ": OPENROUTER PROCESSING\r\n\r\nevent: x\r\ndata: {\"choices\":[{\"delta\":{\"reasoning\":\"hm\"}}]}\r\n\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"YES\"},\"finish_reason\":\"length\"}]}\r\rdata: [DONE]",
+        "data: {\"error\":{\"message\":\"the key sk-0123456789abcdef is wrong\",\"code\":401}}\n\n",
+        "data: {\"choices\":\r\ndata: [{\"delta\":{\"content\":\"in two lines\"}}]}\r\n\r\ndata: {\"choices\":\rdata: []}\r\r",
+        "\u{feff}data: {\"choices\":[{\"delta\":null,\"message\":{\"content\":\"a\"}}]}\n\n",
+    ])
+}
+
+pub(crate) fn wholes() -> Vec<Vec<u8>> {
+    texts(&[
+        r#"{"id":"1","model":"m","choices":[{"message":{"role":"assistant","content":"Hello\nYES"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2}}"#,
+        r#"{"choices":[{"message":{"content":null},"finish_reason":"content_filter"}]}"#,
+        r#"{"error":{"message":"overloaded","type":"invalid_request_error"}}"#,
+    ])
+}
+
+pub(crate) fn errors() -> Vec<Vec<u8>> {
+    texts(&[
+        "retry-after: 7\n\n{\"error\":{\"message\":\"too many\",\"type\":\"t\"}}",
+        "retry-after: Wed, 21 Oct 2015 07:28:30 GMT\ndate: Wed, 21 Oct 2015 07:28:00 GMT\n\nplain words of sk-0123456789abcdef",
+        "location: https://elsewhere/?key=sk-0123456789abcdef\n\n<html>502</html>",
+        "\n\n{\"detail\":[{\"msg\":\"a\"}],\"message\":\"sk-0123456789abcdef\"}",
+    ])
+}
+
+pub(crate) fn stream(bytes: &[u8]) {
+    let at_once = read(&[bytes]);
+
+    let cut = |every: usize| bytes.chunks(every.max(1)).collect::<Vec<_>>();
+    for every in [1 + bytes.len() % 7, 1 + bytes.len() % 61, bytes.len() / 2 + 1] {
+        let pieces = cut(every);
+        // What is refused for its length may be refused a piece earlier or later.
+        if let (Ok(one), Ok(other)) = (&at_once, &read(&pieces)) {
+            assert!(one == other, "in pieces of {every} bytes it reads as something else");
+        }
+    }
+    let events = at_once.unwrap_or_default();
+    assert!(events.iter().map(Vec::len).sum::<usize>() <= bytes.len(), "more comes out than goes in");
+    let mut growing = Growing::new(MAX_ANSWER_BYTES, None);
+    for event in &events {
+        if let Err(broken) = growing.take_event(event) {
+            return told(&failures().in_answer(broken), bytes);
+        }
+        if growing.is_done() || growing.is_cut() {
+            break;
+        }
+    }
+    finished(growing.finish(&request()), bytes);
+}
+
+pub(crate) fn whole(bytes: &[u8]) {
+    let mut growing = Growing::new(MAX_ANSWER_BYTES, None);
+    match growing.take_whole(bytes) {
+        Ok(()) => finished(growing.finish(&request()), bytes),
+        Err(broken) => told(&failures().in_answer(broken), bytes),
+    }
+}
+
+pub(crate) fn error(bytes: &[u8]) {
+    let end = bytes.windows(2).position(|two| two == b"\n\n").unwrap_or(bytes.len());
+    let (head, body) = (&bytes[..end], bytes.get(end + 2..).unwrap_or_default());
+    let body = &body[..body.len().min(MAX_ERROR_BYTES)];
+    let mut headers = HeaderMap::new();
+    for line in head.split(|byte| *byte == b'\n').take(20) {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+        let name = HeaderName::from_bytes(&line[..colon]);
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(line[colon + 1..].trim_ascii())) {
+            headers.insert(name, value);
+        }
+    }
+
+    for status in [302, 400, 401, 404, 408, 429, 500, 599, 999] {
+        let error = failures().of_status(StatusCode::from_u16(status).expect("a status"), &headers, body);
+        told(&error, bytes);
+        if let NoAnswer::Overloaded { retry_after: Some(wait), .. } = error {
+            assert!(wait <= Duration::from_secs(600), "{wait:?} is waited");
+        }
+    }
+}
+
+fn read(pieces: &[&[u8]]) -> Result<Vec<Vec<u8>>, Broken> {
+    let mut events = Events::default();
+    let mut told = Vec::new();
+    for piece in pieces {
+        events.feed(piece)?;
+        told.extend(std::iter::from_fn(|| events.next()));
+    }
+    told.extend(events.last());
+    Ok(told)
+}
+
+fn finished(answer: Result<Answer, Broken>, bytes: &[u8]) {
+    match answer {
+        Ok(answer) => {
+            assert!(answer.text.len() <= MAX_ANSWER_BYTES, "an answer of {} bytes", answer.text.len());
+            for named in [answer.model, answer.response_id, answer.finish_reason].into_iter().flatten() {
+                assert!(!named.is_empty() && is_bounded(&named, 201) && !named.chars().any(char::is_control), "{named:?}");
+            }
+        }
+        Err(broken) => told(&failures().in_answer(broken), bytes),
+    }
+}
+
+/// An error is bounded, in one line, and holds no half of the key.
+fn told(error: &NoAnswer, of: &[u8]) {
+    let told = error.to_string();
+    assert!(is_bounded(&told, LONGEST_TOLD) && is_plain_line(&told), "{told:?}");
+    // Half of a key that came as half of one is nobody's key.
+    let has_other_halves = String::from_utf8_lossy(of).replace(KEY, "").contains(&KEY[..8]);
+    assert!(has_other_halves || !told.contains(&KEY[..8]), "the key is told: {told}");
+}
+
+fn failures() -> Failures {
+    Failures::new("http://here".into(), Some(KEY.to_owned().into()))
+}
+
+fn request() -> Request {
+    Request {
+        role: ModelRole::Side,
+        purpose: Purpose::Summary,
+        companion: None,
+        guild: GuildId::from("home"),
+        system: String::new(),
+        user: String::new(),
+        newest: Vec::new(),
+        sizes: Vec::new(),
+        max_tokens: 100,
+    }
+}

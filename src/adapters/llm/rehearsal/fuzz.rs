@@ -1,0 +1,60 @@
+//! The built-in model on hostile talk: what it answers can be read, and names nobody into saying anything.
+
+use std::sync::LazyLock;
+
+use tokio::runtime::{Builder, Runtime};
+
+use super::*;
+use crate::domain::answer::{self, Verdict};
+use crate::domain::closing::Stage;
+use crate::domain::message::{Author, Role};
+use crate::domain::statement::clean_statement;
+use crate::domain::trigger::Trigger;
+use crate::domain::vote;
+use crate::fuzzing::{is_bounded, parts, text};
+use crate::ports::language_model::{Line, ModelRole, Persona};
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Builder::new_current_thread().enable_time().build().expect("a runtime"));
+
+pub(crate) fn prompt(bytes: &[u8]) {
+    let all = text(bytes);
+    let given = parts(&all);
+    let roles = [Role::Person, Role::Companion, Role::Bot];
+    let lines = given.chunks(2).take(Line::TOLD_AT_MOST).enumerate().map(|(at, pair)| Line {
+        from: Author { id: pair[0].into(), name: pair[0].into(), role: roles[at % 3] },
+        text: pair.last().copied().unwrap_or_default().into(),
+    });
+    let lines: Vec<Line> = lines.collect();
+    let trigger = Trigger::ALL[bytes.len() % Trigger::ALL.len()];
+    let closing = Stage::ALL[bytes.len() % Stage::ALL.len()];
+    for purpose in [
+        Purpose::Decision { trigger },
+        Purpose::Vote { trigger },
+        Purpose::Statement { trigger, closing },
+        Purpose::Summary,
+        Purpose::Judgement,
+    ] {
+        let request = Request {
+            role: ModelRole::Side,
+            purpose: purpose.clone(),
+            companion: Some(Persona { id: "aria".into(), name: "Aria".into(), chattiness: given[0].into() }),
+            guild: "home".into(),
+            system: given[0].to_owned(),
+            user: all.clone().into_owned(),
+            newest: lines.clone(),
+            sizes: Vec::new(),
+            max_tokens: 100,
+        };
+        let model = Rehearsal::new(&models::Rehearsal { seed: 7, pace: 0.0 });
+
+        let answer = RUNTIME.block_on(model.ask(&request, None)).expect("it always answers").text;
+
+        assert!(is_bounded(&answer, 4_000), "{} bytes of answer", answer.len());
+        match purpose {
+            Purpose::Decision { .. } => assert_ne!(answer::read(&answer).decision, Verdict::Unreadable, "{answer:?}"),
+            Purpose::Vote { .. } => assert_ne!(vote::read(&answer).verdict, Verdict::Unreadable, "{answer:?}"),
+            Purpose::Statement { .. } => assert!(clean_statement(&answer, "Aria").is_some(), "{answer:?}"),
+            Purpose::Summary | Purpose::Judgement => {}
+        }
+    }
+}

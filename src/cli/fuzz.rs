@@ -1,0 +1,48 @@
+//! Command lines and the times in them, as anybody may write them.
+
+use clap::Parser;
+
+use super::{Cli, usage, why};
+use crate::domain::moment::Moment;
+use crate::fuzzing::{is_bounded, text, texts};
+
+const NOW: Moment = Moment::from_micros(1_777_636_800_000_000);
+
+pub(crate) fn command_lines() -> Vec<Vec<u8>> {
+    texts(&[
+        "serve --accept-loss",
+        "why lobby aria --at 2h30m --json",
+        "usage --last 7d --guild home",
+        "history export --as replay lobby",
+        "history forget ana --guild home",
+        "--config /etc/tertulia --profile production check --json",
+        "replay night.toml",
+        "health --server http://127.0.0.1:1",
+        "discord check",
+    ])
+}
+
+pub(crate) fn arguments(bytes: &[u8]) {
+    let all = text(bytes);
+    let words = ["tertulia"].into_iter().chain(all.split_whitespace().take(200));
+
+    match Cli::try_parse_from(words) {
+        Ok(cli) => drop(cli.asked()),
+        Err(error) => {
+            let told = error.to_string();
+            assert!(!told.is_empty() && is_bounded(&told, 20_000 + 4 * all.len()), "an error without end");
+            assert!([0, 2].contains(&error.exit_code()), "{}", error.exit_code());
+        }
+    }
+}
+
+pub(crate) fn times(bytes: &[u8]) {
+    let text = text(bytes);
+
+    let (moment, span) = usage::read_times(&text, NOW);
+    assert!(span.is_none() || moment.is_some_and(|moment| moment <= NOW), "how long ago is in time to come");
+    match why::read_time(&text, NOW) {
+        Ok(_) => {}
+        Err(told) => assert!(told.contains("2h30m"), "{told}"),
+    }
+}

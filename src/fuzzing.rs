@@ -1,0 +1,205 @@
+//! Hostile input for everything that reads what comes from outside.
+//!
+//! A target is a function over bytes that panics when a rule is broken: not only "nothing panics", but what is read is bounded, reads again
+//! as it was written, and decides for nobody else. Its inputs are valid ones that were changed somewhere, some put together from what parsers
+//! choke on, and some that are nothing but bytes; what was found once is kept under `tests/fuzzing/<target>/` and read every time.
+//!
+//! * `cargo test --lib fuzzing` is the short form: the same seeds every time.
+//! * `TERTULIA_FUZZ_RUNS=100000 cargo test --release --lib fuzzing -- --nocapture` is the long one; `TERTULIA_FUZZ_FROM=1000` begins at another
+//!   seed, `TERTULIA_FUZZ_TARGET=vote` keeps to one target.
+//! * `TERTULIA_FUZZ_TARGET=vote TERTULIA_FUZZ_SEED=7 cargo test --lib fuzzing::one_seed` is what a failure tells to run again;
+//!   `TERTULIA_FUZZ_INPUT=FILE` in the place of the seed runs one input.
+//!
+//! To add a target, write its function beside the others of its kind (or, where it needs what is private, in a `fuzz.rs` beside that) with a
+//! function that gives valid inputs, and its line in [`targets`].
+
+mod answers;
+mod change;
+mod growth;
+mod hunt;
+mod names;
+mod prompts;
+mod records;
+mod rules;
+mod scripts;
+mod settings;
+mod spoken;
+mod telling;
+mod words;
+
+pub(crate) use rules::{is_bounded, is_plain_line, parts, text, texts};
+
+use std::path::PathBuf;
+
+use crate::adapters::{console, discord, llm, store};
+use crate::cli;
+
+/// A parser of something from outside, and the rules for what it reads.
+pub(crate) struct Target {
+    name: &'static str,
+    run: fn(&[u8]),
+    valid: fn() -> Vec<Vec<u8>>,
+    /// One run of it takes as long as so many of others.
+    costs: u64,
+    /// As long as an input grows when it is looked whether work grows faster than the input, in bytes.
+    longest: usize,
+}
+
+impl Target {
+    const fn new(name: &'static str, run: fn(&[u8]), valid: fn() -> Vec<Vec<u8>>) -> Self {
+        Self { name, run, valid, costs: 1, longest: 8 << 10 }
+    }
+
+    const fn costing(self, costs: u64) -> Self {
+        Self { costs, ..self }
+    }
+
+    /// Where longer inputs never come.
+    const fn up_to(self, longest: usize) -> Self {
+        Self { longest, ..self }
+    }
+
+    /// What was found once.
+    fn found(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzing").join(self.name);
+        let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
+        let mut paths: Vec<PathBuf> = files.map(|file| file.expect("a folder that can be read").path()).collect();
+        paths.sort();
+        paths.into_iter().map(|path| (path.clone(), std::fs::read(path).expect("a file that can be read"))).collect()
+    }
+}
+
+/// Every target, once.
+fn targets() -> Vec<Target> {
+    vec![
+        Target::new("answer", answers::answer, answers::two_lines),
+        Target::new("vote", answers::vote, answers::votes),
+        Target::new("state", answers::state, answers::states),
+        Target::new("score", answers::score, answers::two_lines),
+        Target::new("statement", answers::statement, answers::statements),
+        Target::new("repetition", answers::repetition, answers::statements).up_to(4 << 10),
+        Target::new("names", names::find, names::talk),
+        Target::new("name_lists", names::lists, names::lists_of_names).up_to(4 << 10),
+        Target::new("address", names::address, names::talk),
+        Target::new("prompt", prompts::prompt, prompts::talk).costing(8).up_to(8 << 10),
+        Target::new("split", spoken::split, spoken::statements).up_to(4 << 10),
+        Target::new("event", records::event, records::events).costing(2),
+        Target::new("record", records::record, records::all).costing(2),
+        Target::new("key", records::key, records::keys),
+        Target::new("settings_file", settings::file, settings::files).costing(60).up_to(4 << 10),
+        Target::new("companion_file", settings::companion, settings::companions).costing(60).up_to(4 << 10),
+        Target::new("environment", settings::environment, settings::variables).costing(60).up_to(4 << 10),
+        Target::new("script_json", scripts::json, scripts::in_json).costing(30).up_to(8 << 10),
+        Target::new("script_toml", scripts::toml, scripts::in_toml).costing(30).up_to(8 << 10),
+        Target::new("times", telling::times, telling::moments),
+        Target::new("log_words", telling::plain, spoken::statements),
+        Target::new("arguments", cli::fuzz::arguments, cli::fuzz::command_lines).costing(16).up_to(4 << 10),
+        Target::new("command_times", cli::fuzz::times, telling::moments),
+        Target::new("stream", llm::openai::fuzz::stream, llm::openai::fuzz::streams).costing(2),
+        Target::new("whole_answer", llm::openai::fuzz::whole, llm::openai::fuzz::wholes),
+        Target::new("model_error", llm::openai::fuzz::error, llm::openai::fuzz::errors),
+        Target::new("rehearsal", llm::rehearsal::fuzz::prompt, prompts::talk).costing(8).up_to(8 << 10),
+        Target::new("discord_frame", discord::fuzz::frame, discord::fuzz::frames),
+        Target::new("discord_event", discord::fuzz::event, discord::fuzz::events).costing(2),
+        Target::new("discord_message", discord::fuzz::message, discord::fuzz::messages).costing(2),
+        Target::new("discord_markup", discord::fuzz::markup, discord::fuzz::contents),
+        Target::new("discord_names", discord::fuzz::names, discord::fuzz::contents),
+        Target::new("discord_said", discord::fuzz::said, spoken::statements).costing(4),
+        Target::new("discord_limits", discord::fuzz::limits, discord::fuzz::heads).up_to(4 << 10),
+        Target::new("discord_refusal", discord::fuzz::refusal, discord::fuzz::refusals),
+        Target::new("interaction", discord::fuzz::interaction, discord::fuzz::interactions).costing(2),
+        Target::new("manifest", store::fuzz::manifest, store::fuzz::manifests).costing(12),
+        Target::new("backup", store::fuzz::backup, store::fuzz::backups).costing(20),
+        Target::new("audit", store::fuzz::audit, store::fuzz::backups).costing(4),
+        Target::new("server_note", crate::server::fuzz::note, crate::server::fuzz::notes).costing(8),
+        Target::new("request", console::fuzz::request, console::fuzz::requests).costing(24).up_to(8 << 10),
+        Target::new("connection", console::fuzz::connection, console::fuzz::connections).costing(60).up_to(8 << 10),
+        Target::new("console_words", console::fuzz::words, spoken::statements),
+    ]
+}
+
+/// Runs of each target in one `cargo test` that cost 1, unless `TERTULIA_FUZZ_RUNS` says otherwise.
+const RUNS: u64 = 256;
+/// The functions below share the targets and run side by side.
+const SHARES: usize = 3;
+
+#[test]
+fn hostile_input_breaks_no_rule_first_share() {
+    share(0);
+}
+
+#[test]
+fn hostile_input_breaks_no_rule_second_share() {
+    share(1);
+}
+
+#[test]
+fn hostile_input_breaks_no_rule_third_share() {
+    share(2);
+}
+
+#[test]
+fn what_was_found_once_stays_mended() {
+    all(targets().iter().flat_map(|target| {
+        target.found().into_iter().map(move |(path, input)| hunt::one(target, &input, &path.display().to_string()))
+    }));
+}
+
+#[test]
+fn what_is_valid_breaks_no_rule() {
+    all(targets().iter().flat_map(|target| {
+        let inputs = (target.valid)().into_iter().enumerate();
+        inputs.map(move |(number, input)| hunt::one(target, &input, &format!("the valid input {number}")))
+    }));
+}
+
+#[test]
+fn work_grows_no_faster_than_the_input() {
+    all(chosen().iter().flat_map(growth::faster).map(Err));
+}
+
+#[test]
+fn every_target_has_a_name_of_its_own_and_valid_inputs() {
+    let targets = targets();
+    let names: std::collections::BTreeSet<_> = targets.iter().map(|target| target.name).collect();
+    assert_eq!(names.len(), targets.len());
+    assert!(targets.iter().all(|target| !(target.valid)().is_empty()));
+}
+
+/// Runs the seed of `TERTULIA_FUZZ_SEED`, or the input in the file `TERTULIA_FUZZ_INPUT`, on `TERTULIA_FUZZ_TARGET`.
+#[test]
+fn one_seed() {
+    let input = std::env::var("TERTULIA_FUZZ_INPUT").ok();
+    let seed = variable("TERTULIA_FUZZ_SEED");
+    all(chosen().iter().flat_map(|target| {
+        let read = |path: &String| std::fs::read(path).expect("the file of TERTULIA_FUZZ_INPUT");
+        let of_input = input.as_ref().map(|path| hunt::one(target, &read(path), path));
+        [of_input, seed.map(|seed| hunt::seed(target, seed))].into_iter().flatten()
+    }));
+}
+
+fn share(which: usize) {
+    let runs = variable("TERTULIA_FUZZ_RUNS").unwrap_or(RUNS);
+    let from = variable("TERTULIA_FUZZ_FROM").unwrap_or(1);
+    let of_targets = chosen();
+    all(of_targets.iter().skip(which).step_by(SHARES).map(|target| {
+        let told = hunt::target(target, from, runs)?;
+        println!("{told}");
+        Ok(())
+    }));
+}
+
+/// Every one is run before anything is told, so that one rule that is broken hides no other.
+fn all(outcomes: impl Iterator<Item = Result<(), String>>) {
+    let broken: Vec<String> = outcomes.filter_map(Result::err).collect();
+    assert!(broken.is_empty(), "\n{}\n", broken.join("\n\n"));
+}
+
+fn chosen() -> Vec<Target> {
+    let named = std::env::var("TERTULIA_FUZZ_TARGET").ok();
+    targets().into_iter().filter(|target| named.as_ref().is_none_or(|named| named == target.name)).collect()
+}
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}

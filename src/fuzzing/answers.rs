@@ -1,0 +1,158 @@
+//! What models answer.
+
+use serde_json::json;
+
+use super::rules::{is_bounded, is_plain_line, text, texts};
+use crate::domain::answer::{self, Verdict};
+use crate::domain::statement::clean_statement;
+use crate::domain::vote::{self, MOST_IMPORTANCE, Stance, State};
+use crate::domain::{prompt, repetition};
+
+/// Characters of a reason that are kept.
+const LONGEST_REASON: usize = 500;
+const LONGEST_STATEMENT: usize = 20_000;
+
+pub(super) fn two_lines() -> Vec<Vec<u8>> {
+    texts(&[
+        "They asked me.\nYES",
+        "not mine\n**NO**",
+        "<think>hm\nNO</think>\nI like it.\nAnswer: YES!",
+        "They say the same.\n0.85",
+        "Score: 0.2.",
+        "> *no*",
+        "",
+    ])
+}
+
+pub(super) fn votes() -> Vec<Vec<u8>> {
+    texts(&[
+        r#"{"reason": "They asked me.", "decision": "YES", "importance": 7.5, "selected": true, "closing": "none"}"#,
+        r#"{"reason": "So long.", "decision": "NO", "importance": 0, "selected": false, "closing": "terminal"}"#,
+        "```json\n{\"vote\": {\"decision\": \"no\", \"importance\": \"9\",}}\n```",
+        "<think>{\"decision\":\"YES\"}</think>{\"decision\":\"NO\",\"reason\":\"a\nb\"}",
+        "I think so.\nYES",
+        "{\"reason\": \"half an obj",
+    ])
+}
+
+pub(super) fn states() -> Vec<Vec<u8>> {
+    texts(&[
+        r#"{"from":"zed","messageId":"12","state":"speak","importance":5.5,"selected":false,"closing":"pre-closing"}"#,
+        r#"{"from":"zed","messageId":"1","state":"listen","importance":0,"selected":true}"#,
+    ])
+}
+
+pub(super) fn statements() -> Vec<Vec<u8>> {
+    texts(&[
+        "Hello, Ana! How are you?",
+        "**Aria:** \"I would say so.\"",
+        "{\"n\":3,\"who\":\"#2\",\"role\":\"you\",\"from\":\"Aria\",\"text\":\"So it is.\"}",
+        "<think>What now?</think>„Gut.“",
+        "the same again\u{1f}the same again\u{1f}something else",
+    ])
+}
+
+pub(super) fn answer(bytes: &[u8]) {
+    let answer = text(bytes);
+
+    let read = answer::read(&answer);
+
+    reason(read.why.as_deref());
+    // The last line decides, whatever stands before it; only a thought that never ends takes it along.
+    for (word, verdict) in [("YES", Verdict::Yes), ("NO", Verdict::No)] {
+        if !answer.contains('<') {
+            assert_eq!(answer::read(&format!("{answer}\n{word}")).decision, verdict, "the last line does not decide");
+        }
+        assert_eq!(
+            answer::read(&format!("<think>{}</think>\n{word}", answer.replace('<', ""))).decision,
+            verdict,
+            "a thought decides"
+        );
+    }
+    if !answer.contains('<') {
+        assert_ne!(answer::read(&format!("{answer}\nmaybe")).decision, Verdict::Yes, "another word than YES decides");
+    }
+}
+
+pub(super) fn vote(bytes: &[u8]) {
+    let answer = text(bytes);
+
+    let read = vote::read(&answer);
+
+    reason(read.why.as_deref());
+    assert!((0.0..=MOST_IMPORTANCE).contains(&read.importance) && read.importance.is_sign_positive(), "{}", read.importance);
+    // Whatever it says, it says it for whoever was asked.
+    let state = State::voted(&read, "aria".into(), "7".into(), false);
+    assert_eq!((state.from.as_str(), &*state.message_id), ("aria", "7"));
+    assert_eq!(state.state == Stance::Speak, read.verdict == Verdict::Yes);
+    let again: State = serde_json::from_str(&serde_json::to_string(&state).unwrap()).expect("what we publish can be submitted");
+    assert_eq!(again, state);
+    // What a reason quotes does not decide, in whatever order a model writes its fields.
+    for (decision, verdict) in [("YES", Verdict::Yes), ("NO", Verdict::No)] {
+        let quoted = json!(answer).to_string();
+        for object in [
+            format!("{{\"reason\":{quoted},\"decision\":\"{decision}\",\"importance\":3}}"),
+            format!("{{\"decision\":\"{decision}\",\"importance\":3,\"reason\":{quoted}}}"),
+        ] {
+            if object.len() < 60_000 {
+                let vote = vote::read(&object);
+                assert_eq!((vote.verdict, vote.importance), (verdict, 3.0), "what a reason quotes decides in {object}");
+            }
+        }
+    }
+}
+
+pub(super) fn state(bytes: &[u8]) {
+    match serde_json::from_slice::<State>(bytes) {
+        Ok(state) => {
+            assert!((0.0..=MOST_IMPORTANCE).contains(&state.importance));
+            assert!(!state.from.as_str().is_empty() && is_bounded(state.from.as_str(), 64));
+            assert!(!state.message_id.is_empty() && is_bounded(&state.message_id, 64));
+            let again: State = serde_json::from_slice(&serde_json::to_vec(&state).unwrap()).unwrap();
+            assert_eq!(again, state);
+        }
+        Err(error) => assert!(is_bounded(&error.to_string(), 70_000), "an error without end"),
+    }
+}
+
+pub(super) fn score(bytes: &[u8]) {
+    let answer = text(bytes);
+
+    let score = repetition::read_score(&answer);
+
+    assert!((0.0..=1.0).contains(&score), "{score}");
+    if !answer.contains('<') {
+        assert_eq!(repetition::read_score(&format!("{answer}\n0.25")), 0.25);
+        assert_eq!(repetition::read_score(&format!("{answer}\n7 of 10")), 0.0);
+    }
+}
+
+pub(super) fn statement(bytes: &[u8]) {
+    let given = text(bytes);
+
+    for name in ["Aria", "", "Mira Vale", "İ*", &given.chars().take(5).collect::<String>()] {
+        let Some(words) = clean_statement(&given, name) else { continue };
+        assert!(!words.trim().is_empty() && words.trim() == words, "{words:?}");
+        assert!(is_bounded(&words, LONGEST_STATEMENT));
+        assert!(words.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\t')), "{words:?}");
+        assert!(words.len() <= given.len(), "it grew");
+    }
+}
+
+pub(super) fn repetition(bytes: &[u8]) {
+    let all = text(bytes);
+    let texts = super::parts(&all);
+    let texts = &texts[texts.len().saturating_sub(5)..];
+
+    let score = repetition::lexical(texts);
+
+    assert!((0.0..=1.0 + 1e-9).contains(&score), "{score}");
+    assert!((repetition::lexical(&[texts[0], texts[0]]) - 1.0).abs() < 1e-9, "what is the same is not");
+}
+
+/// A reason is one line that is bounded.
+fn reason(why: Option<&str>) {
+    let Some(why) = why else { return };
+    assert!(!why.is_empty() && is_bounded(why, LONGEST_REASON) && is_plain_line(why), "{why:?}");
+    assert_eq!(prompt::one_line(why, LONGEST_REASON), why, "it is not as plain as it could be");
+}

@@ -1,0 +1,180 @@
+//! What is stored: records of every kind, and keys.
+
+use std::fmt::Debug;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::rules::{is_bounded, is_plain_line, text, texts};
+use crate::domain::id::{ChannelId, GuildId, PersonId, Seq, Ticket, Ward};
+use crate::domain::moment::Moment;
+use crate::journal::key;
+use crate::journal::place::Place;
+use crate::journal::record::{
+    ChannelRecord, IgnoredRecord, NEWEST_VERSION, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord,
+    SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number, encode, encode_bytes,
+    encode_event, encode_number,
+};
+use crate::journal::redaction::without_words;
+use crate::journal::residence::Residence;
+use crate::ports::store::key::{ChannelNo, Key};
+
+/// Every kind of event, as it is stored.
+const EVENTS: &[&str] = &[
+    r#"{"at":5,"event":{"event":"said","message":{"id":"m1","from":{"id":"ana","name":"Ana","role":"user"},"text":"Hi, Aria","modality":"voice","lull_endpoint":true,"address":{"companions":["aria"],"others":true}},"reply_to":3,"said_at":4}}"#,
+    r#"{"at":5,"event":{"event":"said","message":{"from":{"id":"aria","name":"Aria","role":"companion"},"text":"Hello!","modality":"text","address":{"companions":[],"others":false}},"reply":7}}"#,
+    r#"{"at":5,"event":{"event":"edited","message":3,"text":"no"}}"#,
+    r#"{"at":5,"event":{"event":"deleted","messages":[3,4]}}"#,
+    r#"{"at":5,"event":{"event":"joined","companion":"zed","external":true}}"#,
+    r#"{"at":5,"event":{"event":"left","companion":"zed"}}"#,
+    r#"{"at":5,"event":{"event":"paused","companion":"aria","paused":true}}"#,
+    r#"{"at":5,"event":{"event":"cleared"}}"#,
+    r#"{"at":5,"event":{"event":"caught_up","read":4,"missed":{"after":"1","before":"9","why":"too_many"}}}"#,
+    r#"{"at":5,"handled":4,"event":{"event":"jitter_drawn","companion":"aria","next_interjection_at":9}}"#,
+    r#"{"at":5,"handled":4,"event":{"event":"address_refused","message":4}}"#,
+    r#"{"at":5,"handled":4,"event":{"event":"round_opened","message":4,"deadline":25,"asked":["aria"],"listening":[{"from":"bob","messageId":"4","state":"listen","importance":0.0,"selected":false,"closing":"none"}],"by_deadline":true,"trace":"0123456789abcdef0123456789abcdef"}}"#,
+    r#"{"at":5,"handled":4,"event":{"event":"evaluated","companion":"aria","ticket":1,"trigger":"lull","message":4,"messages":[3,4],"upto":4,"message_count":2,"check_count":0,"threshold":9}}"#,
+    r#"{"at":5,"handled":4,"event":{"event":"decided","companions":["aria"],"trigger":"direct_address","decision":"NO","reason":"model_no","ticket":1,"messages":[4],"upto":4,"message_count":2,"check_count":0,"threshold":9,"next_interjection_at":12,"vote":{"from":"aria","messageId":"4","state":"listen","importance":5.5,"selected":false,"closing":"closing"},"why":"not mine","call":{"provider":"p","model":"m","wait_ms":1,"model_ms":2,"prompt":[["instructions",9]],"answer":"NO","input_tokens":3,"output_tokens":4,"trace":"0123456789abcdef0123456789abcdef"}}}"#,
+    r#"{"at":5,"handled":4,"event":{"event":"unanswered","companion":"aria","ticket":1,"trigger":"turn","error":"timeout","back_off":{"secs":10,"nanos":0}}}"#,
+    r#"{"at":5,"handled":4,"event":{"event":"stage_changed","companion":"aria","from":"none","to":"pre-closing","cause":"state"}}"#,
+    r#"{"at":5,"handled":4,"event":{"event":"round_closed","message":4,"states":[],"selected":"aria","speak_at":9,"others":[{"companion":"bob","next_interjection_at":12}]}}"#,
+    r#"{"at":5,"handled":4,"event":{"event":"repetition_asked","ticket":2,"message":4}}"#,
+    r#"{"at":5,"handled":4,"event":{"event":"repetition_judged","message":4,"score":0.75,"detections":1}}"#,
+    r#"{"at":5,"handled":4,"event":{"event":"reply_owed","companion":"aria","ticket":2,"trigger":"interjection","messages":[3,4],"upto":4,"next_interjection_at":9,"due_at":60}}"#,
+    r#"{"at":5,"handled":4,"event":{"event":"reply_failed","companion":"aria","ticket":2,"trigger":"lull","error":"empty"}}"#,
+    r#"{"at":5,"handled":4,"event":{"event":"summarised","upto":4,"text":"They greeted."}}"#,
+];
+
+/// Every other kind of record.
+const RECORDS: &[&str] = &[
+    r#"{"companion":"aria","trigger":"lull","messages":[3,4],"upto":4,"text":"Hello","parts":[{"state":"sent","id":"9"},{"state":"sending","after":"8"},{"state":"owed"},{"state":"unconfirmed"}]}"#,
+    r#"{"heard":4}"#,
+    r#"{"guild":"home","channel":"console:lobby"}"#,
+    r#"{"room":"console:lobby","guild":"home","created_at":5}"#,
+    r#"{"at":5,"channel":"console:lobby","used":{"what":"address","person":"ana","message":3}}"#,
+    r#"{"at":5,"channel":"console:lobby","used":{"what":"call","model":"m","provider":"p","role":"side","input_tokens":7,"output_tokens":2,"calls":2,"failed_calls":1}}"#,
+    r#"{"version":"0.1.0"}"#,
+    r#"{"guild":"home","person":"ana","since":5}"#,
+    r#"{"guild":"home","channel":"console:lobby","seq":3,"at":5,"deaths":3,"error":"it broke","is_closed":true}"#,
+    r#"{"guild":"home","companions":["aria","zed"],"externals":{"zed":{"name":"Zed","aliases":["z"]}},"overrides":{"aria":{"paused":true}},"paused":false,"within":"console:hall","created_at":5}"#,
+];
+
+pub(super) fn events() -> Vec<Vec<u8>> {
+    versioned(EVENTS)
+}
+
+pub(super) fn all() -> Vec<Vec<u8>> {
+    versioned(RECORDS)
+}
+
+pub(super) fn keys() -> Vec<Vec<u8>> {
+    texts(&["home\u{1f}console:lobby\u{1f}ana", "discord:1\u{1f}discord:2\u{1f}discord:3", "\u{0}\u{1f}a\u{0}b\u{1f}é"])
+}
+
+fn versioned(json: &[&str]) -> Vec<Vec<u8>> {
+    json.iter().map(|json| [&[NEWEST_VERSION], json.as_bytes()].concat()).collect()
+}
+
+pub(super) fn event(bytes: &[u8]) {
+    let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
+    for version in (0..=u8::MAX).step_by(51).chain([NEWEST_VERSION + 1]) {
+        let other = [&[version], bytes.get(1..).unwrap_or_default()].concat();
+        assert!(
+            matches!(decode_event(&key, &other), Err(RecordError::UnknownVersion { .. })),
+            "version {version} is read as this one"
+        );
+    }
+
+    let read = decode_event(&key, bytes);
+
+    match read {
+        Ok(recorded) => {
+            assert_eq!(bytes.first(), Some(&NEWEST_VERSION), "another version is read as this one");
+            assert_eq!(recorded.seq, Seq(7));
+            let written = encode_event(&recorded);
+            assert_eq!(decode_event(&key, &written).as_ref(), Ok(&recorded), "an event does not read as it was written");
+            let bare = without_words(&recorded);
+            assert_eq!(without_words(&bare), bare);
+            let wordless = encode_event(&bare);
+            assert!(decode_event(&key, &wordless).is_ok(), "an event without its words cannot be read");
+        }
+        Err(error) => told(&error, bytes),
+    }
+}
+
+pub(super) fn record(bytes: &[u8]) {
+    reads::<OutboxRecord>(bytes);
+    reads::<PendingRecord>(bytes);
+    reads::<ChannelRecord>(bytes);
+    reads::<RoomRecord>(bytes);
+    reads::<UsageRecord>(bytes);
+    reads::<StartRecord>(bytes);
+    reads::<IgnoredRecord>(bytes);
+    reads::<SetAsideRecord>(bytes);
+    reads::<Residence>(bytes);
+    reads::<SnapshotRecord>(bytes);
+    let key = Key::from_bytes(bytes);
+    match decode_bytes(&key, bytes) {
+        Ok(read) => assert_eq!(encode_bytes(&read), bytes),
+        Err(error) => told(&error, bytes),
+    }
+    match decode_number(&key, bytes) {
+        Ok(number) => assert_eq!(encode_number(number), bytes),
+        Err(error) => assert!(bytes.len() != 8, "{error}"),
+    }
+}
+
+fn reads<T: Serialize + DeserializeOwned + PartialEq + Debug>(bytes: &[u8]) {
+    let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
+    match decode::<T>(&key, bytes) {
+        Ok(record) => {
+            assert_eq!(bytes.first(), Some(&NEWEST_VERSION), "another version is read as this one");
+            assert_eq!(decode::<T>(&key, &encode(&record)).as_ref(), Ok(&record), "a record does not read as it was written");
+        }
+        Err(error) => told(&error, bytes),
+    }
+}
+
+/// An error names the key and quotes nothing of what is stored.
+fn told(error: &RecordError, bytes: &[u8]) {
+    let told = error.to_string();
+    assert!(is_plain_line(&told) && is_bounded(&told, 400 + bytes.len().min(1) * 5 * bytes.len()), "{told}");
+    assert!(!told.contains("Hi, Aria"), "it quotes what is stored: {told}");
+    match error {
+        RecordError::UnknownVersion { found, .. } => assert_eq!(bytes.first(), Some(found)),
+        RecordError::Malformed { .. } => assert!(bytes.first().is_none_or(|version| *version == NEWEST_VERSION)),
+    }
+}
+
+pub(super) fn key(bytes: &[u8]) {
+    let any = Key::from_bytes(bytes);
+    let _ = (key::guild_of_usage(&any), key::channel_in(&any), key::channel_before_number(&any), any.last_number());
+    assert!(any < key::successor(&any));
+    let end = any.clone().end();
+    assert!(end.as_bytes().is_empty() || any < end);
+    assert!(is_plain_line(&any.to_string()));
+    assert!(key::name_of_note(None, &any).is_none_or(|name| key::note(None, &name) == any), "a note goes by two names");
+
+    let all = text(bytes);
+    let mut named = super::parts(&all).into_iter().cycle();
+    let mut next = || named.next().unwrap_or_default();
+    let (guild, channel, person, name) = (GuildId::from(next()), ChannelId::from(next()), PersonId::from(next()), next());
+    let place = Place::new(&guild, &channel);
+    let ward = Ward::of(&guild);
+    assert_eq!(place.ward(), ward);
+    // What stands in a key is found in it again, and what belongs to one lies together.
+    let plain = |text: &str| text.replace('\0', "");
+    assert_eq!(
+        key::guild_of_usage(&key::usage(&guild, Moment::from_micros(7), ChannelNo(3), 1)),
+        Some(plain(guild.as_str()).as_str().into())
+    );
+    assert_eq!(key::name_of_note(Some(&guild), &key::note(Some(&guild), name)), Some(plain(name)));
+    assert_eq!(key::channel_in(&key::outbox(ward, ChannelNo(9), Ticket(4))), Some(ChannelNo(9)));
+    assert_eq!(key::channel_before_number(&key::person(&guild, &person, ChannelNo(9), Seq(4))), Some(ChannelNo(9)));
+    let mine = key::said_by(&guild, &person);
+    let said = key::person(&guild, &person, ChannelNo(9), Seq(4));
+    assert!(said.as_bytes().starts_with(mine.as_bytes()) && mine < said && said < mine.clone().end());
+    // Nobody's keys begin with another's.
+    let other = PersonId::from(format!("{}x", person.as_str()));
+    assert!(!key::person(&guild, &other, ChannelNo(9), Seq(4)).as_bytes().starts_with(mine.as_bytes()), "two people share keys");
+}

@@ -1,0 +1,94 @@
+//! Settings: files and the environment.
+
+use std::fs;
+
+use super::rules::{is_bounded, parts, text, texts};
+use crate::settings::{Loaded, Problems, Sources, load};
+
+const DEFAULTS: &str = include_str!("../../config/default.toml");
+
+pub(super) fn files() -> Vec<Vec<u8>> {
+    let mut files = texts(&[
+        "[gate]\nmax_buffer = 3\nskip_when_other_addressed = false\n[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"a-token\"\n",
+        "[[console.rooms]]\nid = \"hall\"\nguild = \"home\"\ncompanions = [\"aria\"]\n",
+        "models.side = { base_url = \"http://127.0.0.1:1/v1\", model = \"m\", timeout_secs = 9.5 }\n[turn_taking]\nturn_delay_secs = 1\n",
+    ]);
+    files.push(DEFAULTS.as_bytes().to_vec());
+    files
+}
+
+pub(super) fn companions() -> Vec<Vec<u8>> {
+    let mut files = texts(&[
+        "id = \"mira\"\nname = \"Mira\"\naliases = [\"m\", \"Mira Vale\"]\ninterjection = \"eager\"\ntext_lull_timeout = 9.5\n",
+    ]);
+    files.push(include_bytes!("../../config/companions/aria.toml").to_vec());
+    files
+}
+
+pub(super) fn variables() -> Vec<Vec<u8>> {
+    let mut variables = texts(&[
+        "TERTULIA__SERVER__LISTEN=127.0.0.1:0\u{1f}TERTULIA__GATE__MAX_BUFFER=7",
+        "TERTULIA__MODELS__SIDE__API_KEY=secret\u{1f}tertulia__gate__foreign_bots=all",
+        "TERTULIA__CONSOLE__ROOMS=[]\u{1f}TERTULIA__A__B__C__D=1\u{1f}TERTULIA__=x",
+    ]);
+    // What once left the stack.
+    variables.push(format!("TERTULIA__{}B=1", "A__".repeat(20_000)).into_bytes());
+    variables
+}
+
+pub(super) fn file(bytes: &[u8]) {
+    with_files(&[("default.toml", bytes)], &[]);
+}
+
+pub(super) fn companion(bytes: &[u8]) {
+    with_files(&[("companions/mira.toml", bytes)], &[]);
+}
+
+pub(super) fn environment(bytes: &[u8]) {
+    let all = text(bytes);
+    let variables: Vec<(String, String)> = parts(&all)
+        .iter()
+        .take(40)
+        .filter_map(|part| part.split_once('='))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    with_files(&[], &variables);
+}
+
+fn with_files(files: &[(&str, &[u8])], environment: &[(String, String)]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("companions")).expect("a folder in it");
+    if files.iter().all(|(name, _)| !name.starts_with("companions/")) {
+        fs::remove_dir(folder.path().join("companions")).expect("it is empty");
+    }
+    for (name, bytes) in files {
+        fs::write(folder.path().join(name), bytes).expect("a file");
+    }
+    let sources =
+        Sources { folder: folder.path().to_owned(), folder_was_named: false, profile: None, environment: environment.to_vec() };
+
+    match (load(&sources), load(&sources)) {
+        (Ok(one), Ok(other)) => good(&one, &other),
+        (Err(one), Err(other)) => {
+            assert_eq!(one.to_string(), other.to_string(), "the same is wrong in two ways");
+            wrong(&one);
+        }
+        _ => panic!("the same is right and wrong"),
+    }
+}
+
+fn good(one: &Loaded, other: &Loaded) {
+    assert_eq!(format!("{:?}", one.companions), format!("{:?}", other.companions));
+    assert!(one.companions.values().all(|companion| !companion.name.trim().is_empty()));
+    assert!(one.companions.iter().all(|(id, companion)| *id == companion.id), "a companion goes by two ids");
+    assert!(is_bounded(&format!("{:?}", one.notes), 10_000));
+}
+
+fn wrong(problems: &Problems) {
+    assert!(!problems.0.is_empty(), "something is wrong, and nobody says what");
+    for problem in &problems.0 {
+        let told = problem.to_string();
+        assert!(!told.is_empty() && is_bounded(&told, 66_000), "a problem without end");
+        assert!(!told.contains('\n'), "a problem of more than one line: {told}");
+    }
+}
