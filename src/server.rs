@@ -21,6 +21,7 @@ use crate::actors::ignored::Ignored;
 use crate::actors::kit::Kit;
 use crate::actors::places::PoolPlace;
 use crate::actors::residents::Residents;
+use crate::actors::retention;
 use crate::actors::root::{Root, RootMessage};
 use crate::actors::side_models::{Models, Pool};
 use crate::actors::starts;
@@ -114,6 +115,7 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
         tracing::warn!(channels = asleep, "companions live in channels of Discord, which sleep: give discord.token to wake them");
     }
     starts::note(&kit).await;
+    retention::keep(kit.clone());
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
     let house = ActorHouse::new(kit.clone(), keeper);
     let console =

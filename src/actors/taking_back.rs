@@ -13,6 +13,7 @@ use super::inbound::Inbound;
 use super::kit::Kit;
 use super::reaching::{fence, look, scrub};
 use super::scribe::{self, Lost};
+use crate::domain::conversation::JUDGED_MESSAGES;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::Message;
@@ -155,6 +156,8 @@ pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -
     let mut after = Seq(first.0.saturating_sub(1));
     let mut questions = BTreeSet::new();
     let mut said = Vec::new();
+    // Whether the summary that prompts show may hold something of them.
+    let mut is_summed_up = false;
     loop {
         let page = reader.events(place, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
         let Some(last) = page.last() else { break };
@@ -171,7 +174,7 @@ pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -
                     // Its prompt showed the turns before as well.
                     let begun = said.partition_point(|seq| evaluated.messages.first().is_none_or(|first| seq < first));
                     let shown = said[begun.saturating_sub(RECENT_TURNS)..begun].iter().chain(&evaluated.messages);
-                    if shown.into_iter().any(|seq| gone.contains(seq)) {
+                    if is_summed_up || shown.into_iter().any(|seq| gone.contains(seq)) {
                         questions.insert(evaluated.ticket);
                     }
                     false
@@ -181,7 +184,14 @@ pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -
                         || decided.messages.iter().any(|seq| gone.contains(seq))
                 }
                 // A summary holds what came before it, and what an earlier summary held.
-                Event::Summarised { upto, .. } => upto >= first,
+                Event::Summarised { upto, .. } => {
+                    is_summed_up |= upto >= first;
+                    upto >= first
+                }
+                Event::RepetitionJudged { message, .. } => {
+                    let judged = said.partition_point(|seq| seq <= message);
+                    said[judged.saturating_sub(JUDGED_MESSAGES)..judged].iter().any(|seq| gone.contains(seq))
+                }
                 _ => false,
             };
             let without = without_words(&recorded);

@@ -296,6 +296,25 @@ impl Conversation {
         }
     }
 
+    /// The lowest number that something here still reads: what is unsettled for anybody and, unless everything is at rest, what prompts
+    /// show besides.
+    pub fn needed_from(&self) -> Seq {
+        let needed = if self.is_at_rest() {
+            let settled = self.gates.values().map(|gate| gate.cursor).min().unwrap_or(self.handled);
+            self.window.after(settled).next()
+        } else {
+            self.window.entries().next()
+        };
+        needed.map_or_else(|| if self.is_at_rest() { self.handled.next() } else { self.handled }, |entry| entry.seq)
+    }
+
+    /// Lets go of what stands below a number that is [not needed](Self::needed_from): its messages, and a summary of nothing else. True: that
+    /// changed something.
+    pub fn let_go(&mut self, below: Seq) -> bool {
+        let summary = self.summary.text.take_if(|_| self.summary.upto < below);
+        self.window.let_go(below) | summary.is_some()
+    }
+
     fn forget_reason(&mut self, companion: &CompanionId) {
         if let Some(wish) = self.gates.get_mut(companion).and_then(|gate| gate.wish.as_mut()) {
             wish.why = None;

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use super::ActorHouse;
 use super::desk::{not_rewritten, unread};
+use crate::actors::retention::without_person;
 use crate::actors::taking_back::{still_there, take_words_out, told_of};
 use crate::domain::event::Event;
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
 use crate::journal::key;
 use crate::journal::place::Place;
-use crate::journal::record::{UsageRecord, Used, decode, encode};
+use crate::journal::record::{SetAsideRecord, UsageRecord, Used, decode, encode};
 use crate::ports::house::Refused;
 use crate::ports::house::keeping::{Forget, Forgotten};
 use crate::ports::store::Write;
@@ -56,7 +57,18 @@ impl ActorHouse {
                 _ => {}
             }
         }
-        take_words_out(&self.kit, place, events, index).await.map_err(not_rewritten)
+        let mut writes = index;
+        writes.extend(self.without_errors(place, &gone).await?);
+        take_words_out(&self.kit, place, events, writes).await.map_err(not_rewritten)
+    }
+
+    /// What was set aside of these messages is never handled, and of no use any more: how a handler died can quote what it read.
+    async fn without_errors(&self, place: &Place, gone: &BTreeSet<Seq>) -> Result<Vec<Write>, Refused> {
+        let Some(no) = self.reader().channel_no(place).await.map_err(unread)? else { return Ok(Vec::new()) };
+        let records = self.reader().set_aside(place.ward(), no).await.map_err(unread)?;
+        let concerned = records.into_iter().filter(|record| gone.contains(&record.seq));
+        let closed = concerned.map(|record| SetAsideRecord { error: "".into(), is_closed: true, ..record });
+        Ok(closed.map(|record| Write::Put(key::set_aside(place.ward(), no, record.seq), encode(&record))).collect())
     }
 
     async fn forget_usage(&self, guild: &GuildId, person: &PersonId) -> Result<(), Refused> {
@@ -64,11 +76,10 @@ impl ActorHouse {
         let mut writes = Vec::new();
         for (key, value) in all {
             let record: UsageRecord = decode(&key, &value).map_err(|error| unread(error.into()))?;
-            if let Used::Address { person: by, message } = &record.used
-                && by == person
+            if matches!(&record.used, Used::Address { person: by, .. } if by == person)
+                && let Some(record) = without_person(&record)
             {
-                let used = Used::Address { person: "".into(), message: *message };
-                writes.push(Write::Put(key, encode(&UsageRecord { used, ..record })));
+                writes.push(Write::Put(key, encode(&record)));
             }
         }
         if writes.is_empty() {
