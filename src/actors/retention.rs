@@ -66,9 +66,16 @@ pub fn keep(kit: Kit) {
             // In a task of its own: if a pass dies, the next one comes all the same.
             match tokio::spawn(async move { pass(&passing).await }).await {
                 Ok(Passed { channels: 0, failed: 0, .. }) => tracing::debug!("nothing was kept for too long"),
-                Ok(Passed { channels, events, failed: 0 }) => tracing::info!(channels, events, "what was kept for long enough was deleted"),
+                Ok(Passed { channels, events, failed: 0 }) => {
+                    tracing::info!(channels, events, "what was kept for long enough was deleted")
+                }
                 Ok(Passed { channels, events, failed }) => {
-                    tracing::warn!(channels, events, failed, "what was kept for long enough was deleted, but not everywhere; the next pass tries again");
+                    tracing::warn!(
+                        channels,
+                        events,
+                        failed,
+                        "what was kept for long enough was deleted, but not everywhere; the next pass tries again"
+                    );
                 }
                 Err(error) => tracing::error!(%error, "deleting what was kept for long enough failed; the next pass tries again"),
             }
@@ -139,7 +146,8 @@ pub async fn delete_before(kit: &Kit, place: &Place, before: Moment) -> Result<u
     let Some(below) = raise_mark(kit, &reader, place, before).await? else { return Ok(0) };
     let Some(no) = reader.channel_no(place).await? else { return Ok(0) };
     let begins = Key::event(place.ward(), no, Seq::NONE);
-    let is_clear = kit.store.scan(begins, Key::event(place.ward(), no, below), false, 1).await.map_err(ReadError::from)?.is_empty();
+    let is_clear =
+        kit.store.scan(begins, Key::event(place.ward(), no, below), false, 1).await.map_err(ReadError::from)?.is_empty();
     if is_clear {
         return Ok(0);
     }

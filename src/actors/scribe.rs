@@ -19,10 +19,11 @@ use futures_util::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 pub use reply::Reply;
-pub use sweep::{Pace, Sweep};
 pub use request::{
-    Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Expire, Fence, Lost, OutboxWrite, Post, Record, Refused, Scrub,
+    Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Expire, Fence, Lost, OutboxWrite, Post, Record, Refused,
+    Scrub,
 };
+pub use sweep::{Pace, Sweep};
 
 use self::desk::{Desk, Errand};
 use self::plan::Held;

@@ -23,7 +23,9 @@ pub const NEWEST_VERSION: u8 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// A newer server wrote it.
-    #[error("{key} has format version {found}, this server reads up to {newest}: start the version of tertulia that wrote it, or a newer one")]
+    #[error(
+        "{key} has format version {found}, this server reads up to {newest}: start the version of tertulia that wrote it, or a newer one"
+    )]
     UnknownVersion {
         /// Which value.
         key: Key,

@@ -63,7 +63,9 @@ impl Sweep {
     /// Some of it may be there still.
     pub async fn remove_all(&self) -> Result<u64, Lost> {
         let (ward, no, below) = (self.place.ward(), self.no, self.below);
-        let events = self.remove(Key::event(ward, no, Seq::NONE), Key::event(ward, no, below), |key, value| self.event(key, value)).await?;
+        let events = self
+            .remove(Key::event(ward, no, Seq::NONE), Key::event(ward, no, below), |key, value| self.event(key, value))
+            .await?;
         let is_older = |seq: Seq| seq < below;
         // What cannot be read goes too: it is of no use to anybody.
         let ids = Key::new(ward, Kind::MessageId).channel(no);

@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use reqwest::Method;
 use serde_json::json;
 
+use super::check_id;
 use crate::cli::asking::report;
 use crate::cli::client::block_on;
 use crate::cli::failure::Failure;
@@ -14,16 +15,10 @@ use crate::ports::house::keeping::Forget;
 use crate::server::offline;
 use crate::settings::Loaded;
 
-/// What a guild's or a person's id may have, in characters.
-const MAX_ID_CHARS: usize = 64;
-
 /// Asks whether to go on, and forgets.
 pub(super) fn run(loaded: Loaded, server: Option<&str>, guild: &str, person: &str, yes: bool, json: bool) -> Result<(), Failure> {
-    for (option, id) in [("--guild", guild), ("--person", person)] {
-        if id.is_empty() || id.chars().count() > MAX_ID_CHARS {
-            return Err(Failure::Usage(format!("{option} {id:?} is no id: 1 to {MAX_ID_CHARS} characters")));
-        }
-    }
+    check_id("--guild", guild)?;
+    check_id("--person", person)?;
     let whom = whom::find(&loaded, server)?;
     if !yes && !confirmed(guild, person)? {
         return Err(Failure::Failed("nothing was changed".into()));

@@ -71,6 +71,15 @@ pub enum ExportForm {
     Replay,
 }
 
+/// A person in a guild.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// In which guild: 1 to 64 characters.
+    pub guild: GuildId,
+    /// The person's id; on the console, their name. 1 to 64 characters.
+    pub id: Arc<str>,
+}
+
 /// Lines without their line ends. An error ends them: what was read until then is not whole.
 pub type Lines = Pin<Box<dyn Stream<Item = Result<String, Refused>> + Send>>;
 
