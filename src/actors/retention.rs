@@ -11,6 +11,7 @@ use super::kit::Kit;
 use super::places::ScribePlace;
 use super::reaching::{administer, tell_scribe};
 use super::scribe::{Contested, Expire, Lost, Pace, Reply, ScribeMessage, Sweep};
+use crate::domain::event::Recorded;
 use crate::domain::id::{GuildId, Seq, Ward};
 use crate::domain::moment::Moment;
 use crate::journal::key;
@@ -169,7 +170,7 @@ async fn raise_mark(kit: &Kit, reader: &Reader<'_>, place: &Place, before: Momen
     let SnapshotRecord { handled, made, mut conversation } = decode(&snapshot_key, &stored).map_err(ReadError::from)?;
     let owed = reader.outbox(place).await?;
     let answered = owed.iter().filter_map(|(_, record)| record.messages.iter().min()).min();
-    let contained = handled.min(made).next();
+    let contained = contained_before(reader, place, handled, made).await?;
     let needed = [contained, conversation.needed_from()].into_iter().chain(answered.copied()).min().unwrap_or(contained);
     let below = kept_after(reader, place, &head, before).await?.min(needed).max(head.lowest);
     if below == Seq::NONE {
@@ -183,6 +184,16 @@ async fn raise_mark(kit: &Kit, reader: &Reader<'_>, place: &Place, before: Momen
         done.await.unwrap_or(Err(Lost::Unknown))?;
     }
     Ok(Some(below))
+}
+
+/// Below which number a snapshot contains everything: what was heard up to one number, and what the channel made up to another.
+async fn contained_before(reader: &Reader<'_>, place: &Place, handled: Seq, made: Seq) -> Result<Seq, ReadError> {
+    let (least, most) = (handled.min(made), handled.max(made));
+    let range = Range { after: least, before: Some(most.next()), limit: PAGE, newest_first: false };
+    let between = reader.events(place, range).await?;
+    let is_missing = |recorded: &&Recorded| recorded.seq > if recorded.event.is_heard() { handled } else { made };
+    let end = if between.len() < PAGE { most.next() } else { between[PAGE - 1].seq };
+    Ok(between.iter().find(is_missing).map_or(end, |recorded| recorded.seq))
 }
 
 /// The number of the first event that happened at this moment or later, found by halving; one past the end, if there is none.

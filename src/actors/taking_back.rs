@@ -147,6 +147,33 @@ pub async fn still_there(reader: &Reader<'_>, place: &Place, messages: &BTreeSet
     Ok(found)
 }
 
+/// What companions answered to any of these messages.
+pub async fn answers_to(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<Seq>) -> Result<BTreeSet<Seq>, ReadError> {
+    const PAGE: usize = 512;
+    let mut answers = BTreeSet::new();
+    let mut owed = BTreeSet::new();
+    let Some(first) = messages.first() else { return Ok(answers) };
+    let mut range = Range { after: *first, before: None, limit: PAGE, newest_first: false };
+    loop {
+        let page = reader.events(place, range).await?;
+        for recorded in &page {
+            match &recorded.event {
+                Event::ReplyOwed { ticket, messages: answered, .. } if answered.iter().any(|seq| messages.contains(seq)) => {
+                    owed.insert(*ticket);
+                }
+                Event::Said { reply: Some(ticket), .. } if owed.contains(ticket) => {
+                    answers.insert(recorded.seq);
+                }
+                _ => {}
+            }
+        }
+        match page.last().filter(|_| page.len() == PAGE) {
+            Some(last) => range.after = last.seq,
+            None => return Ok(answers),
+        }
+    }
+}
+
 /// The events of a channel that tell of these messages, without their words: the messages themselves, what replaced them, what was thought
 /// and summed up about them.
 pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -> Result<Vec<Recorded>, ReadError> {

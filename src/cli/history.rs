@@ -14,6 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::asking::ask_with;
 use super::failure::Failure;
+use crate::ports::house::keeping::Forget;
 use crate::settings::Sources;
 
 /// What a guild's or a person's id may have, in characters.
@@ -106,7 +107,7 @@ pub enum Asked {
     Compact,
     /// Take out of one guild what a person said, and what was decided and summed up about it
     #[command(after_help = "Examples:\n  tertulia history forget --guild home --person Ana\n  \
-                            tertulia history forget --guild home --person Ana --yes --json\n  \
+                            tertulia history forget --guild home --person Ana --answers --yes --json\n  \
                             tertulia history forget --guild discord:81384788765712384 --person discord:80351110224678912")]
     Forget {
         /// In which guild
@@ -115,6 +116,9 @@ pub enum Asked {
         /// Whom: the person's id, on Discord `discord:` and the user's id; on the console, their name
         #[arg(long, value_name = "PERSON")]
         person: String,
+        /// What companions answered to them, too: it can repeat their words
+        #[arg(long)]
+        answers: bool,
         /// Do not ask whether to go on
         #[arg(long)]
         yes: bool,
@@ -143,7 +147,10 @@ pub fn run(sources: &Sources, history: History) -> ExitCode {
         Asked::Restore { from } => keep::restore(&loaded, server, &from, json),
         Asked::Verify { backup } => keep::verify(&loaded, server, backup.as_deref(), json),
         Asked::Compact => keep::compact(&loaded, server, json),
-        Asked::Forget { guild, person, yes } => forget::run(loaded, server, &guild, &person, yes, json),
+        Asked::Forget { guild, person, answers, yes } => {
+            let whom = Forget { guild: guild.as_str().into(), person: person.into(), answers };
+            forget::run(loaded, server, &whom, yes, json)
+        }
     })
 }
 

@@ -130,7 +130,7 @@ async fn whoever_is_forgotten_left_no_word_in_the_store() {
     world.say("lobby", "Ari, zebra two").await;
     world.say_with("lobby", json!({ "from": "Ben", "text": "hello" })).await;
     world.pass(1_000.0).await;
-    let forget = || Forget { guild: "home".into(), person: "Ana".into() };
+    let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: false };
 
     let first = world.house.forget(forget()).await.unwrap();
     let again = world.house.forget(forget()).await.unwrap();
@@ -154,7 +154,7 @@ async fn what_is_answered_after_somebody_was_forgotten_is_kept_without_words() {
     world.say("lobby", "Ari, zebra").await;
     world.rest().await;
 
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into() }).await.unwrap();
+    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     world.pass(1_000.0).await;
 
     assert_eq!(world.decisions("lobby").await[0]["decision"], "NO");
@@ -175,7 +175,7 @@ async fn what_was_thought_with_a_summary_of_somebody_is_forgotten_with_it() {
     }
     assert!(left_of("zebra", &world).await > 8);
 
-    let forgotten = world.house.forget(Forget { guild: "home".into(), person: "Ana".into() }).await.unwrap();
+    let forgotten = world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     world.pass(1_000.0).await;
 
     assert!(forgotten.summaries > 0 && forgotten.decisions > 6, "{forgotten:?}");
@@ -193,10 +193,29 @@ async fn how_a_judge_worded_repetition_is_forgotten_with_what_it_judged() {
     world.pass(600.0).await;
     assert!(left_of("They repeat zebra", &world).await > 0);
 
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into() }).await.unwrap();
+    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     world.pass(1_000.0).await;
 
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_companions_answered_goes_too_when_that_is_asked_for() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.main.answers([Ok("A zebra, Ana?"), Ok("Hello, Ben.")]);
+    world.say("lobby", "Ari, a zebra!").await;
+    world.pass(60.0).await;
+    world.say_with("lobby", json!({ "from": "Ben", "text": "Ari, hello" })).await;
+    world.pass(1_000.0).await;
+
+    let forgotten = world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: true }).await.unwrap();
+
+    assert_eq!(forgotten.messages, 2);
+    assert_eq!(world.history("lobby").await, said(&[("Ben", "Ari, hello"), ("aria", "Hello, Ben.")]));
+    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
+    let world = world.crash().await;
+    assert_eq!(world.history("lobby").await.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -206,7 +225,7 @@ async fn what_was_set_aside_of_somebody_is_forgotten_and_shown_no_more() {
     set_aside(&world, seq).await;
     let world = world.crash().await;
 
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into() }).await.unwrap();
+    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
 
     assert_eq!(world.house.quarantine().await.unwrap().messages, []);
     assert_eq!(left_of("a bug", &world).await, 0);
@@ -220,10 +239,10 @@ async fn what_a_person_said_in_a_guild_is_read_out_and_nothing_else() {
     let world = World::with_lobby().await;
     world.open("den", &["bruno"]).await;
     world.say("lobby", "zebra one").await;
-    let seq = world.say("den", "zebra two").await;
+    world.say("den", "zebra two").await;
     world.say_with("den", json!({ "from": "Ben", "text": "hello" })).await;
-    world.say("den", "taken back").await;
-    world.house.unsay(&room("den"), Seq(seq.0 + 2)).await.unwrap();
+    let seq = world.say("den", "taken back").await;
+    world.house.unsay(&room("den"), seq).await.unwrap();
     let ana = || Person { guild: "home".into(), id: "Ana".into() };
 
     let lines: Vec<_> = world.house.export_person(ana()).await.unwrap().map(Result::unwrap).collect().await;
@@ -232,7 +251,7 @@ async fn what_a_person_said_in_a_guild_is_read_out_and_nothing_else() {
     let texts: Vec<_> = lines.iter().map(|line| line["message"]["text"].as_str().unwrap()).collect();
     assert_eq!(texts, ["zebra one", "zebra two"]);
     assert_eq!(lines[1]["channel"], "console:den");
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into() }).await.unwrap();
+    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     assert_eq!(world.house.export_person(ana()).await.unwrap().count().await, 0);
 }
 

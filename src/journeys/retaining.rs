@@ -57,6 +57,7 @@ async fn what_was_kept_for_long_enough_is_gone_and_the_room_goes_on() {
     world.side.answers([Ok("A zebra.\nNO")]);
     world.say_with("lobby", json!({ "from": "Zoe", "text": "Ari, a zebra", "id": "zebra-1" })).await;
     world.pass(3.0 * DAY).await;
+    world.side.answers([Ok("News.\nNO")]);
     world.say("lobby", "news").await;
     world.pass(1_000.0).await;
 

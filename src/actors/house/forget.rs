@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::ActorHouse;
 use super::desk::{not_rewritten, unread};
 use crate::actors::retention::without_person;
-use crate::actors::taking_back::{still_there, take_words_out, told_of};
+use crate::actors::taking_back::{answers_to, still_there, take_words_out, told_of};
 use crate::domain::event::Event;
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
 use crate::journal::key;
@@ -17,7 +17,7 @@ use crate::ports::store::Write;
 
 impl ActorHouse {
     pub(super) async fn forget_person(&self, forget: Forget) -> Result<Forgotten, Refused> {
-        let Forget { guild, person } = forget;
+        let Forget { guild, person, answers } = forget;
         let person = PersonId::from(&*person);
         let said = self.reader().said_by(&guild, &person).await.map_err(unread)?;
         let ward = Ward::of(&guild);
@@ -25,10 +25,13 @@ impl ActorHouse {
         channels.dedup();
         let mut forgotten = Forgotten::default();
         for no in channels {
-            let gone: BTreeSet<Seq> = said.iter().filter(|(known, _)| *known == no).map(|(_, seq)| *seq).collect();
+            let mut gone: BTreeSet<Seq> = said.iter().filter(|(known, _)| *known == no).map(|(_, seq)| *seq).collect();
             let index = gone.iter().map(|seq| Write::Remove(key::person(&guild, &person, no, *seq))).collect();
             let Some(record) = self.reader().channel_of(ward, no).await.map_err(unread)? else { continue };
             let place = Place::new(&record.guild, &record.channel);
+            if answers {
+                gone.extend(answers_to(&self.reader(), &place, &gone).await.map_err(unread)?);
+            }
             self.forget_in(&place, gone, index, &mut forgotten).await?;
         }
         self.forget_usage(&guild, &person).await?;

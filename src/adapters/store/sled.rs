@@ -235,4 +235,6 @@ fn unreadable(error: &sled::Error) -> StoreError {
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
+mod million_tests;
+#[cfg(test)]
 mod tests;

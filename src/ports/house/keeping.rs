@@ -100,12 +100,15 @@ pub struct Forget {
     pub guild: GuildId,
     /// The person's id; on the console, their name. 1 to 64 characters.
     pub person: Arc<str>,
+    /// With what companions answered to them, which can repeat their words.
+    #[serde(default)]
+    pub answers: bool,
 }
 
 /// What was forgotten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forgotten {
-    /// How many messages.
+    /// How many messages, answers included if they were to go too.
     pub messages: u64,
     /// How many decisions that came from them.
     pub decisions: u64,
