@@ -28,6 +28,9 @@ use crate::ports::store::Write;
 /// So many channels' words can be changed at one moment; whoever shares a place waits for the other.
 const PLACES: usize = 64;
 
+/// So many events are written again in one batch.
+const MOST_AT_ONCE: usize = 1_024;
+
 /// Why words were not changed, or not wholly; the same again goes on where it failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotRewritten {
@@ -119,7 +122,13 @@ pub async fn take_words_out(kit: &Kit, place: &Place, events: Vec<Recorded>, mut
     if let Some(write) = bare_snapshot(kit, place, &events).await? {
         writes.push(write);
     }
-    Ok(scrub(kit, place, events, writes).await?)
+    // Many words go a bounded part at a time. Whoever is interrupted finds the rest by doing the same again, so what leads there goes last.
+    let mut rest = events;
+    while rest.len() > MOST_AT_ONCE {
+        let later = rest.split_off(MOST_AT_ONCE);
+        scrub(kit, place, std::mem::replace(&mut rest, later), Vec::new()).await?;
+    }
+    Ok(scrub(kit, place, rest, writes).await?)
 }
 
 async fn bare_snapshot(kit: &Kit, place: &Place, events: &[Recorded]) -> Result<Option<Write>, ReadError> {

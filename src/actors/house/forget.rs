@@ -13,7 +13,11 @@ use crate::journal::place::Place;
 use crate::journal::record::{SetAsideRecord, UsageRecord, Used, decode, encode};
 use crate::ports::house::Refused;
 use crate::ports::house::keeping::{Forget, Forgotten};
-use crate::ports::store::Write;
+use crate::ports::store::key::Key;
+use crate::ports::store::{Value, Write};
+
+/// So many records are read at once.
+const PAGE: usize = 512;
 
 impl ActorHouse {
     pub(super) async fn forget_person(&self, forget: Forget) -> Result<Forgotten, Refused> {
@@ -75,19 +79,29 @@ impl ActorHouse {
     }
 
     async fn forget_usage(&self, guild: &GuildId, person: &PersonId) -> Result<(), Refused> {
-        let all = self.reader().all(key::used_by(guild)).await.map_err(unread)?;
-        let mut writes = Vec::new();
-        for (key, value) in all {
-            let record: UsageRecord = decode(&key, &value).map_err(|error| unread(error.into()))?;
-            if matches!(&record.used, Used::Address { person: by, .. } if by == person)
-                && let Some(record) = without_person(&record)
-            {
-                writes.push(Write::Put(key, encode(&record)));
+        let (mut from, to) = (key::used_by(guild), key::used_by(guild).end());
+        loop {
+            let page = self.kit.store.scan(from, to.clone(), false, PAGE).await.map_err(|error| unread(error.into()))?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            from = key::successor(last);
+            let writes = addresses_of(person, page)?;
+            if !writes.is_empty() {
+                self.administer(Ward::of(guild), writes).await?;
             }
         }
-        if writes.is_empty() {
-            return Ok(());
-        }
-        self.administer(Ward::of(guild), writes).await
     }
+}
+
+/// Records of what was used by which this person addressed somebody, of nobody.
+fn addresses_of(person: &PersonId, page: Vec<(Key, Value)>) -> Result<Vec<Write>, Refused> {
+    let mut writes = Vec::new();
+    for (key, value) in page {
+        let record: UsageRecord = decode(&key, &value).map_err(|error| unread(error.into()))?;
+        if matches!(&record.used, Used::Address { person: by, .. } if by == person)
+            && let Some(record) = without_person(&record)
+        {
+            writes.push(Write::Put(key, encode(&record)));
+        }
+    }
+    Ok(writes)
 }

@@ -112,7 +112,7 @@ async fn a_million_messages_are_copied_in_bounded_memory_while_others_write() {
     for room in 0..ROOMS {
         fill(&store, room).await;
     }
-    println!("filled: {:.1} s; {} MB; memory {}", began.elapsed().as_secs_f64(), store.disk_bytes().unwrap() >> 20, memory());
+    println!("filled: {:.1} s; {} MB; memory {}", began.elapsed().as_secs_f64(), disk_bytes(&data).unwrap() >> 20, memory());
 
     let is_over = Arc::new(AtomicBool::new(false));
     let quiet = tokio::spawn(commits(Arc::clone(&store), Arc::clone(&is_over)));
@@ -124,7 +124,8 @@ async fn a_million_messages_are_copied_in_bounded_memory_while_others_write() {
     let busy = tokio::spawn(commits(Arc::clone(&store), Arc::clone(&is_over)));
     let (copier, backup) = (Arc::clone(&store), folder.path().join("backup"));
     let to = backup.clone();
-    let copied = tokio::task::spawn_blocking(move || timed("backup", || copier.backup(&to, |_| {}).unwrap())).await.unwrap();
+    let copied =
+        tokio::task::spawn_blocking(move || timed("backup", || SledStore::backup(&copier, &to, |_| {}).unwrap())).await.unwrap();
     is_over.store(true, Ordering::Relaxed);
     println!("meanwhile: {}", told(&busy.await.unwrap()));
     println!("backup: {} records, {} MB", copied.records, copied.bytes_after >> 20);
