@@ -296,16 +296,14 @@ impl Conversation {
         }
     }
 
-    /// The lowest number that something here still reads: what is unsettled for anybody and, unless everything is at rest, what prompts
-    /// show besides.
+    /// The lowest number that something here still reads: of what is unsettled for anybody and, unless everything is at rest, of what prompts
+    /// show besides. Where nothing is read any more, beyond all numbers.
     pub fn needed_from(&self) -> Seq {
-        let needed = if self.is_at_rest() {
-            let settled = self.gates.values().map(|gate| gate.cursor).min().unwrap_or(self.handled);
-            self.window.after(settled).next()
-        } else {
-            self.window.entries().next()
-        };
-        needed.map_or_else(|| if self.is_at_rest() { self.handled.next() } else { self.handled }, |entry| entry.seq)
+        if !self.is_at_rest() {
+            return self.window.entries().next().map_or(self.handled, |entry| entry.seq);
+        }
+        let settled = self.gates.values().map(|gate| gate.cursor).min().unwrap_or(self.handled);
+        self.window.after(settled).next().map_or(Seq(u64::MAX), |entry| entry.seq)
     }
 
     /// Lets go of what stands below a number that is [not needed](Self::needed_from): its messages, and a summary of nothing else. True: that
