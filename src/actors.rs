@@ -19,6 +19,7 @@ pub mod quarantine;
 pub mod reaching;
 pub mod reply;
 pub mod residents;
+pub mod retention;
 pub mod root;
 pub mod scribe;
 pub mod set_aside;

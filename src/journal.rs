@@ -9,3 +9,4 @@ pub mod reader;
 pub mod record;
 pub mod redaction;
 pub mod residence;
+pub mod upgrade;

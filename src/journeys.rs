@@ -11,6 +11,7 @@ mod hearing;
 mod keeping;
 mod measuring;
 mod noting;
+mod retaining;
 mod rooms;
 mod rounds;
 mod stories;

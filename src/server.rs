@@ -23,6 +23,7 @@ use crate::actors::ignored::Ignored;
 use crate::actors::kit::Kit;
 use crate::actors::places::PoolPlace;
 use crate::actors::residents::Residents;
+use crate::actors::retention;
 use crate::actors::root::{Root, RootMessage};
 use crate::actors::side_models::{Models, Pool};
 use crate::actors::starts;
@@ -30,8 +31,11 @@ use crate::actors::taking_back::Turns;
 use crate::actors::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::adapters::console::{CannotServe, Console};
 use crate::adapters::llm;
-use crate::adapters::store::sled::{OpenOptions, SledStore, disk_bytes, disk_free};
+use crate::adapters::store::manifest::FORMAT;
+use crate::adapters::store::sled::{self, OpenOptions, Renewed, SledStore, disk_bytes, disk_free};
 use crate::adapters::system::{SystemChance, SystemClock};
+use crate::journal::record::NEWEST_VERSION;
+use crate::journal::upgrade;
 use crate::ports::chance::Chance as _;
 use crate::ports::chat_platform::Platforms;
 use crate::ports::gateway::Gateways;
@@ -80,8 +84,7 @@ pub fn run(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_loss
         new_id: SystemChance.id(),
         instruments: telemetry.metrics().instruments(),
     };
-    let store = SledStore::open(&data, &options).map_err(|error| Ended::Store(error.into()))?;
-    let store = Arc::new(store);
+    let store = Arc::new(open(&data, &options)?);
     address::clear(&data).context("the note of a killed server cannot be taken away").map_err(Ended::Failed)?;
     // By its path: whoever still reads metrics at the end must not keep the store open.
     let (used, free) = (data.clone(), data);
@@ -96,6 +99,25 @@ pub fn run(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_loss
     runtime.shutdown_timeout(STOP_DEADLINE);
     drop(store);
     outcome
+}
+
+/// The newest records of the journal are those of a store in this version's format.
+const _: () = assert!(FORMAT == NEWEST_VERSION as u64);
+
+/// Opens the store of a data folder, in the format of this version: one of an older format is written anew first.
+fn open(data: &Path, options: &OpenOptions) -> Result<SledStore, Ended> {
+    let told = |records| tracing::info!(records, "the store is being written anew in the format of this version");
+    match sled::renew(data, options, upgrade::renewed, told).map_err(|error| Ended::Store(error.into()))? {
+        None => {}
+        Some(Renewed { from, records, left: 0, .. }) => {
+            tracing::info!(from, to = FORMAT, records, "the store was written anew in the format of this version");
+        }
+        Some(Renewed { from, records, left, first }) => {
+            let first = first.unwrap_or_default();
+            tracing::error!(from, to = FORMAT, records, left, first, "the store was written anew, but for what cannot be read");
+        }
+    }
+    SledStore::open(data, options).map_err(|error| Ended::Store(error.into()))
 }
 
 async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: Arc<SledStore>) -> Result<(), Ended> {
@@ -116,6 +138,7 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
         tracing::warn!(channels = asleep, "companions live in channels of Discord, which sleep: give discord.token to wake them");
     }
     starts::note(&kit).await;
+    retention::keep(kit.clone());
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
     let house = ActorHouse::new(kit.clone(), keeper);
     let console =

@@ -44,7 +44,7 @@ use crate::domain::vote::State;
 use crate::ports::gateway::Condition;
 use crate::ports::house::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use crate::ports::house::keeping::{
-    BackedUp, ExportQuery, Forget, Forgotten, Lines, Quarantine, Readiness, ReadyModel, ReadyModels, ReadyPart,
+    BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyModel, ReadyModels, ReadyPart,
 };
 use crate::ports::house::live::LiveStream;
 use crate::ports::house::messages::{Edit, History, HistoryQuery, NewMessage, Words};
@@ -159,6 +159,10 @@ impl House for ActorHouse {
 
     async fn export(&self, query: ExportQuery) -> Result<Lines, Refused> {
         self.read_out(query).await
+    }
+
+    async fn export_person(&self, person: Person) -> Result<Lines, Refused> {
+        self.read_out_person(&person).await
     }
 
     async fn backup(&self, to: &str) -> Result<BackedUp, Refused> {

@@ -20,8 +20,10 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 pub use reply::Reply;
 pub use request::{
-    Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Fence, Lost, OutboxWrite, Post, Record, Refused, Scrub,
+    Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Expire, Fence, Lost, OutboxWrite, Post, Record, Refused,
+    Scrub,
 };
+pub use sweep::{Pace, Sweep};
 
 use self::desk::{Desk, Errand};
 use self::plan::Held;
@@ -116,6 +118,8 @@ pub enum ScribeMessage {
     DeleteChannel(DeleteChannel),
     /// Write events again without their words.
     Scrub(Scrub),
+    /// Let the oldest events of a journal go.
+    Expire(Expire),
     /// Wait for what was asked before.
     Fence(Fence),
     /// What the scribe tells itself.
@@ -168,6 +172,7 @@ impl Actor for Scribe {
             ScribeMessage::Administer(administer) => desk.take_in(Request::Administer(administer)),
             ScribeMessage::DeleteChannel(delete) => desk.take_in(Request::Delete(delete)),
             ScribeMessage::Scrub(scrub) => desk.take_in(Request::Scrub(scrub)),
+            ScribeMessage::Expire(expire) => desk.take_in(Request::Expire(expire)),
             ScribeMessage::Fence(fence) => desk.take_in(Request::Fence(fence)),
             ScribeMessage::Own(Own(note)) => match note {
                 Note::Taken(ward, held) => desk.hold(ward, held),
@@ -197,7 +202,7 @@ fn run(errand: Errand, store: Arc<dyn Store>, scribe: ActorRef<ScribeMessage>) {
             }
             Errand::Commit(group) => Note::Committed(guarded(commit(&*store, group)).await.unwrap_or_else(Err)),
             Errand::Sweep { place, no, below, reply } => {
-                sweep::Sweep { store, scribe, place, no, below }.run(reply).await;
+                Sweep { store, scribe, place, no, below, pace: Pace::AtOnce }.run(reply).await;
                 return;
             }
         };

@@ -13,6 +13,7 @@ use super::inbound::Inbound;
 use super::kit::Kit;
 use super::reaching::{fence, look, scrub};
 use super::scribe::{self, Lost};
+use crate::domain::conversation::JUDGED_MESSAGES;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::Message;
@@ -26,6 +27,9 @@ use crate::ports::store::Write;
 
 /// So many channels' words can be changed at one moment; whoever shares a place waits for the other.
 const PLACES: usize = 64;
+
+/// So many events are written again in one batch.
+const MOST_AT_ONCE: usize = 1_024;
 
 /// Why words were not changed, or not wholly; the same again goes on where it failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -118,7 +122,13 @@ pub async fn take_words_out(kit: &Kit, place: &Place, events: Vec<Recorded>, mut
     if let Some(write) = bare_snapshot(kit, place, &events).await? {
         writes.push(write);
     }
-    Ok(scrub(kit, place, events, writes).await?)
+    // Many words go a bounded part at a time. Whoever is interrupted finds the rest by doing the same again, so what leads there goes last.
+    let mut rest = events;
+    while rest.len() > MOST_AT_ONCE {
+        let later = rest.split_off(MOST_AT_ONCE);
+        scrub(kit, place, std::mem::replace(&mut rest, later), Vec::new()).await?;
+    }
+    Ok(scrub(kit, place, rest, writes).await?)
 }
 
 async fn bare_snapshot(kit: &Kit, place: &Place, events: &[Recorded]) -> Result<Option<Write>, ReadError> {
@@ -146,6 +156,33 @@ pub async fn still_there(reader: &Reader<'_>, place: &Place, messages: &BTreeSet
     Ok(found)
 }
 
+/// What companions answered to any of these messages.
+pub async fn answers_to(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<Seq>) -> Result<BTreeSet<Seq>, ReadError> {
+    const PAGE: usize = 512;
+    let mut answers = BTreeSet::new();
+    let mut owed = BTreeSet::new();
+    let Some(first) = messages.first() else { return Ok(answers) };
+    let mut range = Range { after: *first, before: None, limit: PAGE, newest_first: false };
+    loop {
+        let page = reader.events(place, range).await?;
+        for recorded in &page {
+            match &recorded.event {
+                Event::ReplyOwed { ticket, messages: answered, .. } if answered.iter().any(|seq| messages.contains(seq)) => {
+                    owed.insert(*ticket);
+                }
+                Event::Said { reply: Some(ticket), .. } if owed.contains(ticket) => {
+                    answers.insert(recorded.seq);
+                }
+                _ => {}
+            }
+        }
+        match page.last().filter(|_| page.len() == PAGE) {
+            Some(last) => range.after = last.seq,
+            None => return Ok(answers),
+        }
+    }
+}
+
 /// The events of a channel that tell of these messages, without their words: the messages themselves, what replaced them, what was thought
 /// and summed up about them.
 pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -> Result<Vec<Recorded>, ReadError> {
@@ -155,6 +192,8 @@ pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -
     let mut after = Seq(first.0.saturating_sub(1));
     let mut questions = BTreeSet::new();
     let mut said = Vec::new();
+    // Whether the summary that prompts show may hold something of them.
+    let mut is_summed_up = false;
     loop {
         let page = reader.events(place, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
         let Some(last) = page.last() else { break };
@@ -171,7 +210,7 @@ pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -
                     // Its prompt showed the turns before as well.
                     let begun = said.partition_point(|seq| evaluated.messages.first().is_none_or(|first| seq < first));
                     let shown = said[begun.saturating_sub(RECENT_TURNS)..begun].iter().chain(&evaluated.messages);
-                    if shown.into_iter().any(|seq| gone.contains(seq)) {
+                    if is_summed_up || shown.into_iter().any(|seq| gone.contains(seq)) {
                         questions.insert(evaluated.ticket);
                     }
                     false
@@ -181,7 +220,14 @@ pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -
                         || decided.messages.iter().any(|seq| gone.contains(seq))
                 }
                 // A summary holds what came before it, and what an earlier summary held.
-                Event::Summarised { upto, .. } => upto >= first,
+                Event::Summarised { upto, .. } => {
+                    is_summed_up |= upto >= first;
+                    upto >= first
+                }
+                Event::RepetitionJudged { message, .. } => {
+                    let judged = said.partition_point(|seq| seq <= message);
+                    said[judged.saturating_sub(JUDGED_MESSAGES)..judged].iter().any(|seq| gone.contains(seq))
+                }
                 _ => false,
             };
             let without = without_words(&recorded);

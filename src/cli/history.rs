@@ -13,12 +13,18 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::asking::ask_with;
+use super::failure::Failure;
+use crate::ports::house::keeping::Forget;
 use crate::settings::Sources;
+
+/// What a guild's or a person's id may have, in characters.
+const MAX_ID_CHARS: usize = 64;
 
 const EXAMPLES: &str = "\
 Examples:
   tertulia history export --room lobby                       what happened there
   tertulia history export --room lobby --as replay --out lobby.json
+  tertulia history export --guild home --person Ana          what somebody said
   tertulia history backup /backups                           a copy
   tertulia history verify /backups/tertulia-20260501T120000Z.backup
   tertulia history restore /backups/tertulia-20260501T120000Z.backup
@@ -55,11 +61,18 @@ pub struct History {
 pub enum Asked {
     /// Read out what happened, a JSON object a line, or as a script for `tertulia replay`
     #[command(after_help = "Examples:\n  tertulia history export --room lobby | grep '\"decision\"'\n  \
-                            tertulia history export --room lobby --as replay --out lobby.json && tertulia replay lobby.json")]
+                            tertulia history export --room lobby --as replay --out lobby.json && tertulia replay lobby.json\n  \
+                            tertulia history export --guild home --person Ana --out ana.json")]
     Export {
         /// This room alone [default: all of them]
         #[arg(long, value_name = "ROOM", required_if_eq("form", "replay"))]
         room: Option<String>,
+        /// What this person said alone: their id, on Discord `discord:` and the user's id; on the console, their name
+        #[arg(long, value_name = "PERSON", requires = "guild", conflicts_with_all = ["room", "form"])]
+        person: Option<String>,
+        /// The guild in which they said it
+        #[arg(long, value_name = "GUILD", requires = "person")]
+        guild: Option<String>,
         /// In which form
         #[arg(long = "as", value_enum, default_value_t = Form::Json, id = "form")]
         form: Form,
@@ -94,7 +107,7 @@ pub enum Asked {
     Compact,
     /// Take out of one guild what a person said, and what was decided and summed up about it
     #[command(after_help = "Examples:\n  tertulia history forget --guild home --person Ana\n  \
-                            tertulia history forget --guild home --person Ana --yes --json\n  \
+                            tertulia history forget --guild home --person Ana --answers --yes --json\n  \
                             tertulia history forget --guild discord:81384788765712384 --person discord:80351110224678912")]
     Forget {
         /// In which guild
@@ -103,6 +116,9 @@ pub enum Asked {
         /// Whom: the person's id, on Discord `discord:` and the user's id; on the console, their name
         #[arg(long, value_name = "PERSON")]
         person: String,
+        /// What companions answered to them, too: it can repeat their words
+        #[arg(long)]
+        answers: bool,
         /// Do not ask whether to go on
         #[arg(long)]
         yes: bool,
@@ -123,13 +139,27 @@ pub fn run(sources: &Sources, history: History) -> ExitCode {
     let History { server, json, asked } = history;
     let server = server.as_deref();
     ask_with(sources, |loaded| match asked {
-        Asked::Export { room, form, out } => export::run(loaded, server, room, form, out.as_deref()),
+        Asked::Export { room, form, out, person, guild } => {
+            let of = guild.zip(person);
+            export::run(loaded, server, room, of, form, out.as_deref())
+        }
         Asked::Backup { to } => keep::backup(&loaded, server, &to, json),
         Asked::Restore { from } => keep::restore(&loaded, server, &from, json),
         Asked::Verify { backup } => keep::verify(&loaded, server, backup.as_deref(), json),
         Asked::Compact => keep::compact(&loaded, server, json),
-        Asked::Forget { guild, person, yes } => forget::run(loaded, server, &guild, &person, yes, json),
+        Asked::Forget { guild, person, answers, yes } => {
+            let whom = Forget { guild: guild.as_str().into(), person: person.into(), answers };
+            forget::run(loaded, server, &whom, yes, json)
+        }
     })
+}
+
+/// Whether this can be a guild's or a person's id.
+fn check_id(option: &str, id: &str) -> Result<(), Failure> {
+    if (1..=MAX_ID_CHARS).contains(&id.chars().count()) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!("{option} {id:?} is no id: 1 to {MAX_ID_CHARS} characters")))
 }
 
 /// Shows on a terminal how far long work has come; elsewhere nothing.

@@ -296,6 +296,23 @@ impl Conversation {
         }
     }
 
+    /// The lowest number that something here still reads: of what is unsettled for anybody and, unless everything is at rest, of what prompts
+    /// show besides. Where nothing is read any more, beyond all numbers.
+    pub fn needed_from(&self) -> Seq {
+        if !self.is_at_rest() {
+            return self.window.entries().next().map_or(self.handled, |entry| entry.seq);
+        }
+        let settled = self.gates.values().map(|gate| gate.cursor).min().unwrap_or(self.handled);
+        self.window.after(settled).next().map_or(Seq(u64::MAX), |entry| entry.seq)
+    }
+
+    /// Lets go of what stands below a number that is [not needed](Self::needed_from): its messages, and a summary of nothing else. True: that
+    /// changed something.
+    pub fn let_go(&mut self, below: Seq) -> bool {
+        let summary = self.summary.text.take_if(|_| self.summary.upto < below);
+        self.window.let_go(below) | summary.is_some()
+    }
+
     fn forget_reason(&mut self, companion: &CompanionId) {
         if let Some(wish) = self.gates.get_mut(companion).and_then(|gate| gate.wish.as_mut()) {
             wish.why = None;

@@ -102,6 +102,9 @@ pub struct Evaluation {
     pub upto: Seq,
     /// Messages since the companion spoke last, when it was asked.
     pub message_count: u64,
+    /// Something that its prompt may have shown was taken back since: what is answered counts, and not in which words.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_spoilt: bool,
 }
 
 /// A YES that has not led to the floor yet.

@@ -54,6 +54,12 @@ impl Window {
         }
     }
 
+    /// Lets go of what stands below a number. True: something did.
+    pub(super) fn let_go(&mut self, below: Seq) -> bool {
+        let gone = self.entries.partition_point(|entry| entry.seq < below);
+        self.entries.drain(..gone).next().is_some()
+    }
+
     /// Forgets what everybody has settled, but for the most recent turns.
     pub(super) fn trim(&mut self, settled: Seq) {
         let first_unsettled = self.entries.partition_point(|entry| entry.seq <= settled);

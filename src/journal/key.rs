@@ -96,6 +96,11 @@ pub fn all_usage(ward: Ward) -> Key {
     Key::new(ward, Kind::Usage)
 }
 
+/// Up to which moment nobody is named any more in what a guild used.
+pub fn usage_kept_from(guild: &GuildId) -> Key {
+    Key::new(Ward::of(guild), Kind::Meta).text("usage kept from").text(guild.as_str())
+}
+
 /// The guild in a key of something that it used.
 pub fn guild_of_usage(key: &Key) -> Option<GuildId> {
     let named = key.as_bytes().get(2..)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::upgrade::upgraded;
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
@@ -22,7 +23,9 @@ pub const NEWEST_VERSION: u8 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// A newer server wrote it.
-    #[error("{key} has format version {found}, this server reads up to {newest}: start the server that wrote it, or a newer one")]
+    #[error(
+        "{key} has format version {found}, this server reads up to {newest}: start the version of tertulia that wrote it, or a newer one"
+    )]
     UnknownVersion {
         /// Which value.
         key: Key,
@@ -53,6 +56,10 @@ pub fn decode<T: DeserializeOwned>(key: &Key, value: &[u8]) -> Result<T, RecordE
     match value.split_first() {
         None => Err(RecordError::Malformed { key: key.clone(), detail: "it is empty".into() }),
         Some((&NEWEST_VERSION, json)) => serde_json::from_slice(json).map_err(|error| malformed_json(key, &error)),
+        Some((&older @ ..NEWEST_VERSION, json)) => {
+            let read = upgraded(key, older, json).and_then(serde_json::from_value);
+            read.map_err(|error| malformed_json(key, &error))
+        }
         Some((&found, _)) => Err(RecordError::UnknownVersion { key: key.clone(), found, newest: NEWEST_VERSION }),
     }
 }
@@ -66,7 +73,7 @@ pub fn encode_bytes(bytes: &[u8]) -> Value {
 pub fn decode_bytes(key: &Key, value: &[u8]) -> Result<Vec<u8>, RecordError> {
     match value.split_first() {
         None => Err(RecordError::Malformed { key: key.clone(), detail: "it is empty".into() }),
-        Some((&NEWEST_VERSION, bytes)) => Ok(bytes.to_vec()),
+        Some((..=NEWEST_VERSION, bytes)) => Ok(bytes.to_vec()),
         Some((&found, _)) => Err(RecordError::UnknownVersion { key: key.clone(), found, newest: NEWEST_VERSION }),
     }
 }

@@ -138,7 +138,8 @@ async fn whoever_is_forgotten_in_a_guild_is_forgotten_in_all_its_channels_and_in
     world.house.dismiss(&spot("discord:1", "discord:10"), &"aria".into()).await.unwrap();
     let residence = world.kit.residents.take(&"discord:11".into()).unwrap();
 
-    let forgotten = world.house.forget(Forget { guild: "discord:1".into(), person: "discord:5".into() }).await.unwrap();
+    let forgotten =
+        world.house.forget(Forget { guild: "discord:1".into(), person: "discord:5".into(), answers: false }).await.unwrap();
 
     world.kit.residents.put(&"discord:11".into(), residence).unwrap();
     assert_eq!(forgotten.messages, 2);

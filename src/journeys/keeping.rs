@@ -3,6 +3,7 @@
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
+use super::retaining::left_of;
 use super::world::{World, room, said};
 use crate::actors::places::ScribePlace;
 use crate::actors::scribe::{Administer, Reply, ScribeMessage};
@@ -12,7 +13,7 @@ use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::{SetAsideRecord, encode};
 use crate::ports::house::decisions::{Why, WhyAt, WhyQuery};
-use crate::ports::house::keeping::{ExportForm, ExportQuery, Forget, Forgotten};
+use crate::ports::house::keeping::{ExportForm, ExportQuery, Forget, Forgotten, Person};
 use crate::ports::house::{House, Refused};
 use crate::ports::store::Write;
 use crate::replay::{Script, What, run};
@@ -129,7 +130,7 @@ async fn whoever_is_forgotten_left_no_word_in_the_store() {
     world.say("lobby", "Ari, zebra two").await;
     world.say_with("lobby", json!({ "from": "Ben", "text": "hello" })).await;
     world.pass(1_000.0).await;
-    let forget = || Forget { guild: "home".into(), person: "Ana".into() };
+    let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: false };
 
     let first = world.house.forget(forget()).await.unwrap();
     let again = world.house.forget(forget()).await.unwrap();
@@ -144,6 +145,114 @@ async fn whoever_is_forgotten_left_no_word_in_the_store() {
     let snapshot = Reader::new(&*world.store).restore(&place).await.unwrap().snapshot.expect("the channel went to sleep");
     let snapshot = serde_json::to_string(&snapshot).unwrap();
     assert!(!snapshot.contains("zebra") && !snapshot.contains("Ana"), "{snapshot}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_answered_after_somebody_was_forgotten_is_kept_without_words() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Ana told me zebra.\nNO")]);
+    world.say("lobby", "Ari, zebra").await;
+    world.rest().await;
+
+    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.pass(1_000.0).await;
+
+    assert_eq!(world.decisions("lobby").await[0]["decision"], "NO");
+    assert_eq!(left_of("zebra", &world).await, 0);
+    assert_eq!(left_of("Ana", &world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_thought_with_a_summary_of_somebody_is_forgotten_with_it() {
+    let world = World::with_lobby_set(json!({ "prompt": { "summary_after": 2 } })).await;
+    world.side.answers([Ok("As I heard: zebra.\nNO")]);
+    world.say("lobby", "zebra one").await;
+    world.say("lobby", "zebra two").await;
+    world.pass(60.0).await;
+    for number in 0..8 {
+        world.say_with("lobby", json!({ "from": "Ben", "text": format!("number {number}") })).await;
+        world.pass(60.0).await;
+    }
+    assert!(left_of("zebra", &world).await > 8);
+
+    let forgotten = world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.pass(1_000.0).await;
+
+    assert!(forgotten.summaries > 0 && forgotten.decisions > 6, "{forgotten:?}");
+    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_a_judge_worded_repetition_is_forgotten_with_what_it_judged() {
+    let world = World::with_salon(json!({ "repetition": { "judge": "model" } })).await;
+    world.side.follows(|request| {
+        let is_judging = request.companion.is_none();
+        Some(Ok(if is_judging { "They repeat zebra.\n0.1".into() } else { "Me.\nYES".to_owned() }))
+    });
+    world.say("salon", "Ari, Bruno, Cleo: zebra").await;
+    world.pass(600.0).await;
+    assert!(left_of("They repeat zebra", &world).await > 0);
+
+    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.pass(1_000.0).await;
+
+    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_companions_answered_goes_too_when_that_is_asked_for() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.main.answers([Ok("A zebra, Ana?"), Ok("Hello, Ben.")]);
+    world.say("lobby", "Ari, a zebra!").await;
+    world.pass(60.0).await;
+    world.say_with("lobby", json!({ "from": "Ben", "text": "Ari, hello" })).await;
+    world.pass(1_000.0).await;
+
+    let forgotten = world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: true }).await.unwrap();
+
+    assert_eq!(forgotten.messages, 2);
+    assert_eq!(world.history("lobby").await, said(&[("Ben", "Ari, hello"), ("aria", "Hello, Ben.")]));
+    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
+    let world = world.crash().await;
+    assert_eq!(world.history("lobby").await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_set_aside_of_somebody_is_forgotten_and_shown_no_more() {
+    let world = World::with_lobby().await;
+    let seq = world.say("lobby", "zebra").await;
+    set_aside(&world, seq).await;
+    let world = world.crash().await;
+
+    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+
+    assert_eq!(world.house.quarantine().await.unwrap().messages, []);
+    assert_eq!(left_of("a bug", &world).await, 0);
+    let world = world.crash().await;
+    world.pass(60.0).await;
+    assert_eq!(world.decisions("lobby").await, Vec::<Value>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_said_in_a_guild_is_read_out_and_nothing_else() {
+    let world = World::with_lobby().await;
+    world.open("den", &["bruno"]).await;
+    world.say("lobby", "zebra one").await;
+    world.say("den", "zebra two").await;
+    world.say_with("den", json!({ "from": "Ben", "text": "hello" })).await;
+    let seq = world.say("den", "taken back").await;
+    world.house.unsay(&room("den"), seq).await.unwrap();
+    let ana = || Person { guild: "home".into(), id: "Ana".into() };
+
+    let lines: Vec<_> = world.house.export_person(ana()).await.unwrap().map(Result::unwrap).collect().await;
+
+    let lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let texts: Vec<_> = lines.iter().map(|line| line["message"]["text"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["zebra one", "zebra two"]);
+    assert_eq!(lines[1]["channel"], "console:den");
+    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    assert_eq!(world.house.export_person(ana()).await.unwrap().count().await, 0);
 }
 
 #[tokio::test(start_paused = true)]

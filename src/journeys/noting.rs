@@ -56,7 +56,7 @@ async fn nothing_else_that_is_deleted_takes_notes_along() {
     world.say("lobby", "hi").await;
     write(&world, Some(&"home".into()), &[("Ana", Some(b"kept"))]).await;
 
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into() }).await.unwrap();
+    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     world.house.delete_room(&room("lobby")).await.unwrap();
 
     assert_eq!(read(&world, Some(&"home".into()), "Ana").await.as_deref(), Some(&b"kept"[..]));

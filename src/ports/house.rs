@@ -23,7 +23,7 @@ use async_trait::async_trait;
 use crate::domain::id::Seq;
 use crate::domain::vote::State;
 use decisions::{DecisionQuery, Decisions, Why, WhyQuery};
-use keeping::{BackedUp, ExportQuery, Forget, Forgotten, Lines, Quarantine, Readiness};
+use keeping::{BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness};
 use live::LiveStream;
 use messages::{Edit, History, HistoryQuery, NewMessage, Words};
 use room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
@@ -101,6 +101,9 @@ pub trait House: Send + Sync + 'static {
 
     /// Reads out what is kept, a JSON object a line, a bounded part at a time.
     async fn export(&self, query: ExportQuery) -> Result<Lines, Refused>;
+
+    /// Reads out what a person said in a guild, as it reads now: a JSON object a line, room by room.
+    async fn export_person(&self, person: Person) -> Result<Lines, Refused>;
 
     /// Writes a consistent copy of the store to a path on the server's machine.
     async fn backup(&self, to: &str) -> Result<BackedUp, Refused>;

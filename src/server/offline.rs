@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use ractor::Actor;
 
-use super::{CACHE_BYTES, Ended, OPEN_DEADLINE};
+use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, open};
 use crate::actors::directory::Directory;
 use crate::actors::house::ActorHouse;
 use crate::actors::house::rooms::move_in;
@@ -45,8 +45,7 @@ pub fn open_options() -> OpenOptions {
 /// # Errors
 /// [`Ended::Store`] when the store cannot be opened; [`Ended::Failed`] when the house cannot be made.
 pub fn ask<T>(loaded: Loaded, question: impl AsyncFnOnce(&dyn House) -> T) -> Result<T, Ended> {
-    let store = SledStore::open(&loaded.settings.storage.path, &open_options()).map_err(|error| Ended::Store(error.into()))?;
-    let store = Arc::new(store);
+    let store = Arc::new(open(&loaded.settings.storage.path, &open_options())?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -94,7 +94,10 @@ fn an_unknown_section_is_named_with_its_line() {
 fn a_key_like_no_other_is_answered_with_those_there_are() {
     let folder = Folder::with(&[("default.toml", "[storage]\nzzz = 1\n")]);
 
-    assert_eq!(folder.problems(), ["default.toml:2: storage.zzz is not a known key; known here are path"]);
+    assert_eq!(
+        folder.problems(),
+        ["default.toml:2: storage.zzz is not a known key; known here are path, retention_days, guild_retention_days"]
+    );
 }
 
 #[test]

@@ -163,7 +163,7 @@ impl Life {
                     said.is_changed |= said.say.from == person && rooms[said.say.room].guild == guild;
                 }
                 let guild = GuildId::from(stage.plan.guilds[guild].id.as_str());
-                drop(self.house.forget(Forget { guild, person: person.into() }).await);
+                drop(self.house.forget(Forget { guild, person: person.into(), answers: false }).await);
             }
             Act::Clear(room) => {
                 stage.reach("clear");

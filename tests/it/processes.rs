@@ -6,6 +6,7 @@ mod crashes;
 mod first_contact;
 mod gatherings;
 mod health;
+mod keeping;
 mod metrics;
 mod rounds;
 mod signals;

@@ -11,14 +11,17 @@ use serde_json::{Map, Value};
 
 use super::ActorHouse;
 use super::desk::unread;
-use crate::domain::event::Recorded;
-use crate::domain::id::Seq;
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::{PersonId, Seq, Ward};
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, ReadError, Reader};
+use crate::journal::record::ChannelRecord;
+use crate::journal::redaction::is_wordless;
 use crate::ports::house::Refused;
-use crate::ports::house::keeping::{ExportForm, ExportQuery, Lines};
+use crate::ports::house::keeping::{ExportForm, ExportQuery, Lines, Person};
 use crate::ports::house::stamp::rfc3339;
 use crate::ports::store::Store;
+use crate::ports::store::key::ChannelNo;
 
 /// Events that are read at once.
 const PAGE: usize = 512;
@@ -48,6 +51,30 @@ impl ActorHouse {
             (ExportForm::Replay, None) => Err(Refused::NotFound("there is no room of which a script could be made".into())),
         }
     }
+}
+
+impl ActorHouse {
+    /// What somebody said, by the index of persons. A message that was taken back has no words any more, and is left out.
+    pub(super) async fn read_out_person(&self, person: &Person) -> Result<Lines, Refused> {
+        let said = self.reader().said_by(&person.guild, &PersonId::from(&*person.id)).await.map_err(unread)?;
+        let (store, ward) = (self.kit.store.clone(), Ward::of(&person.guild));
+        let lines = stream::iter(said).filter_map(move |(no, seq)| {
+            let store = store.clone();
+            async move {
+                let line = said_line(&Reader::new(&*store), ward, no, seq).await;
+                line.map_err(unread).transpose()
+            }
+        });
+        Ok(lines.boxed())
+    }
+}
+
+async fn said_line(reader: &Reader<'_>, ward: Ward, no: ChannelNo, seq: Seq) -> Result<Option<String>, ReadError> {
+    let Some(ChannelRecord { guild, channel }) = reader.channel_of(ward, no).await? else { return Ok(None) };
+    let place = Place::new(&guild, &channel);
+    let recorded = reader.event(&place, seq).await?;
+    let has_words = |recorded: &Recorded| matches!(&recorded.event, Event::Said { message, .. } if !is_wordless(message));
+    Ok(recorded.filter(has_words).map(|recorded| line(&place, &recorded)))
 }
 
 /// Reads out the events of these journals, one after the other.

@@ -4,19 +4,24 @@ use std::collections::BTreeSet;
 
 use super::ActorHouse;
 use super::desk::{not_rewritten, unread};
-use crate::actors::taking_back::{still_there, take_words_out, told_of};
+use crate::actors::retention::without_person;
+use crate::actors::taking_back::{answers_to, still_there, take_words_out, told_of};
 use crate::domain::event::Event;
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
 use crate::journal::key;
 use crate::journal::place::Place;
-use crate::journal::record::{UsageRecord, Used, decode, encode};
+use crate::journal::record::{SetAsideRecord, UsageRecord, Used, decode, encode};
 use crate::ports::house::Refused;
 use crate::ports::house::keeping::{Forget, Forgotten};
-use crate::ports::store::Write;
+use crate::ports::store::key::Key;
+use crate::ports::store::{Value, Write};
+
+/// So many records are read at once.
+const PAGE: usize = 512;
 
 impl ActorHouse {
     pub(super) async fn forget_person(&self, forget: Forget) -> Result<Forgotten, Refused> {
-        let Forget { guild, person } = forget;
+        let Forget { guild, person, answers } = forget;
         let person = PersonId::from(&*person);
         let said = self.reader().said_by(&guild, &person).await.map_err(unread)?;
         let ward = Ward::of(&guild);
@@ -24,10 +29,13 @@ impl ActorHouse {
         channels.dedup();
         let mut forgotten = Forgotten::default();
         for no in channels {
-            let gone: BTreeSet<Seq> = said.iter().filter(|(known, _)| *known == no).map(|(_, seq)| *seq).collect();
+            let mut gone: BTreeSet<Seq> = said.iter().filter(|(known, _)| *known == no).map(|(_, seq)| *seq).collect();
             let index = gone.iter().map(|seq| Write::Remove(key::person(&guild, &person, no, *seq))).collect();
             let Some(record) = self.reader().channel_of(ward, no).await.map_err(unread)? else { continue };
             let place = Place::new(&record.guild, &record.channel);
+            if answers {
+                gone.extend(answers_to(&self.reader(), &place, &gone).await.map_err(unread)?);
+            }
             self.forget_in(&place, gone, index, &mut forgotten).await?;
         }
         self.forget_usage(&guild, &person).await?;
@@ -56,24 +64,44 @@ impl ActorHouse {
                 _ => {}
             }
         }
-        take_words_out(&self.kit, place, events, index).await.map_err(not_rewritten)
+        let mut writes = index;
+        writes.extend(self.without_errors(place, &gone).await?);
+        take_words_out(&self.kit, place, events, writes).await.map_err(not_rewritten)
+    }
+
+    /// What was set aside of these messages is never handled, and of no use any more: how a handler died can quote what it read.
+    async fn without_errors(&self, place: &Place, gone: &BTreeSet<Seq>) -> Result<Vec<Write>, Refused> {
+        let Some(no) = self.reader().channel_no(place).await.map_err(unread)? else { return Ok(Vec::new()) };
+        let records = self.reader().set_aside(place.ward(), no).await.map_err(unread)?;
+        let concerned = records.into_iter().filter(|record| gone.contains(&record.seq));
+        let closed = concerned.map(|record| SetAsideRecord { error: "".into(), is_closed: true, ..record });
+        Ok(closed.map(|record| Write::Put(key::set_aside(place.ward(), no, record.seq), encode(&record))).collect())
     }
 
     async fn forget_usage(&self, guild: &GuildId, person: &PersonId) -> Result<(), Refused> {
-        let all = self.reader().all(key::used_by(guild)).await.map_err(unread)?;
-        let mut writes = Vec::new();
-        for (key, value) in all {
-            let record: UsageRecord = decode(&key, &value).map_err(|error| unread(error.into()))?;
-            if let Used::Address { person: by, message } = &record.used
-                && by == person
-            {
-                let used = Used::Address { person: "".into(), message: *message };
-                writes.push(Write::Put(key, encode(&UsageRecord { used, ..record })));
+        let (mut from, to) = (key::used_by(guild), key::used_by(guild).end());
+        loop {
+            let page = self.kit.store.scan(from, to.clone(), false, PAGE).await.map_err(|error| unread(error.into()))?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            from = key::successor(last);
+            let writes = addresses_of(person, page)?;
+            if !writes.is_empty() {
+                self.administer(Ward::of(guild), writes).await?;
             }
         }
-        if writes.is_empty() {
-            return Ok(());
-        }
-        self.administer(Ward::of(guild), writes).await
     }
+}
+
+/// Records of what was used by which this person addressed somebody, of nobody.
+fn addresses_of(person: &PersonId, page: Vec<(Key, Value)>) -> Result<Vec<Write>, Refused> {
+    let mut writes = Vec::new();
+    for (key, value) in page {
+        let record: UsageRecord = decode(&key, &value).map_err(|error| unread(error.into()))?;
+        if matches!(&record.used, Used::Address { person: by, .. } if by == person)
+            && let Some(record) = without_person(&record)
+        {
+            writes.push(Write::Put(key, encode(&record)));
+        }
+    }
+    Ok(writes)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::plan::{Held, Standing, is_message_id, plan, weight};
 use super::reply::Reply;
 use super::request::{
-    Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Fence, Lost, Post, Record, Refused, Request, Scrub,
+    Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Expire, Fence, Lost, Post, Record, Refused, Request, Scrub,
 };
 use super::shelf::{Placed, Shelf};
 use super::{Arguments, Fate, measures};
@@ -346,7 +346,9 @@ impl Desk {
                 Some(no) => self.errands.push(Errand::Sweep { place, no, below: last.next(), reply }),
                 None => reply.send(Ok(())),
             },
-            Request::Scrub(Scrub { reply, .. }) | Request::Swept { reply, .. } => reply.send(Ok(())),
+            Request::Scrub(Scrub { reply, .. }) | Request::Expire(Expire { reply, .. }) | Request::Swept { reply, .. } => {
+                reply.send(Ok(()))
+            }
             Request::Fence(Fence { reply, .. }) => reply.send(Ok(last)),
             Request::Administer(_) => {}
         }

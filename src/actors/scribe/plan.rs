@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::request::{Accept, Administer, DeleteChannel, Lost, OutboxWrite, Post, Record, Request, Scrub};
+use super::request::{Accept, Administer, DeleteChannel, Expire, Lost, OutboxWrite, Post, Record, Request, Scrub};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket, Ward};
 use crate::domain::message::Role;
@@ -14,7 +14,7 @@ use crate::journal::record::{
     ChannelRecord, PendingRecord, UsageRecord, Used, encode, encode_event, encode_number, encode_snapshot,
 };
 use crate::ports::store::key::{ChannelNo, Key};
-use crate::ports::store::{Append, Batch, Term, Write};
+use crate::ports::store::{Append, Batch, Term, Value, Write};
 
 /// A ward that is held.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,8 @@ pub(super) struct Standing {
     made: Seq,
     /// Everything below was deleted with the whole channel.
     deleted_below: Seq,
+    /// What is missing below was deleted, or let go.
+    lowest: Seq,
 }
 
 /// What a request comes to.
@@ -59,6 +61,7 @@ impl From<Head> for Standing {
             is_pending: head.pending.is_some(),
             made: head.last,
             deleted_below: head.swept_below,
+            lowest: head.lowest,
         }
     }
 }
@@ -95,6 +98,15 @@ pub(super) fn plan(request: &Request, ward: &mut Held, standing: &mut Standing) 
             let mut page = Page::of(place, ward, standing);
             page.rewrite(events);
             page.batch.writes.extend(writes.iter().cloned());
+            Ok(page.finish())
+        }
+        Request::Expire(Expire { place, below, snapshot, .. }) => {
+            let is_outdated = *below <= standing.deleted_below || *below < standing.lowest || *below > standing.last.next();
+            if standing.no.is_none() || is_outdated {
+                return Ok(Plan::nothing());
+            }
+            let mut page = Page::of(place, ward, standing);
+            page.let_go(*below, snapshot.as_ref());
             Ok(page.finish())
         }
         Request::Swept { place, below, .. } => {
@@ -275,6 +287,7 @@ impl<'a> Page<'a> {
         self.standing.heard = Seq::NONE;
         self.standing.is_pending = false;
         self.standing.deleted_below = lowest;
+        self.standing.lowest = lowest;
         self.batch.writes.extend([
             Write::Put(key::tombstone(ward, no), encode_number(lowest)),
             Write::Put(key::sweep(ward, no), encode_number(lowest)),
@@ -284,8 +297,15 @@ impl<'a> Page<'a> {
         ]);
     }
 
+    fn let_go(&mut self, below: Seq, snapshot: Option<&Value>) {
+        let (ward, no) = (self.batch.ward, self.no);
+        self.standing.lowest = below;
+        self.batch.writes.push(Write::Put(key::tombstone(ward, no), encode_number(below)));
+        self.batch.writes.extend(snapshot.map(|value| Write::Put(key::snapshot(ward, no), value.clone())));
+    }
+
     fn rewrite(&mut self, events: &[Recorded]) {
-        let there = self.standing.deleted_below.max(Seq(1))..=self.standing.last;
+        let there = self.standing.lowest.max(Seq(1))..=self.standing.last;
         for recorded in events.iter().filter(|recorded| there.contains(&recorded.seq)) {
             self.batch.writes.push(Write::Put(Key::event(self.batch.ward, self.no, recorded.seq), encode_event(recorded)));
         }

@@ -114,6 +114,20 @@ pub struct Scrub {
     pub reply: Reply<()>,
 }
 
+/// Lets the oldest events of a journal go: what is missing below a number was let go, from now on. They still lie there until somebody
+/// takes them away. What was deleted, or let go beyond that, meanwhile stays so.
+#[derive(Debug)]
+pub struct Expire {
+    /// Where.
+    pub place: Place,
+    /// The lowest number that the journal still owes. The stored snapshot contains everything below.
+    pub below: Seq,
+    /// The conversation's snapshot, as it is to be kept from now on, if it is to change.
+    pub snapshot: Option<Value>,
+    /// Where the outcome goes.
+    pub reply: Reply<()>,
+}
+
 /// Waits until everything is settled that was asked for this channel before. Whoever restores a channel after a crash asks this first, or
 /// what its predecessor left on the way would come after.
 #[derive(Debug)]
@@ -198,6 +212,7 @@ pub(super) enum Request {
     Administer(Administer),
     Delete(DeleteChannel),
     Scrub(Scrub),
+    Expire(Expire),
     Fence(Fence),
     /// The remains of a deleted channel below this number are gone.
     Swept {
@@ -216,6 +231,7 @@ impl Request {
             | Self::Post(Post { place, .. })
             | Self::Delete(DeleteChannel { place, .. })
             | Self::Scrub(Scrub { place, .. })
+            | Self::Expire(Expire { place, .. })
             | Self::Fence(Fence { place, .. })
             | Self::Swept { place, .. } => Some(place),
             Self::Administer(_) => None,
@@ -256,9 +272,10 @@ impl Request {
             Self::Administer(Administer { reply, .. }) => reply.send(Err(lost.into())),
             Self::Record(Record { reply, .. }) => reply.send(Err(lost)),
             Self::Post(Post { reply, .. }) => reply.send(Err(lost)),
-            Self::Delete(DeleteChannel { reply, .. }) | Self::Scrub(Scrub { reply, .. }) | Self::Swept { reply, .. } => {
-                reply.send(Err(lost))
-            }
+            Self::Delete(DeleteChannel { reply, .. })
+            | Self::Scrub(Scrub { reply, .. })
+            | Self::Expire(Expire { reply, .. })
+            | Self::Swept { reply, .. } => reply.send(Err(lost)),
             Self::Fence(Fence { reply, .. }) => reply.send(Err(lost)),
         }
     }

@@ -1,8 +1,9 @@
-//! Takes away what remains of a deleted channel, a bounded page at a time, while the scribe goes on with the rest.
+//! Takes away what remains of a deleted channel, or of what was let go, a bounded page at a time, while the scribe goes on with the rest.
 
 use std::sync::Arc;
 
 use ractor::ActorRef;
+use tokio::time::Instant;
 
 use super::reply::Reply;
 use super::request::{Administer, Contested, Lost};
@@ -18,21 +19,36 @@ use crate::ports::store::{Store, Value, Write};
 /// How many keys are read, and removed, at once.
 const PAGE: usize = 512;
 
-/// A deleted channel, and what of it is to be taken away.
-pub(super) struct Sweep {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) scribe: ActorRef<ScribeMessage>,
-    pub(super) place: Place,
-    pub(super) no: ChannelNo,
+/// How fast it is swept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Page after page.
+    AtOnce,
+    /// After each page, the store is left to others for as long as that took.
+    Patient,
+}
+
+/// A channel, and what of it is to be taken away.
+pub struct Sweep {
+    /// Where it is read.
+    pub store: Arc<dyn Store>,
+    /// Who writes.
+    pub scribe: ActorRef<ScribeMessage>,
+    /// Whose journal.
+    pub place: Place,
+    /// The number that stands for the channel.
+    pub no: ChannelNo,
     /// Everything that came before this number.
-    pub(super) below: Seq,
+    pub below: Seq,
+    /// How fast.
+    pub pace: Pace,
 }
 
 impl Sweep {
     /// Sweeps, and answers when everything is gone. A sweep that fails is taken up again when the channel is used next.
     pub(super) async fn run(self, reply: Reply<()>) {
         match self.remove_all().await {
-            Ok(()) => {
+            Ok(_) => {
                 let Self { scribe, place, below, .. } = self;
                 // If the scribe is gone, the reply is dropped, and says so.
                 let _ = scribe.cast(ScribeMessage::Own(Own(Note::Swept { place, below, reply })));
@@ -41,9 +57,15 @@ impl Sweep {
         }
     }
 
-    async fn remove_all(&self) -> Result<(), Lost> {
+    /// Takes everything away that came before, and tells how many events that was.
+    ///
+    /// # Errors
+    /// Some of it may be there still.
+    pub async fn remove_all(&self) -> Result<u64, Lost> {
         let (ward, no, below) = (self.place.ward(), self.no, self.below);
-        self.remove(Key::event(ward, no, Seq::NONE), Key::event(ward, no, below), |key, value| self.event(key, value)).await?;
+        let events = self
+            .remove(Key::event(ward, no, Seq::NONE), Key::event(ward, no, below), |key, value| self.event(key, value))
+            .await?;
         let is_older = |seq: Seq| seq < below;
         // What cannot be read goes too: it is of no use to anybody.
         let ids = Key::new(ward, Kind::MessageId).channel(no);
@@ -52,7 +74,8 @@ impl Sweep {
         let upto = |record: OutboxRecord| is_older(record.upto);
         self.remove(owed.clone(), owed.end(), |key, value| only_if(decode(key, value).map_or(true, upto), key)).await?;
         let (first, end) = (key::set_aside(ward, no, Seq::NONE), key::set_aside(ward, no, below));
-        self.remove(first, end, |key, _| vec![key.clone()]).await
+        self.remove(first, end, |key, _| vec![key.clone()]).await?;
+        Ok(events)
     }
 
     /// The keys of an event: its own, and that in the index of persons.
@@ -66,15 +89,21 @@ impl Sweep {
         keys
     }
 
-    async fn remove(&self, mut from: Key, to: Key, chosen: impl Fn(&Key, &Value) -> Vec<Key>) -> Result<(), Lost> {
+    async fn remove(&self, mut from: Key, to: Key, chosen: impl Fn(&Key, &Value) -> Vec<Key>) -> Result<u64, Lost> {
+        let mut passed = 0;
         loop {
+            let began = Instant::now();
             let page = self.store.scan(from.clone(), to.clone(), false, PAGE).await;
             let page = page.map_err(|error| Lost::Unavailable(error.to_string().into()))?;
-            let Some((last, _)) = page.last() else { return Ok(()) };
+            let Some((last, _)) = page.last() else { return Ok(passed) };
+            passed += page.len() as u64;
             from = key::successor(last);
             let writes: Vec<_> = page.iter().flat_map(|(key, value)| chosen(key, value)).map(Write::Remove).collect();
             if !writes.is_empty() {
                 self.write(writes).await?;
+            }
+            if self.pace == Pace::Patient {
+                tokio::time::sleep(began.elapsed()).await;
             }
         }
     }

@@ -13,7 +13,7 @@ use super::Shared;
 use super::body::{Asked, Entry, Json};
 use super::problem::Problem;
 use super::words;
-use crate::ports::house::keeping::{BackedUp, ExportForm, ExportQuery, Forget, Forgotten, Quarantine};
+use crate::ports::house::keeping::{BackedUp, ExportForm, ExportQuery, Forget, Forgotten, Person, Quarantine};
 
 /// `GET /api/quarantine`
 pub(super) async fn quarantine(State(console): State<Shared>) -> Result<Answer<Quarantine>, Problem> {
@@ -44,9 +44,11 @@ pub(super) struct AskedExport {
     room: Option<String>,
     #[serde(rename = "as")]
     form: Option<ExportForm>,
+    guild: Option<String>,
+    person: Option<String>,
 }
 
-/// `GET /api/export?room=&as=`: JSON lines as they are read. When reading fails midway, the connection breaks off, so that what arrived
+/// `GET /api/export?room=&as=`, or `?guild=&person=`: JSON lines as they are read. When reading fails midway, the connection breaks off, so that what arrived
 /// is not taken for whole.
 pub(super) async fn export(State(console): State<Shared>, Asked(asked): Asked<AskedExport>) -> Result<Response, Problem> {
     let room = asked.room.map(|room| words::room("room", &room)).transpose()?;
@@ -54,7 +56,23 @@ pub(super) async fn export(State(console): State<Shared>, Asked(asked): Asked<As
     if form == ExportForm::Replay && room.is_none() {
         return Err(Problem::query("room", "room is missing, a replay script is made of one room"));
     }
-    let lines = console.house.export(ExportQuery { room, form }).await?;
+    let lines = match (asked.guild, asked.person) {
+        (None, None) => console.house.export(ExportQuery { room, form }).await?,
+        (Some(guild), Some(person)) => {
+            if room.is_some() || form == ExportForm::Replay {
+                return Err(Problem::query(
+                    "person",
+                    "what a person said is read out of a whole guild, as json; leave room and as out",
+                ));
+            }
+            words::opaque_id("guild", &guild, 64)?;
+            console.house.export_person(Person { guild: guild.as_str().into(), id: words::name("person", &person)? }).await?
+        }
+        (None, Some(_)) => return Err(Problem::query("guild", "guild is missing, a person is one of a guild")),
+        (Some(_), None) => {
+            return Err(Problem::query("person", "person is missing; for everything that is kept leave guild out"));
+        }
+    };
     let body = Body::from_stream(lines.map(|line| {
         line.map(|mut line| {
             line.push('\n');

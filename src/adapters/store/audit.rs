@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::batch::number;
-use super::manifest::Counts;
-use super::sled::facts::{counts_from, counts_key};
+use super::manifest::{Counts, FORMAT};
+use super::sled::facts::{counts_from, counts_key, format_from, identity_key};
 use crate::domain::id::{Seq, Ward};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::ports::store::{StoreError, Value};
@@ -69,6 +69,13 @@ pub enum Problem {
     },
     /// A key or value that does not have the shape of its kind.
     Malformed(Key),
+    /// The store is of a newer format than this version reads.
+    Newer {
+        /// Its format.
+        found: u64,
+        /// The newest format known here.
+        known: u64,
+    },
     /// There are more events than were ever appended.
     Miscounted {
         /// Events found.
@@ -87,6 +94,10 @@ impl fmt::Display for Problem {
             Self::BeyondHead { ward, channel, head, last } => {
                 write!(f, "ward {}, channel {}: the journal ends at {last}, its head is {head}", ward.0, channel.0)
             }
+            Self::Newer { found, known } => write!(
+                f,
+                "it was written in format {found}, this version of tertulia reads up to {known}: use the version that wrote it"
+            ),
             Self::Malformed(key) => write!(f, "the record {key} does not have the shape of its kind"),
             Self::Miscounted { found, counted } => write!(f, "there are {found} events, and only {counted} were ever appended"),
         }
@@ -153,6 +164,11 @@ impl Audit {
             kind if kind == Kind::Journal as u8 => self.read_event(rest),
             kind if kind == Kind::Head as u8 => self.read_number(rest, value, |channel| &mut channel.head),
             kind if kind == Kind::Tombstone as u8 => self.read_number(rest, value, |channel| &mut channel.lowest_kept),
+            _ if *key == identity_key() => format_from(value).map(|found| {
+                if found > FORMAT {
+                    self.problem(Problem::Newer { found, known: FORMAT });
+                }
+            }),
             _ if *key == counts_key() => counts_from(value).map(|counts| self.report.counts = counts),
             _ => Some(()),
         };

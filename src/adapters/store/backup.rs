@@ -149,7 +149,11 @@ impl Records {
         if header == HEADER {
             Ok(records)
         } else if header.starts_with(HEADER_START) {
-            Err(records.unusable_because("it was written by a newer version: use that one"))
+            let found = String::from_utf8_lossy(&header[HEADER_START.len()..]).trim().to_owned();
+            Err(records.unusable_because(&format!(
+                "it is a backup of form {}, this version of tertulia reads up to 1: use the version that wrote it",
+                found.escape_debug()
+            )))
         } else {
             Err(records.unusable_because("it does not begin like one"))
         }

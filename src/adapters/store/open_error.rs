@@ -65,7 +65,7 @@ pub enum OpenError {
         after: Duration,
     },
     /// A newer version of this program wrote it.
-    #[error("{} was written in format {found}, this version reads up to {known}: use the newer version; nothing was changed", .path.display())]
+    #[error("{} was written in format {found}, this version of tertulia reads up to {known}: start the version that wrote it, or put a backup from before back with `tertulia history restore`; nothing was changed", .path.display())]
     NewerVersion {
         /// What is of a newer version.
         path: PathBuf,

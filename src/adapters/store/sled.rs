@@ -7,6 +7,7 @@ pub(super) mod facts;
 mod files;
 mod mend;
 mod open;
+mod renew;
 mod snapshot;
 
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ use snapshot::Snapshot;
 
 pub use copy::{compact, restore};
 pub use files::is_in_use;
+pub use renew::{Renewed, renew};
 
 /// How a store on disk is opened.
 #[derive(Clone, Debug)]
@@ -232,5 +234,7 @@ fn unreadable(error: &sled::Error) -> StoreError {
 
 #[cfg(test)]
 mod damage_tests;
+#[cfg(test)]
+mod million_tests;
 #[cfg(test)]
 mod tests;

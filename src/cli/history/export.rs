@@ -9,12 +9,12 @@ use futures_util::StreamExt as _;
 use reqwest::Method;
 use serde::Deserialize;
 
-use super::Form;
+use super::{Form, check_id};
 use crate::cli::client::{Client, block_on};
 use crate::cli::failure::Failure;
 use crate::cli::whom::{self, Whom};
 use crate::ports::house::House;
-use crate::ports::house::keeping::{ExportForm, ExportQuery};
+use crate::ports::house::keeping::{ExportForm, ExportQuery, Person};
 use crate::ports::house::room::RoomId;
 use crate::server::offline;
 use crate::settings::Loaded;
@@ -24,12 +24,18 @@ pub(super) fn run(
     loaded: Loaded,
     server: Option<&str>,
     room: Option<String>,
+    of: Option<(String, String)>,
     form: Form,
     out: Option<&Path>,
 ) -> Result<(), Failure> {
     let room = room.map(|room| RoomId::parse(&room).ok_or_else(|| no_room_id(&room))).transpose()?;
     let form = if form == Form::Replay { ExportForm::Replay } else { ExportForm::Json };
-    let query = ExportQuery { room, form };
+    if let Some((guild, person)) = &of {
+        check_id("--guild", guild)?;
+        check_id("--person", person)?;
+    }
+    let person = of.map(|(guild, id)| Person { guild: guild.as_str().into(), id: id.into() });
+    let query = person.map_or(Query::Kept(ExportQuery { room, form }), Query::Said);
     let whom = whom::find(&loaded, server)?;
     let mut sink = Sink::open(out)?;
     sink.copy = (form == ExportForm::Replay).then(Vec::new);
@@ -59,9 +65,22 @@ pub(super) fn run(
     }
 }
 
-async fn from_server(client: &Client, query: &ExportQuery, sink: &mut Sink) -> Result<(), Failure> {
-    let mut asked = vec![("as", if query.form == ExportForm::Replay { "replay" } else { "json" })];
-    asked.extend(query.room.as_ref().map(|room| ("room", room.as_str())));
+/// What is read out.
+enum Query {
+    /// What is kept.
+    Kept(ExportQuery),
+    /// What somebody said.
+    Said(Person),
+}
+
+async fn from_server(client: &Client, query: &Query, sink: &mut Sink) -> Result<(), Failure> {
+    let asked = match query {
+        Query::Kept(ExportQuery { room, form }) => {
+            let form = ("as", if *form == ExportForm::Replay { "replay" } else { "json" });
+            [form].into_iter().chain(room.as_ref().map(|room| ("room", room.as_str()))).collect()
+        }
+        Query::Said(Person { guild, id }) => vec![("guild", guild.as_str()), ("person", &**id)],
+    };
     let response = client.send(client.request(Method::GET, "/api/export", &asked)).await?;
     let mut pieces = response.bytes_stream();
     while let Some(piece) = pieces.next().await {
@@ -70,8 +89,11 @@ async fn from_server(client: &Client, query: &ExportQuery, sink: &mut Sink) -> R
     Ok(())
 }
 
-async fn from_store(house: &dyn House, query: ExportQuery, sink: &mut Sink) -> Result<(), Failure> {
-    let mut lines = house.export(query).await?;
+async fn from_store(house: &dyn House, query: Query, sink: &mut Sink) -> Result<(), Failure> {
+    let mut lines = match query {
+        Query::Kept(query) => house.export(query).await?,
+        Query::Said(person) => house.export_person(person).await?,
+    };
     while let Some(line) = lines.next().await {
         sink.write(line?.as_bytes())?;
         sink.write(b"\n")?;

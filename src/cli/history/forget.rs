@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use reqwest::Method;
 use serde_json::json;
 
+use super::check_id;
 use crate::cli::asking::report;
 use crate::cli::client::block_on;
 use crate::cli::failure::Failure;
@@ -14,29 +15,26 @@ use crate::ports::house::keeping::Forget;
 use crate::server::offline;
 use crate::settings::Loaded;
 
-/// What a guild's or a person's id may have, in characters.
-const MAX_ID_CHARS: usize = 64;
-
 /// Asks whether to go on, and forgets.
-pub(super) fn run(loaded: Loaded, server: Option<&str>, guild: &str, person: &str, yes: bool, json: bool) -> Result<(), Failure> {
-    for (option, id) in [("--guild", guild), ("--person", person)] {
-        if id.is_empty() || id.chars().count() > MAX_ID_CHARS {
-            return Err(Failure::Usage(format!("{option} {id:?} is no id: 1 to {MAX_ID_CHARS} characters")));
-        }
-    }
-    let whom = whom::find(&loaded, server)?;
-    if !yes && !confirmed(guild, person)? {
+pub(super) fn run(loaded: Loaded, server: Option<&str>, whom: &Forget, yes: bool, json: bool) -> Result<(), Failure> {
+    let Forget { guild, person, answers } = whom;
+    let guild = guild.as_str();
+    check_id("--guild", guild)?;
+    check_id("--person", person)?;
+    let asked = whom::find(&loaded, server)?;
+    if !yes && !confirmed(whom)? {
         return Err(Failure::Failed("nothing was changed".into()));
     }
-    let forgotten = match whom {
+    let forgotten = match asked {
         Whom::Server(client) => {
-            let request = client.request(Method::POST, "/api/forget", &[]).json(&json!({ "guild": guild, "person": person }));
+            let request = client
+                .request(Method::POST, "/api/forget", &[])
+                .json(&json!({ "guild": guild, "person": person, "answers": answers }));
             block_on(client.object(request))?
         }
         Whom::Store => {
             whom::there_is_one(&loaded.settings.storage.path)?;
-            let forget = Forget { guild: guild.into(), person: person.into() };
-            json!(offline::ask(loaded, async |house: &dyn House| house.forget(forget).await)??)
+            json!(offline::ask(loaded, async |house: &dyn House| house.forget(whom.clone()).await)??)
         }
     };
     let counted = |what: &str, one: &str, many: &str| match forgotten[what].as_u64() {
@@ -44,20 +42,21 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, guild: &str, person: &st
         _ => format!("{} {many}", forgotten[what]),
     };
     let sentence = format!(
-        "forgotten: {}, {}, {}; backups made before still hold them, \
-         and the file on disk until `tertulia history compact`",
+        "forgotten: {}, {}, {}; backups made before still hold them, and the file on disk until `tertulia history compact`{}",
         counted("messages", "message", "messages"),
         counted("decisions", "decision", "decisions"),
-        counted("summaries", "summary", "summaries")
+        counted("summaries", "summary", "summaries"),
+        if *answers { "" } else { "; what companions answered stays, unless you add --answers" }
     );
     report(json, &forgotten, &sentence)
 }
 
-fn confirmed(guild: &str, person: &str) -> Result<bool, Failure> {
+fn confirmed(Forget { guild, person, answers }: &Forget) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::Usage("this cannot be undone, and nobody can be asked here: say --yes to go on".into()));
     }
-    eprint!("Everything that {person} said in {guild} is taken out of the record. This cannot be undone. Go on? [y/N] ");
+    let answers = if *answers { ", and what companions answered," } else { "" };
+    eprint!("Everything that {person} said in {guild}{answers} is taken out of the record. This cannot be undone. Go on? [y/N] ");
     let mut answer = String::new();
     let heard = io::stderr().flush().and_then(|()| io::stdin().lock().read_line(&mut answer));
     heard.map_err(|error| Failure::Failed(format!("standard input: {error}")))?;

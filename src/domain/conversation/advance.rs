@@ -120,7 +120,7 @@ impl Conversation {
         &mut self,
         ticket: Ticket,
         vote: Vote,
-        call: Option<Box<Call>>,
+        mut call: Option<Box<Call>>,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
@@ -128,7 +128,11 @@ impl Conversation {
         if let Some(call) = &call {
             world.ledger.count(Use::Tokens(call.input_tokens + call.output_tokens), self.clock);
         }
-        let why = vote.why.as_deref().map(Into::into);
+        // Words about what was taken back meanwhile are not kept.
+        let why = vote.why.as_deref().filter(|_| !evaluation.is_spoilt).map(Into::into);
+        if let Some(call) = call.as_mut().filter(|_| evaluation.is_spoilt) {
+            call.answer = Arc::from("");
+        }
         let mut answered = Answered { ticket: Some(ticket), why, call, ..Answered::default() };
         if self.is_awaited(&companion) {
             let reason = match vote.verdict {

@@ -193,6 +193,7 @@ impl Conversation {
                 message: evaluated.message,
                 upto: evaluated.upto,
                 message_count: evaluated.message_count,
+                is_spoilt: false,
             });
             gate.end_back_off();
         }

@@ -76,14 +76,19 @@ impl Conversation {
         &mut self,
         ticket: Ticket,
         score: f64,
-        call: Option<Box<Call>>,
+        mut call: Option<Box<Call>>,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) -> bool {
         let is_this = |spoken: &&Spoken| spoken.judgement == Judgement::Asked(ticket);
-        let Some((message, opened)) = self.spoken.as_ref().filter(is_this).map(|spoken| (spoken.message, spoken.opened)) else {
+        let Some(Spoken { message, opened, is_spoilt, .. }) = self.spoken.as_ref().filter(is_this) else {
             return false;
         };
+        let (message, opened) = (*message, *opened);
+        // Words about what was taken back meanwhile are not kept.
+        if let Some(call) = call.as_mut().filter(|_| *is_spoilt) {
+            call.answer = Arc::from("");
+        }
         if let Some(call) = &call {
             world.ledger.count(Use::Tokens(call.input_tokens + call.output_tokens), self.clock);
         }

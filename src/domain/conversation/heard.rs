@@ -74,7 +74,7 @@ impl Conversation {
         self.tally.turns += 1;
         self.spoke.insert(companion.clone(), seq);
         let judgement = if selection.asked_for_turn { Judgement::Due } else { Judgement::NotNeeded };
-        self.spoken = Some(Spoken { companion, message: seq, opened: selection.opened, judgement });
+        self.spoken = Some(Spoken { companion, message: seq, opened: selection.opened, judgement, is_spoilt: false });
         answers
     }
 
@@ -85,8 +85,18 @@ impl Conversation {
             self.summary.text = None;
         }
         self.summary.is_spoilt |= self.summary.is_being_written;
+        // What was thought about it goes too, and what is being thought.
+        for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
+            self.forget_reason(&companion);
+        }
         for gate in self.gates.values_mut() {
             gate.waiting = gate.waiting.filter(|waiting| !gone.contains(&waiting.message));
+            if let Some(evaluation) = &mut gate.evaluation {
+                evaluation.is_spoilt |= gone.iter().any(|seq| *seq <= evaluation.upto);
+            }
+        }
+        if let Some(spoken) = &mut self.spoken {
+            spoken.is_spoilt |= gone.iter().any(|seq| *seq <= spoken.message);
         }
     }
 

@@ -51,6 +51,9 @@ pub(super) struct Spoken {
     pub(super) message: Seq,
     pub(super) opened: Seq,
     pub(super) judgement: Judgement,
+    /// Something that is being judged was taken back: the score counts, and not in which words it was given.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_spoilt: bool,
 }
 
 /// The right to speak, and the reply that it is for.

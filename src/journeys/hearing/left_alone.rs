@@ -51,7 +51,7 @@ async fn it_holds_in_one_guild_over_crashes_and_being_forgotten_until_it_is_take
     assert_eq!(ignore(&world, "1", true).await, (false, true));
 
     let world = world.crash().await;
-    world.house.forget(Forget { guild: "discord:1".into(), person: "discord:5".into() }).await.unwrap();
+    world.house.forget(Forget { guild: "discord:1".into(), person: "discord:5".into(), answers: false }).await.unwrap();
     let world = world.crash().await;
 
     assert_eq!(hearing(&world).said(&general(), ana(&world, "2", "hi")).await, Ok(Taken::Not));

@@ -14,7 +14,8 @@ use tokio::sync::{Notify, broadcast};
 
 use super::decisions::{DecisionQuery, DecisionRecord, Decisions, StoryLine, Why, WhyAt, WhyQuery};
 use super::keeping::{
-    BackedUp, ExportForm, ExportQuery, Forget, Forgotten, Lines, Quarantine, QuarantinedGuild, Readiness, ReadyPart, SetAside,
+    BackedUp, ExportForm, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, QuarantinedGuild, Readiness, ReadyPart,
+    SetAside,
 };
 use super::live::{Lagged, Live, LiveStream};
 use super::messages::{Edit, History, HistoryMessage, HistoryQuery, NewMessage, Words};
@@ -443,6 +444,10 @@ impl House for FakeHouse {
 
     async fn backup(&self, to: &str) -> Result<BackedUp, Refused> {
         Ok(BackedUp { to: to.to_owned(), entries: 3 })
+    }
+
+    async fn export_person(&self, person: Person) -> Result<Lines, Refused> {
+        Ok(stream::iter([format!("{{\"of\":\"{}\",\"in\":\"{}\"}}", person.id, person.guild)]).map(Ok).boxed())
     }
 
     async fn forget(&self, _: Forget) -> Result<Forgotten, Refused> {

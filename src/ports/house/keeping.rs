@@ -71,6 +71,15 @@ pub enum ExportForm {
     Replay,
 }
 
+/// A person in a guild.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// In which guild: 1 to 64 characters.
+    pub guild: GuildId,
+    /// The person's id; on the console, their name. 1 to 64 characters.
+    pub id: Arc<str>,
+}
+
 /// Lines without their line ends. An error ends them: what was read until then is not whole.
 pub type Lines = Pin<Box<dyn Stream<Item = Result<String, Refused>> + Send>>;
 
@@ -91,12 +100,15 @@ pub struct Forget {
     pub guild: GuildId,
     /// The person's id; on the console, their name. 1 to 64 characters.
     pub person: Arc<str>,
+    /// With what companions answered to them, which can repeat their words.
+    #[serde(default)]
+    pub answers: bool,
 }
 
 /// What was forgotten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forgotten {
-    /// How many messages.
+    /// How many messages, answers included if they were to go too.
     pub messages: u64,
     /// How many decisions that came from them.
     pub decisions: u64,

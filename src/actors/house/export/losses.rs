@@ -10,6 +10,8 @@ use crate::journal::redaction::is_wordless;
 /// What is on record and has no place in a script.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
+    /// The first event that there is.
+    first: Option<Seq>,
     pauses: usize,
     edited: BTreeSet<Seq>,
     taken_back: BTreeSet<Seq>,
@@ -23,7 +25,13 @@ pub(super) struct Losses {
 }
 
 impl Losses {
+    /// Whether what happened first is not kept any more.
+    pub(super) fn has_no_beginning(&self) -> bool {
+        self.first.is_some_and(|first| first > Seq(1))
+    }
+
     pub(super) fn take(&mut self, recorded: &Recorded) {
+        self.first.get_or_insert(recorded.seq);
         match &recorded.event {
             Event::Paused { paused: true, .. } => self.pauses += 1,
             Event::Edited { message, .. } => {
@@ -55,6 +63,8 @@ impl Losses {
             1 => notes.push(format!("1 {one}: {meaning}")),
             _ => notes.push(format!("{times} {many}: {meaning}")),
         };
+        let meaning = "what was kept for long enough is deleted; counters begin at 0 in a script, and whoever lives there now is there from the start";
+        tell(usize::from(self.has_no_beginning()), "beginning that is not kept", "", meaning);
         let meaning = "a script knows no pauses; whoever was paused is asked and speaks in it as ever";
         tell(self.pauses, "pause", "pauses", meaning);
         // Whose words are gone is told of below.
@@ -102,7 +112,7 @@ mod tests {
             Event::CaughtUp { read: 3, missed: Some(gap()) },
         ];
 
-        for (event, seq) in events.into_iter().zip(5..) {
+        for (event, seq) in events.into_iter().zip(1..) {
             losses.take(&Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq::NONE, event });
         }
 

@@ -24,7 +24,7 @@ const SOMEBODY_ELSE: &str = "somebody else";
 /// The delay of an answer that did not come.
 const NEVER_SECS: f64 = 1e6;
 
-/// The script of these events, all that a journal holds.
+/// The script of these events, all that a journal still holds.
 pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents, settings: &Settings) -> Value {
     let began = events.first().map_or(Moment::ZERO, |first| first.at);
     let mut script = Script {
@@ -55,6 +55,10 @@ pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents, sett
         losses.take(recorded);
     }
     script.give_up_judgement();
+    if losses.has_no_beginning() {
+        // Who came in it is not on record any more.
+        script.present.extend(residents.present(&place.channel).keys().cloned());
+    }
 
     let companions: Vec<Value> = script.present.iter().map(|id| companion(id, place, residents)).collect();
     let side = script.asked.iter().map(|(companion, ticket, _)| answer(companion, script.answers.get(ticket), "NO"));

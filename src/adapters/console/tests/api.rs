@@ -204,6 +204,9 @@ async fn a_query_that_does_not_fit_is_refused_by_the_name_of_its_parameter() {
         ("/api/why?room=lobby&at=12&message=3", "message"),
         ("/api/export?as=replay", "room"),
         ("/api/export?as=pdf", "as"),
+        ("/api/export?person=Ana", "guild"),
+        ("/api/export?guild=home", "person"),
+        ("/api/export?guild=home&person=Ana&room=lobby", "person"),
         ("/api/live", "room"),
     ];
 
@@ -320,6 +323,16 @@ async fn an_export_comes_as_lines() {
 
     assert_eq!(response.headers()["content-type"], "application/x-ndjson");
     assert_eq!(response.text().await.unwrap(), "{\"n\":1}\n{\"as\":\"replay\"}\n");
+}
+
+#[tokio::test]
+async fn what_a_person_said_in_a_guild_is_exported() {
+    let world = World::new().await;
+
+    let response = world.request(Method::GET, "/api/export?guild=home&person=Ana").send().await.unwrap();
+
+    assert_eq!(response.headers()["content-type"], "application/x-ndjson");
+    assert_eq!(response.text().await.unwrap(), "{\"of\":\"Ana\",\"in\":\"home\"}\n");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ impl Desk {
                  **It cannot be taken back.** To do it: `/tertulia forget me sure:True`"
             ));
         }
-        let forget = Forget { guild: here.guild_id(), person: person.person().as_str().into() };
+        let forget = Forget { guild: here.guild_id(), person: person.person().as_str().into(), answers: false };
         let forgotten = self.house.forget(forget).await?;
         tracing::info!(guild = %here.guild_id(), messages = forgotten.messages, "somebody was forgotten who asked for it");
         Ok(format!(

@@ -30,7 +30,7 @@ pub(in crate::adapters::store) fn first_key() -> Key {
     Key::new(Ward(0), Kind::Meta)
 }
 
-pub(super) fn identity_key() -> Key {
+pub(in crate::adapters::store) fn identity_key() -> Key {
     first_key().text("store")
 }
 
@@ -40,6 +40,11 @@ pub(super) fn term_key() -> Key {
 
 pub(in crate::adapters::store) fn counts_key() -> Key {
     first_key().text("counts")
+}
+
+/// The format that a stored identity tells.
+pub(in crate::adapters::store) fn format_from(identity: &[u8]) -> Option<u64> {
+    serde_json::from_slice::<Identity>(identity).ok().map(|identity| identity.format)
 }
 
 /// Counts as they are stored: groups, then events, eight bytes each.

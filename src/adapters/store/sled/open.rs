@@ -201,7 +201,7 @@ fn is_lock(error: &std::io::Error) -> bool {
     error.to_string().contains("could not acquire lock")
 }
 
-fn explain(data: &Path, error: sled::Error) -> OpenError {
+pub(super) fn explain(data: &Path, error: sled::Error) -> OpenError {
     match error {
         sled::Error::Io(error) if is_lock(&error) => OpenError::InUse { folder: data.to_path_buf() },
         sled::Error::Io(error) => match OpenError::of(data, error) {

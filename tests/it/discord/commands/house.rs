@@ -13,7 +13,9 @@ use tertulia::domain::vote::State;
 use tertulia::ports::company::Company;
 use tertulia::ports::hearing::Spot;
 use tertulia::ports::house::decisions::{DecisionQuery, DecisionRecord, Decisions, WaitingFor, Why, WhyQuery};
-use tertulia::ports::house::keeping::{BackedUp, ExportQuery, Forget, Forgotten, Lines, Quarantine, Readiness, ReadyPart};
+use tertulia::ports::house::keeping::{
+    BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyPart,
+};
 use tertulia::ports::house::live::LiveStream;
 use tertulia::ports::house::messages::{Edit, History, HistoryQuery, NewMessage, Words};
 use tertulia::ports::house::room::{
@@ -345,6 +347,10 @@ impl House for SmallHouse {
     }
 
     async fn export(&self, _: ExportQuery) -> Result<Lines, Refused> {
+        never()
+    }
+
+    async fn export_person(&self, _: Person) -> Result<Lines, Refused> {
         never()
     }
 

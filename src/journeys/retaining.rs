@@ -1,0 +1,228 @@
+//! What is deleted because it was kept for long enough, and what goes on after.
+
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+use super::world::{World, room, said};
+use crate::actors::retention::{self, Passed};
+use crate::adapters::store::audit::{Audit, Problem};
+use crate::domain::event::Event;
+use crate::domain::id::Seq;
+use crate::domain::moment::Moment;
+use crate::journal::place::Place;
+use crate::journal::reader::{Range, Reader};
+use crate::ports::house::House;
+use crate::ports::house::decisions::{WhyAt, WhyQuery};
+use crate::ports::house::keeping::{ExportForm, ExportQuery};
+use crate::ports::language_model::NoAnswer;
+use crate::ports::store::key::Key;
+use crate::ports::store::{Store, Value as Stored};
+
+const DAY: f64 = 86_400.0;
+
+async fn lobby_keeping(storage: Value) -> World {
+    World::with_lobby_set(json!({ "storage": storage })).await
+}
+
+fn lobby() -> Place {
+    Place::new(&"home".into(), &room("lobby").channel())
+}
+
+async fn everything(world: &World) -> Vec<(Key, Stored)> {
+    world.store.scan(Key::from_bytes(&[0]), Key::from_bytes(&[255, 255]), false, usize::MAX).await.unwrap()
+}
+
+/// How often a word stands anywhere in the store.
+pub(super) async fn left_of(word: &str, world: &World) -> usize {
+    let holds = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(word);
+    everything(world).await.iter().filter(|(key, value)| holds(key.as_bytes()) || holds(value)).count()
+}
+
+/// What a reading finds wrong with the store. (The one in memory does not count events.)
+async fn problems(world: &World) -> Vec<Problem> {
+    let records = everything(world).await.into_iter().map(Ok::<_, ()>);
+    let mut problems = Audit::default().run(records, |_| {}).unwrap().problems;
+    problems.retain(|problem| !matches!(problem, Problem::Miscounted { .. }));
+    problems
+}
+
+async fn numbers(world: &World) -> Vec<u64> {
+    let range = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
+    Reader::new(&*world.store).events(&lobby(), range).await.unwrap().iter().map(|recorded| recorded.seq.0).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_kept_for_long_enough_is_gone_and_the_room_goes_on() {
+    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    world.side.answers([Ok("A zebra.\nNO")]);
+    world.say_with("lobby", json!({ "from": "Zoe", "text": "Ari, a zebra", "id": "zebra-1" })).await;
+    world.pass(3.0 * DAY).await;
+    world.side.answers([Ok("News.\nNO")]);
+    world.say("lobby", "news").await;
+    world.pass(1_000.0).await;
+
+    let passed = retention::pass(&world.kit).await;
+
+    assert_eq!((passed.channels, passed.failed), (1, 0));
+    assert!(passed.events > 0);
+    assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0]);
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "news")]));
+    assert_eq!(problems(&world).await, []);
+    assert_eq!(retention::pass(&world.kit).await, Passed::default());
+    let world = world.crash().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.say("lobby", "Ari, are you there?").await;
+    world.pass(60.0).await;
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "news"), ("Ana", "Ari, are you there?"), ("aria", "Hello!")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_room_in_which_nothing_was_said_for_long_is_empty_and_can_be_talked_in_again() {
+    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    world.say("lobby", "zebra").await;
+    world.pass(3.0 * DAY).await;
+
+    let passed = retention::pass(&world.kit).await;
+
+    assert_eq!((passed.channels, left_of("zebra", &world).await), (1, 0));
+    assert_eq!(numbers(&world).await, [0; 0]);
+    assert_eq!(problems(&world).await, []);
+    let world = world.crash().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    let seq = world.say("lobby", "Ari?").await;
+    world.pass(60.0).await;
+    assert!(seq > Seq(passed.events), "numbers go on");
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+    assert_eq!(problems(&world).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guild_keeps_its_talk_as_long_as_its_own_setting_says() {
+    let kept = lobby_keeping(json!({ "retention_days": 2, "guild_retention_days": { "home": 0 } })).await;
+    let gone = lobby_keeping(json!({ "guild_retention_days": { "home": 2 } })).await;
+    for world in [&kept, &gone] {
+        world.say("lobby", "zebra").await;
+        world.pass(3.0 * DAY).await;
+
+        retention::pass(&world.kit).await;
+    }
+
+    assert_eq!(kept.history("lobby").await, said(&[("Ana", "zebra")]));
+    assert_eq!(gone.history("lobby").await, said(&[]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_has_dealt_with_yet_is_kept_however_old_it_is() {
+    let world = lobby_keeping(json!({})).await;
+    world.side.answers([Err(NoAnswer::Unreachable { endpoint: "scripted".into(), detail: "gone".into() })]);
+    world.say("lobby", "zebra").await;
+    world.pass(20.0).await;
+    let later = Moment::from_micros(u64::MAX);
+
+    let gone = retention::delete_before(&world.kit, &lobby(), later).await.unwrap();
+
+    assert_eq!(gone, 0);
+    let world = world.crash().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.pass(400.0).await;
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "zebra"), ("aria", "Hello!")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_room_loses_what_is_old_and_not_what_goes_on() {
+    let world = lobby_keeping(json!({})).await;
+    for number in 0..200 {
+        world.say("lobby", &format!("number {number}")).await;
+        world.pass(20.0).await;
+    }
+    let seq = world.say("lobby", "the last one").await;
+    let later = Moment::from_micros(u64::MAX);
+
+    let gone = retention::delete_before(&world.kit, &lobby(), later).await.unwrap();
+
+    assert!(gone > 100, "{gone}");
+    let first = numbers(&world).await[0];
+    assert!(first == gone + 1 && first < seq.0, "{first}");
+    let before = world.decisions("lobby").await.len();
+    let world = world.crash().await;
+    world.pass(60.0).await;
+    assert_eq!(world.decisions("lobby").await.len(), before + 1);
+    assert_eq!(problems(&world).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_anywhere_while_deleting_leaves_a_whole_journal_and_the_next_pass_goes_on() {
+    for steps in 0..24 {
+        let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+        world.say_with("lobby", json!({ "from": "Zoe", "text": "zebra", "id": "zebra-1" })).await;
+        world.pass(3.0 * DAY).await;
+        world.say("lobby", "news").await;
+        world.pass(1_000.0).await;
+        let kit = world.kit.clone();
+        let passing = tokio::spawn(async move { retention::pass(&kit).await });
+        for _ in 0..steps {
+            tokio::task::yield_now().await;
+        }
+        passing.abort();
+
+        let world = world.crash().await;
+
+        assert_eq!(problems(&world).await, [], "after {steps} steps");
+        assert_eq!(world.history("lobby").await.last(), said(&[("Ana", "news")]).last());
+        retention::pass(&world.kit).await;
+        assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0], "after {steps} steps");
+        assert_eq!(world.history("lobby").await, said(&[("Ana", "news")]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_used_stays_and_who_addressed_somebody_does_not() {
+    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    world.say_with("lobby", json!({ "from": "Zoe", "text": "Ari?" })).await;
+    world.pass(3.0 * DAY).await;
+
+    retention::pass(&world.kit).await;
+
+    assert_eq!(left_of("Zoe", &world).await, 0);
+    assert!(left_of("input_tokens", &world).await > 0);
+    assert!(left_of("address", &world).await > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stories_and_scripts_of_what_is_left_are_told() {
+    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    world.say("lobby", "zebra").await;
+    world.pass(3.0 * DAY).await;
+    world.say("lobby", "news").await;
+    world.pass(1_000.0).await;
+
+    retention::pass(&world.kit).await;
+
+    let decision = &world.decisions("lobby").await[0];
+    let at = WhyAt::Event(Seq(decision["seq"].as_u64().unwrap()));
+    let why = world.house.why(WhyQuery { room: room("lobby"), companion: None, at: Some(at) }).await.unwrap();
+    assert_eq!(&*why.story[0].text, "Ana said: “news”");
+    let query = ExportQuery { room: Some(room("lobby")), form: ExportForm::Replay };
+    let script: Vec<_> = world.house.export(query).await.unwrap().collect().await;
+    let script: Value = serde_json::from_str(script[0].as_ref().unwrap()).unwrap();
+    assert_eq!(script["events"].as_array().unwrap().len(), 1, "{script}");
+    assert!(script["notes"][0].as_str().unwrap().starts_with("1 beginning"), "{script}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_room_that_is_deleted_meanwhile_stays_deleted() {
+    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    world.say("lobby", "zebra").await;
+    world.pass(3.0 * DAY).await;
+    let kit = world.kit.clone();
+
+    let lobby_room = room("lobby");
+    let (_, deleted) = tokio::join!(retention::pass(&kit), world.house.delete_room(&lobby_room));
+
+    deleted.unwrap();
+    world.open("lobby", &["aria"]).await;
+    assert_eq!(world.history("lobby").await, said(&[]));
+    let events = Reader::new(&*world.store).restore(&lobby()).await.unwrap().events;
+    assert!(matches!(events[0].event, Event::Joined { .. }), "{events:?}");
+    assert_eq!(problems(&world).await, []);
+}

@@ -1,0 +1,218 @@
+//! Data in the operator's hands: copies while people talk, what is left of a copy that was killed, stores of other versions.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tokio::process::{Child, Command};
+
+use crate::harness::Premises;
+
+/// A store of format 0, as a backup.
+fn of_format_0() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/format-0.backup")
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+fn manifest(data: &Path) -> Value {
+    let manifest = std::fs::read(data.join("manifest")).expect("there is a manifest");
+    serde_json::from_slice(&manifest).expect("it is JSON")
+}
+
+/// Premises with a store of many messages, and how many events verify finds.
+async fn filled() -> (Premises, u64) {
+    let premises = Premises::new();
+    let server = premises.start().await;
+    let words = "so much was said ".repeat(200);
+    for number in 0..150 {
+        server.say("lobby", "Ana", &format!("{number}: {words}")).await;
+    }
+    server.stop().await;
+    let events = sound(&premises).await;
+    (premises, events)
+}
+
+/// Has the store verified, and gives its number of events.
+async fn sound(premises: &Premises) -> u64 {
+    let verified = premises.run(&["history", "verify", "--json"]).await;
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    verified.object()["events"].as_u64().expect("a number")
+}
+
+/// Kills a command as soon as something can be seen on the disk; true: before it ended by itself.
+async fn killed_when(mut command: Command, is_seen: impl Fn() -> bool) -> bool {
+    let mut child: Child = command.spawn().expect("it can be started");
+    loop {
+        let has_ended = child.try_wait().expect("its status").is_some();
+        if has_ended {
+            return false;
+        }
+        if is_seen() {
+            child.start_kill().expect("it runs");
+            let status = child.wait().await.expect("its status");
+            return !status.success();
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn length(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+#[tokio::test]
+async fn a_compaction_that_is_killed_leaves_a_whole_store() {
+    let (premises, events) = filled().await;
+    let (new, old) = (premises.data().join("store.new"), premises.data().join("store.old"));
+    let marks: [&dyn Fn() -> bool; 4] =
+        [&|| new.exists(), &|| length(&new.join("db")) > 0, &|| length(&new.join("db")) > 300_000, &|| old.exists()];
+    let mut kills = 0;
+
+    for is_seen in marks {
+        kills += u32::from(killed_when(premises.command(&["history", "compact"]), is_seen).await);
+
+        assert_eq!(sound(&premises).await, events);
+    }
+
+    assert!(kills > 0);
+    let compacted = premises.run(&["history", "compact", "--json"]).await;
+    assert_eq!(compacted.code, Some(0), "{compacted:?}");
+    assert_eq!(sound(&premises).await, events);
+    assert!(!new.exists() && !old.exists());
+}
+
+#[tokio::test]
+async fn a_backup_that_is_killed_is_no_backup_and_harms_nothing() {
+    let (premises, events) = filled().await;
+    let backup = premises.path().join("evening.backup");
+    let part = premises.path().join("evening.backup.part");
+
+    let was_killed = killed_when(premises.command(&["history", "backup", &text(&backup)]), || part.exists()).await;
+
+    assert_eq!(was_killed, !backup.exists());
+    assert_eq!(sound(&premises).await, events);
+    if was_killed {
+        let verified = premises.run(&["history", "verify", &text(&part)]).await;
+        assert!(verified.code == Some(0) || verified.stderr.contains("is not a backup"), "{verified:?}");
+        let again = premises.run(&["history", "backup", &text(&backup)]).await;
+        assert_eq!(again.code, Some(0), "{again:?}");
+    }
+    let verified = premises.run(&["history", "verify", &text(&backup), "--json"]).await;
+    assert_eq!(verified.object()["events"], events);
+    assert!(!part.exists());
+}
+
+#[tokio::test]
+async fn a_restore_that_is_killed_leaves_nothing_or_the_whole_store() {
+    let (premises, events) = filled().await;
+    let backup = premises.path().join("evening.backup");
+    let made = premises.run(&["history", "backup", &text(&backup)]).await;
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let mut elsewhere = premises;
+    let mut kills = 0;
+
+    for (number, bytes) in [0, 300_000, u64::MAX].into_iter().enumerate() {
+        let data = elsewhere.path().join(format!("data-{number}"));
+        elsewhere.set("storage.path", &text(&data));
+        let (new, store) = (data.join("store.new"), data.join("store"));
+        let is_seen = || length(&new.join("db")) > bytes || store.exists() || bytes == 0 && new.exists();
+        kills += u32::from(killed_when(elsewhere.command(&["history", "restore", &text(&backup)]), is_seen).await);
+
+        if !store.exists() {
+            let again = elsewhere.run(&["history", "restore", &text(&backup)]).await;
+            assert_eq!(again.code, Some(0), "{again:?}");
+        }
+        assert_eq!(sound(&elsewhere).await, events);
+        assert!(!new.exists());
+    }
+    assert!(kills > 0);
+}
+
+#[tokio::test]
+async fn a_backup_while_people_talk_is_sound_and_goes_on_elsewhere() {
+    let mut premises = Premises::new();
+    let server = premises.start().await;
+    let backup = premises.path().join("evening.backup");
+    for number in 0..20 {
+        server.say("lobby", "Ana", &format!("before {number}")).await;
+    }
+    let talking = async {
+        for number in 0..60 {
+            server.say("lobby", "Ben", &format!("meanwhile {number}")).await;
+        }
+    };
+    let arguments = ["history", "backup", &text(&backup), "--json"];
+    let (copied, ()) = tokio::join!(premises.run(&arguments), talking);
+    assert_eq!(copied.code, Some(0), "{copied:?}");
+    let whole = server.history("lobby").await;
+    server.stop().await;
+
+    premises.set("storage.path", &text(&premises.path().join("elsewhere")));
+    let restored = premises.run(&["history", "restore", &text(&backup)]).await;
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    sound(&premises).await;
+
+    let server = premises.start().await;
+    let copy = server.history("lobby").await;
+    let people =
+        |history: &[(u64, String, String)]| -> Vec<_> { history.iter().filter(|(_, from, _)| from != "aria").cloned().collect() };
+    let (whole, copy) = (people(&whole), people(&copy));
+    assert!(copy.len() >= 20);
+    assert_eq!(copy[..], whole[..copy.len()]);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_store_of_an_older_format_is_read_and_written_anew() {
+    let premises = Premises::shipped();
+    let restored = premises.run(&["history", "restore", &text(&of_format_0())]).await;
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    let events = sound(&premises).await;
+    assert_eq!(manifest(&premises.data())["format"], 0);
+
+    let server = premises.start().await;
+
+    server.logs("the store was written anew in the format of this version").await;
+    let lobby = server.history("lobby").await;
+    let told: Vec<_> = lobby.iter().take(4).map(|(_, from, text)| (from.as_str(), text.as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            ("Ana", "Good evening."),
+            ("Ben", "Aria, which way to the harbour?"),
+            ("aria", "I have a guess. But what would it mean for the harbour?"),
+            ("Ana", "Thank you both."),
+        ]
+    );
+    let decisions = server.get("/api/decisions?room=salon").await;
+    assert!(!decisions["decisions"].as_array().expect("a list").is_empty());
+    server.say("salon", "Ana", "Aria, are you still there?").await;
+    server.stop().await;
+    assert_eq!(manifest(&premises.data())["format"], 1);
+    assert!(sound(&premises).await > events);
+    let backup = premises.path().join("new.backup");
+    let made = premises.run(&["history", "backup", &text(&backup)]).await;
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let bytes = std::fs::read(&backup).expect("it can be read");
+    assert!(!String::from_utf8_lossy(&bytes).contains("\"kind\":\"human\""));
+}
+
+#[tokio::test]
+async fn a_store_of_a_newer_format_is_refused_with_both_versions_and_a_way_out() {
+    let premises = Premises::new();
+    premises.start().await.stop().await;
+    let mut newer = manifest(&premises.data());
+    newer["format"] = 2.into();
+    std::fs::write(premises.data().join("manifest"), newer.to_string()).expect("it can be written");
+
+    for arguments in [&[][..], &["history", "verify"], &["history", "compact"], &["history", "export"]] {
+        let refused = premises.run(arguments).await;
+
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        let says = |words: &str| refused.stderr.contains(words);
+        assert!(says("was written in format 2, this version of tertulia reads up to 1"), "{refused:?}");
+        assert!(says("start the version that wrote it") && says("history restore"), "{refused:?}");
+    }
+}
