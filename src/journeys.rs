@@ -16,6 +16,7 @@ mod rooms;
 mod rounds;
 mod stories;
 mod talking;
+mod tenancy;
 mod tracing;
 mod usage;
 mod world;

@@ -8,6 +8,8 @@ use tertulia::cli::{Cli, Command, check, discord, health, history, replay, serve
 fn main() -> ExitCode {
     // Two libraries may each bring a provider; whoever asks first without this panics.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    // Whatever is written, by sled too, is its owner's alone.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = Cli::parse();
     let sources = match cli.sources() {
         Ok(sources) => sources,

@@ -6,6 +6,7 @@ pub mod closing;
 pub mod companion;
 pub mod console;
 pub mod discord;
+mod exposure;
 pub mod gate;
 mod layer;
 mod load;

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -51,9 +51,6 @@ use auth::Auth;
 use host::Names;
 use limits::{Allowance, Places};
 use page::Page;
-
-/// A token shorter than this is warned about beyond loopback.
-const SHORT_TOKEN_CHARS: usize = 16;
 
 /// How many peers are told at once that there are too many; those over it are cut off without a word.
 const MAX_TURNED_AWAY: usize = 64;
@@ -146,7 +143,7 @@ impl Console {
     /// Serves until `stop` is done, then finishes what is in flight, for `server.drain_secs` at most.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let Self { listener, router, shared, .. } = self;
-        let places = Arc::new(Semaphore::new(shared.settings.max_connections));
+        let places = Places::new(shared.settings.max_connections, shared.settings.max_connections_per_address);
         let farewells = Arc::new(Semaphore::new(MAX_TURNED_AWAY));
         let mut connections = JoinSet::new();
         let mut stop = pin!(stop);
@@ -158,24 +155,25 @@ impl Console {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => {
-                    if let Ok(place) = places.clone().try_acquire_owned() {
+                Ok((stream, peer)) => match connection::place(&places, peer.ip()) {
+                    Ok(place) => {
                         let (router, shared, closing) = (router.clone(), shared.clone(), shared.closing.subscribe());
                         shared.instruments.http_connections.add(1, NONE);
                         connections.spawn(async move {
                             connection::serve(stream, peer, router, &shared.settings, closing).await;
                             drop(place);
                         });
-                    } else {
+                    }
+                    Err(full) => {
                         shared.instruments.http_connections_refused.add(1, NONE);
                         if let Ok(place) = farewells.clone().try_acquire_owned() {
                             connections.spawn(async move {
-                                connection::turn_away(stream).await;
+                                connection::turn_away(stream, full).await;
                                 drop(place);
                             });
                         }
                     }
-                }
+                },
                 Err(error) if is_of_a_peer(&error) => {}
                 Err(error) => {
                     tracing::error!(%error, "cannot accept connections");
@@ -198,11 +196,10 @@ impl Console {
 
 /// Warns of what keeps strangers out only badly.
 fn warn_of_weakness(settings: &Server, address: SocketAddr, token: Option<&SecretString>) {
-    let Some(token) = token.filter(|_| !host::is_loopback(address.ip())) else { return };
-    if token.expose_secret().len() < SHORT_TOKEN_CHARS {
-        tracing::warn!("the admin token is shorter than {SHORT_TOKEN_CHARS} characters and could be guessed; set a longer one");
-    }
-    if settings.public_origin().is_none_or(|origin| origin.starts_with("http://")) {
+    if token.is_some()
+        && !host::is_loopback(address.ip())
+        && settings.public_origin().is_none_or(|origin| origin.starts_with("http://"))
+    {
         tracing::warn!(
             "the admin token travels unencrypted; put a TLS proxy in front and set server.public_url to its https:// address"
         );

@@ -5,6 +5,7 @@
 //! * [`manifest`]: the file beside sled's folder that says how much there has to be.
 //! * [`audit`]: reads a store or a backup through.
 //! * [`backup`]: the file that a backup is.
+//! * [`part`]: a file that is its owner's alone, and has its name once it is whole.
 //! * `batch`: what a batch means, in every store.
 //! * `conformance`: the suite that every store has to pass.
 
@@ -18,6 +19,7 @@ pub(crate) mod fuzz;
 pub mod manifest;
 pub mod memory;
 mod open_error;
+pub mod part;
 pub mod sled;
 
 pub use open_error::OpenError;

@@ -7,6 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use super::failure::Failure;
+use crate::domain::prompt::is_invisible;
 
 /// A server that is there answers a connection at once, or is too far away for copies.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
@@ -96,7 +97,7 @@ impl Client {
 
 /// What a server said, as one line with nothing in it that a terminal would obey, whoever answered.
 pub(super) fn one_line(said: &str) -> String {
-    said.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
+    said.chars().map(|char| if char.is_control() || is_invisible(char) { ' ' } else { char }).collect()
 }
 
 /// Runs until this is done.

@@ -8,6 +8,7 @@ use config::Value;
 
 use super::Settings;
 use super::companion::Companion;
+use super::exposure;
 use super::layer::{Asked, Layer, located, merged, settle};
 use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problem, Problems};
@@ -100,6 +101,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     if !problems.is_empty() {
         return Err(Problems::sorted(problems));
     }
+    notes.extend(exposure::notes(&settings));
     let merged = merged(&layers).map_err(|problem| Problems(vec![problem]))?;
     Ok(Loaded {
         settings,

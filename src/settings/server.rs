@@ -1,5 +1,6 @@
 //! `[server]`: where the console listens, who may use it, and how much at once.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +9,12 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use super::Problem;
+
+/// A token that other machines can try has this many characters at least.
+const STRONG_CHARS: usize = 16;
+
+/// And this many different ones: fewer than almost any random token has.
+const STRONG_KINDS: usize = 6;
 
 /// Where the console listens, who may use it, and how much at once.
 #[derive(Clone, Debug, Deserialize)]
@@ -31,6 +38,8 @@ pub struct Server {
     pub max_text_chars: usize,
     /// Connections at once: 1 to 100,000.
     pub max_connections: usize,
+    /// Connections at once from one address (of IPv6, one /64) that is not this machine: 1 to 100,000.
+    pub max_connections_per_address: usize,
     /// WebSockets at once: 0 to 100,000.
     pub max_live: usize,
     /// WebSockets at once from one address: 0 to 100,000.
@@ -86,6 +95,7 @@ impl Server {
         within("max_body_bytes", self.max_body_bytes, 1_024, 16 << 20)?;
         within("max_text_chars", self.max_text_chars, 1, 100_000)?;
         within("max_connections", self.max_connections, 1, 100_000)?;
+        within("max_connections_per_address", self.max_connections_per_address, 1, 100_000)?;
         within("max_live", self.max_live, 0, 100_000)?;
         within("max_live_per_address", self.max_live_per_address, 0, 100_000)?;
         within("requests_per_second", self.requests_per_second, 1, 1_000_000)?;
@@ -142,7 +152,13 @@ impl Server {
         host == "localhost" || address.is_some_and(|address| address.to_canonical().is_loopback())
     }
 
-    /// The admin token: set, or read from its file.
+    /// Whether other machines can reach the server, themselves or through a proxy.
+    fn is_reached(&self) -> bool {
+        let is_here = self.address().is_ok_and(|address| address.ip().to_canonical().is_loopback());
+        !is_here || (self.public_url.is_some() && !self.is_public_on_loopback())
+    }
+
+    /// The admin token: set, or read from its file. Where other machines can reach the server, one that could be guessed is refused.
     pub fn token(&self) -> Result<Option<SecretString>, Problem> {
         let (key, token) = match (&self.admin_token, &self.admin_token_file) {
             (Some(token), _) => ("admin_token", token.clone()),
@@ -159,6 +175,11 @@ impl Server {
         }
         if text.len() > 1_024 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(problem(key, "must be at most 1,024 visible ASCII characters without spaces".into()));
+        }
+        if self.is_reached() && !is_strong(text) {
+            let way_out =
+                "other machines can reach the server; make one of 16 characters or more, for example with `openssl rand -hex 32`";
+            return Err(problem(key, format!("could be guessed, and {way_out}")));
         }
         Ok(Some(text.into()))
     }
@@ -192,6 +213,12 @@ impl Server {
     pub fn drain(&self) -> Duration {
         Duration::from_secs_f64(self.drain_secs)
     }
+}
+
+/// Long enough, and not the same few characters again and again.
+fn is_strong(token: &str) -> bool {
+    let kinds: BTreeSet<u8> = token.bytes().collect();
+    token.len() >= STRONG_CHARS && kinds.len() >= STRONG_KINDS
 }
 
 fn within<T: PartialOrd + std::fmt::Display>(key: &str, value: T, least: T, most: T) -> Result<(), Problem> {
@@ -315,6 +342,24 @@ pub(crate) mod tests {
         assert_eq!(refused, ["public_url"; 4]);
         assert_eq!(accepted, [const { Ok(()) }; 4]);
         assert!(with_token.check().is_ok());
+    }
+
+    #[test]
+    fn a_token_that_could_be_guessed_is_refused_where_others_can_try() {
+        let of = |listen: &str, url: Option<&str>, token: &str| {
+            let server = Server { listen: listen.into(), public_url: url.map(str::to_owned), ..defaults() };
+            Server { admin_token: Some(token.into()), ..server }.token().map(drop)
+        };
+        let weak = ["short", "fifteen-letters", "aaaaaaaaaaaaaaaaaaaaaaaa", "ababababababababababab"];
+
+        for token in weak {
+            let problem = of("0.0.0.0:1", None, token).unwrap_err();
+            assert_eq!(problem.key, "admin_token");
+            assert!(problem.message.contains("openssl rand -hex 32") && !problem.message.contains(token), "{problem}");
+            assert!(of("127.0.0.1:1", Some("https://talk.example.org"), token).is_err());
+            assert!(of("127.0.0.1:1", None, token).is_ok());
+        }
+        assert!(of("0.0.0.0:1", None, "9f86d081884c7d659a2feaa0c55ad015").is_ok());
     }
 
     #[test]

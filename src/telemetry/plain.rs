@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use crate::domain::prompt::is_invisible;
+
 /// An id is written up to so many characters.
 const LONGEST: usize = 200;
 
@@ -19,9 +21,8 @@ impl fmt::Display for Plain<'_> {
 }
 
 fn is_plain(char: char) -> bool {
-    // Zero-width characters and those that change the direction of writing can make a line read as another.
-    let is_format =
-        matches!(char, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    // What cannot be seen, or changes the direction of writing, can make a line read as another.
+    let is_format = is_invisible(char) || matches!(char, '\u{200c}' | '\u{200d}');
     !(char.is_control() || char.is_whitespace() || is_format || char == '=')
 }
 
@@ -38,6 +39,7 @@ mod tests {
     #[test]
     fn no_id_can_pass_for_another_field_or_line() {
         assert_eq!(Plain("a decision=YES\nb\u{1b}[31m\u{2028}\u{202e}").to_string(), "a_decision_YES_b_[31m__");
+        assert_eq!(Plain("a\u{61c}\u{200d}\u{e0041}\u{9b}b").to_string(), "a____b");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use yaml_rust2::{Yaml, YamlLoader};
 fn every_setting_that_operators_are_told_of_is_one_and_has_this_default() {
     let settings = settings();
     let sections: Vec<_> = settings.keys().map(String::as_str).collect();
-    let pages = [read("docs/operating.md"), read("docs/discord.md")];
+    let pages = ["docs/operating.md", "docs/discord.md", "docs/security.md"].map(read);
 
     let named: Vec<_> = pages
         .iter()
@@ -28,6 +28,42 @@ fn every_setting_that_operators_are_told_of_is_one_and_has_this_default() {
         if let Some(told) = figure(after) {
             let default = value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
             assert_eq!(default, Some(told), "{code}");
+        }
+    }
+}
+
+#[test]
+fn every_test_and_file_that_the_page_on_security_names_is_there() {
+    let mut sources = BTreeMap::new();
+    for folder in ["src", "tests"] {
+        gather(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut sources);
+    }
+    let page = read("docs/security.md");
+    let (mut tests, mut files) = (0, 0);
+
+    for (code, _) in code_spans(&page) {
+        if let Some(folder) = code.strip_suffix('/').filter(|folder| folder.contains('/') && !folder.contains(':')) {
+            assert!(sources.keys().any(|path| path.contains(&format!("{folder}/"))), "there is no {code}");
+        } else if code.ends_with(".rs") {
+            files += 1;
+            assert!(sources.keys().any(|path| path.ends_with(&format!("/{code}"))), "there is no {code}");
+        } else if code.matches('_').count() > 3 && code.chars().all(|char| char.is_ascii_lowercase() || char == '_') {
+            tests += 1;
+            assert!(sources.values().any(|source| source.contains(&format!("fn {code}("))), "there is no test {code}");
+        }
+    }
+
+    assert!(tests > 5 && files > 10, "{tests} tests, {files} files");
+}
+
+/// The sources below a folder, by their paths.
+fn gather(folder: &Path, sources: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            gather(&path, sources);
+        } else if path.extension().is_some_and(|suffix| suffix == "rs") {
+            sources.insert(path.display().to_string(), fs::read_to_string(&path).expect("it can be read"));
         }
     }
 }

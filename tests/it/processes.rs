@@ -5,6 +5,7 @@ mod company;
 mod crashes;
 mod first_contact;
 mod gatherings;
+mod guarded;
 mod health;
 mod keeping;
 mod metrics;

@@ -1,7 +1,7 @@
 //! Decides who is let in: programs by the admin token, browsers by a session that the token opened.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,16 +11,29 @@ use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
-use super::limits::Allowance;
+use super::limits::{Allowance, party};
 use super::problem::Problem;
 use crate::ports::chance::Chance;
 use crate::settings::server::Server;
+
+/// All strangers together may try this many times what one address may: who has many addresses gets no further with them.
+const CROWD: f64 = 60.0;
+
+/// In whose name the crowd's attempts are counted.
+const EVERYBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// At most this many addresses are remembered for having shown the token.
+const MAX_TRUSTED: usize = 1_000;
 
 /// Who may come in.
 pub(super) struct Auth {
     /// None on loopback, where none is configured: everybody on this machine may come in.
     token: Option<SecretString>,
     attempts: Allowance,
+    /// What addresses share that have never shown the token.
+    crowd: Allowance,
+    /// Addresses that have: a crowd that guesses does not keep them out.
+    trusted: Mutex<HashSet<IpAddr>>,
     sessions: Mutex<HashMap<Session, Instant>>,
     session_lasts: Duration,
     max_sessions: usize,
@@ -51,6 +64,8 @@ impl Auth {
         Self {
             token,
             attempts: Allowance::new(a_minute / 60.0, a_minute),
+            crowd: Allowance::new(a_minute * CROWD / 60.0, a_minute * CROWD),
+            trusted: Mutex::default(),
             sessions: Mutex::default(),
             session_lasts: settings.session(),
             max_sessions: settings.max_sessions,
@@ -114,10 +129,35 @@ impl Auth {
         let Some(token) = &self.token else { return Ok(()) };
         // Once too many were wrong, a right one is not looked at either, or guessing could go on.
         let is_right = || bool::from(token.expose_secret().as_bytes().ct_eq(shown.as_bytes()));
-        match self.attempts.take_unless(address, now, is_right) {
-            Ok(true) => Ok(()),
+        let tried = if self.is_trusted(address) {
+            self.attempts.take_unless(address, now, is_right)
+        } else {
+            let mut crowded = None;
+            let tried = self.attempts.take_unless(address, now, || {
+                let tried = self.crowd.take_unless(EVERYBODY, now, is_right);
+                crowded = tried.err();
+                tried == Ok(true)
+            });
+            crowded.map_or(tried, Err)
+        };
+        match tried {
+            Ok(true) => {
+                self.trust(address);
+                Ok(())
+            }
             Ok(false) => Err(Problem::new(StatusCode::UNAUTHORIZED, "this is not the admin token")),
             Err(wait) => Err(Problem::too_many("too many attempts with a wrong token; wait and try again", wait)),
+        }
+    }
+
+    fn is_trusted(&self, address: IpAddr) -> bool {
+        self.trusted.lock().unwrap_or_else(PoisonError::into_inner).contains(&party(address))
+    }
+
+    fn trust(&self, address: IpAddr) {
+        let mut trusted = self.trusted.lock().unwrap_or_else(PoisonError::into_inner);
+        if trusted.len() < MAX_TRUSTED {
+            trusted.insert(party(address));
         }
     }
 
@@ -215,6 +255,23 @@ mod tests {
         assert!(right);
         assert_eq!(wrong, [401, 401, 429]);
         assert_eq!(auth.sign_in("open sesame", ANA, now).unwrap_err().status().as_u16(), 429);
+    }
+
+    #[test]
+    fn many_addresses_together_run_out_of_attempts_and_do_not_keep_out_who_knows_the_token() {
+        let auth = auth(&Server { sign_ins_per_minute: 1, ..defaults() });
+        let now = Instant::now();
+        let from = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + n));
+        let guess = |n: u32| auth.sign_in("open barley", from(n), now).unwrap_err().status().as_u16();
+        assert!(auth.sign_in("open sesame", ANA, now).is_ok());
+
+        let guesses: Vec<_> = (0..80).map(guess).collect();
+
+        assert_eq!(guesses.iter().filter(|status| **status == 401).count(), 60);
+        assert!(guesses[60..].iter().all(|status| *status == 429));
+        assert_eq!(auth.sign_in("open sesame", from(100), now).unwrap_err().status().as_u16(), 429);
+        assert!(auth.sign_in("open sesame", ANA, now).is_ok());
+        assert!(auth.sign_in("open sesame", from(100), now + Duration::from_secs(60)).is_ok());
     }
 
     #[test]

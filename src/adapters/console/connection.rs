@@ -2,8 +2,9 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ use tokio::time::{Sleep, sleep, timeout};
 use tower::ServiceExt;
 
 use super::guard::Peer;
+use super::host::is_loopback;
+use super::limits::{NoPlace, Place, Places};
 use super::problem::Problem;
 use crate::settings::server::Server;
 
@@ -67,10 +70,20 @@ pub(super) async fn serve(
     }
 }
 
+/// A place for a connection. Programs and proxies of this machine speak for many: of them the total alone counts.
+pub(super) fn place(places: &Arc<Places>, peer: IpAddr) -> Result<Place, NoPlace> {
+    if is_loopback(peer) { places.take_any(peer) } else { places.take(peer) }
+}
+
 /// Says that there are too many connections, without reading what is asked.
-pub(super) async fn turn_away(stream: TcpStream) {
-    let problem =
-        Problem::unavailable("too many connections are open; try again, or raise server.max_connections", FAREWELL).json();
+pub(super) async fn turn_away(stream: TcpStream, full: NoPlace) {
+    let told = match full {
+        NoPlace::Full => "too many connections are open; try again, or raise server.max_connections",
+        NoPlace::FullForAddress => {
+            "this address has too many connections open; close some, or raise server.max_connections_per_address"
+        }
+    };
+    let problem = Problem::unavailable(told, FAREWELL).json();
     let head = format!(
         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         problem.len()
@@ -140,5 +153,45 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_reads_nothing_is_given_up_and_one_that_reads_slowly_is_not() {
+        let patience = Duration::from_secs(30);
+        let (ours, mut theirs) = duplex(16);
+        let mut patient = Patient::new(ours, patience);
+        let writing = tokio::spawn(async move { patient.write_all(&[0; 48]).await.map_err(|error| error.kind()) });
+        for _ in 0..2 {
+            sleep(patience - Duration::from_secs(1)).await;
+            theirs.read_exact(&mut [0; 16]).await.unwrap();
+        }
+        assert_eq!(writing.await.unwrap(), Ok(()));
+
+        let (ours, _theirs) = duplex(16);
+        let outcome = Patient::new(ours, patience).write_all(&[0; 48]).await;
+
+        assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn one_address_leaves_places_for_others_and_this_machine_may_take_all() {
+        let [stranger, other, here] = ["192.0.2.1", "192.0.2.2", "::ffff:127.0.0.1"].map(|address| address.parse().unwrap());
+        let places = Places::new(4, 2);
+
+        let held = [place(&places, stranger), place(&places, stranger)].map(Result::unwrap);
+
+        assert_eq!(place(&places, stranger).err(), Some(NoPlace::FullForAddress));
+        assert!(place(&places, other).is_ok());
+        drop(held);
+        let held: Vec<_> = (0..4).map(|_| place(&places, here).unwrap()).collect();
+        assert_eq!(place(&places, here).err(), Some(NoPlace::Full));
+        drop(held);
     }
 }

@@ -81,7 +81,11 @@ fn admit(console: &Shared, mut request: Request) -> Result<Request, Box<Response
             console.names.check_site(headers).map_err(refuse)?;
         }
     }
-    let admission = console.auth.admit(headers, address, now).map_err(refuse)?;
+    let mut admission = console.auth.admit(headers, address, now).map_err(refuse)?;
+    // Where no token is needed, a foreign page gets no further than any stranger.
+    if is_probe && admission == Admission::Open && !is_ours(console, &request) {
+        admission = Admission::Stranger;
+    }
     let is_public = is_probe || path == "/signin" || (path.starts_with("/page/") && path != "/page/index.html");
     if admission == Admission::Stranger && !is_public {
         if path == "/" {
@@ -94,6 +98,12 @@ fn admit(console: &Shared, mut request: Request) -> Result<Request, Box<Response
     Ok(request)
 }
 
+/// Whether a request names this server as it may be named, and no other site started it.
+fn is_ours(console: &Shared, request: &Request) -> bool {
+    let names = &console.names;
+    names.check_host(request.uri(), request.headers()).is_ok() && names.check_site(request.headers()).is_ok()
+}
+
 fn is_file(path: &str) -> bool {
     path == "/" || path.starts_with("/page/")
 }
@@ -101,6 +111,9 @@ fn is_file(path: &str) -> bool {
 fn protect(headers: &mut HeaderMap, cache: &'static str) {
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // No other site may load an answer of ours as its own script or picture, nor hold a handle on our window.
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
     // Not `no-referrer`: with it browsers send `Origin: null` with our own sign-in form.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static(cache));

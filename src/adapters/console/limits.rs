@@ -1,4 +1,4 @@
-//! Bounds what one address can do: requests a second, failed sign-ins a minute, WebSockets at once.
+//! Bounds what one address can do: requests a second, failed sign-ins a minute, connections and WebSockets at once.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -77,14 +77,14 @@ impl Buckets {
 }
 
 /// Who counts as one: an IPv4 address, or an IPv6 network of 64 bits, as one customer is given.
-fn party(address: IpAddr) -> IpAddr {
+pub(super) fn party(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
         address => address,
     }
 }
 
-/// Places for WebSockets.
+/// Places for connections, or for WebSockets.
 pub(super) struct Places {
     total: usize,
     per_address: usize,
@@ -112,12 +112,21 @@ impl Places {
     }
 
     pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Result<Place, NoPlace> {
+        self.take_of(address, self.per_address)
+    }
+
+    /// Takes one however many this address has.
+    pub(super) fn take_any(self: &Arc<Self>, address: IpAddr) -> Result<Place, NoPlace> {
+        self.take_of(address, usize::MAX)
+    }
+
+    fn take_of(self: &Arc<Self>, address: IpAddr, per_address: usize) -> Result<Place, NoPlace> {
         let address = party(address);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.values().sum::<usize>() >= self.total {
             return Err(NoPlace::Full);
         }
-        if taken.get(&address).is_some_and(|count| *count >= self.per_address) || self.per_address == 0 {
+        if taken.get(&address).copied().unwrap_or_default() >= per_address {
             return Err(NoPlace::FullForAddress);
         }
         *taken.entry(address).or_default() += 1;
@@ -211,6 +220,7 @@ mod tests {
         drop(held);
         let held = [places.take(ANA), places.take(ANA)].map(Result::unwrap);
         assert_eq!(places.take(ANA).err(), Some(NoPlace::FullForAddress));
+        assert!(places.take_any(ANA).is_ok());
         drop(held);
         assert_eq!(places.taken(), 0);
     }

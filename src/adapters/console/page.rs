@@ -160,6 +160,31 @@ mod tests {
     }
 
     #[test]
+    fn no_script_makes_markup_or_code_of_a_text() {
+        let ways = [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "createContextualFragment",
+            "DOMParser",
+            "setHTML",
+            "document.write",
+            "srcdoc",
+            "eval(",
+            "new Function",
+            "javascript:",
+            "setTimeout('",
+            "import(",
+        ];
+        for (name, bytes) in FILES.iter().filter(|(name, _)| name.ends_with(".js")) {
+            let script = std::str::from_utf8(bytes).unwrap();
+            for way in ways {
+                assert!(!script.contains(way), "{name} uses {way}");
+            }
+        }
+    }
+
+    #[test]
     fn every_file_of_the_folder_is_served_and_every_file_asked_for_is_there() {
         let served: BTreeSet<&str> = FILES.iter().map(|(name, _)| *name).collect();
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/adapters/console/page");

@@ -2,6 +2,7 @@
 
 mod api;
 mod auth;
+mod bytes;
 mod external;
 mod foreign;
 mod limits;

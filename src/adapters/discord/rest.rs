@@ -24,6 +24,7 @@ use self::passage::{Passage, Passages};
 pub use self::request::Request;
 use super::limits::{Answer, Limits, Scope};
 use super::refusals::Refusal;
+use crate::domain::prompt::is_invisible;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
@@ -215,7 +216,8 @@ impl Rest {
 impl Rest {
     /// Words from outside, without the token and what a terminal obeys.
     fn plain(&self, words: &str) -> String {
-        words.replace(self.token.expose_secret(), "***").chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
+        let is_plain = |char: char| !char.is_control() && !is_invisible(char);
+        words.replace(self.token.expose_secret(), "***").chars().map(|char| if is_plain(char) { char } else { ' ' }).collect()
     }
 }
 

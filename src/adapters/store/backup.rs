@@ -3,14 +3,14 @@
 //! The line `tertulia backup 1`; then records, each as the lengths of key and value (four bytes each, big-endian), key, value;
 //! then a length of `u32::MAX`, the number of records and the 64-bit FNV-1a hash of everything before the hash (eight bytes each).
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::OpenError;
 use super::audit::{Audit, PROGRESS_EVERY, Report};
 use super::manifest::sync_folder;
+use super::part::Part;
 use crate::ports::store::keeper::KeepError;
 use crate::ports::store::key::Key;
 use crate::ports::store::{StoreError, Value};
@@ -83,19 +83,16 @@ pub(super) fn write(
     if to.exists() {
         return Err(CopyError::Exists(to.to_path_buf()));
     }
-    let mut part = to.as_os_str().to_owned();
-    part.push(".part");
-    let part = PathBuf::from(part);
-    let about = |error| CopyError::Io { path: part.clone(), error };
+    let path = Part::path_of(to);
+    let about = |error| CopyError::Io { path: path.clone(), error };
 
-    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&part).map_err(about)?;
+    let (file, part) = Part::begin(to).map_err(about)?;
     let mut out = Hashing::new(BufWriter::new(file));
     let count = write_records(&mut out, records, progress, &about)?;
     let file = out.inner.into_inner().map_err(|error| about(error.into_error()))?;
     file.sync_all().map_err(about)?;
     let bytes_after = file.metadata().map_err(about)?.len();
-    // Without replacing what somebody else has put there since.
-    fs::hard_link(&part, to).and_then(|()| fs::remove_file(&part)).map_err(about)?;
+    part.finish().map_err(about)?;
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     sync_folder(folder).map_err(about)?;
     Ok(Copied { records: count, bytes_before: 0, bytes_after })

@@ -1,8 +1,6 @@
 //! `tertulia history export`: reads out what happened.
 
-use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
@@ -10,6 +8,7 @@ use reqwest::Method;
 use serde::Deserialize;
 
 use super::{Form, check_id};
+use crate::adapters::store::part::Part;
 use crate::cli::client::{Client, block_on};
 use crate::cli::failure::Failure;
 use crate::cli::whom::{self, Whom};
@@ -120,8 +119,8 @@ fn no_room_id(room: &str) -> Failure {
 /// Where the lines go.
 struct Sink {
     out: Box<dyn Write>,
-    /// The file, and what it is called until it is whole.
-    file: Option<(PathBuf, PathBuf)>,
+    /// The file, and what is written of it so far.
+    file: Option<(PathBuf, Part)>,
     /// What was written so far, if somebody looks at it in the end.
     copy: Option<Vec<u8>>,
     reader_is_gone: bool,
@@ -135,11 +134,7 @@ impl Sink {
         if path.exists() {
             return Err(Failure::Failed(format!("{} exists already: name another, or move it away", path.display())));
         }
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&part);
-        let file = file.map_err(|error| about(&part, &error))?;
+        let (file, part) = Part::begin(path).map_err(|error| about(&Part::path_of(path), &error))?;
         Ok(Self {
             out: Box::new(BufWriter::new(file)),
             file: Some((path.to_path_buf(), part)),
@@ -160,21 +155,19 @@ impl Sink {
             Err(error) if error.kind() == ErrorKind::BrokenPipe && self.file.is_none() => return Ok(()),
             outcome => outcome.map_err(|error| self.failed(&error))?,
         }
-        let Some((path, part)) = &self.file else { return Ok(()) };
-        // Without replacing what somebody else has put there since.
-        fs::hard_link(part, path).and_then(|()| fs::remove_file(part)).map_err(|error| about(path, &error))
+        let Some((path, part)) = self.file else { return Ok(()) };
+        part.finish().map_err(|error| about(&path, &error))
     }
 
     fn abandon(self) {
         if let Some((_, part)) = &self.file {
-            // What is left of it is not whole.
-            let _ = fs::remove_file(part);
+            part.abandon();
         }
     }
 
     fn failed(&mut self, error: &io::Error) -> Failure {
         match &self.file {
-            Some((_, part)) => about(part, error),
+            Some((path, _)) => about(&Part::path_of(path), error),
             None => {
                 self.reader_is_gone = error.kind() == ErrorKind::BrokenPipe;
                 Failure::Failed(format!("standard output: {error}"))

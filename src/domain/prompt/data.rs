@@ -82,13 +82,15 @@ pub fn one_line(text: &str, most: usize) -> String {
     plain
 }
 
-/// Whether a character cannot be seen and changes how others are: line and direction marks, zero widths, tags.
+/// Whether a character cannot be seen, and changes how others are or hides what is said: line and direction marks, zero widths, fillers,
+/// tags, and the variation selectors in which whole texts can be hidden.
 ///
-/// The joiners U+200C and U+200D are not among them: many scripts and emoji need them.
-pub(in crate::domain) fn is_invisible(c: char) -> bool {
+/// The joiners U+200C and U+200D and the first sixteen variation selectors are not among them: many scripts and emoji need them.
+pub fn is_invisible(c: char) -> bool {
     matches!(c,
-        '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-        | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'
+        | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Whether what follows a `<` could make it a tag.

@@ -4,6 +4,7 @@ mod account;
 mod hanging;
 mod nemesis;
 mod returning;
+mod secrets;
 mod town;
 
 use std::time::Duration;

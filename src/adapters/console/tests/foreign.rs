@@ -48,6 +48,48 @@ async fn probes_answer_under_any_name() {
 }
 
 #[tokio::test]
+async fn a_page_that_rebound_a_name_learns_from_readiness_no_more_than_a_stranger() {
+    let world = World::new().await;
+    *world.house.in_the_way.lock().unwrap() = Some("/secret/path is full".into());
+    let asked = |name: &'static str, value: &'static str| {
+        let request = world.request(Method::GET, "/readyz").header(name, value);
+        async { answer(request.send().await.unwrap()).await }
+    };
+
+    let foreign =
+        [asked("host", "evil.example").await, asked("sec-fetch-site", "cross-site").await, asked("host", "10.0.0.1").await];
+    let own = asked("host", "localhost").await;
+
+    assert!(foreign.iter().all(|told| told.1 == json!({ "ready": false })), "{foreign:?}");
+    assert_eq!(own.1["parts"][0]["detail"], "/secret/path is full");
+}
+
+#[tokio::test]
+async fn a_form_or_plain_text_that_a_foreign_page_may_post_without_asking_changes_nothing() {
+    let world = World::new().await;
+    let body = r#"{"from": "Ana", "text": "hi"}"#;
+    let posted = |kind: &'static str, origin: Option<&'static str>| {
+        let mut request = world.request(Method::POST, "/api/rooms/lobby/messages").header("content-type", kind).body(body);
+        if let Some(origin) = origin {
+            request = request.header("origin", origin);
+        }
+        async { request.send().await.unwrap().status().as_u16() }
+    };
+
+    for kind in ["text/plain", "text/plain;charset=UTF-8", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
+    {
+        // Browsers name the origin of every POST; one that did not would get no further.
+        assert_eq!(posted(kind, Some("http://evil.example")).await, 403, "{kind}");
+        assert_eq!(posted(kind, Some("null")).await, 403, "{kind}");
+        assert_eq!(posted(kind, None).await, 415, "{kind}");
+    }
+    assert_eq!(posted("application/json", Some("http://evil.example")).await, 403);
+    assert_eq!(posted("application/json", None).await, 202);
+    let history = world.get("/api/rooms/lobby/history").await.1;
+    assert_eq!(history["messages"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn only_our_own_pages_may_change_something() {
     let world = World::with(Server { public_url: Some("https://talk.example.org".into()), ..with_token() }).await;
     let own = world.url("");
@@ -92,6 +134,8 @@ async fn every_answer_carries_the_protecting_headers() {
         assert_eq!(headers["content-security-policy"], policy, "{path}");
         assert_eq!(headers["x-content-type-options"], "nosniff", "{path}");
         assert_eq!(headers["referrer-policy"], "same-origin", "{path}");
+        assert_eq!(headers["cross-origin-resource-policy"], "same-origin", "{path}");
+        assert_eq!(headers["cross-origin-opener-policy"], "same-origin", "{path}");
         assert_eq!(headers["cache-control"], if path == "/" { "no-cache" } else { "no-store" }, "{path}");
     }
 }

@@ -8,6 +8,7 @@ use reqwest::StatusCode;
 use reqwest::header::{DATE, HeaderMap, LOCATION, RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::domain::prompt::is_invisible;
 use crate::ports::language_model::NoAnswer;
 
 /// Longer waits are not for us to keep: whoever asks has its own patience.
@@ -171,9 +172,9 @@ pub(super) fn message_of(error: &serde_json::Value) -> String {
     found.map_or_else(|| error.to_string(), |message| message.trim().to_owned())
 }
 
-/// One line of at most so many characters, without control characters.
+/// One line of at most so many characters, without control characters and what cannot be seen.
 pub(super) fn shortened(text: &str, most: usize) -> String {
-    let mut line: String = text.chars().take(most).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut line: String = text.chars().take(most).map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c }).collect();
     if text.chars().nth(most).is_some() {
         line.push('…');
     }

@@ -1,3 +1,5 @@
+use std::fs;
+
 use super::*;
 use crate::domain::id::Ward;
 use crate::ports::store::key::Kind;

@@ -1,0 +1,131 @@
+//! What bare bytes do that no ordinary client sends.
+
+use super::*;
+
+const SAY: &str = "POST /api/rooms/lobby/messages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+
+impl World {
+    /// How many messages there are in the lobby.
+    async fn messages(&self) -> usize {
+        self.get("/api/rooms/lobby/history").await.1["messages"].as_array().unwrap().len()
+    }
+}
+
+fn status(answer: &str) -> &str {
+    answer.split(' ').nth(1).unwrap_or("none")
+}
+
+/// The statuses of all answers on one connection.
+fn statuses(answers: &str) -> Vec<&str> {
+    answers.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect()
+}
+
+#[tokio::test]
+async fn a_head_is_answered_without_a_body_and_methods_that_nobody_needs_are_refused() {
+    let world = World::new().await;
+    let asked = async |method: &str, path: &str| {
+        world
+            .raw(&format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCookie: tertulia=secret\r\n\r\n"))
+            .await
+    };
+
+    let head = asked("HEAD", "/api/rooms").await;
+
+    assert!(status(&head) == "200" && head.ends_with("\r\n\r\n"), "{head}");
+    for method in ["OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "DELETE"] {
+        let answer = asked(method, "/api/rooms").await;
+        assert!(matches!(status(&answer), "400" | "403" | "405"), "{method}: {answer}");
+        // TRACE would give back what a script may not read.
+        assert!(!answer.contains("secret") && !answer.to_ascii_lowercase().contains("access-control-allow"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_hidden_in_another_is_not_answered() {
+    let world = World::new().await;
+    let hidden = "DELETE /api/rooms/lobby HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let length = hidden.len();
+    let keep = "POST /api/rooms/lobby/messages HTTP/1.1\r\nHost: localhost\r\n";
+
+    for smuggled in [
+        format!("{keep}Content-Length: {length}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{hidden}"),
+        format!("{keep}Transfer-Encoding: chunked\r\nContent-Length: {length}\r\n\r\n0\r\n\r\n{hidden}"),
+        format!("{keep}Content-Length: 0\r\nContent-Length: {length}\r\n\r\n{hidden}"),
+        format!("{keep}Content-Length: 0, {length}\r\n\r\n{hidden}"),
+        format!("{keep}Content-Length: +0\r\n\r\n{hidden}"),
+        format!("{keep}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n{hidden}"),
+        format!("{keep}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n{hidden}"),
+        format!("{keep}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n{hidden}"),
+        format!("{keep}X: a\r\n Transfer-Encoding: chunked\r\n\r\n{hidden}"),
+        format!("{keep}Transfer-Encoding: chunked\r\n\r\n0;x=\n\r\n\r\n{hidden}"),
+    ] {
+        let answers = world.raw(&smuggled).await;
+        let statuses = statuses(&answers);
+        assert!(statuses.len() <= 1 && !statuses.contains(&"204"), "{smuggled:?}: {answers}");
+        assert_eq!(world.get("/api/rooms/lobby").await.0, 200, "{smuggled:?}");
+    }
+}
+
+#[tokio::test]
+async fn heads_with_too_many_fields_or_with_control_characters_are_refused() {
+    let world = World::new().await;
+    let many: String = (0..200).map(|n| format!("X-{n}: 1\r\n")).collect();
+    let long = "x".repeat(70_000);
+
+    for head in [
+        format!("GET /api/rooms HTTP/1.1\r\nHost: localhost\r\n{many}\r\n"),
+        format!("GET /{long} HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+        "GET /api/rooms HTTP/1.1\r\nHost: localhost\r\nX: a\0b\r\n\r\n".to_owned(),
+        "GET /api/\u{1b}[31mrooms HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(),
+        "GET /api/rooms HTTP/1.1\r\nHost: local\thost\r\n\r\n".to_owned(),
+        "GET http://evil.example/api/rooms HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".to_owned(),
+        "\u{16}\u{3}\u{1}\u{2}\0\u{1}\0\u{1}\u{fc}\u{3}\u{3}\r\n\r\n".to_owned(),
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
+    ] {
+        let answer = world.raw(&head).await;
+        assert!(!matches!(status(&answer), "200"), "{head:?}: {answer}");
+    }
+    assert_eq!(world.get("/healthz").await.0, 200);
+}
+
+#[tokio::test]
+async fn a_body_that_is_compressed_is_not_unpacked() {
+    let world = World::new().await;
+    // As `gzip` packs `{"from":"Ana","text":"hi"}`; what it says does not matter, it is not read as anything but JSON.
+    let packed = "\u{1f}\u{8}\0\0";
+
+    let answer = world.raw(&format!("{SAY}Content-Encoding: gzip\r\nContent-Length: {}\r\n\r\n{packed}", packed.len())).await;
+
+    assert_eq!(status(&answer), "400", "{answer}");
+    assert_eq!(world.messages().await, 0);
+}
+
+#[tokio::test]
+async fn a_file_of_the_page_is_found_by_its_name_alone() {
+    let world = World::new().await;
+
+    for path in [
+        "/page/../signin.html",
+        "/page/../../Cargo.toml",
+        "/page/..%2f..%2fCargo.toml",
+        "/page/%2e%2e/%2e%2e/etc/passwd",
+        "/page/....//etc/passwd",
+        "/page//etc/passwd",
+        "/page/index.html%00.css",
+        "/page/..\\..\\Cargo.toml",
+        "//etc/passwd",
+    ] {
+        let answer = world.raw(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")).await;
+        assert!(matches!(status(&answer), "400" | "404"), "{path}: {answer}");
+        assert!(!answer.contains("root:") && !answer.contains("[package]"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_nobody_reads_does_not_hold_up_the_answer() {
+    let world = World::new().await;
+
+    let answer = world.raw("GET /api/rooms HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab").await;
+
+    assert_eq!(status(&answer), "200", "{answer}");
+}

@@ -1,0 +1,123 @@
+//! Writes a file that only its owner can read, under another name until it is whole.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// What is written of a file so far: `<name>.part` beside it.
+///
+/// It is always a new file: nothing that lies there, a link to somewhere else least of all, is written to or lends it its permissions.
+#[derive(Debug)]
+pub struct Part {
+    to: PathBuf,
+    path: PathBuf,
+    /// Device and number, to know it again.
+    identity: (u64, u64),
+}
+
+impl Part {
+    /// Begins it. A part that was left by somebody who was killed gives way.
+    ///
+    /// # Errors
+    /// Those of the file system, about [`path_of`](Self::path_of).
+    pub fn begin(to: &Path) -> io::Result<(File, Self)> {
+        let path = Self::path_of(to);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
+        let identity = identity(&file.metadata()?);
+        Ok((file, Self { to: to.to_path_buf(), path, identity }))
+    }
+
+    /// What the part of a file is called.
+    pub fn path_of(to: &Path) -> PathBuf {
+        let mut path = to.as_os_str().to_owned();
+        path.push(".part");
+        path.into()
+    }
+
+    /// Gives it its name, without replacing what somebody else has put there since.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`], those of the file system, and that another file has taken the part's place.
+    pub fn finish(self) -> io::Result<()> {
+        if identity(&fs::symlink_metadata(&self.path)?) != self.identity {
+            return Err(io::Error::other("somebody else is writing there"));
+        }
+        fs::hard_link(&self.path, &self.to)?;
+        fs::remove_file(&self.path)
+    }
+
+    /// Takes it away; what cannot be taken away stays.
+    pub fn abandon(&self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn identity(file: &fs::Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_link_that_waits_at_the_parts_name_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (to, victim) = (folder.path().join("copy"), folder.path().join("victim"));
+        fs::write(&victim, "precious").unwrap();
+        symlink(&victim, Part::path_of(&to)).unwrap();
+
+        let (mut file, part) = Part::begin(&to).unwrap();
+        file.write_all(b"secret").unwrap();
+        part.finish().unwrap();
+
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert_eq!(fs::read_to_string(&to).unwrap(), "secret");
+        assert!(!fs::symlink_metadata(&to).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn a_file_that_waits_there_for_everybody_lends_no_permissions_and_keeps_no_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("copy");
+        fs::write(Part::path_of(&to), "left").unwrap();
+        fs::set_permissions(Part::path_of(&to), fs::Permissions::from_mode(0o666)).unwrap();
+        let spy = File::open(Part::path_of(&to)).unwrap();
+
+        let (mut file, part) = Part::begin(&to).unwrap();
+        file.write_all(b"secret").unwrap();
+        part.finish().unwrap();
+
+        assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(io::read_to_string(spy).unwrap(), "left");
+    }
+
+    #[test]
+    fn what_takes_a_parts_place_is_not_given_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("copy");
+        let (_file, first) = Part::begin(&to).unwrap();
+        let (_other, second) = Part::begin(&to).unwrap();
+
+        assert!(first.finish().is_err());
+        assert!(second.finish().is_ok());
+    }
+
+    #[test]
+    fn what_is_there_already_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("copy");
+        let (_file, part) = Part::begin(&to).unwrap();
+        symlink(folder.path().join("elsewhere"), &to).unwrap();
+
+        assert_eq!(part.finish().unwrap_err().kind(), ErrorKind::AlreadyExists);
+    }
+}

@@ -1,0 +1,199 @@
+//! Every guild has a word that is said nowhere else, by the same people to the same companions, and it is looked for in all that the others
+//! are asked and told.
+
+use std::collections::BTreeSet;
+
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+use super::world::{World, room};
+use crate::actors::inbound::Inbound;
+use crate::actors::settling;
+use crate::domain::id::Seq;
+use crate::domain::message::{Author, Role};
+use crate::ports::company::Company;
+use crate::ports::hearing::{Hearing, Spot, Taken, Utterance};
+use crate::ports::house::House;
+use crate::ports::house::decisions::{DecisionQuery, WhyAt, WhyQuery};
+use crate::ports::house::keeping::{ExportForm, ExportQuery};
+use crate::ports::house::messages::HistoryQuery;
+use crate::ports::house::usage::UsageQuery;
+use crate::ports::language_model::{Purpose, Request};
+
+/// Guilds and their channels: two guilds of a platform, two direct messages of one person, and a room of the console.
+const PLACES: [(&str, &str); 6] = [
+    ("discord:1", "discord:10"),
+    ("discord:1", "discord:11"),
+    ("discord:2", "discord:20"),
+    ("dm:discord:77", "discord:77"),
+    ("dm:discord:78", "discord:78"),
+    ("home", "lobby"),
+];
+
+/// The word of a guild.
+fn word(guild: &str) -> String {
+    let number = PLACES.iter().position(|(one, _)| *one == guild).expect("one of ours");
+    format!("zq{number}qz")
+}
+
+/// The words in a text.
+fn words(text: &str) -> BTreeSet<String> {
+    let found = text.match_indices("zq").filter_map(|(at, _)| text.get(at..at + 5)).filter(|word| word.ends_with("qz"));
+    found.map(str::to_owned).collect()
+}
+
+fn spot(guild: &str, channel: &str) -> Spot {
+    Spot { guild: guild.into(), channel: channel.into(), parent: None }
+}
+
+async fn inhabited() -> World {
+    let world = World::with_overlay(json!({
+        "prompt": { "summary_after": 3 },
+        "gate": { "addresses_per_minute": 1000 },
+        "turn_taking": { "turn_delay_secs": 0.0 },
+    }))
+    .await;
+    for (guild, channel) in PLACES {
+        if guild.starts_with("dm:") {
+            assert!(settling::open_within(&world.kit, &spot(guild, channel)).await.unwrap());
+        } else if guild == "home" {
+            world.open(channel, &["aria", "bruno"]).await;
+        } else {
+            for companion in ["aria", "bruno"] {
+                world.house.admit(&spot(guild, channel), &companion.into()).await.unwrap();
+            }
+        }
+    }
+    world.rest().await;
+    // Models repeat all that they are shown, so that a word that gets anywhere goes on from there.
+    let repeat = |request: &Request| {
+        let seen = words(&format!("{request:?}")).into_iter().collect::<Vec<_>>().join(" ");
+        let said = match request.purpose {
+            Purpose::Decision { .. } => format!("because of {seen}\nYES"),
+            Purpose::Vote { .. } => {
+                json!({ "reason": format!("because of {seen}"), "decision": "YES", "importance": 5 }).to_string()
+            }
+            _ => format!("they spoke of {seen}"),
+        };
+        Some(Ok(said))
+    };
+    world.side.follows(repeat);
+    world.main.follows(repeat);
+    world
+}
+
+async fn says(world: &World, (guild, channel): (&str, &str), number: usize) {
+    let (word, id) = (word(guild), format!("{channel}/{number}"));
+    let text = if number.is_multiple_of(3) { format!("{word} and so on") } else { format!("Aria, what of {word}?") };
+    if guild == "home" {
+        world.say_with(channel, json!({ "from": format!("Ana {word}"), "text": text, "id": id })).await;
+        return;
+    }
+    let utterance = Utterance {
+        id: id.into(),
+        // One and the same person everywhere, by another name in each guild.
+        from: Author { id: "discord:5".into(), name: format!("Ana {word}").into(), role: Role::Person },
+        own_words: text.as_str().into(),
+        text: text.into(),
+        at: world.kit.clock.now(),
+        mentions: Vec::new(),
+        to_all: guild.starts_with("dm:"),
+        answers: None,
+    };
+    let taken = Inbound::new(world.kit.clone()).said(&spot(guild, channel), utterance).await.unwrap();
+    assert!(matches!(taken, Taken::New(_)), "people are taken in");
+}
+
+/// All that the house tells of a room.
+async fn told(world: &World, id: &str) -> Vec<(&'static str, String)> {
+    let (id, house) = (room(id), &world.house);
+    let json = |value: Value| value.to_string();
+    let mut told = vec![
+        ("room", json(serde_json::to_value(house.room(&id).await.unwrap()).unwrap())),
+        ("state", json(serde_json::to_value(house.state(&id).await.unwrap()).unwrap())),
+        ("history", format!("{:?}", house.history(&id, HistoryQuery { after: None, before: None, limit: 1_000 }).await.unwrap())),
+        ("live", format!("{:?}", world.watch(id.as_str(), Some(0)).await.seen().await)),
+    ];
+    let query = DecisionQuery { room: Some(id.clone()), companion: None, after: Some(Seq(0)), limit: 1_000 };
+    let decisions = house.decisions(query).await.unwrap().decisions;
+    told.push(("decisions", decisions.iter().map(|one| json(serde_json::to_value(one).unwrap())).collect()));
+    let moments = decisions.iter().map(|one| Some(WhyAt::Event(one.seq))).chain([None]);
+    for at in moments {
+        for companion in ["aria", "bruno"] {
+            let query = WhyQuery { room: id.clone(), companion: Some(companion.into()), at: at.clone() };
+            if let Ok(why) = house.why(query).await {
+                told.push(("why", json(serde_json::to_value(why).unwrap())));
+            }
+        }
+    }
+    for form in [ExportForm::Json, ExportForm::Replay] {
+        let lines = house.export(ExportQuery { room: Some(id.clone()), form }).await.unwrap();
+        told.push(("export", lines.map(|line| line.unwrap()).collect::<Vec<_>>().await.join("\n")));
+    }
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_word_of_a_guild_is_in_nothing_that_another_is_asked_or_told() {
+    for seed in 0..4_usize {
+        let mut world = inhabited().await;
+        for number in 0..30 {
+            // Another order for each seed, in which every place has its turn: 5 and 6 have no common divisor but 1.
+            says(&world, PLACES[(number * 5 + seed + number / 6 * (seed + 1)) % PLACES.len()], number).await;
+            world.pass(if number.is_multiple_of(4) { 15.0 } else { 0.3 }).await;
+        }
+        world.pass(120.0).await;
+        check_questions(&world);
+        world = world.crash().await;
+        world.pass(120.0).await;
+
+        check_questions(&world);
+        for (guild, channel) in PLACES {
+            let own = BTreeSet::from([word(guild)]);
+            let told = told(&world, channel).await;
+            for (what, text) in &told {
+                assert!(words(text).is_subset(&own), "{what} of {channel} tells {:?}", words(text));
+            }
+            for what in ["history", "live", "export", "why"] {
+                assert!(told.iter().any(|(one, text)| *one == what && words(text) == own), "{what} of {channel} tells nothing");
+            }
+            let used = world.house.usage(UsageQuery { guild: Some(guild.into()), from: None, to: None }).await.unwrap();
+            let used = serde_json::to_value(&used).unwrap();
+            assert!(words(&used.to_string()).is_empty() && used["guilds"].as_array().unwrap().len() == 1, "{used}");
+            assert_eq!(used["guilds"][0]["guild"], guild);
+        }
+        // What is not there, or is somebody else's, is refused without a word of anybody.
+        let unknown = world.house.why(WhyQuery { room: room("discord:99"), companion: None, at: None }).await.unwrap_err();
+        let taken = world.house.admit(&spot("discord:2", "discord:10"), &"cleo".into()).await.unwrap_err();
+        assert!(words(&format!("{unknown:?}{taken:?}")).is_empty());
+        let foreign = Inbound::new(world.kit.clone()).said(&spot("discord:2", "discord:10"), foreign(&world)).await;
+        assert!(!matches!(foreign, Ok(Taken::New(_))), "{foreign:?}");
+        assert!(words(&format!("{:?}", world.house.readiness().await)).is_empty());
+    }
+}
+
+/// What a guild would say in a channel of another.
+fn foreign(world: &World) -> Utterance {
+    Utterance {
+        id: "foreign".into(),
+        from: Author { id: "discord:6".into(), name: "Eve".into(), role: Role::Person },
+        text: "Aria?".into(),
+        own_words: "Aria?".into(),
+        at: world.kit.clock.now(),
+        mentions: Vec::new(),
+        to_all: false,
+        answers: None,
+    }
+}
+
+/// Whether every question holds words of its own guild alone.
+fn check_questions(world: &World) {
+    let asked: Vec<Request> = [&world.side, &world.main].iter().flat_map(|model| model.asked.lock().unwrap().clone()).collect();
+    for request in &asked {
+        let own = BTreeSet::from([word(request.guild.as_str())]);
+        let held = words(&format!("{request:?}"));
+        assert!(held.is_subset(&own), "{:?} of {} holds {held:?}", request.purpose, request.guild);
+    }
+    // What is exported of it, and counted, holds nobody's words.
+    assert!(words(&format!("{:?}", world.spans.spans())).is_empty());
+}

@@ -1,0 +1,93 @@
+//! Notices files that more people of this machine can read than should: secrets, and the folder of the histories.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::Settings;
+
+/// May be read by everybody.
+const BY_ALL: u32 = 0o004;
+
+/// May be looked into by anybody but its owner.
+const BY_OTHERS: u32 = 0o077;
+
+/// One note for each of them, with the way out. What is not there, or cannot be looked at, is somebody else's problem to tell.
+pub(super) fn notes(settings: &Settings) -> Vec<String> {
+    let models = &settings.models;
+    let secrets = [
+        ("server.admin_token_file", settings.server.admin_token_file.as_deref()),
+        ("discord.token_file", settings.discord.token_file.as_deref()),
+        ("models.side.api_key_file", models.side.api_key_file.as_deref()),
+        ("models.main.api_key_file", models.main.api_key_file.as_deref()),
+    ];
+    let secrets = secrets.into_iter().filter_map(|(key, path)| {
+        let path = path?;
+        is_open(path, BY_ALL).then(|| {
+            format!(
+                "{key}: everybody on this machine can read {path}; take that back with chmod o= {path}",
+                path = path.display()
+            )
+        })
+    });
+    let data = &settings.storage.path;
+    let data = is_open(data, BY_OTHERS).then(|| {
+        let path = data.display();
+        format!("storage.path: others on this machine can look into {path}, where all histories are; take that back with chmod 700 {path}")
+    });
+    secrets.chain(data).collect()
+}
+
+fn is_open(path: &Path, to: u32) -> bool {
+    std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & to != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn with_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_secret_that_everybody_can_read_is_told_by_its_key_and_a_guarded_one_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let [admin, bot, key] = ["admin", "bot", "key"].map(|name| folder.path().join(name));
+        for (path, mode) in [(&admin, 0o644), (&bot, 0o640), (&key, 0o604)] {
+            fs::write(path, "hidden-words").unwrap();
+            with_mode(path, mode);
+        }
+        let mut settings = Settings::overlay(json!({})).unwrap();
+        settings.storage.path = folder.path().join("none");
+        settings.server.admin_token_file = Some(admin.clone());
+        settings.discord.token_file = Some(bot);
+        settings.models.main.api_key_file = Some(key);
+
+        let notes = notes(&settings);
+
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(
+            notes[0].starts_with("server.admin_token_file: ") && notes[0].ends_with(&format!("chmod o= {}", admin.display()))
+        );
+        assert!(notes[1].starts_with("models.main.api_key_file: "));
+        assert!(notes.iter().all(|note| !note.contains("hidden-words")));
+    }
+
+    #[test]
+    fn a_data_folder_that_others_can_look_into_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = Settings::overlay(json!({})).unwrap();
+        settings.storage.path = folder.path().to_owned();
+
+        let told = [0o700, 0o750, 0o701, 0o777].map(|mode| {
+            with_mode(folder.path(), mode);
+            notes(&settings).len()
+        });
+
+        assert_eq!(told, [0, 1, 1, 1]);
+    }
+}

@@ -1,0 +1,35 @@
+//! What the log says of a talk on Discord: none of the tokens that it took.
+
+use super::town::{Size, Town};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_token_of_discords_is_logged_however_much_is() {
+    let town = Town::new(Size { guilds: 1, channels_in_a_guild: 1, shards: 1 }, 1).await;
+    let premises = town.premises().with("telemetry.log", "trace");
+    let server = premises.start().await;
+    town.move_in().await;
+
+    town.discord.say(town.channels[0].somebody(), town.channels[0].id, "Aria, are you there?");
+    town.discord.until("an answer", |state| (!state.journal.posts.is_empty()).then_some(())).await;
+    let api: Vec<String> = [
+        server.get("/metrics").await.to_string(),
+        server.get("/api/export").await.to_string(),
+        server.get("/readyz").await.to_string(),
+    ]
+    .into();
+    server.signal("TERM").await;
+    let (_, log) = server.ended().await;
+
+    let (webhooks, interactions) = town.discord.look(|state| {
+        let webhooks: Vec<String> = state.world.webhooks.values().map(|webhook| webhook.token.clone()).collect();
+        let interactions: Vec<String> = state.world.interactions.values().map(|asked| asked.token.clone()).collect();
+        (webhooks, interactions)
+    });
+    assert!(!webhooks.is_empty() && !interactions.is_empty());
+    for secret in webhooks.iter().chain(&interactions).chain([&town.discord.token()]) {
+        assert!(!secret.is_empty());
+        let line = log.lines().find(|line| line.contains(secret.as_str()));
+        assert!(line.is_none(), "the log tells {secret}: {line:?}");
+        assert!(api.iter().all(|answer| !answer.contains(secret.as_str())), "an answer tells {secret}");
+    }
+}

@@ -1,0 +1,242 @@
+//! What the running program keeps to itself: its files, its secrets, and its log from what others write into it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+
+use crate::harness::{Premises, Server};
+
+const ADMIN: &str = "xyloadmin-3f8a90c1d2e4b567";
+const KEY: &str = "xylokey-77aa0b1c2d3e4f5061";
+/// A line, a colour, a title, a direction and what cannot be seen.
+const HOSTILE: &str = "x\n2026-01-01T00:00:00Z  INFO forged decision=YES\r\u{1b}[31mred\u{1b}]0;title\u{7}\u{9b}2J\u{202e}desrever\u{2066}\u{e0041}";
+
+#[tokio::test]
+async fn what_is_written_is_its_owners_alone_whatever_the_umask_is() {
+    let premises = Premises::new();
+    let server = Server::of(premises.command_of(&["sh", "-c", concat!("umask 0; exec ", env!("CARGO_BIN_EXE_tertulia"))])).await;
+    let mut watch = server.watch("lobby", None).await;
+    server.say("lobby", "Ana", "Aria?").await;
+    watch.event("statement").await;
+    let to = premises.path().join("copy");
+    let to = to.to_str().expect("UTF-8");
+
+    let backed_up = premises.run(&["history", "backup", to]).await;
+    let exported = premises.run(&["history", "export", "--out", "lines"]).await;
+
+    assert_eq!((backed_up.code, exported.code), (Some(0), Some(0)), "{backed_up:?} {exported:?}");
+    let running = open_to_others(&premises.data());
+    server.stop().await;
+    let mut restored = premises;
+    restored.set("storage.path", "elsewhere");
+    let restoring =
+        restored.command_of(&["sh", "-c", concat!("umask 0; exec ", env!("CARGO_BIN_EXE_tertulia"), " history restore copy")]);
+    assert_eq!(crate::harness::ran(restoring).await.code, Some(0));
+    let elsewhere = restored.path().join("elsewhere");
+    assert_eq!((running, open_to_others(&elsewhere)), (Vec::new(), Vec::new()));
+    for file in ["copy", "lines", "data", "elsewhere"] {
+        assert!(!is_open(&restored.path().join(file)), "{file}");
+    }
+}
+
+/// Every file and folder below one that somebody else than its owner may do something with.
+fn open_to_others(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries
+        .flat_map(|path| {
+            let below = if path.is_dir() { open_to_others(&path) } else { Vec::new() };
+            is_open(&path).then(|| path.display().to_string()).into_iter().chain(below)
+        })
+        .collect()
+}
+
+fn is_open(path: &Path) -> bool {
+    fs::metadata(path).expect("it is there").permissions().mode() & 0o077 != 0
+}
+
+#[tokio::test]
+async fn a_token_that_could_be_guessed_does_not_open_the_server_to_others() {
+    let premises = Premises::new().with("server.listen", "0.0.0.0:0").with("server.admin_token", "letmein");
+
+    let ended = premises.run(&[]).await;
+
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("server.admin_token") && ended.stderr.contains("openssl rand"), "{ended:?}");
+    assert!(!ended.stderr.contains("letmein"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_secret_that_everybody_can_read_is_warned_of() {
+    let premises = Premises::new();
+    let file = premises.path().join("token");
+    fs::write(&file, ADMIN).expect("a file");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("permissions");
+    let premises = premises.with("server.admin_token_file", "token");
+
+    let checked = premises.run(&["check"]).await;
+    let server = premises.start().await;
+    let told = server.logs("server.admin_token_file").await;
+
+    assert!(checked.stdout.contains("note: server.admin_token_file: everybody on this machine can read token"), "{checked:?}");
+    assert!(told.contains("WARN") && told.contains("chmod o= token"), "{told}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn no_secret_is_told_anywhere_however_much_is_logged() {
+    let outside = Outside::start("xylosaid").await;
+    let premises = premises(&outside).with("server.admin_token", ADMIN).with("telemetry.log", "trace");
+    let server = premises.start().await;
+    let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
+    let mut told = String::new();
+
+    let wrong = client.get(format!("{}/api/rooms", server.url)).bearer_auth(format!("{ADMIN}x")).send().await.expect("an answer");
+    told += &wrong.text().await.expect("a body");
+    let signed_in =
+        client.post(format!("{}/signin", server.url)).json(&json!({ "token": ADMIN })).send().await.expect("an answer");
+    let cookie = signed_in.headers()["set-cookie"].to_str().expect("text").split(';').next().expect("a pair").to_owned();
+    let said = client.post(format!("{}/api/rooms/lobby/messages", server.url)).header("cookie", &cookie);
+    assert_eq!(said.json(&json!({ "from": "Ana", "text": "Aria?" })).send().await.expect("an answer").status(), 202);
+    // The endpoint refuses and repeats the key that it was shown.
+    server.logs("a model gives no answer").await;
+    for path in [
+        "/",
+        "/metrics",
+        "/readyz",
+        "/api/rooms",
+        "/api/companions",
+        "/api/decisions?room=lobby",
+        "/api/why?room=lobby",
+        "/api/usage",
+        "/api/quarantine",
+        "/api/export",
+        "/api/nothing",
+    ] {
+        let answer = client.get(format!("{}{path}", server.url)).bearer_auth(ADMIN).send().await.expect("an answer");
+        told += &format!("{:?}", answer.headers());
+        told += &answer.text().await.expect("a body");
+    }
+    for command in [
+        &["check"][..],
+        &["check", "--json"],
+        &["health"],
+        &["why", "lobby"],
+        &["usage"],
+        &["history", "verify"],
+        &["history", "export"],
+        &["history", "backup", "copy"],
+    ] {
+        let ran = premises.run(command).await;
+        told += &format!("{}{}", ran.stdout, ran.stderr);
+    }
+    told += &String::from_utf8_lossy(&fs::read(premises.path().join("copy")).expect("a backup"));
+    server.signal("TERM").await;
+    let (_, log) = server.ended().await;
+
+    assert!(outside.keys().iter().all(|key| key == &format!("Bearer {KEY}")) && !outside.keys().is_empty());
+    let session = cookie.split_once('=').expect("a value").1.to_owned();
+    for secret in [ADMIN, KEY, &session] {
+        assert!(!told.contains(secret), "an answer tells {secret}");
+        let line = log.lines().find(|line| line.contains(secret));
+        assert!(line.is_none(), "the log tells {secret}: {line:?}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_from_outside_makes_a_line_of_the_log_or_moves_a_terminal() {
+    let outside = Outside::start(HOSTILE).await;
+    for form in ["text", "json"] {
+        let premises = premises(&outside).with("telemetry.log_format", form).with("telemetry.log", "info,tertulia=trace");
+        let server = premises.start().await;
+        for at in [
+            "rooms/lobby%0Aforged%1B%5B31m",
+            "rooms/%E2%80%AElobby",
+            "nothing%0d%0aforged",
+            "decisions?room=%1b%5b31m&companion=%0a",
+        ] {
+            server.ask(reqwest::Method::GET, &format!("/api/{at}"), None).await;
+        }
+        let said = |from: &str, text: &str, id: &str| json!({ "from": from, "text": text, "id": id });
+        for message in [
+            said(
+                "Ana",
+                &format!("Aria? {}", HOSTILE.replace(|c: char| c.is_control() && c != '\n', "")),
+                "id decision=YES \u{202e}\u{2066}",
+            ),
+            said(HOSTILE, "Aria?", "2"),
+            said("Ana", "Aria?", HOSTILE),
+        ] {
+            server.ask(reqwest::Method::POST, "/api/rooms/lobby/messages", Some(message)).await;
+        }
+        server.logs("a model gives no answer").await;
+
+        let mut shown = String::new();
+        for command in
+            [&["health"][..], &["why", "lobby"], &["why", "lobby", "aria"], &["usage"], &["history", "export"], &["why", HOSTILE]]
+        {
+            let ran = premises.run(command).await;
+            shown += &format!("{}{}", ran.stdout, ran.stderr);
+        }
+        server.signal("TERM").await;
+        let (_, log) = server.ended().await;
+
+        let moves =
+            |char: char| (char.is_control() && char != '\n') || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        assert!(!log.contains(moves), "{log:?}");
+        // Exports are JSON for programs, in which a direction mark stays what it is.
+        assert!(!shown.contains(|char: char| char.is_control() && char != '\n'), "{shown:?}");
+        for line in log.lines() {
+            let is_ours = if form == "json" {
+                serde_json::from_str::<Value>(line).is_ok()
+            } else {
+                is_dated(line) && !line.starts_with("2026-01-01")
+            };
+            assert!(is_ours, "{line:?}");
+        }
+    }
+}
+
+/// Whether a line begins as each of the log does.
+fn is_dated(line: &str) -> bool {
+    line.get(..27).is_some_and(|at| at.ends_with('Z') && at.as_bytes()[10] == b'T')
+}
+
+fn premises(outside: &Outside) -> Premises {
+    Premises::new()
+        .with("models.main.base_url", &format!("{}/v1", outside.url))
+        .with("models.main.model", "main-model")
+        .with("models.main.api_key", KEY)
+}
+
+/// A model's endpoint that refuses whatever it is asked, with these words and the key that it was shown.
+struct Outside {
+    url: String,
+    keys: Arc<Mutex<Vec<String>>>,
+}
+
+impl Outside {
+    async fn start(words: &'static str) -> Self {
+        let keys = Arc::<Mutex<Vec<String>>>::default();
+        let kept = keys.clone();
+        let refuse = async move |headers: HeaderMap| {
+            let key = headers["authorization"].to_str().expect("text").to_owned();
+            kept.lock().expect("not poisoned").push(key.clone());
+            (StatusCode::FORBIDDEN, Json(json!({ "error": { "message": format!("{words} of {key}") } })))
+        };
+        let router = Router::new().route("/v1/chat/completions", post(refuse));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback is there");
+        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+        tokio::spawn(axum::serve(listener, router).into_future());
+        Self { url, keys }
+    }
+
+    fn keys(&self) -> Vec<String> {
+        self.keys.lock().expect("not poisoned").clone()
+    }
+}
