@@ -110,10 +110,10 @@ impl Watchdog {
     pub fn start_noting(limit: u32, note: impl FnOnce(&Stall) + Send + 'static) -> io::Result<Self> {
         Self::start_with(limit, |stall| {
             let Stall { silent, at, message } = &stall;
-            let message = message.map(|seq| seq.0);
+            let seq = message.map(|seq| seq.0);
             match at {
                 Some(actor) => {
-                    tracing::error!(silent_secs = silent, ?actor, message, "a handler hangs, ending the process for a restart");
+                    tracing::error!(silent_secs = silent, ?actor, seq, "a handler hangs, ending the process for a restart");
                 }
                 None => tracing::error!(silent_secs = silent, "the runtime stalls, ending the process for a restart"),
             }

@@ -34,7 +34,7 @@ async fn a_handler_that_never_ends_ends_the_process_although_the_rest_goes_on() 
 
     assert_eq!(ended.code, Some(STALLED_EXIT_STATUS), "{ended:?}");
     assert!(ended.stdout.contains("a handler hangs") && ended.stdout.contains("console:lobby"), "{ended:?}");
-    assert!(ended.stdout.contains("message=7"), "{ended:?}");
+    assert!(ended.stdout.contains("seq=7"), "{ended:?}");
 }
 
 #[tokio::test]
