@@ -1,6 +1,6 @@
 //! What was in hand: a reply, a delivery or a turn-taking manager is killed in the middle, and the words are waited for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ impl ChatPlatform for SlowPlatform {
         Ok(part.nonce.clone())
     }
 
-    async fn find(&self, part: &Part, _: Option<&str>) -> Result<Option<Arc<str>>, NotRead> {
+    async fn find(&self, part: &Part, _: Option<&str>, _: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {
         let posted = self.0.lock().expect("no panic while held");
         Ok(posted.iter().find(|nonce| **nonce == part.nonce).cloned())
     }

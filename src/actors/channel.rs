@@ -400,7 +400,7 @@ impl Actor for Channel {
                 state.follow(first, last)?;
                 state.recorded(batch);
             }
-            ChannelMessage::Posted { result } => drop(result.map_err(begun_anew)?),
+            ChannelMessage::Posted { result } => state.posted(result.map_err(begun_anew)?)?,
             ChannelMessage::Asked { ticket, call } => state.asked(ticket, call),
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
             ChannelMessage::QuestionUnworded { ticket } => state.question_unworded(ticket),
