@@ -74,7 +74,7 @@ impl ChatPlatform for SlowPlatform {
         Capabilities { longest_part: 2_000, request_timeout: TAKES, typing_shows: None }
     }
 
-    fn newest(&self, _: &ChannelId) -> Option<Arc<str>> {
+    fn newest(&self, _: &ChannelId, _: &[Arc<str>]) -> Option<Arc<str>> {
         None
     }
 

@@ -106,7 +106,7 @@ async fn thousands_of_watchers_who_do_not_read_are_let_go_and_cost_little() {
         }
     }
     let watched = resident(&server);
-    println!("{} watch, refused: {refused:?}; {} KB each", watchers.len(), (watched.saturating_sub(empty)) / 1_900 >> 10);
+    println!("{} watch, refused: {refused:?}; {} KB each", watchers.len(), (watched.saturating_sub(empty) / 1_900) >> 10);
     assert_eq!((watchers.len(), refused.get(&503).copied()), (1_900, Some(100)));
 
     let long = "so it goes ".repeat(600);
