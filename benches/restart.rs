@@ -1,9 +1,16 @@
-//! Measures how long a room is out of order when an actor dies under load: from the kill until the next message is accepted, and until
-//! the decision on it is on record.
+//! Measures what it costs when actors die under load, each thing beside the same without a death, in the same run:
+//!
+//! * how long a room is out of order: from the kill until the next message is accepted, and until the decision on it is on record;
+//! * how long what was in hand takes: from the kill of a reply, a delivery or a turn-taking manager until the words are on record;
+//! * how long decisions take in a guild beside one that dies again and again.
 //!
 //! `cargo bench --bench restart -- [KILLS] [sled]`: 200 kills of each kind unless told otherwise; in memory, or in a sled store in a
-//! temporary folder. The model answers at once.
+//! temporary folder. The model answers at once, but for what has to be in hand: that takes 20 ms.
 
+#[path = "restart/beside.rs"]
+mod beside;
+#[path = "restart/in_hand.rs"]
+mod in_hand;
 #[path = "shared/system.rs"]
 mod system;
 
@@ -87,43 +94,60 @@ struct World {
 
 impl World {
     async fn new(on_disk: bool) -> anyhow::Result<Self> {
+        Self::with(on_disk, Ok, &["aria"]).await
+    }
+
+    /// A world with whatever `furnish` changes about what its actors work with, and these companions in the room that is measured.
+    async fn with(on_disk: bool, furnish: impl FnOnce(Kit) -> anyhow::Result<Kit>, companions: &[&str]) -> anyhow::Result<Self> {
         if on_disk {
             let folder = tempfile::tempdir()?;
             let instruments = Instruments::unread();
             let options = OpenOptions { accept_loss: false, deadline: PATIENCE, cache_bytes: 16 << 20, new_id: 1, instruments };
             let store = Arc::new(SledStore::open(&folder.path().join("data"), &options)?);
-            let kit = kit(store.clone(), Recorder::silent())?;
-            Self::on(kit.clone(), ActorHouse::new(kit, store), Some(folder)).await
+            let kit = furnish(kit(store.clone(), Recorder::silent())?)?;
+            Self::on(kit.clone(), ActorHouse::new(kit, store), companions, Some(folder)).await
         } else {
             let store = Arc::new(MemoryStore::new());
-            let kit = kit(store.clone(), Recorder::silent())?;
-            Self::on(kit.clone(), ActorHouse::new(kit, store), None).await
+            let kit = furnish(kit(store.clone(), Recorder::silent())?)?;
+            Self::on(kit.clone(), ActorHouse::new(kit, store), companions, None).await
         }
     }
 
-    async fn on(kit: Kit, house: ActorHouse, folder: Option<tempfile::TempDir>) -> anyhow::Result<Self> {
+    async fn on(kit: Kit, house: ActorHouse, companions: &[&str], folder: Option<tempfile::TempDir>) -> anyhow::Result<Self> {
         let (root, _) = Actor::spawn(None, Root, kit.clone()).await?;
         move_in(&kit, &[]).await?;
         root.cast(RootMessage::WakePending)?;
         let house = Arc::new(house);
-        for (id, guild) in BUSY.into_iter().chain([(MEASURED, "home")]) {
+        for (id, guild) in BUSY {
             let plan = serde_json::from_value(json!({ "guild": guild, "companions": ["aria"] }))?;
             house.put_room(&room(id), plan).await?;
         }
+        let plan = serde_json::from_value(json!({ "guild": "home", "companions": companions }))?;
+        house.put_room(&room(MEASURED), plan).await?;
         let live = house.live(&room(MEASURED), None).await?;
         let mut world = Self { house, kit, root, live, busy: tokio::task::JoinSet::new(), _folder: folder };
         world.decided("before").await?;
         for (id, _) in BUSY {
-            let house = world.house.clone();
-            world.busy.spawn(async move {
-                for count in 0.. {
-                    // One that is refused while an actor is down is not missed.
-                    let _ = say(&house, id, &format!("aria, {count}")).await;
-                    sleep(BUSY_PAUSE).await;
-                }
-            });
+            world.talk(id, BUSY_PAUSE);
         }
         Ok(world)
+    }
+
+    /// Has somebody talk to Aria in a room without end.
+    fn talk(&mut self, id: &'static str, pause: Duration) {
+        let house = self.house.clone();
+        self.busy.spawn(async move {
+            for count in 0.. {
+                // One that is refused while an actor is down is not missed.
+                let _ = say(&house, id, &format!("aria, {count}")).await;
+                sleep(pause).await;
+            }
+        });
+    }
+
+    /// The next event of the room that is measured.
+    async fn event(&mut self) -> anyhow::Result<Value> {
+        Ok(serde_json::from_str(&self.live.next().await.context("nobody tells any more")??.json)?)
     }
 
     /// Says something to Aria until it is accepted, and waits until she decided: how long either took, from now.
@@ -139,7 +163,7 @@ impl World {
             event["event"] == "decision"
                 && event["messages"].as_array().is_some_and(|texts| texts.iter().any(|told| *told == *text))
         };
-        while !is_it(&serde_json::from_str(&self.live.next().await.context("nobody tells any more")??.json)?) {}
+        while !is_it(&self.event().await?) {}
         Ok((accepted, began.elapsed()))
     }
 
@@ -185,5 +209,6 @@ async fn main() -> anyhow::Result<()> {
     for victim in Victim::ALL {
         measure(victim, kills, on_disk).await?;
     }
-    Ok(())
+    in_hand::measure(kills, on_disk).await?;
+    beside::measure(on_disk).await
 }

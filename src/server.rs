@@ -5,6 +5,7 @@ mod discord;
 #[cfg(test)]
 pub(crate) mod fuzz;
 pub mod offline;
+mod stalls;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -121,7 +122,10 @@ fn open(data: &Path, options: &OpenOptions) -> Result<SledStore, Ended> {
 }
 
 async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: Arc<SledStore>) -> Result<(), Ended> {
-    let _watchdog = Watchdog::start(STALLED_AFTER_TICKS).context("the watchdog cannot be started").map_err(Ended::Failed)?;
+    let stalls = stalls::Stalls::of(&loaded.settings.storage.path);
+    let noting = stalls.clone();
+    let watchdog = Watchdog::start_noting(STALLED_AFTER_TICKS, move |stall| noting.note(stall));
+    let _watchdog = watchdog.context("the watchdog cannot be started").map_err(Ended::Failed)?;
     let (failed, mut store_failed) = watch::channel(None::<String>);
     let rooms = loaded.settings.console.rooms.clone();
     let data = loaded.settings.storage.path.clone();
@@ -138,6 +142,7 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
         tracing::warn!(channels = asleep, "companions live in channels of Discord, which sleep: give discord.token to wake them");
     }
     starts::note(&kit).await;
+    stalls.set_aside(&kit).await;
     retention::keep(kit.clone());
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
     let house = ActorHouse::new(kit.clone(), keeper);

@@ -24,12 +24,14 @@ use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, Supervi
 use tokio::sync::OnceCell;
 
 use super::delivery::Delivered;
-use super::directory::{Registration, Sort};
+use super::directory::{Address, Registration, Sort};
 use super::kit::Kit;
 use super::places::ChannelPlace;
 use super::scribe::{Accepted, Committed, Lost};
 use super::side_models::{CallId, Outcome};
+use super::supervision::child::TakenAlong;
 use super::turn_taking_manager::NotTaken;
+use super::watchdog::{at_message, at_work};
 use crate::domain::budget::{Budget, Ledger};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
@@ -97,6 +99,7 @@ impl InHand {
 
     fn hold(&self, seq: Seq) {
         self.0.store(seq.0, Ordering::Release);
+        at_message(seq);
     }
 
     fn lay_down(&self) {
@@ -131,6 +134,11 @@ pub enum ChannelMessage {
     },
     /// A question never reached the pool.
     QuestionLost {
+        /// Which question.
+        ticket: Ticket,
+    },
+    /// A question cannot be put into words: asking at once again would not help.
+    QuestionUnworded {
         /// Which question.
         ticket: Ticket,
     },
@@ -303,6 +311,14 @@ pub struct State {
     _counted: Counted,
 }
 
+/// Nobody knows what is stored, or nothing can be stored now: not for anything that happened here, unless it cannot be recorded at all.
+fn begun_anew(lost: Lost) -> ActorProcessingErr {
+    match lost {
+        Lost::Unfit(_) => lost.into(),
+        Lost::Unknown | Lost::Unavailable(_) | Lost::Deleted => TakenAlong(lost.to_string()).into(),
+    }
+}
+
 struct Alarm {
     at: Moment,
     task: tokio::task::AbortHandle,
@@ -368,22 +384,26 @@ impl Actor for Channel {
         message: ChannelMessage,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
+        let _at_work = at_work(Address::Channel(state.place.channel.clone()));
         match message {
             ChannelMessage::Restored(Ok(restored)) => state.restored(*restored),
             ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,
             ChannelMessage::Heard(recorded, committed) => {
                 state.follow(recorded.seq, recorded.seq)?;
-                state.heard(*recorded, committed);
+                if state.heard(*recorded, committed) {
+                    state.taken_on(1);
+                }
             }
             ChannelMessage::Recorded { batch, result } => {
                 // A lost write: nobody knows what is stored, so the channel begins anew from what is.
-                let Committed { first, last } = result?;
+                let Committed { first, last } = result.map_err(begun_anew)?;
                 state.follow(first, last)?;
                 state.recorded(batch);
             }
-            ChannelMessage::Posted { result } => state.posted(result?)?,
+            ChannelMessage::Posted { result } => state.posted(result.map_err(begun_anew)?)?,
             ChannelMessage::Asked { ticket, call } => state.asked(ticket, call),
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
+            ChannelMessage::QuestionUnworded { ticket } => state.question_unworded(ticket),
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
             ChannelMessage::QuestionOverdue { ticket } => state.question_overdue(ticket),
             ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked, *outcome, vote),

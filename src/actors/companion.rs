@@ -1,17 +1,20 @@
 //! A companion of a guild: words its questions and asks the pool.
 //!
-//! It keeps nothing. A question that dies with it is asked again by the channel, which is told by [`Asking`]'s drop.
+//! It keeps nothing. A question that dies with it is asked again by the channel, which is told by [`Asking`]'s drop. One that it cannot word
+//! must not take it along, again and again, and with it the guild: it fails alone.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use super::channel::ChannelMessage;
-use super::directory::{Registration, Sort};
+use super::directory::{Address, Registration, Sort};
 use super::kit::Kit;
 use super::places::{ChannelPlace, CompanionPlace, TurnTakingManagerPlace};
 use super::side_models::{Priority, Question};
 use super::turn_taking_manager::ManagerMessage;
+use super::watchdog::at_work;
 use crate::domain::id::{CompanionId, GuildId, Ticket};
 use crate::domain::message::{Message, Modality};
 use crate::domain::prompt::{self, Character, DecisionParts};
@@ -21,6 +24,7 @@ use crate::ports::language_model::{Line, ModelRole, Persona, Purpose, Request};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;
+use crate::telemetry::plain::Plain;
 
 /// The actor.
 pub struct Companion;
@@ -99,13 +103,21 @@ impl Asking {
 impl Drop for Asking {
     fn drop(&mut self) {
         if self.is_on_its_way {
-            self.tell(ChannelMessage::QuestionLost { ticket: self.ticket });
+            let ticket = self.ticket;
+            let is_unworded = std::thread::panicking();
+            self.tell(if is_unworded {
+                ChannelMessage::QuestionUnworded { ticket }
+            } else {
+                ChannelMessage::QuestionLost { ticket }
+            });
         }
     }
 }
 
-/// What a companion keeps: only where it stands in the directory, and that it counts.
+/// What a companion keeps: only who it is, where it stands in the directory, and that it counts.
 pub struct State {
+    guild: GuildId,
+    companion: CompanionId,
     kit: Kit,
     _registration: Registration,
     _counted: Counted,
@@ -118,9 +130,9 @@ impl Actor for Companion {
 
     async fn pre_start(&self, myself: ActorRef<CompanionMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { guild, companion, kit } = arguments;
-        let registration = kit.directory.register(&CompanionPlace(guild, companion), &myself);
+        let registration = kit.directory.register(&CompanionPlace(guild.clone(), companion.clone()), &myself);
         let counted = kit.recorder.instruments().actors.one([Sort::Companion.as_str()]);
-        Ok(State { kit, _registration: registration, _counted: counted })
+        Ok(State { guild, companion, kit, _registration: registration, _counted: counted })
     }
 
     async fn handle(
@@ -130,7 +142,14 @@ impl Actor for Companion {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            CompanionMessage::Evaluate(evaluate) => ask(*evaluate, &state.kit),
+            CompanionMessage::Evaluate(evaluate) => {
+                let _at_work = at_work(Address::Companion(state.guild.clone(), state.companion.clone()));
+                // Nothing here could be left half done.
+                if catch_unwind(AssertUnwindSafe(|| ask(*evaluate, &state.kit))).is_err() {
+                    let (guild, companion) = (Plain(state.guild.as_str()), Plain(state.companion.as_str()));
+                    tracing::error!(%guild, %companion, "a question could not be worded; it is asked again, later and later");
+                }
+            }
         }
         Ok(())
     }
@@ -139,7 +158,6 @@ impl Actor for Companion {
 fn ask(evaluate: Evaluate, kit: &Kit) {
     let request = Arc::new(worded(&evaluate, kit));
     let Evaluate { mut asking, trigger, modality, is_vote, .. } = evaluate;
-    asking.is_on_its_way = false;
     let ticket = asking.ticket;
     let asked = request.clone();
     let answered = {
@@ -160,6 +178,7 @@ fn ask(evaluate: Evaluate, kit: &Kit) {
         drafts: None,
         reply_to: answered,
     });
+    asking.is_on_its_way = false;
     asking.tell(ChannelMessage::Asked { ticket, call });
 }
 

@@ -5,12 +5,14 @@
 //! Stopped softly, it finishes the part that is on its way.
 
 use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::channel::ChannelMessage;
 use super::directory::Sort;
@@ -101,7 +103,10 @@ impl Actor for Delivery {
         let texts = split(delivery.owed.text.as_deref().unwrap_or_default(), delivery.platform.capabilities().longest_part);
         delivery.doubt_what_is_anothers().await;
         delivery.owed.parts.resize(texts.len(), PartRecord::Owed);
-        let error = delivery.send_all(&texts).await?;
+        let error = match AssertUnwindSafe(delivery.send_all(&texts)).catch_unwind().await {
+            Ok(error) => error?,
+            Err(_panic) => delivery.broke_off().await?,
+        };
         let delivered = delivery.outcome(&texts, error);
         delivery.channel.cast(ChannelMessage::Delivered { ticket: delivery.ticket, delivered: Box::new(delivered) })?;
         myself.stop(None);
@@ -145,12 +150,26 @@ impl Arguments {
         Ok(None)
     }
 
+    /// Sending panicked, and would again: what was on its way stays so, and the rest is not sent.
+    async fn broke_off(&mut self) -> Result<Option<&'static str>, Lost> {
+        tracing::error!(channel = %Plain(self.place.channel.as_str()), "sending a statement panicked; what is left of it is not sent");
+        let Some(index) = self.owed.parts.iter().position(|part| matches!(part, PartRecord::Sending { .. })) else {
+            self.count("failed");
+            return Ok(Some("unreachable"));
+        };
+        self.note(index, PartRecord::Unconfirmed).await?;
+        self.count("unconfirmed");
+        Ok(None)
+    }
+
     /// Sends a part that has certainly not been posted. How long to wait before it is tried again; an error is for good.
     async fn send(&mut self, index: usize, part: &Part) -> Result<Result<Option<Wait>, &'static str>, Lost> {
         let after = self.newest_before(index, part);
         self.note(index, PartRecord::Sending { after }).await?;
         let began = Instant::now();
-        match self.platform.send(part).await {
+        // No request takes nearly as long; one that never ends must not hold up its channel for good.
+        let sent = timeout(PATIENCE, self.platform.send(part)).await;
+        match sent.unwrap_or_else(|_| Err(NotSent::Unknown("the platform's adapter hangs".into()))) {
             Ok(id) => {
                 let took = began.elapsed();
                 self.note(index, PartRecord::Sent { id }).await?;
@@ -181,7 +200,9 @@ impl Arguments {
     /// Looks for a part that may have been posted, once it must have arrived.
     async fn look(&mut self, index: usize, part: &Part, after: Option<&str>) -> Result<Option<Wait>, Lost> {
         tokio::time::sleep(self.platform.capabilities().request_timeout).await;
-        let (found, outcome) = match self.find(part, after).await {
+        let found = timeout(PATIENCE, self.find(part, after)).await;
+        let hangs = |_| Err(NotRead::Later { after: None, detail: "the platform's adapter hangs".into() });
+        let (found, outcome) = match found.unwrap_or_else(hangs) {
             Ok(Some(id)) => (PartRecord::Sent { id }, Some("posted")),
             Ok(None) => (PartRecord::Owed, None),
             Err(NotRead::Later { after, .. }) => return Ok(Some(Wait(after))),

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ractor::{ActorCell, ActorId, ActorRef, ActorStatus, Message};
@@ -97,8 +98,13 @@ pub struct Directory(Arc<RwLock<Entries>>);
 
 #[derive(Default)]
 struct Entries {
-    actors: HashMap<Address, ActorCell>,
+    actors: HashMap<Address, Entry>,
     alive: [usize; Sort::ALL.len()],
+}
+
+struct Entry {
+    actor: ActorCell,
+    waiting: Arc<AtomicUsize>,
 }
 
 /// An actor's entry; dropping it takes the entry out, unless a successor has taken the place. Kept in the actor's state, it goes
@@ -108,6 +114,7 @@ pub struct Registration {
     directory: Directory,
     address: Address,
     id: ActorId,
+    waiting: Arc<AtomicUsize>,
 }
 
 impl Directory {
@@ -119,10 +126,12 @@ impl Directory {
     /// Enters an actor, in the place of the one that was there before.
     pub fn register<P: Place>(&self, place: &P, actor: &ActorRef<P::Message>) -> Registration {
         let (address, cell) = (place.address(), actor.get_cell());
-        let registration = Registration { directory: self.clone(), address: address.clone(), id: cell.get_id() };
+        let waiting = Arc::<AtomicUsize>::default();
+        let registration =
+            Registration { directory: self.clone(), address: address.clone(), id: cell.get_id(), waiting: waiting.clone() };
         let mut entries = self.write();
         let sort = address.sort();
-        if entries.actors.insert(address, cell).is_none() {
+        if entries.actors.insert(address, Entry { actor: cell, waiting }).is_none() {
             entries.alive[sort as usize] += 1;
         }
         registration
@@ -130,8 +139,26 @@ impl Directory {
 
     /// The actor that is there now. None if there is none, or if it is stopping.
     pub fn find<P: Place>(&self, place: &P) -> Option<ActorRef<P::Message>> {
+        self.find_entry(place).map(|(actor, _)| actor)
+    }
+
+    /// Hands work to the actor that is there now. It counts as waiting until the actor says that it was
+    /// [taken on](Registration::taken_on): whoever brings more asks first how much waits. False: nobody is there.
+    pub fn hand_over<P: Place>(&self, place: &P, work: P::Message) -> bool {
+        let Some((actor, waiting)) = self.find_entry(place) else { return false };
+        // Counted before it can be taken on.
+        waiting.fetch_add(1, Ordering::Relaxed);
+        actor.cast(work).is_ok()
+    }
+
+    /// How much of what was handed over there was not taken on yet. Nothing waits for an actor that is not there.
+    pub fn waiting<P: Place>(&self, place: &P) -> usize {
+        self.read().actors.get(&place.address()).map_or(0, |entry| entry.waiting.load(Ordering::Relaxed))
+    }
+
+    fn find_entry<P: Place>(&self, place: &P) -> Option<(ActorRef<P::Message>, Arc<AtomicUsize>)> {
         let address = place.address();
-        let actor = self.read().actors.get(&address).cloned()?;
+        let (actor, waiting) = self.read().actors.get(&address).map(|entry| (entry.actor.clone(), entry.waiting.clone()))?;
         if actor.get_status() >= ActorStatus::Draining {
             return None;
         }
@@ -140,13 +167,13 @@ impl Directory {
             tracing::error!(?address, "an actor that understands other messages is registered here");
             return None;
         }
-        Some(actor.into())
+        Some((actor.into(), waiting))
     }
 
     /// Takes an actor out, if it is still the one that is there.
     pub fn remove(&self, address: &Address, id: ActorId) -> bool {
         let mut entries = self.write();
-        let is_same = entries.actors.get(address).is_some_and(|actor| actor.get_id() == id);
+        let is_same = entries.actors.get(address).is_some_and(|entry| entry.actor.get_id() == id);
         if is_same {
             entries.actors.remove(address);
             entries.alive[address.sort() as usize] -= 1;
@@ -172,6 +199,14 @@ impl Directory {
 impl fmt::Debug for Directory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.alive()).finish()
+    }
+}
+
+impl Registration {
+    /// So much of what was [handed over](Directory::hand_over) waits no more.
+    pub fn taken_on(&self, count: usize) {
+        // What came another way was never counted.
+        let _ = self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| Some(waiting.saturating_sub(count)));
     }
 }
 

@@ -11,19 +11,13 @@ use super::companion::{self, Companion};
 use super::directory::{Registration, Sort};
 use super::kit::Kit;
 use super::pending;
-use super::places::{ChannelPlace, GuildPlace, ScribePlace};
-use super::scribe::{Administer, Reply, ScribeMessage};
-use super::set_aside::{Suspects, Verdict};
+use super::places::{ChannelPlace, GuildPlace};
+use super::set_aside::{self, Suspects, Verdict};
 use super::supervision::child::{ChildSpec, Ending, Escalation, Lasting};
 use super::supervision::children::{Children, Report, Upkeep};
 use super::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ward};
-use crate::journal::key;
 use crate::journal::place::Place;
-use crate::journal::reader::Reader;
-use crate::journal::record::{SetAsideRecord, encode};
-use crate::ports::store::Write;
-use crate::telemetry::instruments::NONE;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
@@ -250,37 +244,17 @@ impl State {
         if self.suspects.died(channel, seq) == Verdict::SetAside {
             let (guild, named, error) = (Plain(self.guild.as_str()), Plain(channel.as_str()), ending);
             tracing::error!(%guild, channel = %named, %seq, %error, "a message kills its handler and is set aside");
-            self.set_aside(channel.clone(), seq, &ending.in_full());
+            self.set_aside(channel.clone(), seq, ending.in_full());
         }
     }
 
-    fn set_aside(&self, channel: ChannelId, seq: Seq, error: &str) {
-        let place = Place::new(&self.guild, &channel);
-        let record = SetAsideRecord {
-            guild: self.guild.clone(),
-            channel,
-            seq,
-            at: self.kit.clock.now(),
-            deaths: super::set_aside::DEATHS_TO_SET_ASIDE,
-            error: error.into(),
-            is_closed: false,
-        };
-        let kit = self.kit.clone();
+    fn set_aside(&self, channel: ChannelId, seq: Seq, error: String) {
+        let (place, kit) = (Place::new(&self.guild, &channel), self.kit.clone());
         tokio::spawn(async move {
-            let no = Reader::new(&*kit.store).channel_no(&place).await;
-            let (Ok(Some(no)), Some(scribe)) = (no, kit.directory.find(&ScribePlace())) else {
-                tracing::warn!(channel = %Plain(place.channel.as_str()), %seq, "it could not be set aside, and will be when it has killed again");
-                return;
-            };
-            let ward = place.ward();
-            let writes = vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))];
             // If it is lost, the message kills three more times and is set aside then.
-            let reply = Reply::new(move |outcome| {
-                if outcome.is_ok() {
-                    kit.recorder.instruments().messages_set_aside.add(1, NONE);
-                }
-            });
-            let _ = scribe.cast(ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply }));
+            if !set_aside::put(&kit, &place, seq, &error).await {
+                tracing::warn!(channel = %Plain(place.channel.as_str()), %seq, "it could not be set aside, and will be when it has killed again");
+            }
         });
     }
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::kit::Kit;
+use super::places::ChannelPlace;
 use super::reaching::tell_scribe;
 use super::scribe::{Accept, Accepted, Lost, Refused, Reply, ScribeMessage};
 use crate::domain::address::{self, Heard};
@@ -19,6 +20,12 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::place::Place;
+
+/// So much of what was accepted for a channel may wait for it; with more, nothing is accepted for it until it has caught up.
+const MOST_WAITING: usize = 4_096;
+
+/// When to try again then.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What is accepted so much later than it was said says when it was said.
 const LATE: Duration = Duration::from_secs(2);
@@ -86,6 +93,9 @@ impl Inbound {
     /// # Errors
     /// As [`say`](Self::say).
     pub async fn accept(&self, place: &Place, event: Event, id: Option<Arc<str>>) -> Result<Accepted, Refused> {
+        if self.kit.directory.waiting(&ChannelPlace(place.channel.clone())) >= MOST_WAITING {
+            return Err(Refused::Busy { retry_after: RETRY_AFTER });
+        }
         let (reply, accepted) = Reply::awaited();
         let accept = Accept { place: place.clone(), at: None, event, id, reply };
         tell_scribe(&self.kit, ScribeMessage::Accept(accept))?;

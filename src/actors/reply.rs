@@ -9,10 +9,11 @@ use tokio::time::{Duration, Instant};
 
 use super::channel::ChannelMessage;
 use super::companion::{character, persona, repetition_note};
-use super::directory::Sort;
+use super::directory::{Address, Sort};
 use super::hub::{Hub, Live};
 use super::kit::Kit;
 use super::side_models::{Outcome, Priority};
+use super::watchdog::at_work;
 use crate::domain::closing::Stage;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::{Message, Modality};
@@ -86,7 +87,10 @@ impl Actor for Reply {
 
     async fn handle(&self, myself: ActorRef<Write>, _: Write, state: &mut State) -> Result<(), ActorProcessingErr> {
         let reply = &state.reply;
-        let request = Arc::new(worded(reply));
+        let request = {
+            let _at_work = at_work(Address::Reply(reply.place.channel.clone(), reply.ticket));
+            Arc::new(worded(reply))
+        };
         let priority = Priority::of(reply.trigger, reply.modality);
         let deadline = reply.kit.pool.deadline(ModelRole::Main);
         let _typing = show_typing(reply);

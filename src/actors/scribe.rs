@@ -28,8 +28,9 @@ pub use sweep::{Pace, Sweep};
 use self::desk::{Desk, Errand};
 use self::plan::Held;
 use self::request::Request;
-use super::directory::Sort;
+use super::directory::{Address, Sort};
 use super::hub::Hub;
+use super::watchdog::at_work;
 use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, GuildId, Seq, Ward};
 use crate::domain::moment::Moment;
@@ -164,6 +165,7 @@ impl Actor for Scribe {
         message: ScribeMessage,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
+        let _at_work = at_work(Address::Scribe);
         let desk = &mut state.desk;
         match message {
             ScribeMessage::Accept(accept) => desk.accept(accept),

@@ -1,8 +1,16 @@
-//! Counts how often one message took its handler down, and says when it is to be set aside.
+//! Counts how often one message took its handler down, says when it is to be set aside, and does it.
 
 use std::collections::BTreeMap;
 
+use super::kit::Kit;
+use super::reaching::administer;
 use crate::domain::id::{ChannelId, Seq};
+use crate::journal::key;
+use crate::journal::place::Place;
+use crate::journal::reader::Reader;
+use crate::journal::record::{SetAsideRecord, encode};
+use crate::ports::store::Write;
+use crate::telemetry::instruments::NONE;
 
 /// A message that kills its handler so often is set aside.
 pub const DEATHS_TO_SET_ASIDE: u32 = 3;
@@ -92,6 +100,26 @@ impl Suspects {
             suspect.deaths
         })
     }
+}
+
+/// Sets a message aside: its channel passes it over from its next start on. False: it is not certain that this is on record.
+pub async fn put(kit: &Kit, place: &Place, seq: Seq, error: &str) -> bool {
+    let Ok(Some(no)) = Reader::new(&*kit.store).channel_no(place).await else { return false };
+    let record = SetAsideRecord {
+        guild: place.guild.clone(),
+        channel: place.channel.clone(),
+        seq,
+        at: kit.clock.now(),
+        deaths: DEATHS_TO_SET_ASIDE,
+        error: error.into(),
+        is_closed: false,
+    };
+    let ward = place.ward();
+    let is_set_aside = administer(kit, ward, vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))]).await.is_ok();
+    if is_set_aside {
+        kit.recorder.instruments().messages_set_aside.add(1, NONE);
+    }
+    is_set_aside
 }
 
 #[cfg(test)]

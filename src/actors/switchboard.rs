@@ -55,10 +55,8 @@ impl Actor for Switchboard {
 
 /// Hands an accepted event to its channel. One that is not there reads it from the record once it is woken.
 pub fn deliver(guild: &GuildId, channel: &ChannelId, recorded: Recorded, committed: Moment, kit: &Kit) {
-    let handed_over = kit
-        .directory
-        .find(&ChannelPlace(channel.clone()))
-        .is_some_and(|actor| actor.cast(ChannelMessage::Heard(Box::new(recorded), committed)).is_ok());
+    let heard = ChannelMessage::Heard(Box::new(recorded), committed);
+    let handed_over = kit.directory.hand_over(&ChannelPlace(channel.clone()), heard);
     if !handed_over && let Some(switchboard) = kit.directory.find(&SwitchboardPlace()) {
         // A switchboard that is being restarted misses nothing for good: what is accepted is pending.
         let _ = switchboard.cast(SwitchboardMessage::Wake(guild.clone(), channel.clone()));

@@ -13,11 +13,12 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use serde_json::{Value, json};
 
 use super::channel::ChannelMessage;
-use super::directory::{Registration, Sort};
+use super::directory::{Address, Registration, Sort};
 use super::hub::Live;
 use super::kit::Kit;
 use super::places::TurnTakingManagerPlace;
 use super::side_models::Outcome;
+use super::watchdog::at_work;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::round::Round;
 use crate::domain::vote::{self, State as Ballot};
@@ -120,6 +121,7 @@ impl Actor for TurnTakingManager {
         message: ManagerMessage,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
+        let _at_work = at_work(Address::TurnTakingManager(state.place.channel.clone()));
         match message {
             ManagerMessage::Answered { ticket, asked, outcome } => state.answered(ticket, asked, outcome)?,
             ManagerMessage::Submit { state: ballot, reply } => state.submit(ballot, reply),

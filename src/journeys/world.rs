@@ -79,6 +79,12 @@ pub(super) struct Scripted {
     delays: Mutex<BTreeMap<CompanionId, Duration>>,
     script: Mutex<Option<Script>>,
     panics: AtomicU64,
+    unnamed: AtomicU64,
+}
+
+/// Takes one of those that are left; false: there is none.
+fn takes_one(left: &AtomicU64) -> bool {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }
 
 struct TokioClock(tokio::time::Instant);
@@ -90,7 +96,11 @@ impl Default for TokioClock {
 }
 
 #[derive(Default)]
-struct Counting(AtomicU64);
+struct Counting {
+    ids: AtomicU64,
+    /// How many of the next draws panic.
+    panics: AtomicU64,
+}
 
 impl Clock for TokioClock {
     fn now(&self) -> Moment {
@@ -100,6 +110,7 @@ impl Clock for TokioClock {
 
 impl Chance for Counting {
     fn jitter(&self) -> i8 {
+        assert!(!takes_one(&self.panics), "as the test wants it");
         0
     }
 
@@ -108,7 +119,7 @@ impl Chance for Counting {
     }
 
     fn id(&self) -> u128 {
-        u128::from(self.0.fetch_add(1, Ordering::Relaxed)) + 1
+        u128::from(self.ids.fetch_add(1, Ordering::Relaxed)) + 1
     }
 }
 
@@ -122,6 +133,7 @@ impl Scripted {
             delays: Mutex::default(),
             script: Mutex::default(),
             panics: AtomicU64::new(0),
+            unnamed: AtomicU64::new(0),
         })
     }
 
@@ -133,6 +145,11 @@ impl Scripted {
     /// How many of the next calls panic half-way.
     pub(super) fn panics(&self, calls: u64) {
         self.panics.store(calls, Ordering::Relaxed);
+    }
+
+    /// How many of those who ask next panic over who it is.
+    pub(super) fn panics_whoever_asks(&self, asking: u64) {
+        self.unnamed.store(asking, Ordering::Relaxed);
     }
 
     /// Answers by what is asked, from now on.
@@ -164,8 +181,7 @@ impl LanguageModel for Scripted {
         let delay = its_own.unwrap_or(*self.delay.lock().unwrap());
         self.asked.lock().unwrap().push(request.clone());
         tokio::time::sleep(delay).await;
-        let is_to_panic = self.panics.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
-        assert!(!is_to_panic, "as the test wants it");
+        assert!(!takes_one(&self.panics), "as the test wants it");
         let scripted = self.script.lock().unwrap().as_ref().and_then(|script| script(request));
         let answer = if let Some(scripted) = scripted {
             Some(scripted)
@@ -181,6 +197,7 @@ impl LanguageModel for Scripted {
     }
 
     fn identity(&self) -> &Identity {
+        assert!(!takes_one(&self.unnamed), "as the test wants it");
         &self.identity
     }
 }
@@ -293,6 +310,20 @@ impl World {
 
     pub(super) async fn open(&self, id: &str, companions: &[&str]) -> Room {
         self.open_with(id, json!(companions)).await
+    }
+
+    /// Opens rooms in a guild, in each of which Aria lives.
+    pub(super) async fn open_in(&self, guild: &str, ids: impl IntoIterator<Item = String>) {
+        for id in ids {
+            let plan = serde_json::from_value(json!({ "guild": guild, "companions": ["aria"] })).unwrap();
+            self.house.put_room(&room(&id), plan).await.unwrap();
+        }
+        self.rest().await;
+    }
+
+    /// How many of the next draws panic.
+    pub(super) fn drawing_panics(&self, draws: u64) {
+        self.kept.chance.panics.store(draws, Ordering::Relaxed);
     }
 
     /// Opens a room for companions as the API writes them.

@@ -35,10 +35,11 @@ impl State {
         self.carry_out(outputs);
     }
 
-    pub(super) fn heard(&mut self, recorded: Recorded, committed: Moment) {
+    /// Takes in what was heard; false: it waits until the record was read.
+    pub(super) fn heard(&mut self, recorded: Recorded, committed: Moment) -> bool {
         if let Some(waiting) = &mut self.heard_meanwhile {
             waiting.push((recorded, committed));
-            return;
+            return false;
         }
         self.is_pending = true;
         self.since_snapshot += 1;
@@ -54,6 +55,14 @@ impl State {
         // What was dropped has no end that could be on record.
         if self.conversation.round().is_none() && is_cleared {
             self.dismiss_manager();
+        }
+        true
+    }
+
+    /// So many events that were handed over wait no more.
+    pub(super) fn taken_on(&self, count: usize) {
+        if let Some(registration) = &self.registration {
+            registration.taken_on(count);
         }
     }
 

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::ActorRef;
+use ractor::{ActorProcessingErr, ActorRef};
 
 use super::duties::Duty;
 use super::pace::Pace;
@@ -12,6 +12,7 @@ use super::{Books, ChannelMessage, Missed, State};
 use crate::actors::kit::Kit;
 use crate::actors::places::ScribePlace;
 use crate::actors::scribe::{Fence, Reply, ScribeMessage};
+use crate::actors::supervision::child::TakenAlong;
 use crate::domain::budget::{DAY, Ledger, Use};
 use crate::domain::event::Recorded;
 use crate::domain::id::Seq;
@@ -116,13 +117,21 @@ impl State {
         let reopened = self.reopened();
         let now = self.kit.clock.now();
         self.traces.resume(&self.conversation, &earlier, &events, now, &self.kit);
+        // What follows from the newest is computed again: if it kills again, that is found here.
+        let newest = events.iter().rev().find(|recorded| recorded.event.is_heard() && !skip.contains(&recorded.seq));
+        if let Some(newest) = newest {
+            self.in_hand.hold(newest.seq);
+        }
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);
+        self.in_hand.lay_down();
         self.deliver_on(owed);
         for duty in reopened {
             self.discharge(duty);
         }
-        for (recorded, committed) in self.heard_meanwhile.take().unwrap_or_default() {
+        let meanwhile = self.heard_meanwhile.take().unwrap_or_default();
+        self.taken_on(meanwhile.len());
+        for (recorded, committed) in meanwhile {
             self.newest = self.newest.max(recorded.seq);
             if skip.contains(&recorded.seq) {
                 self.conversation.pass_over(recorded.seq);
@@ -167,14 +176,14 @@ impl State {
     }
 
     /// A channel whose record is damaged stays away, so that it does not take its guild along; what is accepted for it is kept.
-    pub(super) fn not_restored(&self, error: CannotRestore) -> Result<(), CannotRestore> {
+    pub(super) fn not_restored(&self, error: CannotRestore) -> Result<(), ActorProcessingErr> {
         match error {
             CannotRestore::Damaged(_) => {
                 tracing::error!(channel = %Plain(self.place.channel.as_str()), %error, "this channel cannot go on");
                 self.myself.stop(None);
                 Ok(())
             }
-            CannotRestore::NotNow(_) => Err(error),
+            CannotRestore::NotNow(why) => Err(TakenAlong(why).into()),
         }
     }
 

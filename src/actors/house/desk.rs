@@ -104,7 +104,7 @@ pub(super) fn unread(error: ReadError) -> Refused {
 pub(super) fn refused(error: scribe::Refused) -> Refused {
     match error {
         scribe::Refused::Busy { retry_after } => {
-            Refused::TooMany { detail: "too many messages wait to be stored, try again".into(), retry_after }
+            Refused::TooMany { detail: "too many messages wait to be taken in, try again".into(), retry_after }
         }
         scribe::Refused::Lost(lost) => refused_write(&lost),
     }

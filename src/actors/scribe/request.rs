@@ -176,8 +176,8 @@ pub enum Lost {
 /// Why an event was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Too much waits.
-    #[error("too many messages wait to be stored; try again in {} ms", .retry_after.as_millis())]
+    /// Too much waits: to be stored, or for its channel.
+    #[error("too many messages wait; try again in {} ms", .retry_after.as_millis())]
     Busy {
         /// When to try again.
         retry_after: Duration,

@@ -147,7 +147,7 @@ impl Schedule {
         let mut steps = self.wake(now);
         let (call, endpoint) = (entry.call, entry.endpoint.clone());
         let key = (entry.role, endpoint.clone());
-        let newcomer = (entry.priority, call);
+        let (priority, guild) = (entry.priority, entry.guild.clone());
         self.deadlines.insert((entry.deadline, call));
         self.open.insert(call, Open { entry, stage: Stage::Waiting, attempts: 0, in_calls: Duration::ZERO, last: None });
         steps.extend(self.wake(now));
@@ -158,13 +158,12 @@ impl Schedule {
             self.answer(now, call, Err(left_alone(endpoint, until.since(now))), &mut steps);
             return steps;
         }
-        if let Some(shed) = self.lane(&key).queue.sheds_for(newcomer) {
+        if let Some(shed) = self.lane(&key).queue.sheds_for(priority, call, &guild) {
             let its = self.open.get(&shed).map(|open| Happening::Shed(open.entry.role, open.entry.priority));
             self.happened.extend(its);
             self.answer(now, shed, Err(too_many(endpoint.clone())), &mut steps);
         }
-        if let Some(open) = self.open.get(&call) {
-            let (priority, guild) = (open.entry.priority, open.entry.guild.clone());
+        if self.open.contains_key(&call) {
             self.lane(&key).queue.push(call, priority, &guild);
         }
         self.start_what_may(now, &endpoint, &mut steps);
@@ -350,7 +349,7 @@ impl Schedule {
             open.last = Some(no_answer);
         }
         self.pauses.insert((until, call));
-        self.lane(&(entry.role, entry.endpoint)).queue.push_pausing(call, entry.priority);
+        self.lane(&(entry.role, entry.endpoint)).queue.push_pausing(call, entry.priority, &entry.guild);
     }
 
     /// Doubles with each try, spread over its upper half; never shorter than the endpoint asked for.

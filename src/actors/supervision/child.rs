@@ -103,6 +103,8 @@ pub enum Ending {
         is_panic: bool,
         /// It is itself a supervisor that passed a limit of its own.
         escalated: bool,
+        /// It was [taken along](TakenAlong).
+        taken_along: bool,
     },
     /// It did not come up: its `pre_start` failed, panicked or took too long.
     #[error("did not start: {message}")]
@@ -120,10 +122,10 @@ impl Ending {
     pub fn read(event: SupervisionEvent) -> Option<(ActorCell, Self)> {
         match event {
             SupervisionEvent::ActorFailed(child, error) => {
-                let escalated = error.is::<Escalation>();
+                let (escalated, taken_along) = (error.is::<Escalation>(), error.is::<TakenAlong>());
                 // ractor makes a text of a panic; our own errors are none.
                 let is_panic = format!("{error:?}") == format!("{:?}", error.to_string());
-                Some((child, Self::Failed { message: bounded(error.to_string()), is_panic, escalated }))
+                Some((child, Self::Failed { message: bounded(error.to_string()), is_panic, escalated, taken_along }))
             }
             // Without a state it was interrupted while starting or stopping, or its task was cancelled.
             SupervisionEvent::ActorTerminated(child, None, _) => Some((child, Self::Killed)),
@@ -148,6 +150,11 @@ impl Ending {
         matches!(self, Self::Failed { escalated: true, .. })
     }
 
+    /// Whether it failed over something that is not under its supervisor.
+    pub const fn is_taken_along(&self) -> bool {
+        matches!(self, Self::Failed { taken_along: true, .. })
+    }
+
     /// Counts it, if it is one that is counted apart from restarts.
     pub fn measure(&self, sort: &'static str, instruments: &Instruments) {
         if *self == Self::Hung {
@@ -165,6 +172,12 @@ impl Ending {
         }
     }
 }
+
+/// What an actor relies on was lost, and it begins anew. Returned from its handler: that is no fault of its own, nor of those beside it, and
+/// counts towards no limit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TakenAlong(pub String);
 
 /// A supervisor passed a limit. Returned from its handler it fails the supervisor, and the one above sees why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

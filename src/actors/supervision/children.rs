@@ -284,7 +284,13 @@ where
             return Some(Report::Ended { child, ending });
         }
         let now = Instant::now();
-        match self.restarts.died(&child, now, self.chance.fraction()) {
+        let fraction = self.chance.fraction();
+        let verdict = if ending.is_taken_along() {
+            Verdict::RestartAt(self.restarts.taken_along(&child, now, fraction))
+        } else {
+            self.restarts.died(&child, now, fraction)
+        };
+        match verdict {
             Verdict::Escalate(excess) => {
                 self.remove(&child);
                 let escalation = Escalation { child: format!("{child:?}"), excess, ending };

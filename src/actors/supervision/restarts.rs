@@ -52,6 +52,8 @@ pub struct Restarts<K> {
 #[derive(Debug, Default)]
 struct Trouble {
     in_row: u32,
+    /// How often it was taken along since.
+    along: u32,
     up_since: Option<Instant>,
 }
 
@@ -81,7 +83,16 @@ impl<K: Ord + Clone> Restarts<K> {
         if self.deaths.len() > self.policy.total_limit as usize {
             return Verdict::Escalate(Excess::Total);
         }
-        Verdict::RestartAt(now + spread(self.policy.delay(trouble.in_row), fraction))
+        Verdict::RestartAt(now + spread(self.policy.delay(trouble.in_row.saturating_add(trouble.along)), fraction))
+    }
+
+    /// The child ended because something else did, which counts towards no limit: when it is started again.
+    pub fn taken_along(&mut self, child: &K, now: Instant, fraction: f64) -> Instant {
+        self.forget_recovered(now);
+        let trouble = self.troubled.entry(child.clone()).or_default();
+        trouble.along = trouble.along.saturating_add(1);
+        trouble.up_since = None;
+        now + spread(self.policy.delay(trouble.in_row.saturating_add(trouble.along)), fraction)
     }
 
     /// The child is no longer wanted, or is given up.

@@ -31,6 +31,9 @@ use crate::telemetry::instruments::kinds::Counted;
 /// Watchers have nothing to say.
 const MAX_HEARD_BYTES: usize = 4_096;
 
+/// What is written to a watcher gathers up to so many bytes. Left alone, the buffers of each would take 140 KB.
+const WRITTEN_AT_ONCE: usize = 8 << 10;
+
 /// Pings without a sign of life, after which a watcher is given up.
 const MAX_SILENT_PINGS: u32 = 3;
 
@@ -58,6 +61,7 @@ pub(super) async fn live(
     let counted = console.instruments.live_sockets.one(NONE);
     let watcher = Watcher { after, caller, closing: console.closing.subscribe(), console, _place: (place, counted) };
     let upgrade = upgrade.max_message_size(MAX_HEARD_BYTES).max_frame_size(MAX_HEARD_BYTES);
+    let upgrade = upgrade.read_buffer_size(MAX_HEARD_BYTES).write_buffer_size(WRITTEN_AT_ONCE);
     Ok(upgrade.on_upgrade(move |socket| watcher.watch(socket, events)))
 }
 

@@ -19,6 +19,7 @@ macro_rules! files {
 const FILES: &[(&str, &[u8])] = files![
     "api.js",
     "base.css",
+    "care.js",
     "clock.js",
     "compose.css",
     "compose.js",

@@ -20,6 +20,10 @@ pub(crate) enum Fate {
     Silent,
     /// It is not posted.
     Fails(NotSent),
+    /// It is posted, and nothing ever comes of it.
+    Hangs,
+    /// It is posted, and whoever sends it panics.
+    Panics,
 }
 
 /// A platform in memory.
@@ -104,6 +108,14 @@ impl ChatPlatform for FakePlatform {
                 Err(NotSent::Unknown("no answer".into()))
             }
             Some(Fate::Fails(why)) => Err(why),
+            Some(Fate::Hangs) => {
+                self.post(part);
+                std::future::pending().await
+            }
+            Some(Fate::Panics) => {
+                self.post(part);
+                panic!("as the test wants it")
+            }
         };
         tokio::time::sleep(TAKES / 2).await;
         answer

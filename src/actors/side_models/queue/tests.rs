@@ -19,7 +19,7 @@ fn offer(
     name: &str,
 ) -> Option<u64> {
     let newcomer = CallId(call);
-    let shed = queue.sheds_for((priority, newcomer));
+    let shed = queue.sheds_for(priority, newcomer, &guild(name));
     if let Some((priority, guild)) = shed.and_then(|shed| guilds.remove(&shed)) {
         queue.remove(shed.expect("just found"), priority, &guild);
     }
@@ -80,6 +80,47 @@ fn a_full_queue_sheds_the_oldest_lull_then_interjections() {
 }
 
 #[test]
+fn a_guild_that_floods_takes_no_places_of_another_with_direct_addresses() {
+    let mut queue = Queue::new(4);
+    let mut guilds = HashMap::new();
+    for call in 0..4 {
+        offer(&mut queue, call, Priority::DirectAddress, &mut guilds, "flood");
+    }
+
+    let shed: Vec<_> = [(4, "quiet"), (5, "flood"), (6, "quiet"), (7, "quiet"), (8, "other")]
+        .map(|(call, name)| offer(&mut queue, call, Priority::DirectAddress, &mut guilds, name))
+        .into();
+
+    assert_eq!(shed, [Some(3), Some(5), Some(2), Some(7), Some(1)], "of whoever has the most, the newest");
+}
+
+#[test]
+fn a_guild_that_floods_with_lulls_sheds_its_own() {
+    let mut queue = Queue::new(4);
+    let mut guilds = HashMap::new();
+    offer(&mut queue, 0, Priority::Lull, &mut guilds, "quiet");
+    for call in 1..4 {
+        offer(&mut queue, call, Priority::Lull, &mut guilds, "flood");
+    }
+
+    let shed: Vec<_> = (4..7).map(|call| offer(&mut queue, call, Priority::Lull, &mut guilds, "flood")).collect();
+
+    assert_eq!(shed, [Some(1), Some(2), Some(3)]);
+    assert_eq!(offer(&mut queue, 7, Priority::Turn, &mut guilds, "quiet"), Some(4), "also for somebody who is more urgent");
+}
+
+#[test]
+fn of_guilds_that_have_as_many_the_oldest_goes() {
+    let mut queue = Queue::new(3);
+    let mut guilds = HashMap::new();
+    for (call, name) in [(1, "b"), (2, "a"), (3, "c")] {
+        offer(&mut queue, call, Priority::Lull, &mut guilds, name);
+    }
+
+    assert_eq!(offer(&mut queue, 4, Priority::Lull, &mut guilds, "d"), Some(1));
+}
+
+#[test]
 fn a_weaker_newcomer_is_refused_by_a_full_queue() {
     let mut queue = Queue::new(1);
     let mut guilds = HashMap::new();
@@ -93,10 +134,10 @@ fn a_weaker_newcomer_is_refused_by_a_full_queue() {
 #[test]
 fn a_question_that_pauses_counts_and_is_not_asked() {
     let mut queue = Queue::new(1);
-    queue.push_pausing(CallId(1), Priority::Lull);
+    queue.push_pausing(CallId(1), Priority::Lull, &guild("home"));
 
     let popped = queue.pop(|_| true);
-    let shed = queue.sheds_for((Priority::Turn, CallId(2)));
+    let shed = queue.sheds_for(Priority::Turn, CallId(2), &guild("home"));
 
     assert_eq!((popped, shed), (None, Some(CallId(1))));
 }
@@ -127,11 +168,11 @@ proptest! {
         let mut left = Vec::new();
 
         for (call, (priority, name)) in offers.iter().enumerate() {
-            let all_direct = queue.waiting.iter().all(|(waiting, _)| *waiting == Priority::DirectAddress);
+            let all_direct = queue.waiting.keys().all(|waiting| *waiting == Priority::DirectAddress);
             let shed = offer(&mut queue, call as u64, *priority, &mut guilds, &name.to_string());
             if let Some(shed) = shed {
                 let was_direct = offers[shed as usize].0 == Priority::DirectAddress;
-                prop_assert!(!was_direct || (all_direct && shed == call as u64));
+                prop_assert!(!was_direct || (all_direct && *priority == Priority::DirectAddress));
                 left.push(shed);
             }
             prop_assert!(queue.len() <= capacity);

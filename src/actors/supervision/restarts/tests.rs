@@ -38,6 +38,20 @@ fn a_child_that_dies_once_too_often_in_a_row_is_escalated() {
 }
 
 #[test]
+fn a_child_that_is_taken_along_waits_longer_each_time_and_is_never_escalated() {
+    let mut restarts = Restarts::new(policy());
+    let now = Instant::now();
+
+    let delays = [(); 5].map(|()| (restarts.taken_along(&"a", now, 0.0) - now).as_millis());
+    let others = (0..100).map(|child| restarts.taken_along(&["b", "c"][child % 2], now, 0.0)).max();
+    let own = restarts.died(&"a", now, 0.0);
+
+    assert_eq!(delays, [0, 100, 200, 400, 500]);
+    assert_eq!(others, Some(now + Duration::from_millis(500)));
+    assert_eq!(delay(own, now), 500, "it is its first death of its own");
+}
+
+#[test]
 fn many_children_dying_once_are_escalated_by_their_sum() {
     let mut restarts = Restarts::new(policy());
     let now = Instant::now();

@@ -74,6 +74,10 @@ export const fates = (room, message) => call('GET', `/api/why${query({ room, mes
 export const companions = () => call('GET', '/api/companions');
 export const readiness = () => call('GET', '/readyz');
 export const quarantine = () => call('GET', '/api/quarantine');
+const entryPath = (id, what) => `/api/quarantine/${encodeURIComponent(id)}/${what}`;
+export const release = guild => call('POST', entryPath(guild, 'release'), {});
+export const retry = entry => call('POST', entryPath(entry, 'retry'), {});
+export const drop = entry => call('POST', entryPath(entry, 'drop'), {});
 
 // crypto.randomUUID exists on secure origins only, and a console may be reached by plain HTTP.
 export function newId() {

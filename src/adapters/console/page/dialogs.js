@@ -6,7 +6,7 @@ import * as words from './words.js';
 
 const AGAIN_MS = 30_000;
 
-function dialog(title, ...content) {
+export function dialog(title, ...content) {
   const close = el('button', { class: 'quiet-button', onclick: () => box.close() }, 'close (Esc)');
   const box = el('dialog', { 'aria-label': title }, el('header', null, el('h2', null, title), close), content);
   box.addEventListener('click', event => event.target === box && box.close());
@@ -46,16 +46,14 @@ export function modelIndicator() {
   button.addEventListener('click', () => (isRehearsal() && ready.ready !== false ? explainRehearsal() : explainModels(ready)));
 
   async function look() {
-    const [answer, aside] = await Promise.all([api.readiness().catch(() => null), api.quarantine().catch(() => null)]);
+    const answer = await api.readiness().catch(() => null);
     if (!answer) return;
     ready = answer;
-    const set = (aside?.messages?.length ?? 0) + (aside?.guilds?.length ?? 0);
     button.hidden = false;
     button.classList.toggle('loud', answer.ready === false);
     if (answer.ready === false) say(button, 'not ready ▸ see why');
     else if (isRehearsal()) say(button, 'rehearsal: no real model ▸ connect one');
     else say(button, answer.models?.main?.model ?? 'models');
-    if (set) button.append(` · ${set} set aside`);
   }
   look();
   setInterval(look, AGAIN_MS);

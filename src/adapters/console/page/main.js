@@ -1,6 +1,7 @@
 // Puts the page together: which room is shown, what a change redraws, and the keys that work everywhere.
 
 import * as api from './api.js';
+import { care } from './care.js';
 import { serverNow } from './clock.js';
 import { compose } from './compose.js';
 import { legend, modelIndicator, showKeys } from './dialogs.js';
@@ -133,6 +134,7 @@ const search = find({
 });
 const list = rooms({ open: (id, anew) => open(id, anew), tell, changed: readRooms });
 const models = modelIndicator();
+const cares = care({ tell, announce: text => notice.announce(text) });
 
 function draw() {
   const parts = new Set(dirty);
@@ -165,6 +167,7 @@ function showConnection(state, at) {
   if (state === 'live' && before !== 'live') {
     mail?.flush();
     models.look();
+    cares.look();
   }
 }
 

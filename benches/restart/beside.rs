@@ -1,0 +1,105 @@
+//! How long decisions take in a guild, beside one that lives and beside one that dies again and again, by turns in one run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use tertulia::actors::places::ChannelPlace;
+use tertulia::ports::house::House;
+use tokio::time::{Instant, sleep};
+
+use super::World;
+use super::system::{millis, room};
+
+/// How long is measured at a time, and how often either.
+const PHASE: Duration = Duration::from_secs(2);
+const ROUNDS: usize = 5;
+/// The rooms of the guild that dies, talked in all the while.
+const DOOMED: [&str; 4] = ["pit", "well", "mine", "cave"];
+/// Between two looks whether there is somebody to be killed.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+pub(super) async fn measure(on_disk: bool) -> anyhow::Result<()> {
+    println!(
+        "\nmilliseconds from saying something to the decision on it, beside a guild with {} rooms that are talked in",
+        DOOMED.len()
+    );
+    println!("that guild      decisions      50 %      99 %      max     deaths  quarantines");
+    let (mut beside_living, mut beside_dying, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut deaths, mut quarantines) = (0, 0);
+    for _ in 0..ROUNDS {
+        let (living, ..) = beside(on_disk, false).await?;
+        let (dying, died, kept_away) = beside(on_disk, true).await?;
+        ratios.push([0.5, 0.99].map(|part| millis(&dying, part) / millis(&living, part)));
+        beside_living.extend(living);
+        beside_dying.extend(dying);
+        deaths += died;
+        quarantines += kept_away;
+    }
+    tell("lives", &mut beside_living, (0, 0));
+    tell("dies and dies", &mut beside_dying, (deaths, quarantines));
+    let [half, most] = [0, 1].map(|which| {
+        let mut ratios: Vec<f64> = ratios.iter().map(|ratio| ratio[which]).collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        (ratios[ratios.len() / 2], ratios[0], ratios[ratios.len() - 1])
+    });
+    println!(
+        "dying to living, median of {ROUNDS} rounds: 50 % {:.2} ({:.2} to {:.2}), 99 % {:.2} ({:.2} to {:.2})",
+        half.0, half.1, half.2, most.0, most.1, most.2
+    );
+    Ok(())
+}
+
+/// Decisions beside a guild that is talked in, and whose channels are killed whenever they are there, if it is to die: how long each took, how
+/// often they were killed, and how often the guild was kept away.
+async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Vec<Duration>, u64, u64)> {
+    let mut world = World::new(on_disk).await?;
+    for id in DOOMED {
+        let plan = serde_json::from_value(json!({ "guild": "doomed", "companions": ["aria"] }))?;
+        world.house.put_room(&room(id), plan).await?;
+        world.talk(id, Duration::from_millis(10));
+    }
+    sleep(PHASE / 8).await;
+    let (deaths, quarantines) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    let (house, directory) = (world.house.clone(), world.kit.directory.clone());
+    let (died, kept_away) = (deaths.clone(), quarantines.clone());
+    if dies {
+        world.busy.spawn(async move {
+            loop {
+                for id in DOOMED {
+                    if let Some(channel) = directory.find(&ChannelPlace(room(id).channel())) {
+                        channel.kill();
+                        died.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                // Kept away it would be no trouble any more: it is let go at once.
+                if house.release("doomed").await.is_ok() {
+                    kept_away.fetch_add(1, Ordering::Relaxed);
+                }
+                sleep(LOOK_AGAIN).await;
+            }
+        });
+    }
+    let took = world.phase().await?;
+    world.end().await;
+    Ok((took, deaths.load(Ordering::Relaxed), quarantines.load(Ordering::Relaxed)))
+}
+
+impl World {
+    /// Decision after decision for a while: how long each took, sorted.
+    async fn phase(&mut self) -> anyhow::Result<Vec<Duration>> {
+        let (began, mut took) = (Instant::now(), Vec::new());
+        while began.elapsed() < PHASE {
+            took.push(self.decided(&format!("{} of {:?}", took.len(), began)).await?.1);
+        }
+        took.sort_unstable();
+        Ok(took)
+    }
+}
+
+fn tell(name: &str, took: &mut [Duration], (deaths, quarantines): (u64, u64)) {
+    took.sort_unstable();
+    let [a, b, c] = [0.5, 0.99, 1.0].map(|part| millis(took, part));
+    println!("{name:<14} {:>10} {a:>9.2} {b:>9.2} {c:>8.2} {deaths:>10} {quarantines:>12}", took.len());
+}

@@ -1,0 +1,187 @@
+//! What was in hand: a reply, a delivery or a turn-taking manager is killed in the middle, and the words are waited for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::json;
+use tertulia::actors::kit::Kit;
+use tertulia::actors::places::{ChannelPlace, PoolPlace};
+use tertulia::actors::residents::Residents;
+use tertulia::actors::side_models::{Models, Pool};
+use tertulia::domain::id::{ChannelId, GuildId};
+use tertulia::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part, Platforms};
+use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Purpose, Request, Usage};
+use tertulia::settings::Settings;
+use tertulia::settings::companion::{Companion, CompanionFile};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::system::{millis, room, say};
+use super::{MEASURED, PATIENCE, World};
+
+/// How long models and platforms take over what is in hand.
+const TAKES: Duration = Duration::from_millis(20);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InHand {
+    /// The main model writes.
+    Reply,
+    /// A platform is being sent the words.
+    Delivery,
+    /// A round is open.
+    Manager,
+}
+
+/// Says YES in the room that is measured; the role that is in hand takes its time.
+struct Slow {
+    identity: Identity,
+    is_slow: bool,
+}
+
+#[async_trait]
+impl LanguageModel for Slow {
+    async fn ask(&self, request: &Request, _: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
+        let is_measured = request.user.contains("in hand") || request.system.contains("in hand");
+        if is_measured && self.is_slow {
+            sleep(TAKES).await;
+        }
+        let text = match &request.purpose {
+            Purpose::Statement { .. } => "Here I am.",
+            _ if is_measured => "Mine.\nYES",
+            _ => "Not mine.\nNO",
+        };
+        let text = text.to_owned();
+        Ok(Answer { text, usage: Usage::default(), model: None, response_id: None, finish_reason: None })
+    }
+
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+}
+
+/// A platform in the place of the console that takes its time, and finds what it posted.
+struct SlowPlatform(std::sync::Mutex<Vec<Arc<str>>>);
+
+#[async_trait]
+impl ChatPlatform for SlowPlatform {
+    fn name(&self) -> &'static str {
+        "console"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { longest_part: 2_000, request_timeout: TAKES, typing_shows: None }
+    }
+
+    fn newest(&self, _: &ChannelId, _: &[Arc<str>]) -> Option<Arc<str>> {
+        None
+    }
+
+    async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent> {
+        sleep(TAKES).await;
+        self.0.lock().expect("no panic while held").push(part.nonce.clone());
+        Ok(part.nonce.clone())
+    }
+
+    async fn find(&self, part: &Part, _: Option<&str>, _: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {
+        let posted = self.0.lock().expect("no panic while held");
+        Ok(posted.iter().find(|nonce| **nonce == part.nonce).cloned())
+    }
+
+    async fn typing(&self, _: &GuildId, _: &ChannelId) {}
+}
+
+fn furnish(mut kit: Kit, in_hand: InHand) -> anyhow::Result<Kit> {
+    let overlay = json!({
+        "gate": { "addresses_per_minute": 1_000_000, "guild_statements_per_day": 1_000_000 },
+        "turn_taking": { "turn_delay_secs": 0.0 },
+        "repetition": { "enabled": false },
+    });
+    let settings = Arc::new(Settings::overlay(overlay).map_err(|problems| anyhow::anyhow!("{problems}"))?);
+    let companion = |id: &str| -> anyhow::Result<Companion> {
+        let file: CompanionFile = serde_json::from_value(json!({ "id": id }))?;
+        Companion::from_file(file, None, &settings.companion_defaults).map_err(|_| anyhow::anyhow!("{id} is fine"))
+    };
+    let cast = ["aria", "bruno"].map(companion).into_iter().map(|known| known.map(|known| (known.id.clone(), known)));
+    let cast = cast.collect::<anyhow::Result<BTreeMap<_, _>>>()?;
+    let model = |is_slow| -> Arc<dyn LanguageModel> {
+        let identity = Identity { provider: "bench".into(), model: "slow".into(), endpoint: "bench".into() };
+        Arc::new(Slow { identity, is_slow })
+    };
+    let models = Models { side: model(in_hand == InHand::Manager), main: model(in_hand == InHand::Reply) };
+    let found = kit.directory.clone();
+    kit.pool = Pool::new(&settings.models, models, move || found.find(&PoolPlace()));
+    kit.residents = Residents::new(cast, settings.companion_defaults.clone(), kit.recorder.instruments().clone());
+    if in_hand == InHand::Delivery {
+        kit.platforms = Platforms::new([Arc::new(SlowPlatform(std::sync::Mutex::default())) as Arc<dyn ChatPlatform>]);
+    }
+    kit.settings = settings;
+    Ok(kit)
+}
+
+impl World {
+    /// Addresses Aria, kills what her channel has in hand if it is to be killed, and waits for her words: how long from that moment. None if
+    /// the machine was too busy to look while it was in hand.
+    async fn words(&mut self, text: &str, in_hand: InHand, is_killed: bool) -> anyhow::Result<Option<Duration>> {
+        let whom = if in_hand == InHand::Manager { "aria and bruno" } else { "aria" };
+        say(&self.house, MEASURED, &format!("{whom}, in hand: {text}")).await?;
+        let channel = self.kit.directory.find(&ChannelPlace(room(MEASURED).channel()));
+        let channel = channel.ok_or_else(|| anyhow::anyhow!("the room is not awake"))?;
+        let said = Instant::now();
+        while channel.get_children().is_empty() {
+            if said.elapsed() > 10 * TAKES {
+                return Ok(None);
+            }
+            tokio::task::yield_now().await;
+        }
+        // While it is in hand a channel has that one child; what came before it took no time.
+        sleep(TAKES / 4).await;
+        let Some(child) = channel.get_children().pop() else { return Ok(None) };
+        let began = Instant::now();
+        if is_killed {
+            child.kill();
+        }
+        loop {
+            let event = self.event().await?;
+            if event["event"] == "message" && event["role"] == "companion" {
+                return Ok(Some(began.elapsed()));
+            }
+        }
+    }
+}
+
+pub(super) async fn measure(kills: usize, on_disk: bool) -> anyhow::Result<()> {
+    println!(
+        "\nmilliseconds until the words are on record, from a moment in the {} ms that it takes to make them",
+        TAKES.as_millis()
+    );
+    println!("in hand       times  not killed: 50 %   99 %      max  killed: 50 %    99 %      max  never  too late to look");
+    for in_hand in [InHand::Reply, InHand::Delivery, InHand::Manager] {
+        let (mut left, mut killed, mut lost, mut missed) = (Vec::new(), Vec::new(), 0, 0);
+        for kill in 0..kills {
+            for is_killed in [false, true] {
+                let companions: &[&str] = if in_hand == InHand::Manager { &["aria", "bruno"] } else { &["aria"] };
+                let mut world = World::with(on_disk, |kit| furnish(kit, in_hand), companions).await?;
+                sleep(Duration::from_millis(20)).await;
+                match timeout(PATIENCE, world.words(&kill.to_string(), in_hand, is_killed)).await {
+                    Ok(took) => match took? {
+                        Some(took) => if is_killed { &mut killed } else { &mut left }.push(took),
+                        None => missed += 1,
+                    },
+                    Err(_) => lost += 1,
+                }
+                world.end().await;
+            }
+        }
+        left.sort_unstable();
+        killed.sort_unstable();
+        let [a, b, c] = [0.5, 0.99, 1.0].map(|part| millis(&left, part));
+        let [d, e, f] = [0.5, 0.99, 1.0].map(|part| millis(&killed, part));
+        println!(
+            "{:<12} {kills:>6} {a:>17.2} {b:>7.2} {c:>8.2} {d:>13.2} {e:>7.2} {f:>8.2} {lost:>6} {missed:>17}",
+            format!("{in_hand:?}")
+        );
+    }
+    Ok(())
+}

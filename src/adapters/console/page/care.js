@@ -1,0 +1,126 @@
+// What needs an operator: guilds that are kept away, and messages that were set aside. Shown in the head while there is any, and told apart in
+// a dialog with what can be done about each.
+
+import * as api from './api.js';
+import { serverNow } from './clock.js';
+import { dialog } from './dialogs.js';
+import { byId, el, name, say } from './dom.js';
+import * as words from './words.js';
+
+const AGAIN_MS = 30_000;
+const SURE_MS = 4000;
+
+const sum = ({ guilds, messages }) =>
+  [guilds.length ? `${words.count(guilds.length, 'guild')} kept away` : '', messages.length ? `${words.count(messages.length, 'message')} set aside` : ''].filter(Boolean).join(' · ');
+
+const left = until => {
+  const ms = new Date(until).getTime() - serverNow();
+  if (!Number.isFinite(ms) || ms <= 0) return 'any moment now';
+  return ms < 5_400_000 ? `in ${words.seconds(ms)}` : `in ${Math.round(ms / 3_600_000)} h`;
+};
+
+// Keeps the sign in the head true, and opens the dialog.
+export function care({ tell, announce }) {
+  const button = byId('care');
+  let known = { guilds: [], messages: [] };
+  let box = null;
+  let list = null;
+
+  // A button that does something to an entry, and says so when it cannot be done. One that cannot be undone is asked twice.
+  function act(label, title, run, isFinal = false) {
+    const node = el('button', { class: isFinal ? 'quiet-button danger' : 'solid', title }, label);
+    node.addEventListener('click', async () => {
+      if (isFinal && !node.dataset.sure) {
+        node.dataset.sure = 'yes';
+        say(node, 'really?');
+        setTimeout(() => {
+          delete node.dataset.sure;
+          say(node, label);
+        }, SURE_MS);
+        return;
+      }
+      node.disabled = true;
+      try {
+        await run();
+      } catch (problem) {
+        node.disabled = false;
+        // Somebody else was faster.
+        if (problem.status !== 404) tell(problem);
+      }
+      await look();
+      box?.querySelector('button')?.focus();
+    });
+    return node;
+  }
+
+  function guild({ id, since, until, detail }) {
+    return el(
+      'li',
+      null,
+      el('p', null, el('strong', null, name(id)), ` is kept away since ${words.time(since)}; it is tried again ${left(until)}, at ${words.time(until)}.`),
+      el('p', { class: 'hush detail', dir: 'auto' }, detail),
+      el('p', { class: 'ways' }, act('release', 'Start it again now', () => api.release(id))),
+    );
+  }
+
+  function message({ id, guild: of, room, seq, at, attempts, detail }) {
+    const said = el('blockquote', { class: 'hush', dir: 'auto' }, '…');
+    api.history(room, seq + 1, 1).then(
+      ({ messages }) => {
+        const found = messages?.find(other => other.seq === seq);
+        if (found) said.replaceChildren(name(found.from, { class: 'who' }), `: ${found.text}`);
+        else say(said, 'what it said is not on record any more');
+      },
+      () => say(said, 'what it said cannot be read here'),
+    );
+    return el(
+      'li',
+      null,
+      el('p', null, 'message ', el('strong', null, `#${seq}`), ' in ', el('strong', null, name(room)), ' of ', name(of), `: its channel died of it ${words.times(attempts)}, last on ${words.moment(at)}`),
+      said,
+      el('p', { class: 'hush detail', dir: 'auto' }, detail),
+      el('p', { class: 'ways' }, act('try again', 'It is heard once more, as if it were said now', () => api.retry(id)), act('drop', 'It is never considered; what was said stays in the history', () => api.drop(id), true)),
+    );
+  }
+
+  function draw() {
+    if (!list) return;
+    const { guilds, messages } = known;
+    list.replaceChildren(
+      ...(guilds.length
+        ? [el('h3', null, 'guilds kept away'), el('p', { class: 'hush' }, 'Their actors died again and again. Nobody answers there until they are back; what is said meanwhile is kept, and handled then. All other guilds go on.'), el('ul', { class: 'entries' }, guilds.map(guild))]
+        : []),
+      ...(messages.length
+        ? [el('h3', null, 'messages set aside'), el('p', { class: 'hush' }, 'Each made its channel die again and again: a fault of this program, which is worth a report. The talk goes on without them.'), el('ul', { class: 'entries' }, messages.map(message))]
+        : []),
+      ...(guilds.length || messages.length ? [] : [el('p', null, 'Nothing is kept away or set aside any more.')]),
+    );
+  }
+
+  async function look() {
+    const answer = await api.quarantine().catch(() => null);
+    if (!answer) return;
+    const before = JSON.stringify(known);
+    const had = known.guilds.length + known.messages.length;
+    known = { guilds: answer.guilds ?? [], messages: answer.messages ?? [] };
+    const now = known.guilds.length + known.messages.length;
+    button.hidden = now === 0;
+    say(button, `${sum(known)} ▸ see`);
+    if (now > had) announce(`${sum(known)}.`);
+    if (JSON.stringify(known) !== before) draw();
+  }
+
+  button.addEventListener('click', () => {
+    list = el('div', { class: 'care-list' });
+    box = dialog('What needs you', list);
+    box.addEventListener('close', () => {
+      box = null;
+      list = null;
+    });
+    draw();
+    look();
+  });
+  look();
+  setInterval(look, AGAIN_MS);
+  return { look };
+}

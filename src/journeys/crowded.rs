@@ -1,0 +1,138 @@
+//! More than can be served: what is refused says so, what is shed is counted, and one guild does not pay for another.
+
+use std::time::Duration;
+
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use serde_json::{Value, json};
+
+use super::world::{World, room, said};
+use crate::actors::channel::ChannelMessage;
+use crate::actors::directory::{Directory, Registration};
+use crate::actors::places::ChannelPlace;
+use crate::ports::house::{House, Refused};
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_channel_is_bounded_and_the_others_go_on() {
+    let mut world = World::with_lobby().await;
+    world.others_may_die();
+    world.open("den", &["bruno"]).await;
+    world.side.answers([Ok("Me.\nYES")]);
+    let before = world.kit.directory.find(&ChannelPlace(room("lobby").channel())).unwrap();
+    let (stuck, _) = Actor::spawn(None, Stuck, world.kit.directory.clone()).await.unwrap();
+
+    let mut accepted = 0;
+    let refused = loop {
+        match world.house.say(&room("lobby"), spoken(&format!("number {accepted}"))).await {
+            Ok(_) => accepted += 1,
+            Err(refused) => break refused,
+        }
+    };
+
+    assert!(matches!(refused, Refused::TooMany { .. }), "{refused:?}");
+    assert_eq!(accepted, 4_096);
+    world.say("den", "Bruno?").await;
+    world.pass(10.0).await;
+    assert_eq!(world.history("den").await, said(&[("Ana", "Bruno?"), ("bruno", "Hello!")]));
+
+    // Whoever takes its place begins with the record, and catches up.
+    stuck.kill();
+    before.kill();
+    world.rest().await;
+    world.say("lobby", "Ari, are you back?").await;
+    world.pass(60.0).await;
+    assert_eq!(world.history("lobby").await.last(), Some(&("aria".to_owned(), "Hello!".to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guild_that_floods_the_models_sheds_its_own_and_the_others_are_answered() {
+    let overlay = json!({
+        "gate": { "addresses_per_minute": 1_000 },
+        "models": {
+            "pool": { "queue_capacity": 16 },
+            "side": { "max_concurrent": 4, "guild_max_concurrent": 4 },
+            "breaker": { "failures": 1_000 },
+        },
+    });
+    let world = World::with_overlay(overlay).await;
+    world.open_in("flood", (0..60).map(|number| format!("flood-{number}"))).await;
+    world.open_in("calm", (0..3).map(|number| format!("calm-{number}"))).await;
+    world.side.answers([Ok("Me.\nYES")]);
+
+    let flood: Vec<String> = (0..60).map(|number| format!("flood-{number}")).collect();
+    futures_util::future::join_all(flood.iter().map(|id| world.say(id, "Ari?"))).await;
+    world.pass(0.1).await;
+    for number in 0..3 {
+        world.say(&format!("calm-{number}"), "Ari?").await;
+    }
+    world.pass(4.0).await;
+
+    for number in 0..3 {
+        let lines = world.history(&format!("calm-{number}")).await;
+        assert_eq!(lines, said(&[("Ana", "Ari?"), ("aria", "Hello!")]), "calm-{number}");
+    }
+    let shed = world.spans.metrics().total("tertulia_pool_shed_total", &[("pool_priority", "direct_address")]);
+    assert!(shed >= 40.0, "{shed}");
+    // Nothing of what was shed is lost: it is asked again, later and later.
+    world.pass(300.0).await;
+    for id in &flood {
+        assert_eq!(world.history(id).await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]), "{id}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_the_models_are_flooded_lulls_go_first_and_direct_addresses_last() {
+    let overlay = json!({
+        "models": {
+            "pool": { "queue_capacity": 8, "max_attempts": 1 },
+            "side": { "max_concurrent": 1, "guild_max_concurrent": 1 },
+            "breaker": { "failures": 1_000 },
+        },
+    });
+    let world = World::with_overlay(overlay).await;
+    world.side.takes(Duration::from_secs(2));
+    world.open_in("home", (0..24).map(|number| format!("room-{number}"))).await;
+    // Eight rooms whose lulls are due at one moment, and eight direct addresses right then.
+    for number in 0..10 {
+        world.say(&format!("room-{number}"), "well").await;
+    }
+    world.pass(10.1).await;
+    for number in 10..18 {
+        world.say(&format!("room-{number}"), "Ari?").await;
+    }
+    world.pass(1.0).await;
+
+    let shed = |priority| world.spans.metrics().total("tertulia_pool_shed_total", &[("pool_priority", priority)]) as u64;
+    assert!(shed("lull") >= 8, "{}", shed("lull"));
+    assert_eq!(shed("direct_address"), 0);
+}
+
+/// A channel that never takes anything on.
+struct Stuck;
+
+impl Actor for Stuck {
+    type Msg = ChannelMessage;
+    type State = Registration;
+    type Arguments = Directory;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<ChannelMessage>,
+        directory: Directory,
+    ) -> Result<Registration, ActorProcessingErr> {
+        Ok(directory.register(&ChannelPlace(room("lobby").channel()), &myself))
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<ChannelMessage>,
+        _: ChannelMessage,
+        _: &mut Registration,
+    ) -> Result<(), ActorProcessingErr> {
+        std::future::pending().await
+    }
+}
+
+fn spoken(text: &str) -> crate::ports::house::messages::NewMessage {
+    let message: Value = json!({ "from": "Ana", "text": text });
+    serde_json::from_value(message).unwrap()
+}

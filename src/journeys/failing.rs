@@ -1,0 +1,218 @@
+//! What fails again and again: it is kept from taking others along, shown to the operator, and left to them to decide about.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::world::{World, room, said};
+use crate::actors::places::{ChannelPlace, GuildPlace, ScribePlace};
+use crate::ports::chat_platform::fake::{FakePlatform, Fate};
+use crate::ports::house::House;
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_kills_its_channel_is_set_aside_shown_and_handled_when_the_operator_wants_it() {
+    let mut world = World::with_lobby().await;
+    world.others_may_die();
+    world.open("den", &["bruno"]).await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.say("den", "Bruno?").await;
+    world.pass(60.0).await;
+    world.drawing_panics(3);
+
+    let poison = world.say("lobby", "Ari, one").await;
+    world.pass(60.0).await;
+    world.say("den", "Bruno again?").await;
+    world.say("lobby", "Ari, two").await;
+    world.pass(60.0).await;
+
+    let answered = said(&[("Ana", "Ari, one"), ("Ana", "Ari, two"), ("aria", "Hello!")]);
+    assert_eq!(world.history("lobby").await, answered);
+    let others = [("Ana", "Bruno?"), ("bruno", "Hello!"), ("Ana", "Bruno again?"), ("bruno", "Hello!")];
+    assert_eq!(world.history("den").await, said(&others));
+    let listed = world.house.quarantine().await.unwrap();
+    let [entry] = &listed.messages[..] else { panic!("not one message is set aside: {listed:?}") };
+    assert_eq!((entry.seq, entry.attempts, &*entry.room), (poison, 3, "lobby"));
+    assert!(entry.detail.contains("as the test wants it"), "{}", entry.detail);
+    assert_eq!((total(&world, "tertulia_messages_set_aside_total", &[]), listed.guilds.len()), (1, 0));
+    assert_eq!(total(&world, "tertulia_actor_restarts_total", &[("actor_sort", "channel")]), 3);
+    assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[]), 0);
+
+    world.house.retry(&entry.id).await.unwrap();
+    world.pass(60.0).await;
+
+    let again = said(&[("Ana", "Ari, two"), ("aria", "Hello!"), ("Ana", "Ari, one"), ("aria", "Hello!")]);
+    assert_eq!(world.history("lobby").await, again);
+    assert_eq!(world.house.quarantine().await.unwrap().messages, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guild_that_keeps_failing_is_kept_away_and_the_others_do_not_notice() {
+    let mut world = World::with_lobby().await;
+    world.others_may_die();
+    world.open_in("away", ["yard".to_owned()]).await;
+    world.side.answers([Ok("Me.\nYES")]);
+    let mut calm = Vec::new();
+
+    for _ in 0..400 {
+        // Whenever it is back.
+        if let Some(channel) = world.kit.directory.find(&ChannelPlace(room("lobby").channel())) {
+            channel.kill();
+        } else if is_kept_away(&world).await {
+            break;
+        }
+        let _ = world.house.say(&room("lobby"), spoken("Ari?")).await;
+        calm.push(world.say("yard", "Ari?").await);
+        world.pass(3.5).await;
+    }
+
+    let away = world.house.quarantine().await.unwrap().guilds;
+    assert_eq!(away.iter().map(|guild| guild.id.as_str()).collect::<Vec<_>>(), ["home"]);
+    assert!(away[0].detail.contains("console:lobby"), "{}", away[0].detail);
+    assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 1);
+    assert_eq!(total(&world, "tertulia_guild_quarantines_total", &[]), 1);
+    assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[("actor_sort", "guild")]), 1);
+    assert_eq!(total(&world, "tertulia_actor_restarts_total", &[("actor_sort", "guild")]), 1, "as a whole, once");
+    world.pass(10.0).await;
+    let answers = world.history("yard").await.into_iter().filter(|(from, _)| from == "aria").count();
+    assert_eq!(answers, calm.len(), "each was answered");
+
+    // What is said meanwhile is kept, and handled once the operator lets the guild go.
+    let kept = world.say("lobby", "Ari, at last?").await;
+    world.pass(60.0).await;
+    assert!(world.kit.directory.find(&GuildPlace("home".into())).is_none());
+    world.house.release("home").await.unwrap();
+    world.pass(60.0).await;
+
+    assert!(world.decisions("lobby").await.iter().any(|decision| decision["seq"].as_u64() > Some(kept.0)));
+    assert_eq!(world.history("lobby").await.last().map(|(from, _)| from.as_str()), Some("aria"));
+    assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 0);
+    assert_eq!(world.house.quarantine().await.unwrap().guilds, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn channels_that_die_together_all_come_back_with_what_they_had() {
+    let mut world = World::with_overlay(plenty()).await;
+    world.others_may_die();
+    // More than a guild starts again in a minute one by one.
+    let rooms: Vec<String> = (0..80).map(|number| format!("room-{number}")).collect();
+    world.open_in("home", rooms.clone()).await;
+    world.open_in("away", ["yard".to_owned()]).await;
+    world.side.answers([Ok("Me.\nYES")]);
+    for id in &rooms {
+        world.say(id, "Ari?").await;
+    }
+    world.say("yard", "Ari?").await;
+    world.pass(0.5).await;
+
+    for id in &rooms {
+        world.kit.directory.find(&ChannelPlace(room(id).channel())).expect("it is awake").kill();
+    }
+    world.pass(60.0).await;
+
+    for id in &rooms {
+        assert_eq!(world.history(id).await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]), "{id}");
+    }
+    assert_eq!(world.history("yard").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+    assert_eq!(total(&world, "tertulia_actor_restarts_total", &[("actor_sort", "guild")]), 1, "as a whole, once");
+    assert_eq!(total(&world, "tertulia_guild_quarantines_total", &[]), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guild_does_not_pay_for_a_scribe_that_dies() {
+    let mut world = World::with_overlay(plenty()).await;
+    world.others_may_die();
+    let rooms: Vec<String> = (0..80).map(|number| format!("room-{number}")).collect();
+    world.open_in("home", rooms.clone()).await;
+    world.side.answers([Ok("Me.\nYES")]);
+
+    for _ in 0..2 {
+        futures_util::future::join_all(rooms.iter().map(|id| world.say(id, "Ari?"))).await;
+        // What each channel made of it is on its way.
+        world.store.hold();
+        world.pass(1.5).await;
+        world.kit.directory.find(&ScribePlace()).expect("there is one").kill();
+        world.store.release();
+        world.pass(100.0).await;
+    }
+
+    assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[]), 0);
+    assert_eq!(world.house.quarantine().await.unwrap().guilds, []);
+    for id in &rooms {
+        let lines = world.history(id).await;
+        assert_eq!(lines, said(&[("Ana", "Ari?"), ("aria", "Hello!"), ("Ana", "Ari?"), ("aria", "Hello!")]), "{id}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_cannot_be_worded_takes_nobody_along() {
+    let world = World::with_lobby().await;
+    world.open("den", &["aria"]).await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.side.panics_whoever_asks(2);
+
+    world.say("lobby", "Ari, one").await;
+    world.pass(5.0).await;
+    world.say("den", "Ari?").await;
+    world.pass(5.0).await;
+
+    // That nobody died is looked at when the world ends.
+    assert_eq!(total(&world, "tertulia_evaluations_unanswered_total", &[("error_type", "unreachable")]), 2);
+    world.pass(60.0).await;
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(world.history("den").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_platform_that_never_answers_holds_up_its_channel_for_so_long_only() {
+    let (platform, world) = sending(Fate::Hangs).await;
+
+    world.pass(1_300.0).await;
+    world.say("lobby", "Ari, two").await;
+    world.pass(60.0).await;
+
+    assert_eq!(platform.posted(), said(&[("Aria", "Hello!"), ("Aria", "Hello!")]), "each once");
+    let lines = [("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")];
+    assert_eq!(world.history("lobby").await, said(&lines));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_whose_sending_panics_is_sent_once_and_takes_nobody_along() {
+    let (platform, world) = sending(Fate::Panics).await;
+
+    world.pass(60.0).await;
+    world.say("lobby", "Ari, two").await;
+    world.pass(60.0).await;
+
+    // That the channel did not die of it is looked at when the world ends.
+    assert_eq!(platform.posted(), said(&[("Aria", "Hello!"), ("Aria", "Hello!")]), "each once");
+    let lines = [("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")];
+    assert_eq!(world.history("lobby").await, said(&lines));
+}
+
+async fn sending(fate: Fate) -> (Arc<FakePlatform>, World) {
+    let platform = Arc::new(FakePlatform::default());
+    let world = World::over(platform.clone()).await;
+    world.side.answers([Ok("Me.\nYES")]);
+    platform.will([fate]);
+    world.say("lobby", "Ari, one").await;
+    (platform, world)
+}
+
+/// Models for everybody at once, and no limit to how often anybody is addressed.
+fn plenty() -> Value {
+    let all = json!({ "max_concurrent": 100, "guild_max_concurrent": 100 });
+    json!({ "models": { "side": all, "main": all }, "gate": { "addresses_per_minute": 1_000 } })
+}
+
+async fn is_kept_away(world: &World) -> bool {
+    !world.house.quarantine().await.unwrap().guilds.is_empty()
+}
+
+fn spoken(text: &str) -> crate::ports::house::messages::NewMessage {
+    let message: Value = json!({ "from": "Ana", "text": text });
+    serde_json::from_value(message).unwrap()
+}
+
+fn total(world: &World, name: &str, labels: &[(&str, &str)]) -> u64 {
+    world.spans.metrics().total(name, labels) as u64
+}

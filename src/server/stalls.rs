@@ -1,0 +1,142 @@
+//! Remembers over a restart which message a channel was at when its handler hung, so that one that hangs it again and again can be set aside:
+//! `<data>/stalled.json`.
+//!
+//! Written by the watchdog's thread in the last moment of a process. Nothing but comfort suffers where it cannot be.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::actors::directory::Address;
+use crate::actors::kit::Kit;
+use crate::actors::set_aside::{self, DEATHS_TO_SET_ASIDE};
+use crate::actors::watchdog::Stall;
+use crate::domain::id::{ChannelId, Seq};
+use crate::journal::place::Place;
+use crate::telemetry::plain::Plain;
+
+/// The file's name in the data folder.
+const FILE: &str = "stalled.json";
+
+/// So many are remembered, the newest.
+const MOST: usize = 16;
+
+/// A message over which a channel hung.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Stuck {
+    channel: ChannelId,
+    seq: Seq,
+    times: u32,
+}
+
+/// The file.
+#[derive(Clone, Debug)]
+pub(super) struct Stalls(PathBuf);
+
+impl Stalls {
+    /// That of this data folder.
+    pub(super) fn of(data: &Path) -> Self {
+        Self(data.join(FILE))
+    }
+
+    /// Notes a stall, if it is known over which message.
+    pub(super) fn note(&self, stall: &Stall) {
+        let (Some(Address::Channel(channel)), Some(seq)) = (&stall.at, stall.message) else { return };
+        let mut known = self.read();
+        let before = known.iter().position(|stuck| stuck.channel == *channel && stuck.seq == seq);
+        let times = before.map_or(0, |at| known.remove(at).times).saturating_add(1);
+        known.push(Stuck { channel: channel.clone(), seq, times });
+        known.drain(..known.len().saturating_sub(MOST));
+        if let Err(error) = self.write(&known) {
+            tracing::warn!(%error, "it could not be noted over which message a handler hung");
+        }
+    }
+
+    /// Sets aside what hung its channel as often as a message may kill one, before anybody is woken. Needs the scribe and who lives where.
+    pub(super) async fn set_aside(&self, kit: &Kit) {
+        let (due, mut kept): (Vec<_>, Vec<_>) = self.read().into_iter().partition(|stuck| stuck.times >= DEATHS_TO_SET_ASIDE);
+        if due.is_empty() {
+            return;
+        }
+        for stuck in due {
+            let Some(residence) = kit.residents.get(&stuck.channel) else { continue };
+            let (channel, seq) = (Plain(stuck.channel.as_str()), stuck.seq);
+            tracing::error!(%channel, %seq, times = stuck.times, "a message hung its handler again and again and is set aside");
+            let place = Place::new(&residence.guild, &stuck.channel);
+            if !set_aside::put(kit, &place, seq, "it hung for 30 s each time, and the process had to be ended").await {
+                kept.push(stuck);
+            }
+        }
+        if let Err(error) = self.write(&kept) {
+            tracing::warn!(%error, "the note of what hung could not be cleared");
+        }
+    }
+
+    fn read(&self) -> Vec<Stuck> {
+        // One that cannot be read is none: it is a note of ours, and nothing depends on it.
+        fs::read(&self.0).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    fn write(&self, known: &[Stuck]) -> io::Result<()> {
+        if known.is_empty() {
+            return match fs::remove_file(&self.0) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            };
+        }
+        let new = self.0.with_extension("new");
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(&serde_json::to_vec(known)?)?;
+        fs::rename(new, &self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_hung_its_channel_is_counted_over_restarts() {
+        let folder = tempfile::tempdir().unwrap();
+        let stalls = Stalls::of(folder.path());
+
+        for seq in [7, 8, 7, 7] {
+            stalls.note(&stall(Some(Seq(seq))));
+        }
+        stalls.note(&stall(None));
+
+        let known: Vec<_> = Stalls::of(folder.path()).read().iter().map(|stuck| (stuck.seq.0, stuck.times)).collect();
+        assert_eq!(known, [(8, 1), (7, 3)]);
+    }
+
+    #[test]
+    fn a_note_that_cannot_be_read_is_none_and_the_oldest_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let stalls = Stalls::of(folder.path());
+        fs::write(folder.path().join(FILE), "[{").unwrap();
+
+        (0..40).for_each(|seq| stalls.note(&stall(Some(Seq(seq + 1)))));
+
+        let known: Vec<_> = stalls.read().iter().map(|stuck| stuck.seq.0).collect();
+        assert_eq!(known, (25..=40).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_empty_note_is_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let stalls = Stalls::of(folder.path());
+        stalls.note(&stall(Some(Seq(1))));
+
+        stalls.write(&[]).unwrap();
+        stalls.write(&[]).unwrap();
+
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    fn stall(message: Option<Seq>) -> Stall {
+        Stall { silent: 30, at: Some(Address::Channel("console:lobby".into())), message }
+    }
+}
