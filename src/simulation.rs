@@ -11,6 +11,7 @@ mod acts;
 mod checks;
 mod course;
 mod dice;
+mod doing;
 mod life;
 mod models;
 mod nemesis;
@@ -18,10 +19,14 @@ mod outsiders;
 mod people;
 mod plan;
 mod platform;
+mod reached;
+mod rules;
 mod stage;
 mod store;
 mod tally;
 mod time;
+
+use std::sync::Mutex;
 
 use course::run;
 use tally::Tally;
@@ -85,8 +90,26 @@ fn share(which: u64) {
     let runs = variable("TERTULIA_SIM_RUNS").unwrap_or(RUNS);
     let from = variable("TERTULIA_SIM_FROM").unwrap_or(1);
     let tally = Tally::of((from..from + runs).filter(|seed| seed % SHARES == which));
-    println!("{tally}");
-    tally.assert_no_violation();
+    let failed = tally.failure();
+    let all = sum_up(tally);
+    if let Some(failed) = failed {
+        panic!("{failed}");
+    }
+    if let Some(all) = all {
+        println!("{all}");
+        if runs >= RUNS {
+            all.assert_everything_reached();
+        }
+    }
+}
+
+/// What all shares came to, once the last of them is through.
+fn sum_up(tally: Tally) -> Option<Tally> {
+    static THROUGH: Mutex<(u64, Option<Tally>)> = Mutex::new((0, None));
+    let mut through = stage::lock(&THROUGH);
+    through.0 += 1;
+    through.1.get_or_insert_default().add(tally);
+    if through.0 == SHARES { through.1.take() } else { None }
 }
 
 fn variable(name: &str) -> Option<u64> {

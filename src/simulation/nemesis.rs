@@ -12,6 +12,7 @@ use crate::actors::directory::Place;
 use crate::actors::places::{
     ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace, TurnTakingManagerPlace,
 };
+use crate::ports::house::House;
 use crate::ports::house::room::RoomId;
 
 /// A storm kills so often: more than a guild's actors may die, twice.
@@ -77,6 +78,11 @@ async fn deal(stage: &Arc<Stage>, target: &Target) {
                 if stage.is_calm() || stage.is_dead() {
                     return;
                 }
+            }
+            let Some(present) = stage.present() else { return };
+            let kept_away = present.house.quarantine().await.map(|quarantine| quarantine.guilds.len());
+            if !stage.is_dead() {
+                stage.reach_times("guild in quarantine", kept_away.unwrap_or_default() as u64);
             }
         }
     }

@@ -119,8 +119,14 @@ impl ChatPlatform for SimPlatform {
         }
         let is_unknown = !is_calm && self.rolls(|dice| dice.chance(weather.platform_unknown));
         let never_arrives = is_unknown && self.rolls(|dice| dice.chance(0.4));
+        if never_arrives {
+            self.stage.reach("platform loses a request");
+        }
         let arrives = match is_unknown && self.rolls(|dice| dice.chance(0.3)) {
-            true => self.rolls(|dice| dice.millis(1_000, REQUEST_TIMEOUT.as_millis() as u64 - 1)),
+            true => {
+                self.stage.reach("request arrives late, after others");
+                self.rolls(|dice| dice.millis(1_000, REQUEST_TIMEOUT.as_millis() as u64 - 1))
+            }
             false => arrives,
         };
         let request = {

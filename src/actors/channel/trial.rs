@@ -23,7 +23,9 @@ impl State {
         let is_suspect = |recorded: &&Recorded| matches!(recorded.event, Event::Said { .. }) && !skip.contains(&recorded.seq);
         let mut suspects: Vec<Seq> = events.iter().rev().filter(is_suspect).take(SUSPECTS).map(|recorded| recorded.seq).collect();
         suspects.reverse();
-        let Some(first) = suspects.first().and_then(|first| events.iter().position(|recorded| recorded.seq == *first)) else { return };
+        let Some(first) = suspects.first().and_then(|first| events.iter().position(|recorded| recorded.seq == *first)) else {
+            return;
+        };
         let mut before = snapshot.as_ref().map(|snapshot| snapshot.conversation.clone()).unwrap_or_default();
         self.with_world(|_, _, world| fold_all(&mut before, &events[..first], skip, world));
         let mut skip: BTreeSet<Seq> = skip.union(&suspects.iter().copied().collect()).copied().collect();
