@@ -160,7 +160,7 @@ async fn a_channel_whose_record_is_damaged_stays_away_and_takes_nobody_along() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_kills_wherever_it_is_handled_is_set_aside_alone() {
-    for kind in [poison::TAKEN_IN, poison::GONE_ON, poison::WOKEN] {
+    for kind in [poison::TAKEN_IN, poison::GONE_ON] {
         let mut world = World::with_lobby().await;
         world.expect_deaths();
         world.open("den", &["bruno"]).await;
@@ -210,4 +210,21 @@ async fn what_kills_where_a_channel_goes_on_is_found_among_many() {
         let history = world.history("lobby").await;
         assert!(history.contains(&("aria".into(), "Hello!".into())), "{kind}: {history:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_kills_when_its_lull_is_over_is_set_aside() {
+    let mut world = World::with_lobby().await;
+    world.expect_deaths();
+    world.side.answers([Ok("They mean me.\nYES")]);
+
+    let deadly = world.say("lobby", poison::WOKEN).await;
+    world.pass(600.0).await;
+    world.say("lobby", "Ari, one").await;
+    world.pass(60.0).await;
+
+    let quarantine = world.house.quarantine().await.unwrap();
+    let set_aside: Vec<_> = quarantine.messages.iter().map(|message| message.seq).collect();
+    assert_eq!((quarantine.guilds, set_aside), (Vec::new(), vec![deadly]));
+    assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())));
 }

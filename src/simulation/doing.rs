@@ -170,6 +170,8 @@ impl Life {
         let (stage, plan) = (&self.props.stage, &self.props.stage.plan);
         stage.reach("room deleted");
         stage.disturb();
+        // What was about to be told of it is not.
+        stage.notes().killed.insert((stage.life(), "channel"));
         let is_gone = |other: usize| other == room || plan.rooms[other].within == Some(room);
         lock(&self.props.people.deleted).extend((0..plan.rooms.len()).filter(|other| is_gone(*other)));
         let Place { guild, channel } = self.place(room);

@@ -216,12 +216,15 @@ impl Life {
         }
         let word = stage.plan.guilds[stage.plan.rooms[said.say.room].guild].word;
         let other = Say { text: format!("{word} twice m{number}m"), ..said.say };
+        let said_again_at = self.props.people.next();
         if let Ok(Some(seq)) = self.hand_over(&other, said.id.as_deref(), said.at).await {
             let mut all = lock(&self.props.people.said);
             let Some(said) = all.get_mut(&number) else { return };
             match said.fate {
                 Fate::Accepted(first) if first != seq && lock(&self.props.people.deleted).contains(&said.say.room) => {
-                    said.fate = Fate::Accepted(seq);
+                    // What went with the room is said as something new.
+                    (said.fate, said.is_changed) = (Fate::Accepted(seq), true);
+                    (said.first_at, said.heard_at) = (said_again_at, u64::MAX);
                 }
                 Fate::Accepted(first) if first != seq && !said.is_said_anew => {
                     stage.violate(format!("message {number} is {first} and {seq}"))
