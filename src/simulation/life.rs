@@ -81,6 +81,10 @@ impl Props {
         self.settings.1.clone()
     }
 
+    pub(super) fn is_configured(&self, companion: &str) -> bool {
+        lock(&self.cast).iter().any(|id| *id == companion)
+    }
+
     fn cast(&self) -> Cast {
         let configured = lock(&self.cast).clone();
         let companion = |(id, alias): &(&str, &str)| {

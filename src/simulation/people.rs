@@ -82,9 +82,12 @@ impl Life {
         let rooms = &stage.plan.rooms;
         while people.opened.load(Ordering::Relaxed) < rooms.len() {
             let room = people.opened.load(Ordering::Relaxed);
-            let (companions, has_external) = (&rooms[room].companions, rooms[room].has_external);
+            // Who is configured may have changed before anybody came to make the room.
+            let mut companions = rooms[room].companions.clone();
+            companions.retain(|companion| self.props.is_configured(companion));
+            let has_external = rooms[room].has_external;
             let is_to_open = !rooms[room].opens_by_itself();
-            while is_to_open && let Err(refused) = self.move_to(room, companions, has_external).await {
+            while is_to_open && let Err(refused) = self.move_to(room, &companions, has_external).await {
                 if !matches!(refused, Refused::Unavailable { .. } | Refused::TooMany { .. }) {
                     stage.violate(format!("room {room} cannot be made: {refused}"));
                     break;
