@@ -220,7 +220,9 @@ impl Stage {
     }
 
     pub(super) fn reach_times(&self, what: &'static str, times: u64) {
-        *self.notes().reached.entry(what).or_default() += times;
+        if times > 0 {
+            *self.notes().reached.entry(what).or_default() += times;
+        }
     }
 
     /// Deadlines begin anew for whoever is begun anew.

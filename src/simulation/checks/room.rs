@@ -45,6 +45,8 @@ pub(super) struct Record<'a> {
     /// Who may take the floor, in this order, and since when they were selected.
     candidates: Vec<CompanionId>,
     selected_at: Seq,
+    /// One of them failed.
+    has_failed: bool,
     /// The lone companion that said YES.
     alone: Option<CompanionId>,
     floor: Option<Floor>,
@@ -69,6 +71,7 @@ impl<'a> Record<'a> {
             round: None,
             candidates: Vec::new(),
             selected_at: Seq::NONE,
+            has_failed: false,
             alone: None,
             floor: None,
             dropped: BTreeSet::new(),
@@ -127,6 +130,7 @@ impl<'a> Record<'a> {
                     self.broken(format_args!("nobody owes {ticket}: {recorded:?}"));
                 }
                 self.selected_at = recorded.handled;
+                self.has_failed = true;
             }
             Event::Summarised { .. } => self.told.reach("summary"),
         }

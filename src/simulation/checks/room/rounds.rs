@@ -48,7 +48,7 @@ impl Record<'_> {
         if candidates != ranking {
             self.broken(format_args!("the floor goes by {candidates:?}, not by {ranking:?}: {recorded:?}"));
         }
-        self.candidates = candidates;
+        (self.candidates, self.has_failed) = (candidates, false);
         self.selected_at = recorded.handled;
     }
 
@@ -73,7 +73,7 @@ impl Record<'_> {
             _ => {
                 match self.candidates.iter().position(|candidate| candidate == companion) {
                     Some(rank) => {
-                        if rank > 0 {
+                        if self.has_failed {
                             self.told.reach("next candidate speaks");
                         }
                         drop(self.candidates.drain(..=rank));
