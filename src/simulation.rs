@@ -15,6 +15,22 @@
 //! answers, live view or posts, and no words in what is measured; what kills is set aside, and nothing else; at rest nothing is pending, open,
 //! owed or asked, nobody is left, and what is measured agrees with the record.
 //!
+//! Bugs that were planted to see it fail, each with the first of the seeds from 1 on that caught it:
+//!
+//! | planted | seed |
+//! | --- | --- |
+//! | a prompt carries words of another guild | 1 |
+//! | a message's id need not be new: a duplicate is taken in | 1 |
+//! | an event is counted twice where a group is large | 1 |
+//! | who has ended the conversation is selected | 2 |
+//! | a number of a journal is left out | 3 |
+//! | a turn-taking manager stays when its round is over | 3 |
+//! | an unreadable answer settles nothing: it is settled twice, or asked about for ever | 4 |
+//! | what is owed leaves the outbox before it is sent: a reply is lost | 5 |
+//! | what is heard while a channel reads its record is lost | 7 |
+//! | a commit of unknown outcome is taken for one that succeeded | 8 |
+//! | a tie goes to the greater id | 22 |
+//!
 //! * `TERTULIA_SIM_SEED=7 cargo test --lib simulation::one_seed -- --nocapture` runs one seed and tells what happened.
 //! * `TERTULIA_SIM_RUNS=10000 cargo test --release --lib simulation -- --nocapture` runs more, and tells what they reached.
 
