@@ -23,6 +23,7 @@
 //! | a message's id need not be new: a duplicate is taken in | 1 |
 //! | an event is counted twice where a group is large | 1 |
 //! | who has ended the conversation is selected | 2 |
+//! | a question in flight is not asked again after a restart | 2 |
 //! | a number of a journal is left out | 3 |
 //! | a turn-taking manager stays when its round is over | 3 |
 //! | an unreadable answer settles nothing: it is settled twice, or asked about for ever | 4 |
