@@ -82,7 +82,7 @@ impl Props {
     }
 
     pub(super) fn is_configured(&self, companion: &str) -> bool {
-        lock(&self.cast).iter().any(|id| *id == companion)
+        lock(&self.cast).contains(&companion)
     }
 
     fn cast(&self) -> Cast {
