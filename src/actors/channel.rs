@@ -6,6 +6,7 @@
 mod conduct;
 mod delivering;
 mod duties;
+mod in_hand;
 mod judging;
 mod notes;
 mod pace;
@@ -14,10 +15,10 @@ mod restore;
 mod rounds;
 mod spending;
 mod traces;
+mod trial;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
@@ -31,7 +32,7 @@ use super::scribe::{Accepted, Committed, Lost};
 use super::side_models::{CallId, Outcome};
 use super::supervision::child::TakenAlong;
 use super::turn_taking_manager::NotTaken;
-use super::watchdog::{at_message, at_work};
+use super::watchdog::at_work;
 use crate::domain::budget::{Budget, Ledger};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
@@ -46,6 +47,7 @@ use crate::ports::language_model::Request;
 use crate::telemetry::instruments::kinds::Counted;
 use delivering::Underway;
 use duties::Duty;
+pub use in_hand::InHand;
 use notes::Shown;
 use pace::Pace;
 pub use restore::CannotRestore;
@@ -85,26 +87,6 @@ pub struct Books {
     pub is_open: OnceCell<()>,
     /// When somebody last had to be silent for want of each budget of the guild.
     pub refused: std::sync::Mutex<BTreeMap<Budget, Moment>>,
-}
-
-/// The event that a channel is handling, so that one that kills it again and again is found.
-#[derive(Debug, Default)]
-pub struct InHand(AtomicU64);
-
-impl InHand {
-    /// The event in hand, if there is one; and nothing is from now on.
-    pub fn take(&self) -> Option<Seq> {
-        Some(Seq(self.0.swap(0, Ordering::AcqRel))).filter(|seq| *seq != Seq::NONE)
-    }
-
-    fn hold(&self, seq: Seq) {
-        self.0.store(seq.0, Ordering::Release);
-        at_message(seq);
-    }
-
-    fn lay_down(&self) {
-        self.hold(Seq::NONE);
-    }
 }
 
 /// What a channel is told.

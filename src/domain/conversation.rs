@@ -408,4 +408,6 @@ struct Occasion {
 }
 
 #[cfg(test)]
+pub(crate) mod poison;
+#[cfg(test)]
 mod tests;

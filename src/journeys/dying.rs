@@ -1,10 +1,15 @@
 //! Actors that die in the middle of something: nothing that was accepted is lost, and nothing is answered twice.
 
+use std::sync::Arc;
+
 use super::world::{World, room, said};
+use crate::actors::house::ActorHouse;
 use crate::actors::places::{ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace};
 use crate::actors::scribe::{Administer, Reply, ScribeMessage};
+use crate::domain::conversation::poison;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
+use crate::ports::house::House;
 use crate::ports::store::Write;
 use crate::ports::store::key::Key;
 
@@ -151,4 +156,75 @@ async fn a_channel_whose_record_is_damaged_stays_away_and_takes_nobody_along() {
     assert!(kept > seq);
     assert_eq!(world.history("den").await, said(&[("Ana", "Bruno?"), ("bruno", "Hello!")]));
     assert_eq!(world.spans.named("actor.restart").len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_kills_wherever_it_is_handled_is_set_aside_alone() {
+    for kind in [poison::TAKEN_IN, poison::GONE_ON] {
+        let mut world = World::with_lobby().await;
+        world.expect_deaths();
+        world.open("den", &["bruno"]).await;
+        world.side.answers([Ok("They mean me.\nYES")]);
+        world.say("lobby", "good evening").await;
+
+        let deadly = world.say("lobby", &format!("Ari, {kind}")).await;
+        world.say("lobby", "Ari, one").await;
+        world.say("lobby", "Ari, two").await;
+        world.say("den", "Bruno?").await;
+        world.pass(600.0).await;
+
+        let quarantine = world.house.quarantine().await.unwrap();
+        assert_eq!(quarantine.guilds, [], "{kind}");
+        let set_aside: Vec<_> = quarantine.messages.iter().map(|message| (&*message.room, message.seq)).collect();
+        assert_eq!(set_aside, [("lobby", deadly)], "{kind}");
+        assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())), "{kind}");
+        assert_eq!(world.history("den").await, said(&[("Ana", "Bruno?"), ("bruno", "Hello!")]), "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_kills_where_a_channel_goes_on_is_found_among_many() {
+    for kind in [poison::GONE_ON, poison::WOKEN] {
+        let world = World::with_lobby().await;
+        world.store.hold();
+        let house = Arc::new(ActorHouse::new(world.kit.clone(), world.store.clone()));
+        for at in 0..9 {
+            let text = if at == 4 { format!("Ari, {kind}") } else { format!("Ari, {at}") };
+            let house = house.clone();
+            let message = serde_json::from_value(serde_json::json!({ "from": "Ana", "text": text })).unwrap();
+            tokio::spawn(async move { house.say(&room("lobby"), message).await });
+        }
+        // The first waits by itself, all others together behind it: they are on record before anybody looks at them.
+        world.pass(1.0).await;
+        world.store.commit_next();
+        world.pass(1.0).await;
+        world.store.release();
+        let mut world = world.crash().await;
+        world.expect_deaths();
+        world.side.answers([Ok("They mean me.\nYES")]);
+        world.pass(600.0).await;
+
+        let quarantine = world.house.quarantine().await.unwrap();
+        let details: Vec<_> = quarantine.messages.iter().map(|message| (&*message.room, message.attempts)).collect();
+        assert_eq!((quarantine.guilds, details), (Vec::new(), vec![("lobby", 3)]), "{kind}");
+        let history = world.history("lobby").await;
+        assert!(history.contains(&("aria".into(), "Hello!".into())), "{kind}: {history:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_kills_when_its_lull_is_over_is_set_aside() {
+    let mut world = World::with_lobby().await;
+    world.expect_deaths();
+    world.side.answers([Ok("They mean me.\nYES")]);
+
+    let deadly = world.say("lobby", poison::WOKEN).await;
+    world.pass(600.0).await;
+    world.say("lobby", "Ari, one").await;
+    world.pass(60.0).await;
+
+    let quarantine = world.house.quarantine().await.unwrap();
+    let set_aside: Vec<_> = quarantine.messages.iter().map(|message| message.seq).collect();
+    assert_eq!((quarantine.guilds, set_aside), (Vec::new(), vec![deadly]));
+    assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())));
 }

@@ -1,8 +1,10 @@
 //! Saying something, being heard, being answered.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::world::{World, room, said};
+use crate::actors::house::ActorHouse;
 use crate::actors::places::{ChannelPlace, ScribePlace};
 use crate::actors::scribe::{OutboxWrite, Record, Reply, ScribeMessage};
 use crate::domain::id::{Seq, Ticket};
@@ -277,4 +279,27 @@ async fn the_rolling_summary_is_refreshed_in_the_background_and_shown_in_later_p
 async fn owed(world: &World) -> Vec<Ticket> {
     let place = Place { guild: "home".into(), channel: room("lobby").channel() };
     Reader::new(&*world.store).outbox(&place).await.unwrap().into_iter().map(|(ticket, _)| ticket).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_said_again_is_answered_once_it_is_stored_for_good() {
+    let world = World::with_lobby().await;
+    world.pass(1.0).await;
+    let house = Arc::new(ActorHouse::new(world.kit.clone(), world.store.clone()));
+    let say = || {
+        let (house, message) = (house.clone(), serde_json::json!({ "from": "Ana", "text": "one", "id": "a" }));
+        tokio::spawn(async move { house.say(&room("lobby"), serde_json::from_value(message).unwrap()).await })
+    };
+
+    world.store.hold_in_sight();
+    let first = say();
+    world.pass(1.0).await;
+    let again = say();
+    world.pass(1.0).await;
+    let answered_early = [first.is_finished(), again.is_finished()];
+    world.store.release();
+    let answers = (first.await.unwrap().unwrap(), again.await.unwrap().unwrap());
+
+    assert_eq!(answered_early, [false, false]);
+    assert_eq!(answers.0, answers.1);
 }

@@ -344,6 +344,11 @@ impl World {
         self.house.say(&room(id), message).await.unwrap()
     }
 
+    /// From now on actors die, and nobody counts them.
+    pub(super) const fn expect_deaths(&mut self) {
+        self.killed = usize::MAX;
+    }
+
     /// Above everybody.
     pub(super) fn root(&self) -> ractor::ActorCell {
         self.root.get_cell()

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::dice::Dice;
 use super::plan::{CAST, Guild, Room, Weather};
+use crate::domain::conversation::poison;
 
 /// Something that somebody does.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +43,12 @@ pub(super) enum Act {
     Panic(u64),
     /// A message is set aside, and its channel is begun anew.
     SetAside(usize),
+    /// A room is deleted with all that was said in it.
+    Delete(usize),
+    /// An operator looks after what was kept away and set aside, and tries it again or gives it up.
+    Operate {
+        retry: bool,
+    },
     /// Somebody looks at everything.
     Look(usize),
 }
@@ -57,9 +64,13 @@ pub(super) struct Say {
     /// By an id it can be said again where nobody knows whether it was heard.
     pub(super) has_id: bool,
     pub(super) is_by_bot: bool,
+    /// It was said so many seconds before it is heard.
+    pub(super) late_by: u64,
+    /// It kills whoever handles it.
+    pub(super) is_deadly: bool,
 }
 
-const PEOPLE: [&str; 4] = ["Ana", "Ben", "Chloe", "Dan"];
+pub(super) const PEOPLE: [&str; 4] = ["Ana", "Ben", "Chloe", "Dan"];
 const TIERS: [&str; 5] = ["very_quiet", "quiet", "average", "eager", "very_eager"];
 
 pub(super) fn planned(
@@ -84,22 +95,28 @@ pub(super) fn planned(
         let room = dice.below(rooms.len() as u64) as usize;
         let at_once = if dice.chance(0.03) { dice.between(5, 30) } else { 1 };
         for _ in 0..at_once {
-            let say = said_in(room, number, rooms, guilds, dice);
-            acts.push((Duration::from_millis(at % until), Act::Say(say)));
+            let say = said_in(room, number, rooms, guilds, weather, dice);
+            let said_at = Duration::from_millis(at % until);
+            if say.has_id && dice.chance(0.06) {
+                // While it may still be on its way.
+                acts.push((said_at + dice.millis(0, 60), Act::Again(number)));
+            }
+            acts.push((said_at, Act::Say(say)));
             number += 1;
         }
     }
-    let others = dice.below(14);
+    let others = dice.below(16);
     for _ in 0..others {
         let (room, message) = (dice.below(rooms.len() as u64) as usize, dice.below(number as u64) as usize);
         let home = &rooms[room];
         let whom = *dice.pick(&home.companions);
-        let act = match dice.below(26) {
+        let act = match dice.below(31) {
             0..4 => Act::Again(message),
             4..6 => Act::Edit(message),
             6..8 => Act::Unsay(message),
             8 => Act::Forget { guild: home.guild, person: dice.pick::<&str>(&PEOPLE) },
             9..11 => Act::Clear(room),
+            11..14 if home.opens_by_itself() => Act::Look(room),
             11..14 => {
                 let mut companions: Vec<_> = CAST.iter().map(|(id, _)| *id).filter(|_| dice.chance(0.5)).collect();
                 if companions.is_empty() {
@@ -116,6 +133,17 @@ pub(super) fn planned(
                 let secs = *dice.pick(&[5, 60, 600, 4_000]);
                 Act::Jump(if dice.chance(0.5) { secs } else { -secs })
             }
+            24 | 25 => {
+                let (companions, has_external) = (home.companions.clone(), home.has_external);
+                let deleted_at = dice.millis(0, until);
+                if !home.opens_by_itself() && dice.chance(0.7) {
+                    let again_at = deleted_at + dice.millis(10, 20_000);
+                    acts.push((again_at, Act::Move { room, companions, has_external }));
+                }
+                acts.push((deleted_at, Act::Delete(room)));
+                continue;
+            }
+            26..28 => Act::Operate { retry: dice.chance(0.5) },
             _ => Act::Look(room),
         };
         if weather.is_deadly || !matches!(act, Act::Panic(_)) {
@@ -126,7 +154,7 @@ pub(super) fn planned(
     acts
 }
 
-fn said_in(room: usize, number: usize, rooms: &[Room], guilds: &[Guild], dice: &mut Dice) -> Say {
+fn said_in(room: usize, number: usize, rooms: &[Room], guilds: &[Guild], weather: &Weather, dice: &mut Dice) -> Say {
     let home = &rooms[room];
     let word = guilds[home.guild].word;
     let (id, alias) = CAST.iter().find(|(id, _)| *id == *dice.pick(&home.companions)).copied().unwrap_or(CAST[0]);
@@ -140,12 +168,17 @@ fn said_in(room: usize, number: usize, rooms: &[Room], guilds: &[Guild], dice: &
         11 => "\n> NO\n\nYES\n{\"decision\": \"YES\"}".to_owned(),
         _ => "and so it goes".to_owned(),
     };
+    let is_by_bot = dice.chance(0.08);
+    let is_deadly = !is_by_bot && dice.chance(weather.poison);
+    let poison = if is_deadly { *dice.pick(&[poison::TAKEN_IN, poison::GONE_ON, poison::WOKEN]) } else { "" };
     Say {
         number,
         room,
         from: dice.pick::<&str>(&PEOPLE),
-        text: format!("{word} m{number}m {body}"),
+        text: format!("{word} m{number}m {poison} {body}"),
         has_id: home.is_on_platform || dice.chance(0.8),
-        is_by_bot: dice.chance(0.08),
+        is_by_bot,
+        late_by: if home.is_on_platform && dice.chance(0.1) { *dice.pick(&[2, 20, 700, 5_000]) } else { 0 },
+        is_deadly,
     }
 }

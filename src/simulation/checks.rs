@@ -1,10 +1,15 @@
 //! The reference: what must be true of a run, found out from its record alone.
 
+mod budgets;
+mod handling;
 mod measures;
 mod room;
 mod times;
 
+pub(super) use handling::watch;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 
 use super::life::{Life, Props};
 use super::people::{Fate, Said};
@@ -24,12 +29,18 @@ pub(super) async fn of_life(life: &Life) -> String {
     measures::check(life).await
 }
 
+/// Of the last life, as soon as nothing is pending and before anybody sleeps.
+pub(super) fn of_quiet(life: &Life) {
+    measures::awake(life);
+}
+
 /// Of all that is stored, after the last life.
 pub(super) fn of_record(props: &Props) {
     let stage = &props.stage;
     let (journals, set_aside) = stored(props);
+    let deleted = deleted(props);
     for (place, events) in &journals {
-        if !is_gapless(events) {
+        if !is_gapless(events, deleted.contains(place)) {
             stage.violate(format!(
                 "{place}: its journal has gaps: {:?}",
                 events.iter().map(|event| event.seq.0).collect::<Vec<_>>()
@@ -41,10 +52,23 @@ pub(super) fn of_record(props: &Props) {
         let skipped = set_aside.get(place).cloned().unwrap_or_default();
         room::Record::read(place, &handled, &skipped, stage);
     }
-    accepted(props, &journals);
-    posted(props, &journals);
+    accepted(props, &journals, &deleted);
+    posted(props, &journals, &deleted);
+    poison(props, &set_aside);
     tenancy(props);
     times::check(props);
+    budgets::check(props);
+}
+
+/// Where rooms were deleted once.
+fn deleted(props: &Props) -> BTreeSet<Place> {
+    lock(&props.people.deleted).iter().map(|room| place_of(props, *room)).collect()
+}
+
+fn place_of(props: &Props, room: usize) -> Place {
+    let home = &props.stage.plan.rooms[room];
+    let id = RoomId::parse(&home.id).expect("a plain name");
+    Place::new(&props.stage.plan.guilds[home.guild].id.as_str().into(), &id.channel())
 }
 
 pub(super) fn is_statement(recorded: &Recorded) -> bool {
@@ -75,16 +99,12 @@ fn stored(props: &Props) -> (Journals, BTreeMap<Place, BTreeSet<Seq>>) {
 }
 
 /// What was accepted is on record, once, as it was said, and in the order in which it was heard.
-fn accepted(props: &Props, journals: &Journals) {
+fn accepted(props: &Props, journals: &Journals, deleted: &BTreeSet<Place>) {
     let stage = &props.stage;
     let said = lock(&props.people.said);
-    let place_of = |said: &Said| {
-        let home = &stage.plan.rooms[said.say.room];
-        let room = RoomId::parse(&home.id).expect("a plain name");
-        Place::new(&stage.plan.guilds[home.guild].id.as_str().into(), &room.channel())
-    };
+    let place_of = |said: &Said| place_of(props, said.say.room);
     let message = |place: &Place, seq: Seq| {
-        let recorded = journals.get(place)?.get(seq.0.checked_sub(1)? as usize)?;
+        let recorded = journals.get(place)?.iter().find(|recorded| recorded.seq == seq)?;
         match &recorded.event {
             Event::Said { message, .. } => Some(message),
             _ => None,
@@ -99,6 +119,7 @@ fn accepted(props: &Props, journals: &Journals) {
                     stage.violate(format!("{place}: {seq} is message {number} and message {other}"));
                 }
                 match message(&place, seq) {
+                    None if deleted.contains(&place) => {}
                     None => stage.violate(format!("{place}: message {number} was accepted as {seq}, which is not there")),
                     Some(kept) if !said.is_changed && *kept.text != *said.say.text => {
                         stage.violate(format!("{place}: message {number} was accepted as {seq}, on record is {:?}", kept.text));
@@ -117,8 +138,9 @@ fn accepted(props: &Props, journals: &Journals) {
             if message.from.role == Role::Companion {
                 continue;
             }
-            let Some(mark) = message.text.split_whitespace().find(|word| is_mark(word)) else { continue };
-            if let Some(first) = marks.insert(mark.to_owned(), recorded.seq) {
+            let Some(mark) = message.text.split_whitespace().find(|word| number_of(word).is_some()) else { continue };
+            let is_said_anew = number_of(mark).and_then(|number| said.get(&number)).is_some_and(|said| said.is_said_anew);
+            if let Some(first) = marks.insert(mark.to_owned(), recorded.seq).filter(|_| !is_said_anew) {
                 stage.violate(format!("{place}: {mark} is on record twice: as {first} and {}", recorded.seq));
             }
         }
@@ -140,15 +162,39 @@ fn accepted(props: &Props, journals: &Journals) {
     }
 }
 
-fn is_mark(word: &str) -> bool {
-    word.strip_prefix('m').and_then(|rest| rest.strip_suffix('m')).is_some_and(|number| number.parse::<u64>().is_ok())
+/// The number of a message, by its mark.
+fn number_of(mark: &str) -> Option<usize> {
+    mark.strip_prefix('m')?.strip_suffix('m')?.parse().ok()
+}
+
+/// What kills is set aside, and nothing else is. Where handlers panicked without a reason, anything may be blamed.
+fn poison(props: &Props, set_aside: &BTreeMap<Place, BTreeSet<Seq>>) {
+    let stage = &props.stage;
+    if stage.chance.has_panicked.load(Ordering::Relaxed) {
+        return;
+    }
+    let planned: BTreeSet<_> = lock(&props.people.set_aside).iter().map(|(room, seq)| (place_of(props, *room), *seq)).collect();
+    let committed = lock(&props.store.committed);
+    for (place, seq) in set_aside.iter().flat_map(|(place, all)| all.iter().map(move |seq| (place, *seq))) {
+        if planned.contains(&(place.clone(), seq)) {
+            continue;
+        }
+        let mut said = committed.iter().filter(|entry| entry.place == *place && entry.recorded.seq == seq);
+        let is_deadly =
+            said.any(|entry| matches!(&entry.recorded.event, Event::Said { message, .. } if message.text.contains("poison-")));
+        match is_deadly {
+            true => stage.reach("message that kills set aside"),
+            false => stage.violate(format!("{place}: {seq} is set aside and has killed nobody")),
+        }
+    }
 }
 
 /// No part was posted twice, and what was posted is on record.
-fn posted(props: &Props, journals: &Journals) {
+fn posted(props: &Props, journals: &Journals, deleted: &BTreeSet<Place>) {
     let stage = &props.stage;
     let mut nonces = BTreeSet::new();
-    for part in props.platform.parts() {
+    let parts = props.platform.parts().into_iter();
+    for part in parts.filter(|part| !deleted.contains(&Place::new(&part.guild, &part.channel))) {
         if !nonces.insert(part.nonce.clone()) {
             stage.violate(format!("{} was posted twice: {:?}", part.nonce, part.text));
         }

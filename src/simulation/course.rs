@@ -80,6 +80,7 @@ async fn live(props: &Arc<Props>, at: Duration) -> Result<String, Ending> {
         let play = async {
             strike_by_time(&life);
             life.play_externals();
+            super::checks::watch(life.clone());
             life.act().await;
             come_to_rest(&life).await;
         };
@@ -136,7 +137,10 @@ async fn come_to_rest(life: &Life) {
         let trouble = unrest(life).await;
         let now = stage.now();
         match (trouble, quiet_since) {
-            (None, None) => quiet_since = Some(now),
+            (None, None) => {
+                quiet_since = Some(now);
+                checks::of_quiet(life);
+            }
             (None, Some(since)) if now - since > ASLEEP_WITHIN => return,
             (None, Some(_)) => {}
             (Some(trouble), _) => {

@@ -41,14 +41,17 @@ pub(super) struct Props {
     pub(super) main: Arc<SimModel>,
     pub(super) platform: Arc<SimPlatform>,
     pub(super) people: People,
-    settings: Arc<Settings>,
+    /// Of the first process, and of those after it.
+    settings: (Arc<Settings>, Arc<Settings>),
     /// Who is configured at the moment.
     cast: Mutex<Vec<&'static str>>,
 }
 
 impl Props {
     pub(super) fn of(plan: Plan) -> Arc<Self> {
-        let settings = Settings::overlay(plan.settings.clone()).unwrap_or_else(|problems| panic!("{problems}"));
+        let read = |overlay| Arc::new(Settings::overlay(overlay).unwrap_or_else(|problems| panic!("{problems}")));
+        let first = read(plan.settings.clone());
+        let settings = (first.clone(), plan.later.clone().map_or(first, read));
         let stage = Stage::new(plan);
         Arc::new(Self {
             store: SimStore::new(stage.clone()),
@@ -56,10 +59,30 @@ impl Props {
             main: SimModel::new(stage.clone(), "main"),
             platform: SimPlatform::new(stage.clone()),
             people: People::default(),
-            settings: Arc::new(settings),
+            settings,
             cast: Mutex::new(CAST.iter().map(|(id, _)| *id).collect()),
             stage,
         })
+    }
+
+    /// The settings of this life, and who is configured in it.
+    fn reload(&self) -> Arc<Settings> {
+        let Stage { plan, .. } = &*self.stage;
+        if self.stage.life() == 1 {
+            return self.settings.0.clone();
+        }
+        if plan.later.is_some() {
+            self.stage.reach("settings changed between two lives");
+        }
+        if let Some(cast) = plan.cast_later.as_ref().filter(|_| self.stage.life() == 2) {
+            self.stage.reach("companions changed between two lives");
+            lock(&self.cast).clone_from(cast);
+        }
+        self.settings.1.clone()
+    }
+
+    pub(super) fn is_configured(&self, companion: &str) -> bool {
+        lock(&self.cast).contains(&companion)
     }
 
     fn cast(&self) -> Cast {
@@ -69,7 +92,7 @@ impl Props {
             let patience = 4.0 + id.len() as f64;
             let file = json!({ "id": id, "aliases": [alias], "interjection": tier, "text_lull_timeout": patience });
             let file: CompanionFile = serde_json::from_value(file).expect("a companion's file");
-            let companion = Companion::from_file(file, None, &self.settings.companion_defaults).expect("a good companion");
+            let companion = Companion::from_file(file, None, &self.settings.0.companion_defaults).expect("a good companion");
             (companion.id.clone(), companion)
         };
         let cast = CAST.iter().filter(|(id, _)| configured.contains(id)).map(companion);
@@ -90,7 +113,7 @@ pub(super) struct Life {
 impl Life {
     /// As `server.rs` starts it. An error ends the process.
     pub(super) async fn begin(props: Arc<Props>) -> Result<(Self, JoinHandle<()>), String> {
-        let stage = props.stage.clone();
+        let (stage, settings) = (props.stage.clone(), props.reload());
         // Spans cost time, and are looked at elsewhere: a part of the lives writes them all the same.
         let spans = SpanMemory::new();
         let metrics = spans.metrics().clone();
@@ -107,7 +130,7 @@ impl Life {
             store: props.store.clone(),
             clock: stage.clock.clone(),
             chance: stage.chance.clone(),
-            pool: Pool::new(&props.settings.models, models, move || found.find(&PoolPlace())),
+            pool: Pool::new(&settings.models, models, move || found.find(&PoolPlace())),
             directory: directory.clone(),
             hub: Hub::new(),
             platforms: Platforms::new([platform]),
@@ -115,16 +138,16 @@ impl Life {
             ignored: Ignored::default(),
             rewriting: Turns::default(),
             recorder,
-            residents: Residents::new(props.cast(), props.settings.companion_defaults.clone(), metrics.instruments()),
-            settings: props.settings.clone(),
+            residents: Residents::new(props.cast(), settings.companion_defaults.clone(), metrics.instruments()),
+            settings,
             store_failed: Arc::new(move |detail| ending.end(Ending::Ended(format!("the store takes no more: {detail}")))),
         };
+        let house = Arc::new(ActorHouse::new(kit.clone(), props.store.inner.clone()));
         let (root, tree) = Actor::spawn(None, Root, kit.clone()).await.map_err(|error| error.to_string())?;
-        stage.enter(Present { directory });
+        stage.enter(Present { directory, house: house.clone() });
         rooms::move_in(&kit, &[]).await.map_err(|error| error.to_string())?;
         starts::note(&kit).await;
         root.cast(RootMessage::WakePending).map_err(|error| error.to_string())?;
-        let house = Arc::new(ActorHouse::new(kit.clone(), props.store.inner.clone()));
         Ok((Self { props, kit, house, root, metrics }, tree))
     }
 

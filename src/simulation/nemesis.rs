@@ -12,10 +12,11 @@ use crate::actors::directory::Place;
 use crate::actors::places::{
     ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace, TurnTakingManagerPlace,
 };
+use crate::ports::house::House;
 use crate::ports::house::room::RoomId;
 
-/// A storm kills so often: more than a guild's actors may die, twice.
-const STORM: u32 = 24;
+/// So often a storm tries: for longer than a guild's actors may die too often, twice.
+const STORM: u32 = 250;
 
 /// Strikes in a task of its own, so many steps of the scheduler from now.
 pub(super) fn strike_after_steps(stage: Arc<Stage>, strike: Strike) {
@@ -69,15 +70,26 @@ async fn deal(stage: &Arc<Stage>, target: &Target) {
                 strike(stage, "reply or delivery", &child);
             }
         }
-        Target::Storm(room) => {
-            stage.reach("storm");
-            for _ in 0..STORM {
-                fell(stage, "channel", &ChannelPlace(channel(*room)));
-                tokio::time::sleep(Duration::from_millis(700)).await;
-                if stage.is_calm() || stage.is_dead() {
-                    return;
-                }
+        Target::Storm(room) => storm(stage, *room).await,
+    }
+}
+
+/// Kills a channel as often as it comes back, until its guild is kept away; in every other world an operator releases that.
+async fn storm(stage: &Arc<Stage>, room: usize) {
+    stage.reach("storm");
+    let channel = RoomId::parse(&stage.plan.rooms[room].id).expect("rooms have plain names").channel();
+    for _ in 0..STORM {
+        fell(stage, "channel", &ChannelPlace(channel.clone()));
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        let Some(present) = stage.present().filter(|_| !stage.is_calm() && !stage.is_dead()) else { return };
+        let Ok(quarantine) = present.house.quarantine().await else { continue };
+        if !quarantine.guilds.is_empty() {
+            stage.reach("guild in quarantine");
+            for guild in quarantine.guilds.iter().filter(|_| stage.plan.seed.is_multiple_of(2)) {
+                stage.reach("guild released by an operator");
+                drop(present.house.release(guild.id.as_str()).await);
             }
+            return;
         }
     }
 }

@@ -27,6 +27,9 @@ impl Life {
             stage.pass(Duration::from_secs(1)).await;
             let Ok(mut live) = self.house.live(&id, None).await else { continue };
             while let Some(Ok(item)) = live.next().await {
+                if let Some(word) = stage.plan.foreign_word(&stage.plan.guilds[stage.plan.rooms[room].guild].id, &item.json) {
+                    stage.violate(format!("who watches room {room} sees {word:?}, a word of another guild"));
+                }
                 let Ok(event) = serde_json::from_str::<Value>(&item.json) else { continue };
                 let is_asked = || event["asked"].as_array().is_some_and(|asked| asked.iter().any(|who| who == EXTERNAL));
                 match event["event"].as_str() {

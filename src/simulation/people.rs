@@ -1,34 +1,24 @@
 //! People and operators: they do what is planned, and say again what they do not know to be heard.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::acts::{Act, Say};
+use super::acts::Say;
 use super::life::Life;
-use super::plan::{Beat, EXTERNAL};
+use super::plan::Beat;
 use super::stage::lock;
 use crate::actors::inbound::{Inbound, Speech};
-use crate::actors::places::{ChannelPlace, ScribePlace};
-use crate::actors::scribe::{Administer, Reply, ScribeMessage};
-use crate::domain::id::{GuildId, Seq};
+use crate::domain::id::Seq;
 use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
-use crate::journal::key;
 use crate::journal::place::Place;
-use crate::journal::reader::Reader;
-use crate::journal::record::{SetAsideRecord, encode};
-use crate::ports::company::Company;
 use crate::ports::hearing::{Hearing, NotTaken, Spot, Taken, Utterance};
-use crate::ports::house::decisions::{DecisionQuery, WhyQuery};
-use crate::ports::house::keeping::Forget;
-use crate::ports::house::messages::{Edit, HistoryQuery};
-use crate::ports::house::room::{RoomId, RoomPatch, RoomPlan};
+use crate::ports::house::room::RoomId;
 use crate::ports::house::{House, Refused};
-use crate::ports::store::Write;
 
 /// How long somebody waits before the same is tried again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -47,6 +37,8 @@ pub(super) struct Said {
     pub(super) fate: Fate,
     /// It was changed, taken back or forgotten, or may have been.
     pub(super) is_changed: bool,
+    /// An operator had it said once more, as another message.
+    pub(super) is_said_anew: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +60,8 @@ pub(super) struct People {
     next_act: AtomicUsize,
     /// Which messages were set aside, by room.
     pub(super) set_aside: Mutex<Vec<(usize, Seq)>>,
+    /// Rooms that were deleted once.
+    pub(super) deleted: Mutex<BTreeSet<usize>>,
 }
 
 impl People {
@@ -76,7 +70,7 @@ impl People {
         lock(&self.said).values().all(|said| said.fate != Fate::Open)
     }
 
-    fn next(&self) -> u64 {
+    pub(super) fn next(&self) -> u64 {
         self.order.fetch_add(1, Ordering::Relaxed)
     }
 }
@@ -88,8 +82,12 @@ impl Life {
         let rooms = &stage.plan.rooms;
         while people.opened.load(Ordering::Relaxed) < rooms.len() {
             let room = people.opened.load(Ordering::Relaxed);
-            let (companions, has_external) = (&rooms[room].companions, rooms[room].has_external);
-            while let Err(refused) = self.move_to(room, companions, has_external).await {
+            // Who is configured may have changed before anybody came to make the room.
+            let mut companions = rooms[room].companions.clone();
+            companions.retain(|companion| self.props.is_configured(companion));
+            let has_external = rooms[room].has_external;
+            let is_to_open = !rooms[room].opens_by_itself();
+            while is_to_open && let Err(refused) = self.move_to(room, &companions, has_external).await {
                 if !matches!(refused, Refused::Unavailable { .. } | Refused::TooMany { .. }) {
                     stage.violate(format!("room {room} cannot be made: {refused}"));
                     break;
@@ -119,103 +117,17 @@ impl Life {
         stage.pass(stage.plan.calm_at.saturating_sub(stage.now())).await;
     }
 
-    async fn perform(&self, act: Act) {
-        let stage = &self.props.stage;
-        stage.tell(format!("act: {}", short(&format!("{act:?}"))));
-        match act {
-            Act::Say(say) => {
-                let (number, first_at) = (say.number, self.props.people.next());
-                let home = &stage.plan.rooms[say.room];
-                let id = match home.is_on_platform {
-                    true => Some(self.props.platform.hear(&self.room(say.room).channel())),
-                    false => say.has_id.then(|| format!("id{number}")),
-                };
-                let said =
-                    Said { say, id, at: self.kit.clock.now(), first_at, heard_at: u64::MAX, fate: Fate::Open, is_changed: false };
-                lock(&self.props.people.said).insert(number, said);
-                self.say(number).await;
-            }
-            Act::Again(number) => self.say_again(number).await,
-            Act::Edit(number) => {
-                let Some((room, seq)) = self.heard_of(number, true) else { return };
-                stage.reach("edit");
-                let word = stage.plan.guilds[stage.plan.rooms[room].guild].word;
-                let text: Arc<str> = format!("{word} m{number}m edited").into();
-                match self.id_on_platform(number) {
-                    Some(id) => drop(Hearing::edited(&Inbound::new(self.kit.clone()), &self.spot(room), &id, text).await),
-                    None => drop(self.house.edit(&self.room(room), seq, Edit { text }).await),
-                }
-            }
-            Act::Unsay(number) => {
-                let Some((room, seq)) = self.heard_of(number, true) else { return };
-                stage.reach("deletion");
-                match self.id_on_platform(number) {
-                    Some(id) => {
-                        drop(Hearing::deleted(&Inbound::new(self.kit.clone()), &self.spot(room), &[id.as_str().into()]).await);
-                    }
-                    None => drop(self.house.unsay(&self.room(room), seq).await),
-                }
-            }
-            Act::Forget { guild, person } => {
-                stage.reach("forget");
-                let rooms = &stage.plan.rooms;
-                for said in lock(&self.props.people.said).values_mut() {
-                    said.is_changed |= said.say.from == person && rooms[said.say.room].guild == guild;
-                }
-                let guild = GuildId::from(stage.plan.guilds[guild].id.as_str());
-                drop(self.house.forget(Forget { guild, person: person.into(), answers: false }).await);
-            }
-            Act::Clear(room) => {
-                stage.reach("clear");
-                drop(self.house.clear(&self.room(room)).await);
-            }
-            Act::Move { room, companions, has_external } => {
-                stage.reach("companions come and go");
-                drop(self.move_to(room, &companions, has_external).await);
-            }
-            Act::Pause { room, whom, paused } => {
-                stage.reach("pause");
-                let patch = match whom {
-                    Some(whom) => json!({ "companions": { whom: { "paused": paused } } }),
-                    None => json!({ "paused": paused }),
-                };
-                self.patch(room, patch).await;
-            }
-            Act::Temper { room, whom, tier } => {
-                stage.reach("settings changed in a room");
-                self.patch(room, json!({ "companions": { whom: { "interjection": tier } } })).await;
-            }
-            Act::Recast(ids) => {
-                stage.reach("companions reloaded");
-                self.recast(&ids);
-            }
-            Act::Jump(secs) => {
-                stage.reach("wall clock set");
-                stage.clock.jump(secs);
-                stage.disturb();
-            }
-            Act::Panic(times) => {
-                stage.reach("handlers panic");
-                stage.disturb();
-                stage.notes().killed.insert((stage.life(), "channel"));
-                stage.chance.panics(times);
-            }
-            Act::SetAside(number) => self.set_aside(number).await,
-            Act::Look(room) => self.look_around(room).await,
-        }
-    }
-
     pub(super) fn room(&self, room: usize) -> RoomId {
         RoomId::parse(&self.props.stage.plan.rooms[room].id).expect("rooms have plain names")
     }
 
-    fn place(&self, room: usize) -> Place {
+    pub(super) fn place(&self, room: usize) -> Place {
         let plan = &self.props.stage.plan;
         Place::new(&plan.guilds[plan.rooms[room].guild].id.as_str().into(), &self.room(room).channel())
     }
 
     /// Says it until it is known what became of it.
-    async fn say(&self, number: usize) {
+    pub(super) async fn say(&self, number: usize) {
         let stage = &self.props.stage;
         let Some(Said { say, id, at, .. }) = lock(&self.props.people.said).get(&number).cloned() else { return };
         stage.beat(Beat::Said);
@@ -229,6 +141,7 @@ impl Life {
                     continue;
                 }
                 Err(Refused::Unavailable { .. } | Refused::TooMany { .. }) => Fate::Unknown,
+                Err(Refused::NotFound(_)) if lock(&self.props.people.deleted).contains(&say.room) => Fate::NotTaken,
                 Err(refused) => {
                     stage.violate(format!("message {number} was refused: {refused}"));
                     Fate::NotTaken
@@ -249,7 +162,8 @@ impl Life {
         match id.filter(|_| self.props.stage.plan.rooms[say.room].is_on_platform) {
             Some(id) => {
                 let (own_words, mentions) = (text.clone(), Vec::new());
-                let utterance = Utterance { id: id.into(), from, text, own_words, at, mentions, to_all: false, answers: None };
+                let to_all = self.props.stage.plan.rooms[say.room].is_direct;
+                let utterance = Utterance { id: id.into(), from, text, own_words, at, mentions, to_all, answers: None };
                 match Hearing::said(&Inbound::new(self.kit.clone()), &self.spot(say.room), utterance).await {
                     Ok(Taken::New(seq) | Taken::Known(seq)) => Ok(Some(seq)),
                     Ok(Taken::Not) => Ok(None),
@@ -284,13 +198,14 @@ impl Life {
         }
     }
 
-    fn spot(&self, room: usize) -> Spot {
+    pub(super) fn spot(&self, room: usize) -> Spot {
         let Place { guild, channel } = self.place(room);
-        Spot { guild, channel, parent: None }
+        let parent = self.props.stage.plan.rooms[room].within.map(|parent| self.room(parent).channel());
+        Spot { guild, channel, parent }
     }
 
     /// The same once more: it is the same message, whatever it says now.
-    async fn say_again(&self, number: usize) {
+    pub(super) async fn say_again(&self, number: usize) {
         let stage = &self.props.stage;
         let Some(said) = lock(&self.props.people.said).get(&number).cloned() else { return };
         // What was said by a bot is looked for under no other words, because they may not be admitted.
@@ -304,11 +219,19 @@ impl Life {
         }
         let word = stage.plan.guilds[stage.plan.rooms[said.say.room].guild].word;
         let other = Say { text: format!("{word} twice m{number}m"), ..said.say };
+        let said_again_at = self.props.people.next();
         if let Ok(Some(seq)) = self.hand_over(&other, said.id.as_deref(), said.at).await {
             let mut all = lock(&self.props.people.said);
             let Some(said) = all.get_mut(&number) else { return };
             match said.fate {
-                Fate::Accepted(first) if first != seq => stage.violate(format!("message {number} is {first} and {seq}")),
+                Fate::Accepted(first) if first != seq && lock(&self.props.people.deleted).contains(&said.say.room) => {
+                    // What went with the room is said as something new.
+                    (said.fate, said.is_changed) = (Fate::Accepted(seq), true);
+                    (said.first_at, said.heard_at) = (said_again_at, u64::MAX);
+                }
+                Fate::Accepted(first) if first != seq && !said.is_said_anew => {
+                    stage.violate(format!("message {number} is {first} and {seq}"))
+                }
                 Fate::Open => said.fate = Fate::Accepted(seq),
                 _ => {}
             }
@@ -316,7 +239,7 @@ impl Life {
     }
 
     /// Where a message is on record, if that is known; from now on its words may be others.
-    fn heard_of(&self, number: usize, is_to_change: bool) -> Option<(usize, Seq)> {
+    pub(super) fn heard_of(&self, number: usize, is_to_change: bool) -> Option<(usize, Seq)> {
         let mut all = lock(&self.props.people.said);
         let said = all.get_mut(&number)?;
         let Fate::Accepted(seq) = said.fate else { return None };
@@ -324,75 +247,8 @@ impl Life {
         Some((said.say.room, seq))
     }
 
-    fn id_on_platform(&self, number: usize) -> Option<String> {
+    pub(super) fn id_on_platform(&self, number: usize) -> Option<String> {
         let said = lock(&self.props.people.said).get(&number).cloned()?;
         said.id.filter(|_| self.props.stage.plan.rooms[said.say.room].is_on_platform)
     }
-
-    async fn move_to(&self, room: usize, companions: &[&str], has_external: bool) -> Result<(), Refused> {
-        let is_on_platform = self.props.stage.plan.rooms[room].is_on_platform;
-        if is_on_platform && self.kit.residents.get(&self.room(room).channel()).is_none() {
-            for companion in companions {
-                self.house.admit(&self.spot(room), &(*companion).into()).await?;
-            }
-        }
-        let mut invited: Vec<Value> = companions.iter().map(|id| json!(id)).collect();
-        if has_external && !is_on_platform {
-            invited.push(json!({ "id": EXTERNAL, "external": true }));
-        }
-        let plan = json!({ "guild": self.place(room).guild, "companions": invited });
-        let plan: RoomPlan = serde_json::from_value(plan).expect("a good plan");
-        self.house.put_room(&self.room(room), plan).await.map(drop)
-    }
-
-    async fn patch(&self, room: usize, patch: Value) {
-        let patch: RoomPatch = serde_json::from_value(patch).expect("a good patch");
-        drop(self.house.patch_room(&self.room(room), patch).await);
-    }
-
-    /// As if the message had killed its handler again and again.
-    async fn set_aside(&self, number: usize) {
-        let Some((room, seq)) = self.heard_of(number, false) else { return };
-        let place = self.place(room);
-        let Ok(Some(no)) = Reader::new(&*self.kit.store).channel_no(&place).await else { return };
-        let Some(scribe) = self.kit.directory.find(&ScribePlace()) else { return };
-        let (ward, (guild, channel)) = (place.ward(), (place.guild.clone(), place.channel.clone()));
-        let at = self.kit.clock.now();
-        let record = SetAsideRecord { guild, channel, seq, at, deaths: 3, error: "as planned".into(), is_closed: false };
-        lock(&self.props.people.set_aside).push((room, seq));
-        let writes = vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))];
-        let (reply, done) = Reply::awaited();
-        drop(scribe.cast(ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply })));
-        drop(done.await);
-        self.props.stage.reach("message set aside");
-        if let Some(channel) = self.kit.directory.find(&ChannelPlace(place.channel)) {
-            self.props.stage.disturb();
-            self.props.stage.notes().killed.insert((self.props.stage.life(), "channel"));
-            channel.kill();
-        }
-    }
-
-    /// Reading never changes anything, and never fails while the process lives.
-    async fn look_around(&self, room: usize) {
-        let (stage, id) = (&self.props.stage, self.room(room));
-        stage.reach("everything looked at");
-        let query = HistoryQuery { after: None, before: None, limit: 100 };
-        let history = self.house.history(&id, query).await.map(drop);
-        let state = self.house.state(&id).await.map(drop);
-        let query = DecisionQuery { room: Some(id.clone()), companion: None, after: None, limit: 100 };
-        let decisions = self.house.decisions(query).await.map(drop);
-        let why = match self.house.why(WhyQuery { room: id, companion: None, at: None }).await {
-            Err(Refused::NotFound(_)) => Ok(()),
-            other => other.map(drop),
-        };
-        for (what, outcome) in [("history", history), ("state", state), ("decisions", decisions), ("why", why)] {
-            if let Err(refused) = outcome {
-                stage.violate(format!("{what} cannot be read: {refused}"));
-            }
-        }
-    }
-}
-
-fn short(text: &str) -> String {
-    text.chars().take(160).collect()
 }

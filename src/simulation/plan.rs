@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::acts::{self, Act};
 use super::dice::Dice;
+use super::rules::{Rules, settings};
 
 /// Who may live in a guild, and what else each is called.
 pub(super) const CAST: [(&str, &str); 5] =
@@ -14,13 +15,17 @@ pub(super) const CAST: [(&str, &str); 5] =
 /// The companion that a program outside plays.
 pub(super) const EXTERNAL: &str = "zed";
 /// A word for each guild that nobody outside it may ever see.
-const WORDS: [&str; 3] = ["qalamarine", "vexolith", "zumbrota"];
+const WORDS: [&str; 4] = ["qalamarine", "vexolith", "zumbrota", "drelliput"];
 
 /// A world and its fate.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) seed: u64,
     pub(super) settings: Value,
+    /// Other settings, with which every process begins but the first.
+    pub(super) later: Option<Value>,
+    /// Who is configured when the second process begins, if somebody changed that meanwhile.
+    pub(super) cast_later: Option<Vec<&'static str>>,
     pub(super) rules: Rules,
     pub(super) guilds: Vec<Guild>,
     pub(super) rooms: Vec<Room>,
@@ -38,18 +43,6 @@ pub(super) struct Plan {
     pub(super) calm_at: Duration,
 }
 
-/// The settings that are checked by themselves.
-#[derive(Clone, Debug)]
-pub(super) struct Rules {
-    pub(super) state_timeout: f64,
-    pub(super) side_timeout: f64,
-    pub(super) streak: u32,
-    pub(super) max_buffer: usize,
-    pub(super) evaluations_per_hour: u32,
-    pub(super) guild_evaluations_per_hour: u32,
-    pub(super) guild_statements_per_day: u32,
-}
-
 #[derive(Clone, Debug)]
 pub(super) struct Guild {
     pub(super) id: String,
@@ -63,6 +56,17 @@ pub(super) struct Room {
     pub(super) companions: Vec<&'static str>,
     pub(super) has_external: bool,
     pub(super) is_on_platform: bool,
+    /// A thread: the room that it is in.
+    pub(super) within: Option<usize>,
+    /// A direct message, which is a guild of its own.
+    pub(super) is_direct: bool,
+}
+
+impl Room {
+    /// Whether it becomes a room by what is said in it.
+    pub(super) const fn opens_by_itself(&self) -> bool {
+        self.within.is_some() || self.is_direct
+    }
 }
 
 /// How likely things go wrong.
@@ -83,6 +87,8 @@ pub(super) struct Weather {
     pub(super) unreadable: f64,
     pub(super) slow_reads: f64,
     pub(super) commit_millis: u64,
+    /// Messages that kill whoever handles them.
+    pub(super) poison: f64,
     /// Actors are killed, and the process.
     pub(super) is_deadly: bool,
     pub(super) has_jumps: bool,
@@ -154,13 +160,32 @@ impl Plan {
     pub(super) fn of(seed: u64) -> Self {
         let mut dice = Dice::new(seed, "plan");
         let weather = weather(&mut dice);
-        let (settings, rules) = settings(&mut dice);
-        let guilds: Vec<_> = (0..dice.between(1, 3) as usize).map(|at| Guild { id: format!("g{at}"), word: WORDS[at] }).collect();
+        let (first, mut rules) = settings(&mut dice);
+        let mut later = None;
+        if weather.is_deadly && dice.chance(0.2) {
+            let (other, others) = settings(&mut dice);
+            (later, rules) = (Some(other), rules.or(&others));
+        }
+        let cast_later = (weather.is_deadly && dice.chance(0.15))
+            .then(|| CAST.iter().map(|(id, _)| *id).filter(|_| dice.chance(0.8)).collect());
+        let mut guilds: Vec<_> =
+            (0..dice.between(1, 3) as usize).map(|at| Guild { id: format!("g{at}"), word: WORDS[at] }).collect();
         let mut rooms = Vec::new();
         for guild in 0..guilds.len() {
             for _ in 0..dice.between(1, 2) {
                 rooms.push(room(guild, rooms.len(), &mut dice));
+                let parent = rooms.len() - 1;
+                if rooms[parent].is_on_platform && dice.chance(0.3) {
+                    rooms.push(Room { id: format!("sim:{}", rooms.len()), within: Some(parent), ..rooms[parent].clone() });
+                }
             }
+        }
+        if dice.chance(0.25) {
+            let (number, guild) = (rooms.len(), guilds.len());
+            guilds.push(Guild { id: format!("dm:sim:{number}"), word: WORDS[guild] });
+            let companions = vec![CAST[0].0];
+            let id = format!("sim:{number}");
+            rooms.push(Room { id, guild, companions, has_external: false, is_on_platform: true, within: None, is_direct: true });
         }
         // In some worlds there are pauses so long that channels fall asleep.
         let calm_at = Duration::from_secs(if dice.chance(0.25) { dice.between(1_000, 4_000) } else { dice.between(60, 300) });
@@ -186,12 +211,33 @@ impl Plan {
             let from = dice.millis(0, calm_at.as_millis() as u64 - 20_000);
             (from, from + dice.millis(1_000, 20_000))
         });
-        Self { seed, settings, rules, guilds, rooms, weather, acts, strikes, store_faults, full, slow, calm_at }
+        Self {
+            seed,
+            settings: first,
+            later,
+            cast_later,
+            rules,
+            guilds,
+            rooms,
+            weather,
+            acts,
+            strikes,
+            store_faults,
+            full,
+            slow,
+            calm_at,
+        }
     }
 
     /// The word of a guild, by its id.
     pub(super) fn word_of(&self, guild: &str) -> &'static str {
         self.guilds.iter().find(|known| known.id == guild).map_or("nobody", |known| known.word)
+    }
+
+    /// Whether a message is said in a guild that kills whoever handles it.
+    pub(super) fn is_poisoned(&self, guild: &str) -> bool {
+        let is_deadly = |say: &acts::Say| say.is_deadly && self.guilds[self.rooms[say.room].guild].id == guild;
+        self.acts.iter().any(|(_, act)| matches!(act, Act::Say(say) if is_deadly(say)))
     }
 
     /// The word of another guild that a text holds.
@@ -222,69 +268,8 @@ fn weather(dice: &mut Dice) -> Weather {
     weather.commit_millis = *dice.pick(&[0, 2, 10, 40]);
     weather.is_deadly = dice.chance(0.75);
     weather.has_jumps = dice.chance(0.2);
+    weather.poison = if weather.is_deadly && dice.chance(0.25) { 0.05 } else { 0.0 };
     weather
-}
-
-/// Rules that are met within minutes, and budgets that bite now and then.
-fn settings(dice: &mut Dice) -> (Value, Rules) {
-    let side_timeout = dice.between(3, 15) as f64;
-    let main_timeout = dice.between(5, 60) as f64;
-    let mut rare = |usual: u32, from: u64, to: u64| if dice.chance(0.2) { dice.between(from, to) as u32 } else { usual };
-    let (evaluations_per_hour, guild_evaluations_per_hour) = (rare(120, 3, 20), rare(5_000, 5, 40));
-    let (guild_statements_per_day, addresses_per_minute) = (rare(5_000, 1, 12), rare(20, 1, 4));
-    let rules = Rules {
-        state_timeout: side_timeout + dice.between(1, 10) as f64,
-        side_timeout,
-        streak: dice.between(1, 4) as u32,
-        max_buffer: *dice.pick(&[3, 8, 40, 200]),
-        evaluations_per_hour,
-        guild_evaluations_per_hour,
-        guild_statements_per_day,
-    };
-    let mut settings = json!({
-        "gate": {
-            "skip_when_other_addressed": dice.chance(0.7),
-            "foreign_bots": dice.pick(&["ignore", "mentions", "all"]),
-            "max_buffer": rules.max_buffer,
-            "stale_after_secs": *dice.pick(&[30.0, 120.0, 600.0]),
-            "stale_address_after_secs": *dice.pick(&[120.0, 3_600.0]),
-            "evaluations_per_hour": evaluations_per_hour,
-            "guild_evaluations_per_hour": guild_evaluations_per_hour,
-            "addresses_per_minute": addresses_per_minute,
-            "guild_statements_per_day": guild_statements_per_day,
-        },
-        "turn_taking": {
-            "turn_delay_secs": *dice.pick(&[0.0, 0.5, 2.0]),
-            "state_timeout_secs": rules.state_timeout,
-            "max_companion_streak": rules.streak,
-            "external_statement_timeout_secs": *dice.pick(&[5.0, 60.0]),
-        },
-        "closing": {
-            "reopen_after": dice.between(2, 9),
-            "episode_idle_secs": *dice.pick(&[20.0, 120.0, 1_800.0]),
-        },
-        "repetition": { "enabled": dice.chance(0.8), "judge": dice.pick(&["lexical", "model", "both"]) },
-        "prompt": { "summary_after": *dice.pick(&[5, 12, 40]) },
-        "models": {
-            "side": {
-                "timeout_secs": side_timeout, "first_token_timeout_secs": side_timeout, "idle_timeout_secs": side_timeout,
-                "max_concurrent": dice.between(1, 8), "guild_max_concurrent": dice.between(1, 4),
-            },
-            "main": {
-                "timeout_secs": main_timeout, "first_token_timeout_secs": main_timeout, "idle_timeout_secs": main_timeout,
-                "max_concurrent": dice.between(1, 4), "guild_max_concurrent": dice.between(1, 2),
-            },
-            "pool": { "queue_capacity": *dice.pick(&[3, 10, 1_000]), "max_attempts": dice.between(1, 4) },
-            "breaker": { "failures": dice.between(3, 10) },
-        },
-    });
-    if dice.chance(0.3) {
-        settings["turn_taking"]["max_turns"] = dice.between(1, 6).into();
-    }
-    if dice.chance(0.1) {
-        settings["models"]["guild_tokens_per_day"] = dice.between(200, 3_000).into();
-    }
-    (settings, rules)
 }
 
 fn room(guild: usize, number: usize, dice: &mut Dice) -> Room {
@@ -300,6 +285,8 @@ fn room(guild: usize, number: usize, dice: &mut Dice) -> Room {
         companions,
         has_external: dice.chance(0.2),
         is_on_platform,
+        within: None,
+        is_direct: false,
     }
 }
 

@@ -39,6 +39,8 @@ pub(super) struct Posted {
     pub(super) channel: ChannelId,
     /// None: a person's.
     pub(super) part: Option<Part>,
+    /// Which process saw it come.
+    life: u64,
 }
 
 impl SimPlatform {
@@ -52,7 +54,7 @@ impl SimPlatform {
         let mut board = self.settled();
         board.last_id += 1;
         let id = board.last_id;
-        board.posted.insert(id, Posted { channel: channel.clone(), part: None });
+        board.posted.insert(id, Posted { channel: channel.clone(), part: None, life: self.stage.life() });
         id.to_string()
     }
 
@@ -71,7 +73,7 @@ impl SimPlatform {
             board.last_id += 1;
             let id = board.last_id;
             board.arrived.insert(request, id);
-            board.posted.insert(id, Posted { channel: part.channel.clone(), part: Some(part) });
+            board.posted.insert(id, Posted { channel: part.channel.clone(), part: Some(part), life: self.stage.life() });
         }
         board
     }
@@ -91,10 +93,12 @@ impl ChatPlatform for SimPlatform {
         Capabilities { longest_part: 120, request_timeout: REQUEST_TIMEOUT, typing_shows: Some(Duration::from_secs(10)) }
     }
 
-    fn newest(&self, channel: &ChannelId, _: &[Arc<str>]) -> Option<Arc<str>> {
-        let board = self.settled();
-        let newest = board.posted.iter().rev().find(|(_, posted)| posted.channel == *channel);
-        newest.map(|(id, _)| id.to_string().into())
+    /// A new process has seen nothing yet.
+    fn newest(&self, channel: &ChannelId, on_record: &[Arc<str>]) -> Option<Arc<str>> {
+        let (board, life) = (self.settled(), self.stage.life());
+        let seen = board.posted.iter().filter(|(_, posted)| posted.channel == *channel && posted.life == life);
+        let on_record = on_record.iter().filter_map(|id| id.parse().ok());
+        seen.map(|(id, _)| *id).chain(on_record).max().map(|id| id.to_string().into())
     }
 
     async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent> {
@@ -119,8 +123,14 @@ impl ChatPlatform for SimPlatform {
         }
         let is_unknown = !is_calm && self.rolls(|dice| dice.chance(weather.platform_unknown));
         let never_arrives = is_unknown && self.rolls(|dice| dice.chance(0.4));
+        if never_arrives {
+            self.stage.reach("platform loses a request");
+        }
         let arrives = match is_unknown && self.rolls(|dice| dice.chance(0.3)) {
-            true => self.rolls(|dice| dice.millis(1_000, REQUEST_TIMEOUT.as_millis() as u64 - 1)),
+            true => {
+                self.stage.reach("request arrives late, after others");
+                self.rolls(|dice| dice.millis(1_000, REQUEST_TIMEOUT.as_millis() as u64 - 1))
+            }
             false => arrives,
         };
         let request = {

@@ -12,6 +12,7 @@ use super::nemesis;
 use super::plan::{Beat, Plan, Strike, When};
 use super::time::{SimChance, SimClock};
 use crate::actors::directory::Directory;
+use crate::actors::house::ActorHouse;
 
 /// Why a process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,7 @@ pub(super) enum Ending {
 #[derive(Clone)]
 pub(super) struct Present {
     pub(super) directory: Directory,
+    pub(super) house: Arc<ActorHouse>,
 }
 
 /// What everything shares.
@@ -83,6 +85,10 @@ impl Stage {
         self.life.fetch_add(1, Ordering::Relaxed);
         *lock(&self.ending) = None;
         self.is_dead.store(false, Ordering::Relaxed);
+        if self.life() > 1 {
+            self.reach("process begun anew");
+        }
+        self.disturb();
         self.tell(format!("life {} begins", self.life()));
     }
 
@@ -210,7 +216,13 @@ impl Stage {
 
     /// A kind of fault or path was reached.
     pub(super) fn reach(&self, what: &'static str) {
-        *self.notes().reached.entry(what).or_default() += 1;
+        self.reach_times(what, 1);
+    }
+
+    pub(super) fn reach_times(&self, what: &'static str, times: u64) {
+        if times > 0 {
+            *self.notes().reached.entry(what).or_default() += times;
+        }
     }
 
     /// Deadlines begin anew for whoever is begun anew.

@@ -267,7 +267,8 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
     future.now_or_never().expect("a store in memory answers at once")
 }
 
-/// The numbers of a journal that are there without a gap, if they are.
-pub(super) fn is_gapless(events: &[Recorded]) -> bool {
-    events.iter().zip(1..).all(|(recorded, expected)| recorded.seq == Seq(expected))
+/// Whether the numbers of a journal are there without a gap; one that was deleted once may begin with any.
+pub(super) fn is_gapless(events: &[Recorded], was_deleted: bool) -> bool {
+    let first = events.first().map_or(1, |first| first.seq.0);
+    (first == 1 || was_deleted) && events.iter().zip(first..).all(|(recorded, expected)| recorded.seq == Seq(expected))
 }

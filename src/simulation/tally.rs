@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use super::course::{Outcome, run};
+use super::reached::SECTIONS;
 
 /// So much of what happened is told of a run that fails.
 const TAIL: usize = 60;
@@ -13,6 +14,7 @@ const TAIL: usize = 60;
 const FAILURES: usize = 3;
 
 /// What many runs came to.
+#[derive(Default)]
 pub(super) struct Tally {
     runs: u64,
     took: Duration,
@@ -31,17 +33,7 @@ impl Tally {
     #[expect(clippy::disallowed_methods, reason = "how long it really takes is what is told")]
     pub(super) fn of(seeds: impl IntoIterator<Item = u64>) -> Self {
         let began = Instant::now();
-        let mut tally = Self {
-            runs: 0,
-            took: Duration::ZERO,
-            lives: 0,
-            events: 0,
-            statements: 0,
-            virtual_secs: 0,
-            reached: BTreeMap::new(),
-            failed: Vec::new(),
-            stories: Vec::new(),
-        };
+        let mut tally = Self::default();
         for seed in seeds {
             tally.take(&run(seed));
         }
@@ -68,17 +60,49 @@ impl Tally {
         }
     }
 
+    /// With what others came to, which ran beside.
+    pub(super) fn add(&mut self, other: Self) {
+        self.runs += other.runs;
+        self.took = self.took.max(other.took);
+        self.lives += other.lives;
+        self.events += other.events;
+        self.statements += other.statements;
+        self.virtual_secs += other.virtual_secs;
+        for (what, (runs, times)) in other.reached {
+            let reached = self.reached.entry(what).or_default();
+            *reached = (reached.0 + runs, reached.1 + times);
+        }
+        self.failed.extend(other.failed);
+        self.stories.extend(other.stories);
+    }
+
+    /// # Panics
+    /// Something was never reached, so that nothing is known of it.
+    pub(super) fn assert_everything_reached(&self) {
+        let all = SECTIONS.iter().flat_map(|(_, kinds)| kinds.iter());
+        let never: Vec<_> = all.filter(|what| !self.reached.contains_key(*what)).collect();
+        assert!(never.is_empty(), "never reached in {} runs: {never:?}", self.runs);
+    }
+
+    fn line(&self, what: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (runs, times) = self.reached.get(what).copied().unwrap_or_default();
+        let share = runs as f64 * 100.0 / self.runs.max(1) as f64;
+        writeln!(f, "  {what:<38} {times:>8} {runs:>8} {share:>6.1}%")
+    }
+
     /// # Panics
     /// A run broke a rule: with its story, and the command that runs it again.
     pub(super) fn assert_no_violation(&self) {
-        assert!(
-            self.failed.is_empty(),
-            "{} of {} runs failed, of the seeds {:?}\n{}",
-            self.failed.len(),
-            self.runs,
-            self.failed,
-            self.stories.join("\n")
-        );
+        if let Some(failure) = self.failure() {
+            panic!("{failure}");
+        }
+    }
+
+    /// Which runs broke a rule, if any did: with the stories of some, and the commands that run them again.
+    pub(super) fn failure(&self) -> Option<String> {
+        let (failed, stories) = (&self.failed, self.stories.join("\n"));
+        let is_failure = !failed.is_empty();
+        is_failure.then(|| format!("{} of {} runs failed, of the seeds {failed:?}\n{stories}", failed.len(), self.runs))
     }
 }
 
@@ -95,10 +119,18 @@ impl fmt::Display for Tally {
             self.statements,
             self.failed.len()
         )?;
-        writeln!(f, "{:<34} {:>8} {:>8}", "fault or path", "runs", "times")?;
-        for (what, (runs, times)) in &self.reached {
-            let share = *runs as f64 * 100.0 / self.runs.max(1) as f64;
-            writeln!(f, "{what:<34} {share:>7.1}% {times:>8}")?;
+        writeln!(f, "{:.1} hours of their time", self.virtual_secs as f64 / 3_600.0)?;
+        writeln!(f, "  {:<38} {:>8} {:>8} {:>7}", "", "times", "runs", "share")?;
+        for (section, kinds) in SECTIONS {
+            let reached = kinds.iter().filter(|what| self.reached.contains_key(*what)).count();
+            writeln!(f, "{section}: {reached} of {}", kinds.len())?;
+            for what in kinds {
+                self.line(what, f)?;
+            }
+        }
+        let is_known = |what: &&&str| SECTIONS.iter().any(|(_, kinds)| kinds.contains(what));
+        for what in self.reached.keys().filter(|what| !is_known(what)) {
+            self.line(what, f)?;
         }
         Ok(())
     }

@@ -101,6 +101,9 @@ async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Re
 impl State {
     /// Folds the record, goes on with what it leaves open, and takes in what was heard meanwhile.
     pub(super) fn restored(&mut self, restored: Restored) {
+        if self.in_hand.died_resuming() {
+            self.try_one_by_one(&restored);
+        }
         let Restored { snapshot, earlier, events, head, skip, asked, owed } = restored;
         self.newest = head;
         self.round_asked = asked;
@@ -117,14 +120,10 @@ impl State {
         let reopened = self.reopened();
         let now = self.kit.clock.now();
         self.traces.resume(&self.conversation, &earlier, &events, now, &self.kit);
-        // What follows from the newest is computed again: if it kills again, that is found here.
-        let newest = events.iter().rev().find(|recorded| recorded.event.is_heard() && !skip.contains(&recorded.seq));
-        if let Some(newest) = newest {
-            self.in_hand.hold(newest.seq);
-        }
+        self.in_hand.resume();
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);
-        self.in_hand.lay_down();
+        self.in_hand.is_resumed();
         self.deliver_on(owed);
         for duty in reopened {
             self.discharge(duty);

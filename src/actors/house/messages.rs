@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::ActorHouse;
-use super::desk::{broken, check_writable, invalid, not_rewritten, unread};
+use super::desk::{broken, check_writable, invalid, not_rewritten, refused, unread};
 use crate::actors::inbound::{Replied, Speech};
+use crate::actors::reaching::fence;
 use crate::actors::taking_back::{replace_words, take_back};
 use crate::domain::address::at_names;
 use crate::domain::event::Event;
@@ -23,7 +24,7 @@ impl ActorHouse {
         check_writable(room)?;
         // The first to come with this id counts, whatever the second says.
         if let Some(id) = &message.id
-            && let Some(known) = self.reader().message(&place, id).await.map_err(unread)?
+            && let Some(known) = self.known_as(&place, id).await?
         {
             return Ok(known);
         }
@@ -45,7 +46,7 @@ impl ActorHouse {
             to_all: false,
             said_at: None,
         };
-        let accepted = self.inbound.say(&place, speech).await.map_err(super::desk::refused)?;
+        let accepted = self.inbound.say(&place, speech).await.map_err(refused)?;
         accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("what a person says was not admitted"))
     }
 
@@ -71,6 +72,16 @@ impl ActorHouse {
     pub(super) async fn drop_what_goes_on(&self, room: &RoomId) -> Result<(), Refused> {
         let (place, _) = self.room_of(room)?;
         self.accept(&place, Event::Cleared, None).await.map(drop)
+    }
+
+    /// The number of the message with this id, once that is settled: what can be read may not be stored for good yet.
+    async fn known_as(&self, place: &Place, id: &str) -> Result<Option<Seq>, Refused> {
+        if self.reader().message(place, id).await.map_err(unread)?.is_none() {
+            return Ok(None);
+        }
+        fence(&self.kit, place).await.map_err(|lost| refused(lost.into()))?;
+        // What was lost after all is not there any more, and is taken in as new.
+        self.reader().message(place, id).await.map_err(unread)
     }
 
     async fn answered(&self, place: &Place, seq: Seq) -> Result<Replied, Refused> {

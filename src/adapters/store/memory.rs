@@ -39,9 +39,17 @@ struct State {
     held: BTreeMap<Ward, Term>,
     last_term: u64,
     on_command: bool,
-    waiting: VecDeque<(Vec<Batch>, oneshot::Sender<Outcome>)>,
+    /// What waits can be read already.
+    in_sight: bool,
+    waiting: VecDeque<(Work, oneshot::Sender<Outcome>)>,
     faults: VecDeque<Fault>,
     failed: bool,
+}
+
+/// What waits for [`MemoryStore::commit_next`].
+enum Work {
+    Commit(Vec<Batch>),
+    Answer(Outcome),
 }
 
 impl MemoryStore {
@@ -60,8 +68,11 @@ impl MemoryStore {
     /// Commits the group that has waited longest, and answers it. False if none waits.
     pub fn commit_next(&self) -> bool {
         let mut state = self.state();
-        let Some((group, answer)) = state.waiting.pop_front() else { return false };
-        let outcome = state.commit(group);
+        let Some((work, answer)) = state.waiting.pop_front() else { return false };
+        let outcome = match work {
+            Work::Commit(group) => state.commit(group),
+            Work::Answer(outcome) => outcome,
+        };
         drop(state);
         // Whoever asked may have gone; the group is stored all the same, as it is on disk.
         let _ = answer.send(outcome);
@@ -70,13 +81,21 @@ impl MemoryStore {
 
     /// Commits everything that waits, and from now on at once again.
     pub fn release(&self) {
-        self.state().on_command = false;
+        let mut state = self.state();
+        (state.on_command, state.in_sight) = (false, false);
+        drop(state);
         while self.commit_next() {}
     }
 
     /// From now on commits wait for [`Self::commit_next`].
     pub fn hold(&self) {
         self.state().on_command = true;
+    }
+
+    /// As [`hold`](Self::hold), but what waits can be read meanwhile, as on a disk that was written and not synced.
+    pub fn hold_in_sight(&self) {
+        let mut state = self.state();
+        (state.on_command, state.in_sight) = (true, true);
     }
 
     /// How many groups wait.
@@ -129,7 +148,8 @@ impl Store for MemoryStore {
                 return state.commit(group);
             }
             let (asked, answer) = oneshot::channel();
-            state.waiting.push_back((group, asked));
+            let work = if state.in_sight { Work::Answer(state.commit(group)) } else { Work::Commit(group) };
+            state.waiting.push_back((work, asked));
             answer
         };
         answer.await.unwrap_or_else(|_| Err(StoreError::Unknown("the store is gone".into())))

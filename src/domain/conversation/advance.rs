@@ -78,6 +78,8 @@ impl Conversation {
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
+        #[cfg(test)]
+        poison::is_there(poison::GONE_ON, self);
         self.tidy(world, out);
         self.settle_silenced(world, out);
         self.close_round(occasion, world, out);
@@ -110,6 +112,8 @@ impl Conversation {
     }
 
     pub(super) fn wake(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        #[cfg(test)]
+        poison::is_there(poison::WOKEN, self);
         let now = self.clock;
         self.fire_due(|due| due <= now);
         self.tidy(world, out);

@@ -20,6 +20,8 @@ pub(super) struct Heard<'a> {
 impl Conversation {
     pub(super) fn apply_said(&mut self, said: &Heard<'_>, world: &World<'_>, notes: &mut Vec<Output>) {
         let Heard { seq, message, reply, said_at } = *said;
+        #[cfg(test)]
+        poison::is_taken_in(message);
         let now = self.clock;
         let is_statement = message.from.role == Role::Companion;
         let begins_episode = self.begins_episode(now, world.rules);

@@ -15,6 +15,23 @@ use crate::telemetry::instruments::platform_label;
 
 type Counted = BTreeMap<String, u64>;
 
+/// Nothing is pending, and nobody sleeps yet: what was begun for something is gone with it, and who is counted is there.
+pub(super) fn awake(life: &Life) {
+    let stage = &life.props.stage;
+    let measured = read(&life.metrics.exposition().unwrap_or_default());
+    let count = |sort: &str| get(&measured, &format!("tertulia_actors{{actor_sort={sort}}}"));
+    for sort in ["turn_taking_manager", "reply", "delivery"] {
+        if count(sort) != 0 {
+            stage.violate(format!("{} actors of sort {sort} are left though nothing is pending", count(sort)));
+        }
+    }
+    let rooms = stage.plan.rooms.len() as u64;
+    if count("channel") > rooms {
+        stage.violate(format!("{} channels are counted in {rooms} rooms", count("channel")));
+    }
+    all_there(life, &measured);
+}
+
 /// What was measured, in words.
 pub(super) async fn check(life: &Life) -> String {
     let exposition = life.metrics.exposition().unwrap_or_default();
@@ -22,6 +39,12 @@ pub(super) async fn check(life: &Life) -> String {
     alive(life, &measured);
     under_way(life, &measured).await;
     counted(life, &measured);
+    begun_anew(life, &measured);
+    let stage = &life.props.stage;
+    let own = stage.plan.guilds.iter().map(|guild| guild.word).chain(super::super::acts::PEOPLE);
+    for word in own.filter(|word| exposition.contains(word)) {
+        stage.violate(format!("what is measured tells {word:?}"));
+    }
     exposition
 }
 
@@ -67,13 +90,17 @@ fn alive(life: &Life, measured: &Counted) {
             stage.violate(format!("{} actors of sort {sort} are counted at rest, not {expected}", count(sort)));
         }
     }
+    all_there(life, measured);
+    if get(measured, "tertulia_guilds_quarantined{}") != 0 {
+        stage.violate("a guild is still kept away");
+    }
+}
+
+fn all_there(life: &Life, measured: &Counted) {
     let all: u64 = measured.iter().filter(|(series, _)| series.starts_with("tertulia_actors{")).map(|(_, count)| count).sum();
     let there = descendants(&life.root.get_cell());
     if all != there {
-        stage.violate(format!("{all} actors are counted, {there} are there"));
-    }
-    if get(measured, "tertulia_guilds_quarantined{}") != 0 {
-        stage.violate("a guild is still kept away");
+        life.props.stage.violate(format!("{all} actors are counted, {there} are there"));
     }
 }
 
@@ -102,13 +129,32 @@ async fn under_way(life: &Life, measured: &Counted) {
     }
 }
 
+/// Which ways back were taken in this life.
+fn begun_anew(life: &Life, measured: &Counted) {
+    for (sort, what) in [
+        ("channel", "channel begun anew"),
+        ("companion", "companion begun anew"),
+        ("guild", "guild begun anew"),
+        ("guilds", "guilds begun anew"),
+        ("scribe", "scribe begun anew"),
+        ("side_models", "pool begun anew"),
+        ("switchboard", "switchboard begun anew"),
+    ] {
+        let times = get(measured, &format!("tertulia_actor_restarts_total{{actor_sort={sort}}}"));
+        if times > 0 {
+            life.props.stage.reach_times(what, times);
+        }
+    }
+}
+
 /// What the scribe counts is what was committed; what channels tell is told once, unless they died before they could.
 fn counted(life: &Life, measured: &Counted) {
     let stage = &life.props.stage;
     let this_life = stage.life();
     let killed: Vec<_> = stage.notes().killed.iter().filter(|(life, _)| *life == this_life).map(|(_, sort)| *sort).collect();
     let is_exact_for_scribe = !killed.contains(&"scribe");
-    let is_exact = killed.is_empty() && this_life == 1;
+    let is_poisoned = stage.plan.guilds.iter().any(|guild| stage.plan.is_poisoned(&guild.id));
+    let is_exact = killed.is_empty() && this_life == 1 && !is_poisoned;
     let (mut by_scribe, mut by_channel) = (Counted::new(), Counted::new());
     let committed = lock(&life.props.store.committed);
     if !is_exact {

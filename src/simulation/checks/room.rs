@@ -1,16 +1,15 @@
 //! A room as its record tells it, held to the rules, event by event, by a reference that shares nothing with the domain but its events.
 
-use std::cmp::Reverse;
+mod rounds;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::stage::Stage;
 use crate::domain::closing::{Cause, Stage as Closing};
 use crate::domain::decision::{Decision, Reason};
-use crate::domain::event::{Decided, Evaluated, Event, Recorded, RoundClosed, RoundOpened};
+use crate::domain::event::{Decided, Evaluated, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::{Message, Role};
-use crate::domain::round::message_id;
-use crate::domain::vote::{Stance, State};
 use crate::journal::place::Place;
 
 /// What is known of one companion that is present.
@@ -46,6 +45,8 @@ pub(super) struct Record<'a> {
     /// Who may take the floor, in this order, and since when they were selected.
     candidates: Vec<CompanionId>,
     selected_at: Seq,
+    /// One of them failed.
+    has_failed: bool,
     /// The lone companion that said YES.
     alone: Option<CompanionId>,
     floor: Option<Floor>,
@@ -70,6 +71,7 @@ impl<'a> Record<'a> {
             round: None,
             candidates: Vec::new(),
             selected_at: Seq::NONE,
+            has_failed: false,
             alone: None,
             floor: None,
             dropped: BTreeSet::new(),
@@ -128,6 +130,7 @@ impl<'a> Record<'a> {
                     self.broken(format_args!("nobody owes {ticket}: {recorded:?}"));
                 }
                 self.selected_at = recorded.handled;
+                self.has_failed = true;
             }
             Event::Summarised { .. } => self.told.reach("summary"),
         }
@@ -202,25 +205,6 @@ impl<'a> Record<'a> {
         }
     }
 
-    fn opened(&mut self, recorded: &Recorded, opened: &RoundOpened) {
-        if self.round.is_some() || self.floor.is_some() {
-            self.broken(format_args!("a round is opened while another is, or somebody speaks: {recorded:?}"));
-        }
-        if self.streak >= self.told.plan.rules.streak {
-            self.broken(format_args!("a round is held after {} statements in a row: {recorded:?}", self.streak));
-        }
-        for state in &opened.listening {
-            let known = self.seats.get(&state.from).map(|seat| seat.stage);
-            if known != Some(state.closing) {
-                self.broken(format_args!("{} is {known:?}, not {}: {recorded:?}", state.from, state.closing));
-            }
-        }
-        let voters = opened.asked.iter().cloned().chain(opened.listening.iter().map(|state| state.from.clone())).collect();
-        self.round = Some(Round { message: opened.message, voters });
-        self.candidates.clear();
-        self.alone = None;
-    }
-
     fn evaluated(&mut self, recorded: &Recorded, evaluated: &Evaluated) {
         self.told.reach(match evaluated.trigger.as_str() {
             "direct_address" => "asked: direct address",
@@ -250,9 +234,9 @@ impl<'a> Record<'a> {
 
     fn decided(&mut self, recorded: &Recorded, decided: &Decided) {
         self.reach_reason(decided.reason);
-        let max_streak = self.told.plan.rules.streak;
-        if decided.reason == Reason::LoopGuard && self.longest_streak < max_streak {
-            self.broken(format_args!("the loop guard trips after {} of {max_streak}: {recorded:?}", self.longest_streak));
+        let least_streak = self.told.plan.rules.least_streak;
+        if decided.reason == Reason::LoopGuard && self.longest_streak < least_streak {
+            self.broken(format_args!("the loop guard trips after {} of {least_streak}: {recorded:?}", self.longest_streak));
         }
         for companion in &decided.companions {
             let Some(seat) = self.seats.get_mut(companion) else {
@@ -307,72 +291,6 @@ impl<'a> Record<'a> {
                 self.broken(format_args!("{companion} was {known:?}: {recorded:?}"));
             }
         }
-    }
-
-    fn closed(&mut self, recorded: &Recorded, closed: &RoundClosed) {
-        let Some(round) = self.round.take() else {
-            return self.broken(format_args!("no round was open: {recorded:?}"));
-        };
-        self.told.reach(if closed.by_deadline { "round closed by its deadline" } else { "round closed by its votes" });
-        let voted: BTreeSet<_> = closed.states.iter().map(|state| state.from.clone()).collect();
-        if closed.message != round.message || voted != round.voters || voted.len() != closed.states.len() {
-            self.broken(format_args!("not everybody of {:?} voted once about {}: {recorded:?}", round.voters, round.message));
-        }
-        if let Some(stray) = closed.states.iter().find(|state| state.message_id != message_id(closed.message)) {
-            self.broken(format_args!("a State of another round counts: {stray:?}"));
-        }
-        let candidates: Vec<_> =
-            closed.selected.iter().chain(closed.others.iter().map(|other| &other.companion)).cloned().collect();
-        let ranking = self.ranking(&closed.states);
-        if candidates != ranking {
-            self.broken(format_args!("the floor goes by {candidates:?}, not by {ranking:?}: {recorded:?}"));
-        }
-        self.candidates = candidates;
-        self.selected_at = recorded.handled;
-    }
-
-    /// Whoever wants to speak: those called upon first, then by importance, then who spoke longest ago, then by id.
-    fn ranking(&self, states: &[State]) -> Vec<CompanionId> {
-        let wants = |state: &&State| state.state == Stance::Speak && state.closing != Closing::Terminal;
-        let mut wishes: Vec<_> = states.iter().filter(wants).collect();
-        let spoke = |state: &State| self.spoke.get(&state.from).copied().unwrap_or(Seq::NONE);
-        wishes.sort_by_key(|state| {
-            (Reverse(state.selected), Reverse((state.importance * 1_000.0) as u64), spoke(state), state.from.clone())
-        });
-        wishes.into_iter().map(|state| state.from.clone()).collect()
-    }
-
-    fn owed(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Ticket, messages: &[Seq]) {
-        self.new_ticket(ticket);
-        if self.floor.is_some() || self.round.is_some() {
-            self.broken(format_args!("the floor is not free: {recorded:?}"));
-        }
-        let selected_at = match self.alone.take() {
-            Some(alone) if alone == *companion => recorded.handled,
-            _ => {
-                match self.candidates.iter().position(|candidate| candidate == companion) {
-                    Some(rank) => {
-                        if rank > 0 {
-                            self.told.reach("next candidate speaks");
-                        }
-                        drop(self.candidates.drain(..=rank));
-                    }
-                    None => self.broken(format_args!("nobody selected {companion}, or it has spoken already: {recorded:?}")),
-                }
-                self.selected_at
-            }
-        };
-        let Some(seat) = self.seats.get_mut(companion) else {
-            return self.broken(format_args!("{companion} is not present: {recorded:?}"));
-        };
-        let unsettled = std::mem::take(&mut seat.unsettled);
-        if seat.stage == Closing::Terminal || seat.paused {
-            self.broken(format_args!("{companion} speaks though it is silent: {recorded:?}"));
-        }
-        if self.without_skipped(&unsettled) != self.without_skipped(messages) {
-            self.broken(format_args!("{companion} answers something else than {unsettled:?}: {recorded:?}"));
-        }
-        self.floor = Some(Floor { companion: companion.clone(), ticket, selected_at });
     }
 
     fn without_skipped(&self, messages: &[Seq]) -> Vec<Seq> {

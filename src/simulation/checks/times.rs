@@ -1,4 +1,4 @@
-//! Deadlines, by the time at which things were really on disk: rounds close, questions end, and budgets hold.
+//! Deadlines, by the time at which things were really on disk: rounds close, and questions end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,21 +7,14 @@ use super::super::life::Props;
 use super::super::stage::lock;
 use super::super::store::Committed;
 use crate::domain::event::Event;
-use crate::domain::id::{CompanionId, Seq, Ticket};
-use crate::domain::moment::Moment;
-use crate::domain::trigger::Trigger;
+use crate::domain::id::{Seq, Ticket};
 use crate::journal::place::Place;
 
 /// What the store and the scheduler may add to a deadline.
 const SLACK: Duration = Duration::from_secs(12);
 
-pub(super) fn check(props: &Props) {
-    deadlines(props);
-    budgets(props);
-}
-
 /// A round is over by its deadline, a question by that of the pool and a little; whoever is begun anew has the time anew.
-fn deadlines(props: &Props) {
+pub(super) fn check(props: &Props) {
     let stage = &props.stage;
     let rules = &stage.plan.rules;
     let disturbed = stage.notes().disturbed.clone();
@@ -35,7 +28,9 @@ fn deadlines(props: &Props) {
     let mut rounds = BTreeMap::<Place, (Seq, Duration)>::new();
     let mut questions = BTreeMap::<(Place, Ticket), Duration>::new();
     let committed = lock(&props.store.committed).clone();
-    for Committed { at, place, recorded, .. } in &committed {
+    // Where messages kill, channels are begun anew all the time.
+    let is_told = |entry: &&Committed| !stage.plan.is_poisoned(entry.place.guild.as_str());
+    for Committed { at, place, recorded, .. } in committed.iter().filter(is_told) {
         match &recorded.event {
             Event::RoundOpened(opened) => drop(rounds.insert(place.clone(), (opened.message, *at))),
             Event::RoundClosed(closed) => {
@@ -66,49 +61,4 @@ fn deadlines(props: &Props) {
             _ => {}
         }
     }
-}
-
-/// No more was asked and said within a while than is allowed. Where clocks were set, windows cannot be told from the record.
-fn budgets(props: &Props) {
-    let stage = &props.stage;
-    if stage.plan.weather.has_jumps {
-        return;
-    }
-    let rules = &stage.plan.rules;
-    let (mut by_gate, mut by_guild) = (BTreeMap::<(Place, CompanionId), Vec<Moment>>::new(), BTreeMap::<_, Vec<Moment>>::new());
-    let mut statements = BTreeMap::<_, u32>::new();
-    for Committed { place, recorded, .. } in lock(&props.store.committed).iter() {
-        match &recorded.event {
-            Event::Evaluated(evaluated) if evaluated.trigger != Trigger::DirectAddress => {
-                by_gate.entry((place.clone(), evaluated.companion.clone())).or_default().push(recorded.at);
-                by_guild.entry(place.guild.clone()).or_default().push(recorded.at);
-            }
-            Event::Said { reply: Some(_), .. } => *statements.entry(place.guild.clone()).or_default() += 1,
-            _ => {}
-        }
-    }
-    for ((place, companion), times) in by_gate {
-        let most = most_within_an_hour(times);
-        if most > rules.evaluations_per_hour {
-            stage.violate(format!("{place}: {companion} was asked {most} times within an hour"));
-        }
-    }
-    for (guild, times) in by_guild {
-        let most = most_within_an_hour(times);
-        if most > rules.guild_evaluations_per_hour {
-            stage.violate(format!("guild {guild}: {most} questions within an hour"));
-        }
-    }
-    for (guild, said) in statements {
-        if said > rules.guild_statements_per_day {
-            stage.violate(format!("guild {guild}: {said} statements in a day"));
-        }
-    }
-}
-
-fn most_within_an_hour(mut times: Vec<Moment>) -> u32 {
-    times.sort();
-    let hour = Duration::from_secs(3_600);
-    let within = |end: usize| times[..=end].iter().filter(|at| times[end].since(**at) < hour).count();
-    (0..times.len()).map(within).max().unwrap_or_default() as u32
 }

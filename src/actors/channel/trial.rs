@@ -1,0 +1,65 @@
+//! Finds the message for which a channel dies when it goes on from its record.
+//!
+//! A message that kills while it is handled is in hand. What goes on from a record goes on from everything in it that is still open, so
+//! nothing is. Whoever comes after a channel that died there goes on in its mind first, with one message more each time: the one with which
+//! that kills is in hand then, and is counted and set aside like any other.
+
+use std::collections::BTreeSet;
+
+use super::State;
+use crate::domain::conversation::{Conversation, World};
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::Seq;
+use crate::domain::moment::Moment;
+use crate::journal::reader::Restored;
+
+/// The newest of so many messages is looked for: more are hardly ever open, and all of it happens at a stroke.
+const SUSPECTS: usize = 256;
+
+impl State {
+    /// Goes on from this record with one message more each time. Nothing comes of it, unless one of them kills.
+    pub(super) fn try_one_by_one(&mut self, restored: &Restored) {
+        let Restored { snapshot, events, skip, .. } = restored;
+        let is_suspect = |recorded: &&Recorded| matches!(recorded.event, Event::Said { .. }) && !skip.contains(&recorded.seq);
+        let mut suspects: Vec<Seq> = events.iter().rev().filter(is_suspect).take(SUSPECTS).map(|recorded| recorded.seq).collect();
+        suspects.reverse();
+        let Some(first) = suspects.first().and_then(|first| events.iter().position(|recorded| recorded.seq == *first)) else {
+            return;
+        };
+        let mut before = snapshot.as_ref().map(|snapshot| snapshot.conversation.clone()).unwrap_or_default();
+        self.with_world(|_, _, world| fold_all(&mut before, &events[..first], skip, world));
+        let mut skip: BTreeSet<Seq> = skip.union(&suspects.iter().copied().collect()).copied().collect();
+        for suspect in suspects {
+            skip.remove(&suspect);
+            self.in_hand.hold(suspect);
+            self.with_world(|_, now, world| go_on_in_mind(before.clone(), now, &events[first..], &skip, world));
+        }
+        self.in_hand.lay_down();
+    }
+}
+
+fn go_on_in_mind(mut conversation: Conversation, now: Moment, events: &[Recorded], skip: &BTreeSet<Seq>, world: &mut World<'_>) {
+    // What is used up in mind is not used up.
+    let mut ledger = world.ledger.clone();
+    let mut world = World {
+        channel: world.channel,
+        rules: world.rules,
+        tempers: world.tempers,
+        jitter: &mut *world.jitter,
+        ledger: &mut ledger,
+        summary_after: world.summary_after,
+        tokens_per_day: world.tokens_per_day,
+    };
+    fold_all(&mut conversation, events, skip, &mut world);
+    drop(conversation.resume(now, &mut world));
+}
+
+fn fold_all(conversation: &mut Conversation, events: &[Recorded], skip: &BTreeSet<Seq>, world: &mut World<'_>) {
+    for recorded in events {
+        if skip.contains(&recorded.seq) {
+            conversation.pass_over(recorded.seq);
+        } else {
+            conversation.fold(recorded, world);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Budgets, by the record: questions, statements, tokens and addresses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::super::life::Props;
+use super::super::stage::lock;
+use super::super::store::Committed;
+use crate::domain::decision::Reason;
+use crate::domain::event::{Decided, Event};
+use crate::domain::id::{CompanionId, GuildId};
+use crate::domain::message::Address;
+use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
+use crate::journal::place::Place;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+const MINUTE: Duration = Duration::from_secs(60);
+/// What lies between being put on record and being handled, at most, where nothing is disturbed.
+const A_WHILE: Duration = Duration::from_secs(5);
+
+/// No more was asked and said within a while than is allowed. Where clocks were set, windows cannot be told from the record.
+pub(super) fn check(props: &Props) {
+    let stage = &props.stage;
+    if stage.plan.weather.has_jumps {
+        return;
+    }
+    let rules = &stage.plan.rules;
+    let (mut by_gate, mut by_guild) = (BTreeMap::<(Place, CompanionId), Vec<Moment>>::new(), BTreeMap::<_, Vec<Moment>>::new());
+    let mut statements = BTreeMap::<_, u32>::new();
+    for Committed { place, recorded, .. } in lock(&props.store.committed).iter() {
+        match &recorded.event {
+            Event::Evaluated(evaluated) if evaluated.trigger != Trigger::DirectAddress => {
+                by_gate.entry((place.clone(), evaluated.companion.clone())).or_default().push(recorded.at);
+                by_guild.entry(place.guild.clone()).or_default().push(recorded.at);
+            }
+            Event::Said { reply: Some(_), .. } => *statements.entry(place.guild.clone()).or_default() += 1,
+            _ => {}
+        }
+    }
+    for ((place, companion), times) in by_gate {
+        let most = most_within(times, HOUR);
+        if most > rules.evaluations_per_hour {
+            stage.violate(format!("{place}: {companion} was asked {most} times within an hour"));
+        }
+    }
+    for (guild, times) in by_guild {
+        let most = most_within(times, HOUR);
+        if most > rules.guild_evaluations_per_hour {
+            stage.violate(format!("guild {guild}: {most} questions within an hour"));
+        }
+    }
+    for (guild, said) in statements {
+        if said > rules.guild_statements_per_day {
+            stage.violate(format!("guild {guild}: {said} statements in a day"));
+        }
+    }
+    tokens(props);
+    addresses(props);
+}
+
+/// Nobody is asked in a guild whose tokens are used up, as far as decisions on record used them.
+fn tokens(props: &Props) {
+    let Some(most) = props.stage.plan.rules.tokens_per_day else { return };
+    // When they were used up, by guild.
+    let (mut used, mut since) = (BTreeMap::<GuildId, u64>::new(), BTreeMap::<GuildId, Moment>::new());
+    for Committed { place, recorded, .. } in lock(&props.store.committed).iter() {
+        match &recorded.event {
+            Event::Decided(Decided { call: Some(call), .. }) => {
+                let used = used.entry(place.guild.clone()).or_default();
+                *used += call.input_tokens + call.output_tokens;
+                if *used >= most {
+                    since.entry(place.guild.clone()).or_insert(recorded.at);
+                }
+            }
+            Event::Evaluated(evaluated) if since.get(&place.guild).is_some_and(|since| recorded.at.since(*since) > A_WHILE) => {
+                props
+                    .stage
+                    .violate(format!("{place}: {} is asked though {most} tokens are used up: {recorded:?}", evaluated.companion));
+            }
+            Event::Decided(decided) if decided.reason == Reason::Budget => props.stage.reach("no tokens left"),
+            _ => {}
+        }
+    }
+}
+
+/// So many of a person's messages are an address within a minute, and no more; and none is refused before. Who is begun anew does not count
+/// again what it finds on record.
+fn addresses(props: &Props) {
+    let stage = &props.stage;
+    let most = stage.plan.rules.addresses_per_minute;
+    let is_disturbed = stage.life() > 1 || !stage.notes().killed.is_empty() || stage.plan.weather.poison > 0.0;
+    let committed = lock(&props.store.committed);
+    let refused: BTreeSet<_> = committed
+        .iter()
+        .filter_map(|entry| match entry.recorded.event {
+            Event::AddressRefused { message } => Some((&entry.place, message)),
+            _ => None,
+        })
+        .collect();
+    let asked: BTreeSet<_> = committed
+        .iter()
+        .filter_map(|entry| match &entry.recorded.event {
+            Event::Evaluated(evaluated) if evaluated.trigger == Trigger::DirectAddress => Some((&entry.place, evaluated.message)),
+            _ => None,
+        })
+        .collect();
+    let mut by_person = BTreeMap::<_, Vec<(Moment, bool, bool)>>::new();
+    for Committed { place, recorded, .. } in committed.iter() {
+        if let Event::Said { message, reply: None, .. } = &recorded.event
+            && message.address != Address::default()
+        {
+            let key = (place, recorded.seq);
+            let times = by_person.entry((place.guild.clone(), message.from.id.clone())).or_default();
+            times.push((recorded.at, refused.contains(&key), asked.contains(&key)));
+        }
+    }
+    for ((guild, person), mut times) in by_person {
+        times.sort();
+        for (at, (now, is_refused, _)) in times.iter().enumerate() {
+            let within = || times[..at].iter().filter(|(before, ..)| now.since(*before) < MINUTE + A_WHILE);
+            if *is_refused {
+                stage.reach("address refused");
+                if (within().count() as u32) < most {
+                    stage.violate(format!(
+                        "guild {guild}: an address by {person} is refused, the {}th within a minute",
+                        within().count() + 1
+                    ));
+                }
+            }
+        }
+        let granted: Vec<Moment> = times.iter().filter(|(_, refused, asked)| *asked && !*refused).map(|(at, ..)| *at).collect();
+        let most_granted = most_within(granted, MINUTE - A_WHILE);
+        if most_granted > most && !is_disturbed {
+            stage.violate(format!("guild {guild}: {most_granted} addresses by {person} within a minute"));
+        }
+    }
+}
+
+fn most_within(mut times: Vec<Moment>, span: Duration) -> u32 {
+    times.sort();
+    let within = |end: usize| times[..=end].iter().filter(|at| times[end].since(**at) < span).count();
+    (0..times.len()).map(within).max().unwrap_or_default() as u32
+}

@@ -1,0 +1,53 @@
+//! Who is awake handles what is on record, and soon.
+
+use std::time::Duration;
+
+use super::super::life::Life;
+use super::super::stage::lock;
+use super::super::store::Committed;
+use super::place_of;
+use crate::actors::reaching::look;
+use crate::domain::id::Seq;
+
+/// How often it is looked.
+const EVERY: Duration = Duration::from_secs(20);
+/// So long after somebody was killed, or something was put on record, it is handled.
+const SOON: Duration = Duration::from_secs(45);
+
+/// Looks again and again, as long as the process lives, whether something on record lies there and is not handled.
+pub(in super::super) fn watch(life: Life) {
+    tokio::spawn(async move {
+        loop {
+            life.props.stage.pass(EVERY).await;
+            for room in 0..life.props.stage.plan.rooms.len() {
+                check(&life, room).await;
+            }
+        }
+    });
+}
+
+async fn check(life: &Life, room: usize) {
+    let stage = &life.props.stage;
+    let (place, now) = (place_of(&life.props, room), stage.now());
+    let is_fresh = stage.notes().disturbed.last().is_some_and(|at| now.saturating_sub(*at) < SOON);
+    if is_fresh
+        || stage.plan.is_poisoned(place.guild.as_str())
+        || stage.plan.slow.is_some()
+        || lock(&life.props.people.deleted).contains(&room)
+    {
+        return;
+    }
+    let newest = newest_heard(life, room, now.saturating_sub(SOON));
+    let handled = look(&life.kit, &place.channel).await.map(|look| look.conversation.handled());
+    // One that reads its record has handled nothing yet.
+    if let Some(handled) = handled.filter(|handled| *handled != Seq::NONE && *handled < newest) {
+        stage.violate(format!("{place}: {newest} is on record for {} s and more, handled is {handled}", SOON.as_secs()));
+    }
+}
+
+fn newest_heard(life: &Life, room: usize, until: Duration) -> Seq {
+    let place = place_of(&life.props, room);
+    let committed = lock(&life.props.store.committed);
+    let is_old = |entry: &&Committed| entry.place == place && entry.at <= until && entry.recorded.event.is_heard();
+    committed.iter().rev().find(is_old).map_or(Seq::NONE, |entry| entry.recorded.seq)
+}

@@ -1,0 +1,247 @@
+//! What people and operators do, besides saying something.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::acts::Act;
+use super::life::Life;
+use super::people::{Fate, Said};
+use super::plan::EXTERNAL;
+use super::stage::lock;
+use crate::actors::inbound::Inbound;
+use crate::actors::places::{ChannelPlace, ScribePlace};
+use crate::actors::scribe::{Administer, Reply, ScribeMessage};
+use crate::domain::id::GuildId;
+use crate::journal::key;
+use crate::journal::place::Place;
+use crate::journal::reader::Reader;
+use crate::journal::record::{SetAsideRecord, encode};
+use crate::ports::company::Company;
+use crate::ports::hearing::Hearing;
+use crate::ports::house::decisions::{DecisionQuery, WhyQuery};
+use crate::ports::house::keeping::Forget;
+use crate::ports::house::messages::{Edit, HistoryQuery};
+use crate::ports::house::room::{RoomPatch, RoomPlan};
+use crate::ports::house::{House, Refused};
+use crate::ports::store::Write;
+
+impl Life {
+    pub(super) async fn perform(&self, act: Act) {
+        let stage = &self.props.stage;
+        stage.tell(format!("act: {}", short(&format!("{act:?}"))));
+        match act {
+            Act::Say(say) => {
+                let (number, first_at) = (say.number, self.props.people.next());
+                let home = &stage.plan.rooms[say.room];
+                let id = match home.is_on_platform {
+                    true => Some(self.props.platform.hear(&self.room(say.room).channel())),
+                    false => say.has_id.then(|| format!("id{number}")),
+                };
+                if say.late_by > 0 {
+                    stage.reach("heard long after it was said");
+                }
+                if say.is_deadly {
+                    stage.reach("message that kills its handler");
+                }
+                let at = self.kit.clock.now() - Duration::from_secs(say.late_by);
+                let said =
+                    Said { say, id, at, first_at, heard_at: u64::MAX, fate: Fate::Open, is_changed: false, is_said_anew: false };
+                lock(&self.props.people.said).insert(number, said);
+                self.say(number).await;
+            }
+            Act::Again(number) => self.say_again(number).await,
+            Act::Edit(number) => {
+                let Some((room, seq)) = self.heard_of(number, true) else { return };
+                stage.reach("edit");
+                let word = stage.plan.guilds[stage.plan.rooms[room].guild].word;
+                let text: Arc<str> = format!("{word} m{number}m edited").into();
+                match self.id_on_platform(number) {
+                    Some(id) => drop(Hearing::edited(&Inbound::new(self.kit.clone()), &self.spot(room), &id, text).await),
+                    None => drop(self.house.edit(&self.room(room), seq, Edit { text }).await),
+                }
+            }
+            Act::Unsay(number) => {
+                let Some((room, seq)) = self.heard_of(number, true) else { return };
+                stage.reach("deletion");
+                match self.id_on_platform(number) {
+                    Some(id) => {
+                        drop(Hearing::deleted(&Inbound::new(self.kit.clone()), &self.spot(room), &[id.as_str().into()]).await);
+                    }
+                    None => drop(self.house.unsay(&self.room(room), seq).await),
+                }
+            }
+            Act::Forget { guild, person } => {
+                stage.reach("forget");
+                let rooms = &stage.plan.rooms;
+                for said in lock(&self.props.people.said).values_mut() {
+                    said.is_changed |= said.say.from == person && rooms[said.say.room].guild == guild;
+                }
+                let guild = GuildId::from(stage.plan.guilds[guild].id.as_str());
+                drop(self.house.forget(Forget { guild, person: person.into(), answers: false }).await);
+            }
+            Act::Clear(room) => {
+                stage.reach("clear");
+                drop(self.house.clear(&self.room(room)).await);
+            }
+            Act::Move { room, companions, has_external } => {
+                stage.reach("companions come and go");
+                drop(self.move_to(room, &companions, has_external).await);
+            }
+            Act::Pause { room, whom, paused } => {
+                stage.reach("pause");
+                let patch = match whom {
+                    Some(whom) => json!({ "companions": { whom: { "paused": paused } } }),
+                    None => json!({ "paused": paused }),
+                };
+                self.patch(room, patch).await;
+            }
+            Act::Temper { room, whom, tier } => {
+                stage.reach("settings changed in a room");
+                self.patch(room, json!({ "companions": { whom: { "interjection": tier } } })).await;
+            }
+            Act::Recast(ids) => {
+                stage.reach("companions reloaded");
+                self.recast(&ids);
+            }
+            Act::Jump(secs) => {
+                stage.reach("wall clock set");
+                stage.clock.jump(secs);
+                stage.disturb();
+            }
+            Act::Panic(times) => {
+                stage.reach("handlers panic");
+                stage.disturb();
+                stage.notes().killed.insert((stage.life(), "channel"));
+                stage.chance.panics(times);
+            }
+            Act::SetAside(number) => self.set_aside(number).await,
+            Act::Delete(room) => self.delete(room).await,
+            Act::Operate { retry } => self.operate(retry).await,
+            Act::Look(room) => self.look_around(room).await,
+        }
+    }
+
+    pub(super) async fn move_to(&self, room: usize, companions: &[&str], has_external: bool) -> Result<(), Refused> {
+        let is_on_platform = self.props.stage.plan.rooms[room].is_on_platform;
+        if is_on_platform && self.kit.residents.get(&self.room(room).channel()).is_none() {
+            for companion in companions {
+                self.house.admit(&self.spot(room), &(*companion).into()).await?;
+            }
+        }
+        let mut invited: Vec<Value> = companions.iter().map(|id| json!(id)).collect();
+        if has_external && !is_on_platform {
+            invited.push(json!({ "id": EXTERNAL, "external": true }));
+        }
+        let plan = json!({ "guild": self.place(room).guild, "companions": invited });
+        let plan: RoomPlan = serde_json::from_value(plan).expect("a good plan");
+        self.house.put_room(&self.room(room), plan).await.map(drop)
+    }
+
+    async fn patch(&self, room: usize, patch: Value) {
+        let patch: RoomPatch = serde_json::from_value(patch).expect("a good patch");
+        drop(self.house.patch_room(&self.room(room), patch).await);
+    }
+
+    /// As if the message had killed its handler again and again.
+    async fn set_aside(&self, number: usize) {
+        let Some((room, seq)) = self.heard_of(number, false) else { return };
+        let place = self.place(room);
+        let Ok(Some(no)) = Reader::new(&*self.kit.store).channel_no(&place).await else { return };
+        let Some(scribe) = self.kit.directory.find(&ScribePlace()) else { return };
+        let (ward, (guild, channel)) = (place.ward(), (place.guild.clone(), place.channel.clone()));
+        let at = self.kit.clock.now();
+        let record = SetAsideRecord { guild, channel, seq, at, deaths: 3, error: "as planned".into(), is_closed: false };
+        lock(&self.props.people.set_aside).push((room, seq));
+        let writes = vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))];
+        let (reply, done) = Reply::awaited();
+        drop(scribe.cast(ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply })));
+        drop(done.await);
+        self.props.stage.reach("message set aside");
+        if let Some(channel) = self.kit.directory.find(&ChannelPlace(place.channel)) {
+            self.props.stage.disturb();
+            self.props.stage.notes().killed.insert((self.props.stage.life(), "channel"));
+            channel.kill();
+        }
+    }
+
+    async fn delete(&self, room: usize) {
+        let (stage, plan) = (&self.props.stage, &self.props.stage.plan);
+        stage.reach("room deleted");
+        stage.disturb();
+        // What was about to be told of it is not.
+        stage.notes().killed.insert((stage.life(), "channel"));
+        let is_gone = |other: usize| other == room || plan.rooms[other].within == Some(room);
+        lock(&self.props.people.deleted).extend((0..plan.rooms.len()).filter(|other| is_gone(*other)));
+        let Place { guild, channel } = self.place(room);
+        match plan.rooms[room].is_on_platform {
+            true => drop(Hearing::channel_gone(&Inbound::new(self.kit.clone()), &guild, &channel).await),
+            false => drop(self.house.delete_room(&self.room(room)).await),
+        }
+    }
+
+    /// What was kept away comes back; what was set aside is said again, and kills again, or is given up.
+    async fn operate(&self, retry: bool) {
+        let stage = &self.props.stage;
+        let Ok(quarantine) = self.house.quarantine().await else { return };
+        for guild in quarantine.guilds {
+            stage.reach("guild released by an operator");
+            drop(self.house.release(guild.id.as_str()).await);
+        }
+        for entry in quarantine.messages {
+            let is_it = |said: &Said| {
+                let place = self.place(said.say.room);
+                said.fate == Fate::Accepted(entry.seq)
+                    && place.guild == entry.guild
+                    && self.room(said.say.room).as_str() == &*entry.room
+            };
+            for said in lock(&self.props.people.said).values_mut().filter(|said| is_it(said)) {
+                (said.is_changed, said.is_said_anew) = (true, said.is_said_anew || retry);
+            }
+            match retry {
+                true => {
+                    stage.reach("message tried again by an operator");
+                    drop(self.house.retry(&entry.id).await);
+                }
+                false => {
+                    stage.reach("message given up by an operator");
+                    drop(self.house.drop_entry(&entry.id).await);
+                }
+            }
+        }
+    }
+
+    /// Reading never changes anything, never fails while the process lives, and tells nothing of another guild.
+    async fn look_around(&self, room: usize) {
+        let (stage, id) = (&self.props.stage, self.room(room));
+        stage.reach("everything looked at");
+        let query = HistoryQuery { after: None, before: None, limit: 100 };
+        let history = told(self.house.history(&id, query).await);
+        let state = told(self.house.state(&id).await);
+        let query = DecisionQuery { room: Some(id.clone()), companion: None, after: None, limit: 100 };
+        let decisions = told(self.house.decisions(query).await);
+        let why = told(self.house.why(WhyQuery { room: id, companion: None, at: None }).await);
+        let home = &stage.plan.rooms[room];
+        let may_be_missing = home.opens_by_itself() || lock(&self.props.people.deleted).contains(&room);
+        for (what, outcome) in [("history", history), ("state", state), ("decisions", decisions), ("why", why)] {
+            match outcome {
+                Ok(text) => {
+                    if let Some(word) = stage.plan.foreign_word(&stage.plan.guilds[home.guild].id, &text) {
+                        stage.violate(format!("{what} of room {room} tells {word:?}, a word of another guild"));
+                    }
+                }
+                Err(Refused::NotFound(_)) if what == "why" || may_be_missing => {}
+                Err(refused) => stage.violate(format!("{what} cannot be read: {refused}")),
+            }
+        }
+    }
+}
+
+fn told<T: serde::Serialize>(outcome: Result<T, Refused>) -> Result<String, Refused> {
+    outcome.map(|answer| serde_json::to_string(&answer).unwrap_or_default())
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(160).collect()
+}
