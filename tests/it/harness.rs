@@ -21,6 +21,16 @@ use tokio_tungstenite::tungstenite::Message;
 /// After this a wait is given up; nothing that is waited for takes a tenth of it, even on a machine with much else to do.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
+/// The program that is tried: `TERTULIA_PROGRAM`, so that a long trial need not mind what is built meanwhile, or what was built with the tests.
+pub fn program() -> String {
+    std::env::var("TERTULIA_PROGRAM").unwrap_or_else(|_| env!("CARGO_BIN_EXE_tertulia").to_owned())
+}
+
+/// A number that whoever runs a long trial may choose by a variable of this name.
+pub fn chosen(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
 /// Where a server lives: its data, its settings, its environment.
 pub struct Premises {
     folder: TempDir,
@@ -85,7 +95,7 @@ impl Premises {
 
     /// The program with these arguments, at home here.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        self.command_of(&[&[env!("CARGO_BIN_EXE_tertulia")], arguments].concat())
+        self.command_of(&[&[&*program()], arguments].concat())
     }
 
     /// Any program, at home here.
@@ -223,6 +233,13 @@ impl Server {
             (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
         };
         timeout(PATIENCE, answered).await.expect("an answer in time")
+    }
+
+    /// Begins to ask the API, for somebody who will not wait for the answer.
+    pub fn begin(&self, method: Method, path: &str, body: Option<Value>) {
+        let request = self.http.request(method, format!("{}{path}", self.url));
+        let request = body.into_iter().fold(request, |request, body| request.json(&body));
+        tokio::spawn(async move { drop(request.send().await) });
     }
 
     pub async fn get(&self, path: &str) -> Value {
