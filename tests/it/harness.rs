@@ -204,15 +204,27 @@ pub struct Server {
 
 impl Server {
     /// Starts a server by this command.
-    pub async fn of(mut command: Command) -> Self {
+    pub async fn of(command: Command) -> Self {
+        match Self::attempt(command).await {
+            Ok(server) => server,
+            Err(ended) => panic!("the server did not get ready: {ended:?}"),
+        }
+    }
+
+    /// Starts a server by this command, unless it ends before it is ready.
+    pub async fn attempt(mut command: Command) -> Result<Self, Ran> {
         let mut child = command.spawn().expect("the program can be started");
         let log = Lines::of(child.stderr.take().expect("piped"));
         let lines = Lines::of(child.stdout.take().expect("piped"));
         let ready = timeout(PATIENCE, lines.wait_for("ready ")).await.ok().flatten();
-        let ready = ready.unwrap_or_else(|| panic!("the server did not get ready:\n{}", log.text()));
+        let Some(ready) = ready else {
+            let code = timeout(PATIENCE, child.wait()).await.expect("it ends without being ready").expect("its status").code();
+            let stderr = timeout(PATIENCE, log.all()).await.expect("its log");
+            return Err(Ran { code, stdout: lines.text(), stderr });
+        };
         let url = ready.trim_start_matches("ready ").to_owned();
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-        Self { url, child, log, http }
+        Ok(Self { url, child, log, http })
     }
 
     pub fn id(&self) -> u32 {
@@ -221,18 +233,31 @@ impl Server {
 
     /// Asks the API; the body is JSON, or nothing.
     pub async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> (StatusCode, Value) {
+        let answered = self.try_ask(method, path, body).await;
+        answered.unwrap_or_else(|error| panic!("no answer: {error}; its log:\n{}", self.log.text()))
+    }
+
+    /// Asks the API of a server that may have other troubles; why there is no whole answer.
+    pub async fn try_ask(&self, method: Method, path: &str, body: Option<Value>) -> Result<(StatusCode, Value), String> {
         let mut request = self.http.request(method, format!("{}{path}", self.url));
         if let Some(body) = body {
             request = request.json(&body);
         }
         let answered = async {
-            let response = request.send().await;
-            let response = response.unwrap_or_else(|error| panic!("no answer: {error:?}; its log:\n{}", self.log.text()));
+            let response = request.send().await.map_err(|error| format!("{path}: {error:?}"))?;
             let status = response.status();
-            let body = response.text().await.expect("a body");
-            (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
+            let body = response.text().await.map_err(|error| format!("{path}: {error:?}"))?;
+            Ok((status, serde_json::from_str(&body).unwrap_or(Value::String(body))))
         };
         timeout(PATIENCE, answered).await.expect("an answer in time")
+    }
+
+    /// What the API says, or why it does not.
+    pub async fn try_get(&self, path: &str) -> Result<Value, String> {
+        match self.try_ask(Method::GET, path, None).await? {
+            (StatusCode::OK, body) => Ok(body),
+            (status, body) => Err(format!("{path}: {status}: {body}")),
+        }
     }
 
     /// Begins to ask the API, for somebody who will not wait for the answer.

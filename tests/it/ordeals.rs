@@ -1,3 +1,4 @@
 //! What the real program goes through in months, in minutes: killed, halted, starved, damaged, its clock set. Each trial keeps its own book.
 
+mod damage;
 mod kills;

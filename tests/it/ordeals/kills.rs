@@ -90,7 +90,7 @@ impl fmt::Display for Outcome {
 async fn ordeal(first: &[Blow], kills: u64, seed: u64) -> Outcome {
     let began = Instant::now();
     let mut chance = StdRng::seed_from_u64(seed);
-    let mut first = first.iter();
+    let mut first = first.iter().copied().peekable();
     let model = Model::start().await;
     let mut premises = premises();
     let mut outcome = Outcome::default();
@@ -103,12 +103,12 @@ async fn ordeal(first: &[Blow], kills: u64, seed: u64) -> Outcome {
         .collect();
     let mut server = premises.start().await;
     // Two more come in the end.
-    while outcome.kills() + 2 < kills {
+    while outcome.kills() + 2 < kills || first.peek().is_some() {
         sign.send_replace(writers::Sign::Open(server.url.clone()));
         let is_burst = chance.random_bool(BURSTS);
         words.add_permits(chance.random_range(if is_burst { MESSAGES_IN_A_BURST } else { MESSAGES_IN_A_LIFE }));
         let witnesses = outcome.book.witnesses(&server, &ROOMS.map(|(room, ..)| room)).await;
-        let blow = first.next().copied().unwrap_or_else(|| Blow::any(&mut chance));
+        let blow = first.next().unwrap_or_else(|| Blow::any(&mut chance));
         let mut victim = Victim { premises: &premises, server, chance: &mut chance, outcome: &mut outcome };
         blow.strike(&mut victim).await;
         let Victim { server: dying, .. } = victim;
@@ -124,7 +124,7 @@ async fn ordeal(first: &[Blow], kills: u64, seed: u64) -> Outcome {
         }
         outcome.book.compare(&server, &mut chance).await;
         blow.verdict(&premises, &server, &mut outcome).await;
-        if outcome.kills() % 100 < 2 {
+        if outcome.kills() % 50 == 0 {
             eprintln!("{} kills, {} s: {}", outcome.kills(), began.elapsed().as_secs(), outcome.book);
         }
     }

@@ -148,7 +148,7 @@ impl Blow {
                 let is_done = again.code == Some(1) && again.stderr.contains("exists already");
                 assert!(again.code == Some(0) || is_done, "{again:?}");
                 let restored = sound(ran(at_home_there(&["history", "verify", "--json"])).await);
-                let copied = sound(premises.run(&["history", "verify", "--backup", &backup, "--json"]).await);
+                let copied = sound(premises.run(&["history", "verify", &backup, "--json"]).await);
                 assert_eq!(restored["events"], copied["events"], "{restored} of {copied}");
                 std::fs::remove_dir_all(&elsewhere).expect("it is there");
                 std::fs::remove_file(&backup).expect("it is there");
@@ -163,7 +163,7 @@ impl Blow {
             Self::Backup => {
                 let backup = PathBuf::from(backup_file(premises));
                 if backup.exists() {
-                    sound(premises.run(&["history", "verify", "--backup", &backup_file(premises), "--json"]).await);
+                    sound(premises.run(&["history", "verify", &backup_file(premises), "--json"]).await);
                     std::fs::remove_file(&backup).expect("it is there");
                 }
                 let _ = std::fs::remove_file(backup.with_extension("part"));
