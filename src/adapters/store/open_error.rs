@@ -64,6 +64,15 @@ pub enum OpenError {
         /// How long it was waited for.
         after: Duration,
     },
+    /// A backup was being restored, and that was interrupted.
+    #[error(
+        "restoring a backup into {} was interrupted: do it again with `tertulia history restore`, or begin without it with `--accept-loss`",
+        .folder.display()
+    )]
+    HalfRestored {
+        /// The data folder.
+        folder: PathBuf,
+    },
     /// A newer version of this program wrote it.
     #[error("{} was written in format {found}, this version reads up to {known}: use the newer version; nothing was changed", .path.display())]
     NewerVersion {

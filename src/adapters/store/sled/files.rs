@@ -110,9 +110,31 @@ pub(super) fn wait_for_lock(db: &Path) -> io::Result<()> {
     file.unlock()
 }
 
-/// Finishes or undoes a swap that a crash interrupted.
+/// Whether somebody began to restore a backup into a folder without a store, and did not come to the end.
+pub(super) fn is_half_restored(data: &Path) -> bool {
+    new_folder(data).exists() && !sled_folder(data).exists() && !old_folder(data).exists()
+}
+
+/// Takes away what sled was writing when it was killed: its own state, which it would take for a damaged one.
+fn remove_unfinished(sled_folder: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(sled_folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| name.starts_with("snap.") && name.ends_with(".generating")) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Finishes or undoes what a crash interrupted: a swap, or sled in noting its state.
 pub(super) fn settle(data: &Path) -> io::Result<()> {
     let (current, old) = (sled_folder(data), old_folder(data));
+    remove_unfinished(&current)?;
     if old.exists() && !current.exists() {
         fs::rename(&old, &current)?;
         sync_folder(data)?;

@@ -8,14 +8,14 @@ use std::time::Duration;
 use super::committer::panic_text;
 use super::facts::Facts;
 use super::mend::mend;
-use super::{OpenOptions, files, unreadable};
+use super::{OpenOptions, files, log, unreadable};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::{self, Audit};
 use crate::adapters::store::manifest::{self, FORMAT, Manifest};
 use crate::ports::store::key::Key;
 
 // sled fills its file in segments of this many bytes, and gives empty ones at the end back whole.
-const SEGMENT_BYTES: u64 = 512 * 1024;
+pub(super) const SEGMENT_BYTES: u64 = 512 * 1024;
 
 // sled gives back few of them at a time, and the manifest learns of it with the next group. A crash in between leaves a file that is
 // shorter than the manifest says by as many.
@@ -52,6 +52,9 @@ pub(super) fn open(data: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
         }
         outcome => outcome?,
     };
+    if known.is_none() && !options.accept_loss && files::is_half_restored(data) {
+        return Err(OpenError::HalfRestored { folder: data.to_path_buf() });
+    }
     files::check_writable(data)?;
     files::settle(data).map_err(|error| OpenError::of(data, error))?;
     let found = files::db_bytes(data)?;
@@ -62,7 +65,9 @@ pub(super) fn open(data: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
         _ => known.is_some() || found.is_none(),
     };
 
-    let must_read_well = !fits && !options.accept_loss;
+    let is_flawless = options.accept_loss || check_log(data, known.as_ref())?;
+
+    let must_read_well = !(fits && is_flawless) && !options.accept_loss;
     let (db, facts) = open_guarded(data, options, must_read_well)?;
 
     if let Some(known) = &known {
@@ -71,7 +76,7 @@ pub(super) fn open(data: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
         tracing::warn!(folder = %data.display(), found = %facts.counts, "the manifest was missing and has been made anew");
     }
     let db_bytes = files::db_bytes(data)?.unwrap_or_default();
-    let manifest = Manifest { format: facts.format, store: facts.store.clone(), counts: facts.counts, db_bytes };
+    let manifest = Manifest { format: facts.format, store: facts.store.clone(), counts: facts.counts, db_bytes, closed: None };
     Ok(Opened { db, facts, manifest, lock })
 }
 
@@ -92,6 +97,18 @@ fn check_length(data: &Path, known: &Manifest, found: Option<u64>) -> Result<boo
     }
     let path = files::db(&files::sled_folder(data));
     Err(OpenError::Truncated { path, manifest: known.db_bytes, found: bytes })
+}
+
+/// Refuses a database of which sled would pass over something. False if that may be because of a crash.
+fn check_log(data: &Path, known: Option<&Manifest>) -> Result<bool, OpenError> {
+    let closed = known.and_then(|known| known.closed);
+    let flaw = log::first_flaw(&files::sled_folder(data), closed).map_err(|error| OpenError::of(data, error))?;
+    let Some(flaw) = flaw else { return Ok(true) };
+    if closed.is_some() {
+        return Err(OpenError::doubtful(data, flaw));
+    }
+    tracing::warn!(%flaw, folder = %data.display(), "a crash may have left the database so; it is read through");
+    Ok(false)
 }
 
 /// Refuses a database that holds less than the manifest says, or is another one.

@@ -28,6 +28,8 @@ pub enum Damage {
     Foreign,
     /// A restore that was interrupted, in a folder without a store.
     HalfRestored,
+    /// sled was killed while it noted its state.
+    HalfNoted,
 }
 
 /// A file, or all files of one kind.
@@ -43,7 +45,7 @@ pub enum Part {
 
 /// All kinds, each where it hurts.
 pub fn each() -> Vec<Damage> {
-    use Damage::{Cut, Empty, FlipIn, Foreign, Forged, Garbage, Gone, HalfRestored, Zero};
+    use Damage::{Cut, Empty, FlipIn, Foreign, Forged, Garbage, Gone, HalfNoted, HalfRestored, Zero};
     use Part::{Blobs, Configuration, Database, Folder, Manifest, Snapshot};
     vec![
         Cut(Database, 99),
@@ -76,6 +78,7 @@ pub fn each() -> Vec<Damage> {
         Foreign,
         Forged("\"events\": ", "\"events\": 9"),
         HalfRestored,
+        HalfNoted,
     ]
 }
 
@@ -113,6 +116,7 @@ impl Damage {
                 fs::remove_file(data.join("manifest")).expect("removed");
                 fs::rename(data.join("store"), data.join("store.new")).is_ok()
             }
+            Self::HalfNoted => fs::write(data.join("store/snap.0000000000FFFFFF.generating"), [7; 100]).is_ok(),
         }
     }
 }
@@ -130,6 +134,7 @@ impl fmt::Display for Damage {
             Self::Forged(..) => write!(f, "the manifest says more events than there were"),
             Self::Foreign => write!(f, "the manifest of another store"),
             Self::HalfRestored => write!(f, "a restore into an empty folder interrupted"),
+            Self::HalfNoted => write!(f, "`store/snap.*` half written"),
         }
     }
 }

@@ -80,7 +80,10 @@ impl ModelHome {
             Ok(server) => server,
             Err(Ran { code, stderr, .. }) => return refusal(code, &stderr),
         };
-        let told = tell(&server).await;
+        let told = match tell(&server).await {
+            Ok(told) => greet(&server).await.map(|()| told),
+            Err(trouble) => Err(trouble),
+        };
         let troubles = server.told_of(" WARN ").join("\n");
         let log = server.kill().await;
         if log.contains("panicked at") && told.is_ok() {
@@ -157,15 +160,19 @@ async fn tell(server: &Server) -> Result<Vec<(String, Vec<String>)>, String> {
         let answer = server.try_get(&path).await?;
         told.push((path, lines(answer)));
     }
-    // What it can do with all that.
+    Ok(told)
+}
+
+/// Has somebody say something in every room.
+async fn greet(server: &Server) -> Result<(), String> {
     for room in ROOMS {
         let said = json!({ "from": "Bob", "text": "is everybody there?" });
         let (status, body) = server.try_ask(reqwest::Method::POST, &format!("/api/rooms/{room}/messages"), Some(said)).await?;
         if status != 202 {
-            return Err(format!("{status}: {body}"));
+            return Err(format!("a message to {room}: {status}: {body}"));
         }
     }
-    Ok(told)
+    Ok(())
 }
 
 /// What is told, in lines, without what depends on the time.
