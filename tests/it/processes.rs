@@ -2,7 +2,7 @@
 
 mod commands;
 mod company;
-mod crashes;
+pub mod crashes;
 mod first_contact;
 pub mod gatherings;
 mod health;

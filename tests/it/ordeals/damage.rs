@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use self::kinds::Damage;
-use self::model_home::{Fate, ModelHome};
+use self::model_home::{Fate, Left, ModelHome};
 use crate::harness::chosen;
 
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn each_kind_of_damage_is_refused_with_a_way_out_or_harms_nothing() {
     let mut table = Table::default();
 
     for damage in kinds::each() {
-        table.enter(damage.to_string(), home.suffer(&damage).await);
+        table.suffer(&home, Left::Written, &damage).await;
     }
 
     table.assert_honest();
@@ -31,8 +31,8 @@ async fn bits_that_flip_here_and_there_are_refused_or_harm_nothing() {
     let home = ModelHome::furnish(60).await;
     let mut table = Table::default();
 
-    for damage in flips(&home, 12, 3) {
-        table.enter(damage.to_string(), home.suffer(&damage).await);
+    for (left, damage) in Left::ALL.into_iter().cycle().zip(flips(&home, 12, 3)) {
+        table.suffer(&home, left, &damage).await;
     }
 
     table.assert_honest();
@@ -45,18 +45,16 @@ async fn bits_that_flip_here_and_there_are_refused_or_harm_nothing() {
 async fn a_store_that_is_damaged_in_hundreds_of_places_never_loses_anything_in_silence() {
     let home = ModelHome::furnish(chosen("MESSAGES", 1500)).await;
     let mut table = Table::default();
-    println!("{} bytes in the database, {} of them since sled noted its state last", home.db_bytes(), home.fresh_bytes());
+    println!("{} bytes in the database", home.db_bytes());
 
-    for damage in kinds::each() {
-        let fate = home.suffer(&damage).await;
-        println!("| {damage} | {fate} |");
-        table.enter(damage.to_string(), fate);
+    for (left, damage) in Left::ALL.into_iter().flat_map(|left| kinds::each().into_iter().map(move |damage| (left, damage))) {
+        table.suffer(&home, left, &damage).await;
+        println!("| {} |", table.last());
     }
     let mut flipped = Table::default();
-    for damage in flips(&home, chosen("FLIPS", 200), chosen("SEED", 1)) {
-        let fate = home.suffer(&damage).await;
-        eprintln!("{damage}: {fate}");
-        flipped.enter(damage.to_string(), fate);
+    for (left, damage) in Left::ALL.into_iter().cycle().zip(flips(&home, chosen("FLIPS", 200), chosen("SEED", 1))) {
+        flipped.suffer(&home, left, &damage).await;
+        eprintln!("{}", flipped.last());
     }
 
     println!("{flipped}");
@@ -64,7 +62,7 @@ async fn a_store_that_is_damaged_in_hundreds_of_places_never_loses_anything_in_s
     flipped.assert_honest();
 }
 
-/// Bits in the database, most of them where something lies.
+/// Bits anywhere in the database.
 fn flips(home: &ModelHome, times: u64, seed: u64) -> Vec<Damage> {
     let mut chance = StdRng::seed_from_u64(seed);
     let places = (0..times).map(|_| Damage::Flip { at: chance.random_range(0..home.db_bytes()), bit: chance.random_range(0..8) });
@@ -76,8 +74,21 @@ fn flips(home: &ModelHome, times: u64, seed: u64) -> Vec<Damage> {
 struct Table(Vec<(String, Fate)>);
 
 impl Table {
-    fn enter(&mut self, what: String, fate: Fate) {
-        self.0.push((what, fate));
+    /// Damages a store, starts a server on it, and, where that is offered, one that goes on with what is left.
+    async fn suffer(&mut self, home: &ModelHome, left: Left, damage: &Damage) {
+        let fate = home.suffer(left, damage).await;
+        let goes_on = fate.offers_to_go_on();
+        self.0.push((format!("{left:?}: {damage}"), fate));
+        if goes_on {
+            self.0.push((format!("{left:?}: {damage}, and the loss accepted"), home.accept(left, damage).await));
+        }
+    }
+
+    /// What was entered last.
+    fn last(&self) -> String {
+        let of_one = |(what, fate): &(String, Fate)| format!("{what} | {fate}");
+        let from = self.0.len() - 1 - usize::from(self.0.last().is_some_and(|(what, _)| what.ends_with("accepted")));
+        self.0[from..].iter().map(of_one).collect::<Vec<_>>().join(" |\n| ")
     }
 
     fn assert_honest(&self) {
@@ -90,12 +101,15 @@ impl Table {
 impl fmt::Display for Table {
     /// How many there were of each fate, and the words of the first.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut fates: BTreeMap<&str, (usize, &Fate)> = BTreeMap::new();
-        for (_, fate) in &self.0 {
-            fates.entry(fate.kind()).or_insert((0, fate)).0 += 1;
+        let mut fates: BTreeMap<(String, &str), (usize, &Fate)> = BTreeMap::new();
+        for (what, fate) in &self.0 {
+            let left = what.split(':').next().unwrap_or_default();
+            let accepted = if what.ends_with("accepted") { ", loss accepted" } else { "" };
+            let kind = (format!("{left}{accepted}"), fate.kind());
+            fates.entry(kind).or_insert((0, fate)).0 += 1;
         }
-        for (kind, (times, first)) in fates {
-            writeln!(f, "| {times} | {kind} | {first} |")?;
+        for ((left, kind), (times, first)) in fates {
+            writeln!(f, "| {left} | {times} | {kind} | {first} |")?;
         }
         Ok(())
     }

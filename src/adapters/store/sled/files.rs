@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use super::durable::Durable;
+use super::log;
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::sync_folder;
 
@@ -131,10 +132,26 @@ fn remove_unfinished(sled_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Takes away what sled noted of its settings or its state and cannot be read: without it sled reads its whole log.
+pub(super) fn remove_broken_notes(sled_folder: &Path, which: impl Fn(&str) -> bool) -> io::Result<()> {
+    if !sled_folder.exists() {
+        return Ok(());
+    }
+    for name in log::broken_notes(sled_folder)? {
+        if which(&name) {
+            tracing::warn!(name, folder = %sled_folder.display(), "what sled noted there cannot be read, it is made anew");
+            fs::remove_file(sled_folder.join(name))?;
+        }
+    }
+    Ok(())
+}
+
 /// Finishes or undoes what a crash interrupted: a swap, or sled in noting its state.
 pub(super) fn settle(data: &Path) -> io::Result<()> {
     let (current, old) = (sled_folder(data), old_folder(data));
     remove_unfinished(&current)?;
+    // It holds nothing but what sled is told at every opening, and is not written in one step.
+    remove_broken_notes(&current, |name| name == "conf")?;
     if old.exists() && !current.exists() {
         fs::rename(&old, &current)?;
         sync_folder(data)?;

@@ -34,6 +34,8 @@ pub(super) enum Flaw {
     Emptied { found: u64, known: u64 },
     /// A value of this number is not whole, or not there.
     Value { blob: Lsn },
+    /// A file of this name, in which sled notes its settings or its state. Both can be made anew.
+    Notes { name: String },
 }
 
 impl fmt::Display for Flaw {
@@ -43,6 +45,7 @@ impl fmt::Display for Flaw {
             Self::Nameless { at } => write!(f, "`store/db` cannot be read at byte {at}, where a segment begins"),
             Self::Emptied { found, known } => write!(f, "`store/db` has {found} empty segments and had {known}"),
             Self::Value { blob } => write!(f, "`store/blobs/{blob}` is missing or not whole"),
+            Self::Notes { name } => write!(f, "`store/{name}` is not whole"),
         }
     }
 }
@@ -52,6 +55,9 @@ impl fmt::Display for Flaw {
 /// The end of a log that was not closed is none of them: after a crash it is torn, and how much there has to be the manifest knows.
 pub(super) fn first_flaw(sled_folder: &Path, closed: Option<Closed>) -> io::Result<Option<Flaw>> {
     let Some(mut survey) = Survey::of(sled_folder)? else { return Ok(None) };
+    if let Some(name) = broken_notes(sled_folder)?.into_iter().next() {
+        return Ok(Some(Flaw::Notes { name }));
+    }
     let segments = match survey.segments()? {
         Ok(segments) => segments,
         Err(flaw) => return Ok(Some(flaw)),
@@ -84,6 +90,30 @@ pub(super) fn closed(sled_folder: &Path) -> io::Result<Option<Closed>> {
     let Some((lsn, at)) = segments.named.last_key_value() else { return Ok(None) };
     let end = survey.read(*lsn, *at)?;
     Ok(end.ok().map(|end| Closed { end: lsn + end as Lsn, empty: segments.empty }))
+}
+
+/// The files in which sled notes its settings and its state that are not as it wrote them.
+pub(super) fn broken_notes(sled_folder: &Path) -> io::Result<Vec<String>> {
+    let mut broken = Vec::new();
+    for entry in fs::read_dir(sled_folder)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        // Before the sum the state notes how long it is.
+        let length_bytes = match &*name {
+            "conf" => 0,
+            name if name.starts_with("snap.") => 8,
+            _ => continue,
+        };
+        let bytes = fs::read(entry.path())?;
+        let noted = bytes.split_last_chunk().map(|(noted, sum)| (noted, u32::from_le_bytes(*sum)));
+        let is_whole = noted.is_some_and(|(noted, sum)| {
+            noted.len().checked_sub(length_bytes).is_some_and(|length| length > 0 && crc32fast::hash(&noted[..length]) == sum)
+        });
+        if !is_whole {
+            broken.push(name);
+        }
+    }
+    Ok(broken)
 }
 
 /// Up to where sled noted its state; 0 if it did not.
@@ -291,3 +321,6 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

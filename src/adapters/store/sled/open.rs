@@ -65,6 +65,9 @@ pub(super) fn open(data: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
         _ => known.is_some() || found.is_none(),
     };
 
+    if options.accept_loss {
+        files::remove_broken_notes(&files::sled_folder(data), |_| true).map_err(|error| OpenError::of(data, error))?;
+    }
     let is_flawless = options.accept_loss || check_log(data, known.as_ref())?;
 
     let must_read_well = !(fits && is_flawless) && !options.accept_loss;
@@ -104,7 +107,8 @@ fn check_log(data: &Path, known: Option<&Manifest>) -> Result<bool, OpenError> {
     let closed = known.and_then(|known| known.closed);
     let flaw = log::first_flaw(&files::sled_folder(data), closed).map_err(|error| OpenError::of(data, error))?;
     let Some(flaw) = flaw else { return Ok(true) };
-    if closed.is_some() {
+    // Notes are written in one step: no crash leaves half of them.
+    if closed.is_some() || matches!(flaw, log::Flaw::Notes { .. }) {
         return Err(OpenError::doubtful(data, flaw));
     }
     tracing::warn!(%flaw, folder = %data.display(), "a crash may have left the database so; it is read through");

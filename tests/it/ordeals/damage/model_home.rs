@@ -5,17 +5,33 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::kinds::Damage;
 use crate::harness::{Premises, Ran, Server};
 
 const ROOMS: [&str; 3] = ["lobby", "cellar", "roof"];
 
-/// A store that is sound, and everything that its server says.
+/// A store that is sound, left in three ways, and everything that its server says.
 pub struct ModelHome {
     premises: Premises,
     told: Vec<(String, Vec<String>)>,
-    noted_bytes: u64,
+    left: [TempDir; 3],
+}
+
+/// How the last server left a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// It wrote much and ended well: at the next start sled goes through all that.
+    Written,
+    /// It wrote nothing and ended well: sled has noted its state after everything.
+    Noted,
+    /// It wrote nothing and was killed.
+    Killed,
+}
+
+impl Left {
+    pub const ALL: [Self; 3] = [Self::Written, Self::Noted, Self::Killed];
 }
 
 /// What became of a server on a damaged store.
@@ -45,38 +61,31 @@ impl ModelHome {
         let server = premises.start().await;
         talk(&server, messages / 2).await;
         server.kill().await;
-        // Whatever was written until now is noted at this start.
         let server = premises.start().await;
-        let noted_bytes = fs::metadata(premises.data().join("store/db")).expect("it is there").len();
         talk(&server, messages / 2).await;
         for room in ROOMS {
             server.rest(room).await;
         }
         let told = tell(&server).await.expect("it tells of itself");
         server.stop().await;
-        Self { premises, told, noted_bytes }
+        let written = copy_of(&premises.data());
+        premises.start().await.stop().await;
+        let noted = copy_of(&premises.data());
+        premises.start().await.kill().await;
+        let killed = copy_of(&premises.data());
+        Self { premises, told, left: [written, noted, killed] }
     }
 
+    /// The length of the shortest of the databases.
     pub fn db_bytes(&self) -> u64 {
-        fs::metadata(self.premises.data().join("store/db")).expect("it is there").len()
-    }
-
-    /// About how much was written since the last start.
-    pub fn fresh_bytes(&self) -> u64 {
-        self.db_bytes().saturating_sub(self.noted_bytes)
+        let bytes = self.left.iter().map(|left| fs::metadata(left.path().join("data/store/db")).expect("it is there").len());
+        bytes.min().expect("there are three")
     }
 
     /// Damages a copy, and starts a server on it.
-    pub async fn suffer(&self, damage: &Damage) -> Fate {
-        let copy = tempfile::Builder::new().prefix("tertulia-damaged-").tempdir().expect("a folder");
-        let data = copy.path().join("data");
-        copy_folder(&self.premises.data(), &data);
-        if !damage.inflict(&data) {
-            return Fate::Spared;
-        }
-        let mut command = self.premises.command(&[]);
-        command.env("TERTULIA__STORAGE__PATH", &data);
-        let server = match Server::attempt(command).await {
+    pub async fn suffer(&self, left: Left, damage: &Damage) -> Fate {
+        let (copy, Some(server)) = self.start_on(left, damage, &[]).await else { return Fate::Spared };
+        let server = match server {
             Ok(server) => server,
             Err(Ran { code, stderr, .. }) => return refusal(code, &stderr),
         };
@@ -89,6 +98,7 @@ impl ModelHome {
         if log.contains("panicked at") && told.is_ok() {
             return Fate::Panicked(last_lines(&log));
         }
+        drop(copy);
         match told {
             Err(trouble) => Fate::Told(format!("{trouble}; {}", last_lines(&troubles))),
             Ok(told) => match first_difference(&self.told, &told) {
@@ -96,6 +106,34 @@ impl ModelHome {
                 Some(difference) => Fate::Silent(format!("{difference}; {}", last_lines(&troubles))),
             },
         }
+    }
+}
+
+impl ModelHome {
+    /// Damages a copy, and goes on with what is left, as an operator may who was told of that. It works, or it is refused with the way out
+    /// that is left.
+    pub async fn accept(&self, left: Left, damage: &Damage) -> Fate {
+        let (_copy, Some(server)) = self.start_on(left, damage, &["--accept-loss"]).await else { return Fate::Spared };
+        match server {
+            Err(Ran { code, stderr, .. }) => refusal(code, &stderr),
+            Ok(server) => {
+                let greeted = greet(&server).await;
+                server.kill().await;
+                greeted.map_or_else(Fate::Told, |()| Fate::Whole { says: "it goes on".into() })
+            }
+        }
+    }
+
+    async fn start_on(&self, left: Left, damage: &Damage, arguments: &[&str]) -> (TempDir, Option<Result<Server, Ran>>) {
+        let copy = copy_of(&self.left[left as usize].path().join("data"));
+        let data = copy.path().join("data");
+        if !damage.inflict(&data) {
+            return (copy, None);
+        }
+        let mut command = self.premises.command(arguments);
+        command.env("TERTULIA__STORAGE__PATH", &data);
+        let server = Server::attempt(command).await;
+        (copy, Some(server))
     }
 }
 
@@ -111,6 +149,11 @@ impl Fate {
             Self::Spared | Self::Whole { .. } | Self::Told(_) => true,
             Self::Silent(_) | Self::Panicked(_) => false,
         }
+    }
+
+    /// Whether somebody may go on with what is left.
+    pub fn offers_to_go_on(&self) -> bool {
+        matches!(self, Self::Refused(_, words) if words.contains("--accept-loss"))
     }
 
     pub fn kind(&self) -> &'static str {
@@ -216,6 +259,12 @@ fn last_lines(log: &str) -> String {
 
 fn shortened(line: &str) -> String {
     line.chars().take(300).collect()
+}
+
+fn copy_of(data: &Path) -> TempDir {
+    let copy = tempfile::Builder::new().prefix("tertulia-damaged-").tempdir().expect("a folder");
+    copy_folder(data, &copy.path().join("data"));
+    copy
 }
 
 fn copy_folder(from: &Path, to: &Path) {
