@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::manifest::Counts;
 
-const WAYS_OUT: &str = "put a backup back with `tertulia history restore`, or go on with what is left with `--accept-loss`";
+const WAYS_OUT: &str =
+    "put a backup back with `tertulia history restore`, or go on with what is left with `tertulia serve --accept-loss`";
 
 /// Why a store on disk cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +67,7 @@ pub enum OpenError {
     },
     /// A backup was being restored, and that was interrupted.
     #[error(
-        "restoring a backup into {} was interrupted: do it again with `tertulia history restore`, or begin without it with `--accept-loss`",
+        "restoring a backup into {} was interrupted: do it again with `tertulia history restore`, or begin without it with `tertulia serve --accept-loss`",
         .folder.display()
     )]
     HalfRestored {

@@ -32,7 +32,7 @@ async fn a_server_that_stood_still_for_long_is_no_hang_and_owes_nothing_twice() 
 /// Halts a server in the middle of a reply, with people waiting; nothing of it is lost, and nothing comes twice.
 async fn halted_for(time: Duration) -> Server {
     let model = Model::start().await;
-    let premises = model.serving(Premises::new());
+    let premises = model.serving(Premises::new()).with("models.main.timeout_secs", "1");
     let server = premises.start().await;
     let mut lobby = server.watch("lobby", Some(0)).await;
     let first = server.say("lobby", "Ana", "hey aria, are you there?").await;

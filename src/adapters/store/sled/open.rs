@@ -70,6 +70,12 @@ pub(super) fn open(data: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
     }
     let is_flawless = options.accept_loss || check_log(data, known.as_ref())?;
 
+    if let Some(known) = known.as_ref().filter(|known| known.closed.is_some()) {
+        // From now on sled writes, and whoever finds the folder after a crash must not take that for damage.
+        let opening = Manifest { closed: None, ..known.clone() };
+        manifest::write(data, &opening).map_err(|error| OpenError::of(data, error))?;
+    }
+
     let must_read_well = !(fits && is_flawless) && !options.accept_loss;
     let (db, facts) = open_guarded(data, options, must_read_well)?;
 

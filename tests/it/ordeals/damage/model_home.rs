@@ -113,7 +113,7 @@ impl ModelHome {
     /// Damages a copy, and goes on with what is left, as an operator may who was told of that. It works, or it is refused with the way out
     /// that is left.
     pub async fn accept(&self, left: Left, damage: &Damage) -> Fate {
-        let (_copy, Some(server)) = self.start_on(left, damage, &["--accept-loss"]).await else { return Fate::Spared };
+        let (_copy, Some(server)) = self.start_on(left, damage, &["serve", "--accept-loss"]).await else { return Fate::Spared };
         match server {
             Err(Ran { code, stderr, .. }) => refusal(code, &stderr),
             Ok(server) => {
@@ -143,7 +143,7 @@ impl Fate {
         match self {
             Self::Refused(code, words) => {
                 *code == Some(3)
-                    && (words.contains("restore") || words.contains("--accept-loss"))
+                    && (words.contains("history restore") || words.contains("serve --accept-loss"))
                     && !words.contains("panicked at")
             }
             Self::Spared | Self::Whole { .. } | Self::Told(_) => true,

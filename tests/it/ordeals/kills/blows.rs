@@ -166,7 +166,7 @@ impl Blow {
                     sound(premises.run(&["history", "verify", &backup_file(premises), "--json"]).await);
                     std::fs::remove_file(&backup).expect("it is there");
                 }
-                let _ = std::fs::remove_file(backup.with_extension("part"));
+                let _ = std::fs::remove_file(format!("{}.part", backup.display()));
             }
             Self::Forgetting | Self::ForgettingOffline => {
                 let (status, body) = server.ask(Method::POST, "/api/forget", Some(forget())).await;

@@ -44,9 +44,11 @@ fn a_bit_that_flips_is_a_flaw_wherever_something_lies_that_sled_would_read() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path(), 0, 4000);
     // The log from its beginning.
-    fs::read_dir(folder.path()).unwrap().flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("snap.")).for_each(
-        |entry| fs::remove_file(entry.path()).unwrap(),
-    );
+    fs::read_dir(folder.path())
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("snap."))
+        .for_each(|entry| fs::remove_file(entry.path()).unwrap());
     let closed = closed(folder.path()).unwrap();
     let db = folder.path().join("db");
     let sound = fs::read(&db).unwrap();
@@ -107,7 +109,8 @@ fn a_state_that_is_not_whole_is_a_flaw() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path(), 0, 100);
     fill(folder.path(), 1, 100);
-    let state = fs::read_dir(folder.path()).unwrap().flatten().find(|entry| entry.file_name().to_string_lossy().starts_with("snap."));
+    let state =
+        fs::read_dir(folder.path()).unwrap().flatten().find(|entry| entry.file_name().to_string_lossy().starts_with("snap."));
     let state = state.expect("sled has noted its state").path();
     let bytes = fs::read(&state).unwrap();
 
