@@ -24,7 +24,7 @@ async fn a_server_that_stood_still_for_long_is_no_hang_and_owes_nothing_twice() 
     let server = halted_for(Duration::from_secs(chosen("SECS", 45))).await;
 
     // Its watchdog looks every second, and has found nothing.
-    let log = server.told_of("stands still");
+    let log = server.told_of("stalls");
     assert!(!log.iter().any(|line| line.contains("ERROR")), "{log:#?}");
     server.stop().await;
 }
@@ -32,7 +32,9 @@ async fn a_server_that_stood_still_for_long_is_no_hang_and_owes_nothing_twice() 
 /// Halts a server in the middle of a reply, with people waiting; nothing of it is lost, and nothing comes twice.
 async fn halted_for(time: Duration) -> Server {
     let model = Model::start().await;
-    let premises = model.serving(Premises::new()).with("models.main.timeout_secs", "1");
+    let quick = ["timeout_secs", "first_token_timeout_secs", "idle_timeout_secs"];
+    let premises =
+        quick.iter().fold(model.serving(Premises::new()), |premises, key| premises.with(&format!("models.main.{key}"), "1"));
     let server = premises.start().await;
     let mut lobby = server.watch("lobby", Some(0)).await;
     let first = server.say("lobby", "Ana", "hey aria, are you there?").await;

@@ -62,6 +62,9 @@ pub(super) fn first_flaw(sled_folder: &Path, closed: Option<Closed>) -> io::Resu
         Ok(segments) => segments,
         Err(flaw) => return Ok(Some(flaw)),
     };
+    if segments.named.is_empty() && closed.is_some() {
+        return Ok(Some(Flaw::Unreadable { at: 0 }));
+    }
     for (lsn, at) in &segments.named {
         let is_last = segments.named.last_key_value().is_some_and(|(last, _)| last == lsn);
         let end = match survey.read(*lsn, *at)? {

@@ -99,6 +99,7 @@ pub(super) fn config(folder: &Path, cache_bytes: u64) -> sled::Config {
 fn check_length(data: &Path, known: &Manifest, found: Option<u64>) -> Result<bool, OpenError> {
     let bytes = found.unwrap_or_default();
     let given_back = found.is_some()
+        && known.closed.is_none()
         && bytes.is_multiple_of(SEGMENT_BYTES)
         && bytes.saturating_add(SEGMENTS_GIVEN_BACK * SEGMENT_BYTES) >= known.db_bytes;
     if bytes >= known.db_bytes || given_back {
