@@ -20,7 +20,7 @@ async fn each_kind_of_damage_is_refused_with_a_way_out_or_harms_nothing() {
     let mut table = Table::default();
 
     for damage in kinds::each() {
-        table.suffer(&home, Left::Written, &damage).await;
+        table.enter(Left::Written, &damage, home.suffer(Left::Written, &damage).await);
     }
 
     table.assert_honest();
@@ -32,7 +32,7 @@ async fn bits_that_flip_here_and_there_are_refused_or_harm_nothing() {
     let mut table = Table::default();
 
     for (left, damage) in Left::ALL.into_iter().cycle().zip(flips(&home, 12, 3)) {
-        table.suffer(&home, left, &damage).await;
+        table.enter(left, &damage, home.suffer(left, &damage).await);
     }
 
     table.assert_honest();
@@ -74,11 +74,15 @@ fn flips(home: &ModelHome, times: u64, seed: u64) -> Vec<Damage> {
 struct Table(Vec<(String, Fate)>);
 
 impl Table {
+    fn enter(&mut self, left: Left, damage: &Damage, fate: Fate) {
+        self.0.push((format!("{left:?}: {damage}"), fate));
+    }
+
     /// Damages a store, starts a server on it, and, where that is offered, one that goes on with what is left.
     async fn suffer(&mut self, home: &ModelHome, left: Left, damage: &Damage) {
         let fate = home.suffer(left, damage).await;
         let goes_on = fate.offers_to_go_on();
-        self.0.push((format!("{left:?}: {damage}"), fate));
+        self.enter(left, damage, fate);
         if goes_on {
             self.0.push((format!("{left:?}: {damage}, and the loss accepted"), home.accept(left, damage).await));
         }

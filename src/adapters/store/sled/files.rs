@@ -132,15 +132,26 @@ fn remove_unfinished(sled_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes away what sled noted of its settings or its state and cannot be read: without it sled reads its whole log.
-pub(super) fn remove_broken_notes(sled_folder: &Path, which: impl Fn(&str) -> bool) -> io::Result<()> {
-    if !sled_folder.exists() {
-        return Ok(());
+/// Takes sled's settings away if they cannot be read. They hold nothing but what sled is told at every opening, and are not written in one
+/// step.
+fn remove_broken_settings(sled_folder: &Path) -> io::Result<()> {
+    if sled_folder.exists() && log::broken_notes(sled_folder)?.iter().any(|name| name == "conf") {
+        tracing::warn!(folder = %sled_folder.display(), "`conf`, sled's settings, cannot be read and is made anew");
+        fs::remove_file(sled_folder.join("conf"))?;
     }
-    for name in log::broken_notes(sled_folder)? {
-        if which(&name) {
-            tracing::warn!(name, folder = %sled_folder.display(), "what sled noted there cannot be read, it is made anew");
-            fs::remove_file(sled_folder.join(name))?;
+    Ok(())
+}
+
+/// Takes away what sled noted of its state: without it sled reads its whole log.
+pub(super) fn remove_notes(data: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(sled_folder(data)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with("snap.")) {
+            fs::remove_file(entry.path())?;
         }
     }
     Ok(())
@@ -150,8 +161,7 @@ pub(super) fn remove_broken_notes(sled_folder: &Path, which: impl Fn(&str) -> bo
 pub(super) fn settle(data: &Path) -> io::Result<()> {
     let (current, old) = (sled_folder(data), old_folder(data));
     remove_unfinished(&current)?;
-    // It holds nothing but what sled is told at every opening, and is not written in one step.
-    remove_broken_notes(&current, |name| name == "conf")?;
+    remove_broken_settings(&current)?;
     if old.exists() && !current.exists() {
         fs::rename(&old, &current)?;
         sync_folder(data)?;

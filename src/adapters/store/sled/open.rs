@@ -65,10 +65,15 @@ pub(super) fn open(data: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
         _ => known.is_some() || found.is_none(),
     };
 
-    if options.accept_loss {
-        files::remove_broken_notes(&files::sled_folder(data), |_| true).map_err(|error| OpenError::of(data, error))?;
-    }
-    let is_flawless = options.accept_loss || check_log(data, known.as_ref())?;
+    let is_flawless = match check_log(data, known.as_ref()) {
+        Err(OpenError::Damaged(why)) if options.accept_loss => {
+            tracing::warn!(why, "going on with what is left of the log");
+            // What sled noted points to what is no longer there.
+            files::remove_notes(data).map_err(|error| OpenError::of(data, error))?;
+            false
+        }
+        outcome => outcome?,
+    };
 
     if let Some(known) = known.as_ref().filter(|known| known.closed.is_some()) {
         // From now on sled writes, and whoever finds the folder after a crash must not take that for damage.
@@ -112,6 +117,9 @@ fn check_length(data: &Path, known: &Manifest, found: Option<u64>) -> Result<boo
 /// Refuses a database of which sled would pass over something. False if that may be because of a crash.
 fn check_log(data: &Path, known: Option<&Manifest>) -> Result<bool, OpenError> {
     let closed = known.and_then(|known| known.closed);
+    if known.is_some_and(|known| known.counts.groups > 0) && files::db_bytes(data)?.is_none() {
+        return Err(OpenError::doubtful(data, "`store/db` is missing"));
+    }
     let flaw = log::first_flaw(&files::sled_folder(data), closed).map_err(|error| OpenError::of(data, error))?;
     let Some(flaw) = flaw else { return Ok(true) };
     // Notes are written in one step: no crash leaves half of them.
@@ -236,6 +244,6 @@ fn explain(data: &Path, error: sled::Error) -> OpenError {
             OpenError::Io { error, .. } => OpenError::damaged(data, error),
             known => known,
         },
-        other => OpenError::damaged(data, other),
+        other => OpenError::damaged(data, other.to_string().replace(" backtrace ()", "")),
     }
 }
