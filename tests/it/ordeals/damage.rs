@@ -28,7 +28,8 @@ async fn each_kind_of_damage_is_refused_with_a_way_out_or_harms_nothing() {
 
 #[tokio::test]
 async fn bits_that_flip_here_and_there_are_refused_or_harm_nothing() {
-    let home = ModelHome::furnish(60).await;
+    // More than sled writes into one segment.
+    let home = ModelHome::furnish(240).await;
     let mut table = Table::default();
 
     for (left, damage) in Left::ALL.into_iter().cycle().zip(flips(&home, 12, 3)) {

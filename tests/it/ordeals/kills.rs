@@ -79,7 +79,8 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Figures { lost, doubled, owed, statements, failed, .. } = &self.figures;
+        let Figures { lost, doubled, owed, statements, failed, rounds, turn_rounds, unanswered, broken, unrest, .. } =
+            &self.figures;
         let moments: Vec<_> = self.kills.iter().map(|(moment, times)| format!("{moment} {times}")).collect();
         writeln!(f, "kills of the server {} ({}), of commands {}", self.kills(), moments.join(", "), self.commands_killed)?;
         writeln!(f, "messages {}", self.book)?;
@@ -87,7 +88,8 @@ impl fmt::Display for Outcome {
         let (lost, doubled) = (lost.len() + self.book.lost.len(), doubled.len() + self.book.doubled.len());
         writeln!(f, "lost {lost}, doubled {doubled}; in {} s", self.took.as_secs())?;
         writeln!(f, "starts at which the log looked damaged {}", self.doubts)?;
-        write!(f, "{}", self.figures)
+        write!(f, "rounds {rounds} (opened by a statement {turn_rounds}), questions without an answer {unanswered}; ")?;
+        write!(f, "broken rules {}, rooms without rest {}", broken.len(), unrest.len())
     }
 }
 

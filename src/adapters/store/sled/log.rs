@@ -28,6 +28,8 @@ type Lsn = i64;
 pub(super) enum Flaw {
     /// The log breaks off at this byte of the file, and goes on elsewhere, or was longer.
     Unreadable { at: u64 },
+    /// The log breaks off at this byte, before what sled noted of it. No crash leaves it so.
+    Short { at: u64 },
     /// A segment at this byte has something in it, and no name.
     Nameless { at: u64 },
     /// There are so many segments with nothing in them, and so many were empty.
@@ -42,6 +44,7 @@ impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable { at } => write!(f, "`store/db` cannot be read at byte {at}"),
+            Self::Short { at } => write!(f, "`store/db` cannot be read from byte {at} on"),
             Self::Nameless { at } => write!(f, "`store/db` cannot be read at byte {at}, where a segment begins"),
             Self::Emptied { found, known } => write!(f, "`store/db` has {found} empty segments and had {known}"),
             Self::Value { blob } => write!(f, "`store/blobs/{blob}` is missing or not whole"),
@@ -62,8 +65,8 @@ pub(super) fn first_flaw(sled_folder: &Path, closed: Option<Closed>) -> io::Resu
         Ok(segments) => segments,
         Err(flaw) => return Ok(Some(flaw)),
     };
-    if segments.named.is_empty() && closed.is_some() {
-        return Ok(Some(Flaw::Unreadable { at: 0 }));
+    if segments.named.is_empty() && (closed.is_some() || survey.noted > 0) {
+        return Ok(Some(Flaw::Short { at: 0 }));
     }
     for (lsn, at) in &segments.named {
         let is_last = segments.named.last_key_value().is_some_and(|(last, _)| last == lsn);
@@ -71,6 +74,9 @@ pub(super) fn first_flaw(sled_folder: &Path, closed: Option<Closed>) -> io::Resu
             Ok(end) => end,
             Err(flaw) => return Ok(Some(flaw)),
         };
+        if is_last && lsn + (end as Lsn) < survey.noted {
+            return Ok(Some(Flaw::Short { at: at + end as u64 }));
+        }
         let is_whole = match closed {
             Some(closed) if is_last => lsn + end as Lsn == closed.end,
             Some(_) => end + LONGEST_MESSAGE_HEADER > SEGMENT,

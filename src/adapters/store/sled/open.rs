@@ -61,19 +61,24 @@ pub(super) fn open(data: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
     // A database that never held anything may be made again.
     let known = known.filter(|known| found.is_some() || known.counts.groups > 0);
     let fits = match &known {
-        Some(known) if !options.accept_loss => check_length(data, known, found)?,
-        _ => known.is_some() || found.is_none(),
+        Some(known) => match check_length(data, known, found) {
+            Err(OpenError::Truncated { .. }) if options.accept_loss => false,
+            outcome => outcome?,
+        },
+        None => found.is_none(),
     };
 
     let is_flawless = match check_log(data, known.as_ref()) {
         Err(OpenError::Damaged(why)) if options.accept_loss => {
             tracing::warn!(why, "going on with what is left of the log");
-            // What sled noted points to what is no longer there.
-            files::remove_notes(data).map_err(|error| OpenError::of(data, error))?;
             false
         }
         outcome => outcome?,
     };
+    if !(fits && is_flawless) && options.accept_loss {
+        // What sled noted points to what may no longer be there.
+        files::remove_notes(data).map_err(|error| OpenError::of(data, error))?;
+    }
 
     if let Some(known) = known.as_ref().filter(|known| known.closed.is_some()) {
         // From now on sled writes, and whoever finds the folder after a crash must not take that for damage.
@@ -122,8 +127,8 @@ fn check_log(data: &Path, known: Option<&Manifest>) -> Result<bool, OpenError> {
     }
     let flaw = log::first_flaw(&files::sled_folder(data), closed).map_err(|error| OpenError::of(data, error))?;
     let Some(flaw) = flaw else { return Ok(true) };
-    // Notes are written in one step: no crash leaves half of them.
-    if closed.is_some() || matches!(flaw, log::Flaw::Notes { .. }) {
+    // Notes are written in one step, and after what they tell of.
+    if closed.is_some() || matches!(flaw, log::Flaw::Notes { .. } | log::Flaw::Short { .. }) {
         return Err(OpenError::doubtful(data, flaw));
     }
     tracing::warn!(%flaw, folder = %data.display(), "a crash may have left the database so; it is read through");
