@@ -340,7 +340,7 @@ async fn filled(events: u64) -> OnDisk {
 fn assert_noticed(outcome: &str) {
     // What was damaged may be where nothing lies any more.
     let whole = format!("opened, sound, {EVENTS} events");
-    let noticed = ["refused Damaged", "refused Stuck", "refused Lost", "opened, unsound", &whole];
+    let noticed = ["refused Truncated", "refused Damaged", "refused Stuck", "refused Lost", "opened, unsound", &whole];
     assert!(noticed.iter().any(|noticed| outcome.contains(noticed)), "{outcome}");
 }
 
