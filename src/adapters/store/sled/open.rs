@@ -75,7 +75,8 @@ pub(super) fn open(data: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
         }
         outcome => outcome?,
     };
-    if !(fits && is_flawless) && options.accept_loss {
+    let is_doubtful = !(fits && is_flawless);
+    if is_doubtful && options.accept_loss {
         // What sled noted points to what may no longer be there.
         files::remove_notes(data).map_err(|error| OpenError::of(data, error))?;
     }
@@ -86,7 +87,7 @@ pub(super) fn open(data: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
         manifest::write(data, &opening).map_err(|error| OpenError::of(data, error))?;
     }
 
-    let must_read_well = !(fits && is_flawless) && !options.accept_loss;
+    let must_read_well = is_doubtful && !options.accept_loss;
     let (db, facts) = open_guarded(data, options, must_read_well)?;
 
     if let Some(known) = &known {
