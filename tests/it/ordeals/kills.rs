@@ -7,13 +7,13 @@ mod book;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use self::blows::{Blow, Victim};
 use self::book::Book;
