@@ -1,6 +1,7 @@
 //! The composition root: settings → store → models → actors → console → run → stop. The only file that knows everyone.
 
 mod address;
+mod descriptors;
 mod discord;
 #[cfg(test)]
 pub(crate) mod fuzz;
@@ -76,7 +77,8 @@ pub enum Ended {
 ///
 /// # Errors
 /// It cannot start, or the store took no more.
-pub fn run(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_loss: bool) -> Result<(), Ended> {
+pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_loss: bool) -> Result<(), Ended> {
+    loaded.settings.server.max_connections = descriptors::connections(loaded.settings.server.max_connections);
     let data = loaded.settings.storage.path.clone();
     let options = OpenOptions {
         accept_loss,

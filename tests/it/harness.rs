@@ -21,6 +21,16 @@ use tokio_tungstenite::tungstenite::Message;
 /// After this a wait is given up; nothing that is waited for takes a tenth of it, even on a machine with much else to do.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
+/// The program that is tried: `TERTULIA_PROGRAM`, so that a long trial need not mind what is built meanwhile, or what was built with the tests.
+pub fn program() -> String {
+    std::env::var("TERTULIA_PROGRAM").unwrap_or_else(|_| env!("CARGO_BIN_EXE_tertulia").to_owned())
+}
+
+/// A number that whoever runs a long trial may choose by a variable of this name.
+pub fn chosen(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
 /// Where a server lives: its data, its settings, its environment.
 pub struct Premises {
     folder: TempDir,
@@ -85,7 +95,7 @@ impl Premises {
 
     /// The program with these arguments, at home here.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        self.command_of(&[&[env!("CARGO_BIN_EXE_tertulia")], arguments].concat())
+        self.command_of(&[&[&*program()], arguments].concat())
     }
 
     /// Any program, at home here.
@@ -194,15 +204,27 @@ pub struct Server {
 
 impl Server {
     /// Starts a server by this command.
-    pub async fn of(mut command: Command) -> Self {
+    pub async fn of(command: Command) -> Self {
+        match Self::attempt(command).await {
+            Ok(server) => server,
+            Err(ended) => panic!("the server did not get ready: {ended:?}"),
+        }
+    }
+
+    /// Starts a server by this command, unless it ends before it is ready.
+    pub async fn attempt(mut command: Command) -> Result<Self, Ran> {
         let mut child = command.spawn().expect("the program can be started");
         let log = Lines::of(child.stderr.take().expect("piped"));
         let lines = Lines::of(child.stdout.take().expect("piped"));
         let ready = timeout(PATIENCE, lines.wait_for("ready ")).await.ok().flatten();
-        let ready = ready.unwrap_or_else(|| panic!("the server did not get ready:\n{}", log.text()));
+        let Some(ready) = ready else {
+            let code = timeout(PATIENCE, child.wait()).await.expect("it ends without being ready").expect("its status").code();
+            let stderr = timeout(PATIENCE, log.all()).await.expect("its log");
+            return Err(Ran { code, stdout: lines.text(), stderr });
+        };
         let url = ready.trim_start_matches("ready ").to_owned();
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-        Self { url, child, log, http }
+        Ok(Self { url, child, log, http })
     }
 
     pub fn id(&self) -> u32 {
@@ -211,18 +233,38 @@ impl Server {
 
     /// Asks the API; the body is JSON, or nothing.
     pub async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> (StatusCode, Value) {
+        let answered = self.try_ask(method, path, body).await;
+        answered.unwrap_or_else(|error| panic!("no answer: {error}; its log:\n{}", self.log.text()))
+    }
+
+    /// Asks the API of a server that may have other troubles; why there is no whole answer.
+    pub async fn try_ask(&self, method: Method, path: &str, body: Option<Value>) -> Result<(StatusCode, Value), String> {
         let mut request = self.http.request(method, format!("{}{path}", self.url));
         if let Some(body) = body {
             request = request.json(&body);
         }
         let answered = async {
-            let response = request.send().await;
-            let response = response.unwrap_or_else(|error| panic!("no answer: {error:?}; its log:\n{}", self.log.text()));
+            let response = request.send().await.map_err(|error| format!("{path}: {error:?}"))?;
             let status = response.status();
-            let body = response.text().await.expect("a body");
-            (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
+            let body = response.text().await.map_err(|error| format!("{path}: {error:?}"))?;
+            Ok((status, serde_json::from_str(&body).unwrap_or(Value::String(body))))
         };
         timeout(PATIENCE, answered).await.expect("an answer in time")
+    }
+
+    /// What the API says, or why it does not.
+    pub async fn try_get(&self, path: &str) -> Result<Value, String> {
+        match self.try_ask(Method::GET, path, None).await? {
+            (StatusCode::OK, body) => Ok(body),
+            (status, body) => Err(format!("{path}: {status}: {body}")),
+        }
+    }
+
+    /// Begins to ask the API, for somebody who will not wait for the answer.
+    pub fn begin(&self, method: Method, path: &str, body: Option<Value>) {
+        let request = self.http.request(method, format!("{}{path}", self.url));
+        let request = body.into_iter().fold(request, |request, body| request.json(&body));
+        tokio::spawn(async move { drop(request.send().await) });
     }
 
     pub async fn get(&self, path: &str) -> Value {

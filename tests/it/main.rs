@@ -7,4 +7,5 @@ mod dashboards;
 mod discord;
 mod harness;
 mod operating;
+mod ordeals;
 mod processes;

@@ -2,10 +2,10 @@
 
 mod commands;
 mod company;
-mod crashes;
+pub mod crashes;
 mod first_contact;
 mod flooded;
-mod gatherings;
+pub mod gatherings;
 mod guarded;
 mod health;
 mod hung;
@@ -18,4 +18,4 @@ mod telling;
 mod unfit;
 mod usage;
 mod why;
-mod writers;
+pub mod writers;

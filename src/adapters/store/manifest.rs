@@ -24,6 +24,18 @@ pub struct Manifest {
     pub counts: Counts,
     /// Length of the database file in bytes.
     pub db_bytes: u64,
+    /// How the database was left; `None` while it is open, and after a crash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<Closed>,
+}
+
+/// How a database was left by a server that ended well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Closed {
+    /// Where its log ends, in bytes of everything that was ever written to it.
+    pub end: i64,
+    /// Segments of the file in which there is nothing.
+    pub empty: u64,
 }
 
 /// How much was ever committed. Deletion and retention take nothing off.
@@ -140,6 +152,6 @@ mod tests {
     }
 
     fn manifest() -> Manifest {
-        Manifest { format: FORMAT, store: "17".into(), counts: Counts { groups: 3, events: 40 }, db_bytes: 524_288 }
+        Manifest { format: FORMAT, store: "17".into(), counts: Counts { groups: 3, events: 40 }, db_bytes: 524_288, closed: None }
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::manifest::Counts;
 
-const WAYS_OUT: &str = "put a backup back with `tertulia history restore`, or go on with what is left with `--accept-loss`";
+const WAYS_OUT: &str =
+    "put a backup back with `tertulia history restore`, or go on with what is left with `tertulia serve --accept-loss`";
 
 /// Why a store on disk cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +64,15 @@ pub enum OpenError {
         folder: PathBuf,
         /// How long it was waited for.
         after: Duration,
+    },
+    /// A backup was being restored, and that was interrupted.
+    #[error(
+        "restoring a backup into {} was interrupted: do it again with `tertulia history restore`, or begin without it with `tertulia serve --accept-loss`",
+        .folder.display()
+    )]
+    HalfRestored {
+        /// The data folder.
+        folder: PathBuf,
     },
     /// A newer version of this program wrote it.
     #[error("{} was written in format {found}, this version of tertulia reads up to {known}: start the version that wrote it, or put a backup from before back with `tertulia history restore`; nothing was changed", .path.display())]

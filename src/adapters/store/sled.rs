@@ -5,6 +5,7 @@ mod copy;
 mod durable;
 pub(super) mod facts;
 mod files;
+mod log;
 mod mend;
 mod open;
 mod renew;

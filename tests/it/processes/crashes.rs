@@ -74,18 +74,18 @@ async fn a_question_that_a_kill_interrupted_is_asked_again() {
 }
 
 /// Waits until the model was asked so many times.
-async fn wait(asked: &mut watch::Receiver<usize>, times: usize) {
+pub async fn wait(asked: &mut watch::Receiver<usize>, times: usize) {
     let asked = tokio::time::timeout(PATIENCE, asked.wait_for(|asked| *asked == times)).await;
     asked.expect("the model is asked").expect("the model is there");
 }
 
 /// A model that says YES, and holds its words back until it may say them.
-struct Model {
-    url: String,
-    holds_back: Arc<AtomicBool>,
-    holds_decisions_back: Arc<AtomicBool>,
-    statements_asked: Arc<watch::Sender<usize>>,
-    decisions_asked: Arc<watch::Sender<usize>>,
+pub struct Model {
+    pub url: String,
+    pub holds_back: Arc<AtomicBool>,
+    pub holds_decisions_back: Arc<AtomicBool>,
+    pub statements_asked: Arc<watch::Sender<usize>>,
+    pub decisions_asked: Arc<watch::Sender<usize>>,
 }
 
 #[derive(Clone)]
@@ -98,7 +98,7 @@ struct Conduct {
 }
 
 impl Model {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let conduct = Conduct {
             holds_back: Arc::new(AtomicBool::new(true)),
             holds_decisions_back: Arc::default(),
@@ -119,7 +119,7 @@ impl Model {
         }
     }
 
-    fn serving(&self, premises: Premises) -> Premises {
+    pub fn serving(&self, premises: Premises) -> Premises {
         premises
             .with("models.side.base_url", &self.url)
             .with("models.side.model", "side")

@@ -1,7 +1,7 @@
 //! Rooms of several companions whose server is killed at any point of a round: what is on record then still is one conversation.
 
-mod model;
-mod record;
+pub mod model;
+pub mod record;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,10 +17,10 @@ use tokio::time::timeout;
 use self::model::Model;
 use self::record::Record;
 use super::writers::{Accepted, Sign, write};
-use crate::harness::{Premises, Server};
+use crate::harness::{Premises, Server, chosen};
 
 /// Two rooms of three companions, in one guild, and one of five.
-const ROOMS: [(&str, &str, &[&str]); 3] = [
+pub const ROOMS: [(&str, &str, &[&str]); 3] = [
     ("plaza", "home", &["aria", "bruno", "cleo"]),
     ("patio", "home", &["aria", "bruno", "cleo"]),
     ("attic", "upstairs", &["aria", "bruno", "cleo", "dora", "emil"]),
@@ -36,11 +36,11 @@ const EVENTS_AFTER_IT: std::ops::RangeInclusive<usize> = 0..=6;
 const LONGEST_LIFE_MS: u64 = 1_500;
 const KILLED_AT_RECOVERY: f64 = 0.25;
 /// How long whoever was selected waits.
-const DELAYS: [&str; 3] = ["0.01", "0.05", "0.3"];
+pub const DELAYS: [&str; 3] = ["0.01", "0.05", "0.3"];
 /// Statements in a row that companions may make.
-const STREAK: u64 = 3;
+pub const STREAK: u64 = 3;
 /// A room that has not come to rest by then never will.
-const REST: Duration = Duration::from_secs(60);
+pub const REST: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn rooms_of_several_stay_one_conversation_each_through_kills() {
@@ -54,9 +54,7 @@ async fn rooms_of_several_stay_one_conversation_each_through_kills() {
 #[tokio::test]
 #[ignore = "takes up to a minute"]
 async fn a_hundred_kills_leave_rooms_of_several_faultless() {
-    let number = |name: &str, default| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default);
-
-    let figures = ordeal(number("KILLS", 100) as u32, number("SEED", 1)).await;
+    let figures = ordeal(chosen("KILLS", 100) as u32, chosen("SEED", 1)).await;
 
     println!("{figures}");
     figures.assert_faultless();
@@ -64,20 +62,21 @@ async fn a_hundred_kills_leave_rooms_of_several_faultless() {
 
 /// What came of it.
 #[derive(Debug, Default)]
-struct Figures {
-    kills: u32,
-    accepted: usize,
-    rounds: usize,
-    turn_rounds: usize,
-    statements: usize,
-    failed: usize,
-    stages: usize,
-    guarded: usize,
-    unanswered: usize,
-    lost: Vec<String>,
-    doubled: Vec<String>,
-    broken: Vec<String>,
-    unrest: Vec<String>,
+pub struct Figures {
+    pub kills: u32,
+    pub accepted: usize,
+    pub rounds: usize,
+    pub turn_rounds: usize,
+    pub owed: usize,
+    pub statements: usize,
+    pub failed: usize,
+    pub stages: usize,
+    pub guarded: usize,
+    pub unanswered: usize,
+    pub lost: Vec<String>,
+    pub doubled: Vec<String>,
+    pub broken: Vec<String>,
+    pub unrest: Vec<String>,
 }
 
 impl Figures {
@@ -170,7 +169,8 @@ async fn ordeal(kills: u32, seed: u64) -> Figures {
     figures.kills += 1;
     let server = premises.start().await;
     for (room, _, companions) in ROOMS {
-        look_into(&server, room, companions, accepted.iter().filter(|message| message.room == room), &mut figures).await;
+        let here: Vec<_> = accepted.iter().filter(|message: &&Accepted| message.room == room).collect();
+        look_into(&server, room, companions, &here, &mut figures).await;
     }
     server.stop().await;
     let verified = premises.run(&["history", "verify"]).await;
@@ -178,7 +178,7 @@ async fn ordeal(kills: u32, seed: u64) -> Figures {
     figures
 }
 
-fn premises() -> Premises {
+pub fn premises() -> Premises {
     let room = |(room, guild, companions): (&str, &str, &[&str])| {
         format!("{{ id = \"{room}\", guild = \"{guild}\", companions = {companions:?} }}")
     };
@@ -206,20 +206,14 @@ fn premises() -> Premises {
 }
 
 /// Some words are for one companion, some for several, most for nobody.
-fn line(writer: usize, number: usize) -> String {
+pub fn line(writer: usize, number: usize) -> String {
     let whom = ["", "cleo, ", "", "aria and bruno, ", "", "", "bruno, ", "aria, bruno, cleo, "][(writer + number) % 8];
     format!("{whom}what of w{writer}n{number}?")
 }
 
 /// Waits until a room is at rest, and holds what is on record of it to the rules.
-async fn look_into(
-    server: &Server,
-    room: &str,
-    companions: &[&str],
-    accepted: impl Iterator<Item = &Accepted>,
-    figures: &mut Figures,
-) {
-    let accepted: BTreeMap<u64, &str> = accepted.map(|message| (message.seq, &*message.text)).collect();
+pub async fn look_into(server: &Server, room: &str, companions: &[&str], accepted: &[&Accepted], figures: &mut Figures) {
+    let accepted: BTreeMap<u64, &str> = accepted.iter().map(|message| (message.seq, &*message.text)).collect();
     let Ok(state) = timeout(REST, server.rest(room)).await else {
         let state = server.get(&format!("/api/rooms/{room}/state")).await;
         figures.unrest.push(format!("{room}: {state}"));
@@ -238,6 +232,7 @@ async fn look_into(
     figures.broken.extend(record.broken.iter().map(at));
     figures.rounds += record.rounds;
     figures.turn_rounds += record.turn_rounds;
+    figures.owed += record.owed;
     figures.statements += record.statements;
     figures.failed += record.failed;
     figures.stages += record.stages_changed;

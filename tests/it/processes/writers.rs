@@ -9,7 +9,12 @@ use tokio::sync::{Semaphore, mpsc, watch};
 pub struct Accepted {
     pub room: &'static str,
     pub seq: u64,
+    pub from: String,
     pub text: String,
+    /// What the writer calls it; said again with it, it is the same message.
+    pub id: String,
+    /// How often it was said before it was known to be accepted.
+    pub unanswered: usize,
 }
 
 /// Where the writers find the server.
@@ -34,14 +39,14 @@ pub async fn write(
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");
     for number in 0.. {
         words.acquire().await.expect("somebody allows words").forget();
-        let text = line(writer, number);
-        let said = json!({ "from": format!("Writer{writer}"), "text": text, "id": format!("w{writer}n{number}") });
-        loop {
+        let (text, from, id) = (line(writer, number), format!("Writer{writer}"), format!("w{writer}n{number}"));
+        let said = json!({ "from": from, "text": text, "id": id });
+        for unanswered in 0.. {
             let now = sign.wait_for(|sign| *sign != Sign::Closed).await.expect("there is a sign").clone();
             let (Sign::Open(url) | Sign::Over(url)) = &now else { unreachable!("it is not closed") };
             match post(&http, url, room, &said).await {
                 Some(seq) => {
-                    tell.send(Accepted { room, seq, text }).expect("somebody counts");
+                    tell.send(Accepted { room, seq, from, text, id, unanswered }).expect("somebody counts");
                     break;
                 }
                 None => drop(sign.wait_for(|sign| *sign != now).await.expect("there is a sign")),

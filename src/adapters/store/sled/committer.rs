@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::durable::Durable;
 use super::facts::{Facts, counts_bytes, counts_key, term_key};
 use super::files;
+use super::log;
 use super::snapshot::Overlay;
 use crate::adapters::store::OpenError;
 use crate::adapters::store::batch::{changes, events, refusal};
@@ -280,10 +281,15 @@ impl Committer {
     fn close(self) {
         let Self { db, data, durable: (counts, mut db_bytes), manifest, failed, .. } = self;
         drop(db);
-        if failed.is_none() {
-            db_bytes = files::finished(&files::sled_folder(&data)).unwrap_or(db_bytes);
+        let mut closed = None;
+        if failed.is_none()
+            && let Ok(bytes) = files::finished(&files::sled_folder(&data))
+        {
+            db_bytes = bytes;
+            // Without it the next opening is as after a crash.
+            closed = log::closed(&files::sled_folder(&data)).unwrap_or_default();
         }
-        let manifest = Manifest { counts, db_bytes, ..manifest };
+        let manifest = Manifest { counts, db_bytes, closed, ..manifest };
         if let Err(error) = manifest::write(&data, &manifest) {
             tracing::warn!(%error, folder = %data.display(), "the manifest cannot be written");
         }

@@ -99,7 +99,7 @@ fn fill(
     }
     drop(db);
     let db_bytes = files::finished(&folder).map_err(|error| about(&folder, error))?;
-    Ok((Manifest { format: facts.format, store: facts.store, counts: facts.counts, db_bytes }, count))
+    Ok((Manifest { format: facts.format, store: facts.store, counts: facts.counts, db_bytes, closed: None }, count))
 }
 
 fn size(data: &Path) -> Result<u64, CopyError> {

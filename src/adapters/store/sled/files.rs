@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use super::durable::Durable;
+use super::log;
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::sync_folder;
 
@@ -110,9 +111,57 @@ pub(super) fn wait_for_lock(db: &Path) -> io::Result<()> {
     file.unlock()
 }
 
-/// Finishes or undoes a swap that a crash interrupted.
+/// Whether somebody began to restore a backup into a folder without a store, and did not come to the end.
+pub(super) fn is_half_restored(data: &Path) -> bool {
+    new_folder(data).exists() && !sled_folder(data).exists() && !old_folder(data).exists()
+}
+
+/// Takes away what sled was writing when it was killed: its own state, which it would take for a damaged one.
+fn remove_unfinished(sled_folder: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(sled_folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| name.starts_with("snap.") && name.ends_with(".generating")) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes sled's settings away if they cannot be read. They hold nothing but what sled is told at every opening, and are not written in one
+/// step.
+fn remove_broken_settings(sled_folder: &Path) -> io::Result<()> {
+    if sled_folder.exists() && log::broken_notes(sled_folder)?.iter().any(|name| name == "conf") {
+        tracing::warn!(folder = %sled_folder.display(), "`conf`, sled's settings, cannot be read and is made anew");
+        fs::remove_file(sled_folder.join("conf"))?;
+    }
+    Ok(())
+}
+
+/// Takes away what sled noted of its state: without it sled reads its whole log.
+pub(super) fn remove_notes(data: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(sled_folder(data)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with("snap.")) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Finishes or undoes what a crash interrupted: a swap, or sled in noting its state.
 pub(super) fn settle(data: &Path) -> io::Result<()> {
     let (current, old) = (sled_folder(data), old_folder(data));
+    remove_unfinished(&current)?;
+    remove_broken_settings(&current)?;
     if old.exists() && !current.exists() {
         fs::rename(&old, &current)?;
         sync_folder(data)?;

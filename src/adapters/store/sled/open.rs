@@ -8,14 +8,14 @@ use std::time::Duration;
 use super::committer::panic_text;
 use super::facts::Facts;
 use super::mend::mend;
-use super::{OpenOptions, files, unreadable};
+use super::{OpenOptions, files, log, unreadable};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::{self, Audit};
 use crate::adapters::store::manifest::{self, FORMAT, Manifest};
 use crate::ports::store::key::Key;
 
 // sled fills its file in segments of this many bytes, and gives empty ones at the end back whole.
-const SEGMENT_BYTES: u64 = 512 * 1024;
+pub(super) const SEGMENT_BYTES: u64 = 512 * 1024;
 
 // sled gives back few of them at a time, and the manifest learns of it with the next group. A crash in between leaves a file that is
 // shorter than the manifest says by as many.
@@ -52,17 +52,42 @@ pub(super) fn open(data: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
         }
         outcome => outcome?,
     };
+    if known.is_none() && !options.accept_loss && files::is_half_restored(data) {
+        return Err(OpenError::HalfRestored { folder: data.to_path_buf() });
+    }
     files::check_writable(data)?;
     files::settle(data).map_err(|error| OpenError::of(data, error))?;
     let found = files::db_bytes(data)?;
     // A database that never held anything may be made again.
     let known = known.filter(|known| found.is_some() || known.counts.groups > 0);
     let fits = match &known {
-        Some(known) if !options.accept_loss => check_length(data, known, found)?,
-        _ => known.is_some() || found.is_none(),
+        Some(known) => match check_length(data, known, found) {
+            Err(OpenError::Truncated { .. }) if options.accept_loss => false,
+            outcome => outcome?,
+        },
+        None => found.is_none(),
     };
 
-    let must_read_well = !fits && !options.accept_loss;
+    let is_flawless = match check_log(data, known.as_ref()) {
+        Err(OpenError::Damaged(why)) if options.accept_loss => {
+            tracing::warn!(why, "going on with what is left of the log");
+            false
+        }
+        outcome => outcome?,
+    };
+    let is_doubtful = !(fits && is_flawless);
+    if is_doubtful && options.accept_loss {
+        // What sled noted points to what may no longer be there.
+        files::remove_notes(data).map_err(|error| OpenError::of(data, error))?;
+    }
+
+    if let Some(known) = known.as_ref().filter(|known| known.closed.is_some()) {
+        // From now on sled writes, and whoever finds the folder after a crash must not take that for damage.
+        let opening = Manifest { closed: None, ..known.clone() };
+        manifest::write(data, &opening).map_err(|error| OpenError::of(data, error))?;
+    }
+
+    let must_read_well = is_doubtful && !options.accept_loss;
     let (db, facts) = open_guarded(data, options, must_read_well)?;
 
     if let Some(known) = &known {
@@ -71,7 +96,7 @@ pub(super) fn open(data: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
         tracing::warn!(folder = %data.display(), found = %facts.counts, "the manifest was missing and has been made anew");
     }
     let db_bytes = files::db_bytes(data)?.unwrap_or_default();
-    let manifest = Manifest { format: facts.format, store: facts.store.clone(), counts: facts.counts, db_bytes };
+    let manifest = Manifest { format: facts.format, store: facts.store.clone(), counts: facts.counts, db_bytes, closed: None };
     Ok(Opened { db, facts, manifest, lock })
 }
 
@@ -85,6 +110,7 @@ pub(super) fn config(folder: &Path, cache_bytes: u64) -> sled::Config {
 fn check_length(data: &Path, known: &Manifest, found: Option<u64>) -> Result<bool, OpenError> {
     let bytes = found.unwrap_or_default();
     let given_back = found.is_some()
+        && known.closed.is_none()
         && bytes.is_multiple_of(SEGMENT_BYTES)
         && bytes.saturating_add(SEGMENTS_GIVEN_BACK * SEGMENT_BYTES) >= known.db_bytes;
     if bytes >= known.db_bytes || given_back {
@@ -92,6 +118,22 @@ fn check_length(data: &Path, known: &Manifest, found: Option<u64>) -> Result<boo
     }
     let path = files::db(&files::sled_folder(data));
     Err(OpenError::Truncated { path, manifest: known.db_bytes, found: bytes })
+}
+
+/// Refuses a database of which sled would pass over something. False if that may be because of a crash.
+fn check_log(data: &Path, known: Option<&Manifest>) -> Result<bool, OpenError> {
+    let closed = known.and_then(|known| known.closed);
+    if known.is_some_and(|known| known.counts.groups > 0) && files::db_bytes(data)?.is_none() {
+        return Err(OpenError::doubtful(data, "`store/db` is missing"));
+    }
+    let flaw = log::first_flaw(&files::sled_folder(data), closed).map_err(|error| OpenError::of(data, error))?;
+    let Some(flaw) = flaw else { return Ok(true) };
+    // Notes are written in one step, and after what they tell of.
+    if closed.is_some() || matches!(flaw, log::Flaw::Notes { .. } | log::Flaw::Short { .. }) {
+        return Err(OpenError::doubtful(data, flaw));
+    }
+    tracing::warn!(%flaw, folder = %data.display(), "a crash may have left the database so; it is read through");
+    Ok(false)
 }
 
 /// Refuses a database that holds less than the manifest says, or is another one.
@@ -208,6 +250,6 @@ pub(super) fn explain(data: &Path, error: sled::Error) -> OpenError {
             OpenError::Io { error, .. } => OpenError::damaged(data, error),
             known => known,
         },
-        other => OpenError::damaged(data, other),
+        other => OpenError::damaged(data, other.to_string().replace(" backtrace ()", "")),
     }
 }

@@ -80,7 +80,7 @@ pub fn renew(
     facts.write(&db).map_err(failed)?;
     drop(db);
     let db_bytes = files::finished(&files::sled_folder(data)).map_err(|error| OpenError::of(data, error))?;
-    let manifest = Manifest { format: facts.format, store: facts.store, counts: facts.counts, db_bytes };
+    let manifest = Manifest { format: facts.format, store: facts.store, counts: facts.counts, db_bytes, closed: None };
     manifest::write(data, &manifest).map_err(|error| OpenError::of(data, error))?;
     Ok(Some(outcome))
 }

@@ -30,6 +30,7 @@ pub struct Record<'a> {
     pub broken: Vec<String>,
     pub rounds: usize,
     pub turn_rounds: usize,
+    pub owed: usize,
     pub statements: usize,
     pub failed: usize,
     pub stages_changed: usize,
@@ -60,6 +61,7 @@ impl<'a> Record<'a> {
             broken: Vec::new(),
             rounds: 0,
             turn_rounds: 0,
+            owed: 0,
             statements: 0,
             failed: 0,
             stages_changed: 0,
@@ -198,6 +200,7 @@ impl<'a> Record<'a> {
         if !self.replies.insert(ticket) {
             self.doubled.push(format!("the reply {ticket} is owed twice"));
         }
+        self.owed += 1;
         self.settle(&companion, event);
         self.floor = Some((companion, ticket));
     }

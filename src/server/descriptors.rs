@@ -1,0 +1,65 @@
+//! How many connections the limit on open files leaves room for, so that the store never lacks one.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Files that are kept for the store, the models, the platforms and the log.
+const RESERVED: u64 = 64;
+/// So many connections there are in any case: an operator has to get in.
+const FEWEST: usize = 8;
+
+/// Raises the limit as far as this process may, and returns how many connections may be open: what is wished, or what there is room for.
+pub(super) fn connections(wished: usize) -> usize {
+    let known = getrlimit(Resource::Nofile);
+    let enough = wished as u64 + RESERVED;
+    let open = raised(known, enough);
+    let connections = room(open, wished);
+    if connections < wished {
+        let files = open.unwrap_or_default();
+        tracing::warn!(
+            files,
+            connections,
+            "the limit on open files (`ulimit -n`) leaves no room for server.max_connections: raise it"
+        );
+    }
+    connections
+}
+
+/// The limit that holds from now on; `None` for none.
+fn raised(known: Rlimit, enough: u64) -> Option<u64> {
+    let current = known.current?;
+    let wanted = known.maximum.map_or(enough, |most| most.min(enough));
+    if wanted <= current {
+        return Some(current);
+    }
+    match setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: known.maximum }) {
+        Ok(()) => Some(wanted),
+        Err(_) => Some(current),
+    }
+}
+
+fn room(open: Option<u64>, wished: usize) -> usize {
+    let Some(open) = open else { return wished };
+    let left = usize::try_from(open.saturating_sub(RESERVED)).unwrap_or(usize::MAX);
+    left.max(FEWEST).min(wished)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_to_the_store() {
+        for (open, wished, connections) in
+            [(None, 1024, 1024), (Some(65_536), 1024, 1024), (Some(256), 1024, 192), (Some(20), 1024, 8)]
+        {
+            assert_eq!(room(open, wished), connections, "{open:?}");
+        }
+        assert_eq!(room(Some(20), 4), 4);
+    }
+
+    #[test]
+    fn a_limit_that_is_high_enough_is_left_as_it_is() {
+        assert_eq!(raised(Rlimit { current: Some(4096), maximum: Some(4096) }, 1000), Some(4096));
+        assert_eq!(raised(Rlimit { current: None, maximum: None }, 1000), None);
+    }
+}

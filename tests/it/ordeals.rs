@@ -1,0 +1,7 @@
+//! What the real program goes through in months, in minutes: killed, halted, starved, damaged, its clock set. Each trial keeps its own book.
+
+mod clock;
+mod damage;
+mod halted;
+mod kills;
+mod starved;

@@ -1,0 +1,203 @@
+//! Everything that is done to a store.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+/// One thing that is done to a store that nobody has open.
+#[derive(Clone, Debug)]
+pub enum Damage {
+    /// A file of the data folder keeps this many hundredths of itself.
+    Cut(Part, u64),
+    /// This many bytes are zeroed, so many hundredths of the file in.
+    Zero(Part, u64, u64),
+    Empty(Part),
+    Garbage(Part),
+    Gone(Part),
+    /// A bit of the database.
+    Flip {
+        at: u64,
+        bit: u8,
+    },
+    /// A bit so many hundredths into a file.
+    FlipIn(Part, u64),
+    /// A digit of the manifest is another one.
+    Forged(&'static str, &'static str),
+    /// The manifest of another store.
+    Foreign,
+    /// A restore that was interrupted, in a folder without a store.
+    HalfRestored,
+    /// sled was killed while it noted its state.
+    HalfNoted,
+}
+
+/// A file, or all files of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Database,
+    Folder,
+    Snapshot,
+    Configuration,
+    Blobs,
+    Manifest,
+}
+
+/// All kinds, each where it hurts.
+pub fn each() -> Vec<Damage> {
+    use Damage::{Cut, Empty, FlipIn, Foreign, Forged, Garbage, Gone, HalfNoted, HalfRestored, Zero};
+    use Part::{Blobs, Configuration, Database, Folder, Manifest, Snapshot};
+    vec![
+        Cut(Database, 99),
+        Cut(Database, 50),
+        Empty(Database),
+        Gone(Database),
+        Gone(Folder),
+        Zero(Database, 20, 4096),
+        Zero(Database, 60, 4096),
+        Zero(Database, 85, 4096),
+        Zero(Database, 40, 600_000),
+        Garbage(Database),
+        Cut(Snapshot, 50),
+        Empty(Snapshot),
+        Garbage(Snapshot),
+        FlipIn(Snapshot, 50),
+        Gone(Snapshot),
+        Cut(Configuration, 50),
+        Garbage(Configuration),
+        FlipIn(Configuration, 50),
+        Gone(Configuration),
+        Gone(Blobs),
+        Cut(Blobs, 50),
+        FlipIn(Blobs, 50),
+        Cut(Manifest, 50),
+        Empty(Manifest),
+        Garbage(Manifest),
+        FlipIn(Manifest, 45),
+        Gone(Manifest),
+        Foreign,
+        Forged("\"events\": ", "\"events\": 9"),
+        HalfRestored,
+        HalfNoted,
+    ]
+}
+
+impl Damage {
+    /// Does it. False if there is nothing to do it to.
+    pub fn inflict(&self, data: &Path) -> bool {
+        match self {
+            Self::Cut(part, percent) => part.each(data, |path| {
+                let bytes = length(path) * percent / 100;
+                File::options().write(true).open(path).and_then(|file| file.set_len(bytes)).expect("cut");
+            }),
+            Self::Zero(part, percent, bytes) => part.each(data, |path| {
+                let at = length(path) * percent / 100;
+                let bytes = (*bytes).min(length(path) - at);
+                write_at(path, at, &vec![0; bytes as usize]);
+            }),
+            Self::Empty(part) => part.each(data, |path| fs::write(path, "").expect("emptied")),
+            Self::Garbage(part) => part.each(data, |path| {
+                let garbage: Vec<u8> = (0..length(path)).map(|at| (at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect();
+                fs::write(path, garbage).expect("written");
+            }),
+            Self::Gone(Part::Folder) => fs::remove_dir_all(data.join("store")).is_ok(),
+            Self::Gone(part) => part.each(data, |path| fs::remove_file(path).expect("removed")),
+            Self::Flip { at, bit } => {
+                flip(&data.join("store/db"), *at, *bit);
+                true
+            }
+            Self::FlipIn(part, percent) => part.each(data, |path| flip(path, length(path) * percent / 100, 3)),
+            Self::Forged(from, to) => change_manifest(data, |text| text.replacen(from, to, 1)),
+            Self::Foreign => change_manifest(data, |text| {
+                let at = text.find("\"store\": \"").expect("it has an id") + "\"store\": \"".len();
+                format!("{}{}{}", &text[..at], if text[at..].starts_with('1') { '2' } else { '1' }, &text[at + 1..])
+            }),
+            Self::HalfRestored => {
+                fs::remove_file(data.join("manifest")).expect("removed");
+                fs::rename(data.join("store"), data.join("store.new")).is_ok()
+            }
+            Self::HalfNoted => fs::write(data.join("store/snap.0000000000FFFFFF.generating"), [7; 100]).is_ok(),
+        }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cut(part, percent) => write!(f, "{part} cut to {percent} %"),
+            Self::Zero(part, percent, bytes) => write!(f, "{bytes} bytes zeroed at {percent} % of {part}"),
+            Self::Empty(part) => write!(f, "{part} emptied"),
+            Self::Garbage(part) => write!(f, "{part} overwritten with garbage"),
+            Self::Gone(part) => write!(f, "{part} deleted"),
+            Self::Flip { at, bit } => write!(f, "bit {bit} of byte {at} flipped"),
+            Self::FlipIn(part, percent) => write!(f, "a bit flipped at {percent} % of {part}"),
+            Self::Forged(..) => write!(f, "the manifest says more events than there were"),
+            Self::Foreign => write!(f, "the manifest of another store"),
+            Self::HalfRestored => write!(f, "a restore into an empty folder interrupted"),
+            Self::HalfNoted => write!(f, "`store/snap.*` half written"),
+        }
+    }
+}
+
+impl Part {
+    /// Does something to each of its files. False if there is none.
+    fn each(self, data: &Path, mut work: impl FnMut(&Path)) -> bool {
+        let paths = self.paths(data);
+        paths.iter().for_each(|path| work(path));
+        !paths.is_empty()
+    }
+
+    fn paths(self, data: &Path) -> Vec<PathBuf> {
+        let store = data.join("store");
+        let in_folder = |folder: PathBuf, prefix: &str| {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            let paths = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)).map(|entry| entry.path());
+            paths.collect()
+        };
+        match self {
+            Self::Database => vec![store.join("db")],
+            Self::Folder => vec![store],
+            Self::Configuration => vec![store.join("conf")],
+            Self::Manifest => vec![data.join("manifest")],
+            Self::Snapshot => in_folder(store, "snap."),
+            Self::Blobs => in_folder(store.join("blobs"), ""),
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Database => "`store/db`",
+            Self::Folder => "`store/`",
+            Self::Snapshot => "`store/snap.*`",
+            Self::Configuration => "`store/conf`",
+            Self::Blobs => "`store/blobs/*`",
+            Self::Manifest => "`manifest`",
+        })
+    }
+}
+
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).expect("it is there").len()
+}
+
+fn write_at(path: &Path, at: u64, bytes: &[u8]) {
+    let mut file = File::options().write(true).open(path).expect("it is there");
+    file.seek(SeekFrom::Start(at)).and_then(|_| file.write_all(bytes)).expect("written");
+}
+
+fn flip(path: &Path, at: u64, bit: u8) {
+    let mut file = File::options().read(true).open(path).expect("it is there");
+    let mut byte = [0];
+    file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut byte)).expect("it is that long");
+    write_at(path, at, &[byte[0] ^ (1 << bit)]);
+}
+
+fn change_manifest(data: &Path, change: impl FnOnce(&str) -> String) -> bool {
+    let path = data.join("manifest");
+    let text = fs::read_to_string(&path).expect("it is there");
+    let changed = change(&text);
+    fs::write(&path, &changed).expect("written");
+    changed != text
+}

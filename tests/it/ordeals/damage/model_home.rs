@@ -1,0 +1,281 @@
+//! A store with a history, of which copies are damaged.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::kinds::Damage;
+use crate::harness::{Premises, Ran, Server};
+
+const ROOMS: [&str; 3] = ["lobby", "cellar", "roof"];
+
+/// A store that is sound, left in three ways, and everything that its server says.
+pub struct ModelHome {
+    premises: Premises,
+    told: Vec<(String, Vec<String>)>,
+    left: [TempDir; 3],
+}
+
+/// How the last server left a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// It wrote much and ended well: at the next start sled goes through all that.
+    Written,
+    /// It wrote nothing and ended well: sled has noted its state after everything.
+    Noted,
+    /// It wrote nothing and was killed.
+    Killed,
+}
+
+impl Left {
+    pub const ALL: [Self; 3] = [Self::Written, Self::Noted, Self::Killed];
+}
+
+/// What became of a server on a damaged store.
+pub enum Fate {
+    /// There was nothing to damage.
+    Spared,
+    /// It ended with this code, in these words.
+    Refused(Option<i32>, String),
+    /// Everything is there.
+    Whole { says: String },
+    /// It serves, and says of what it cannot read that it cannot.
+    Told(String),
+    /// Something is missing or different, and nobody said so.
+    Silent(String),
+    /// It panicked.
+    Panicked(String),
+}
+
+impl ModelHome {
+    /// So many messages, in three rooms, in two lives of a server, one of which was killed.
+    pub async fn furnish(messages: u64) -> Self {
+        let rooms = ROOMS.map(|room| format!(r#"{{ id = "{room}", guild = "{room}s", companions = ["aria"] }}"#));
+        let plenty = ["server.requests_per_second", "gate.addresses_per_minute", "gate.guild_statements_per_day"];
+        let premises = plenty.into_iter().fold(Premises::shipped(), |premises, limit| premises.with(limit, "1000000"));
+        let premises = premises.with("console.rooms", &format!("[{}]", rooms.join(", ")));
+        let premises = premises.with("turn_taking.turn_delay_secs", "0.01");
+        let server = premises.start().await;
+        talk(&server, messages / 2).await;
+        server.kill().await;
+        let server = premises.start().await;
+        talk(&server, messages / 2).await;
+        for room in ROOMS {
+            server.rest(room).await;
+        }
+        let told = tell(&server).await.expect("it tells of itself");
+        server.stop().await;
+        let written = copy_of(&premises.data());
+        premises.start().await.stop().await;
+        let noted = copy_of(&premises.data());
+        premises.start().await.kill().await;
+        let killed = copy_of(&premises.data());
+        Self { premises, told, left: [written, noted, killed] }
+    }
+
+    /// The length of the shortest of the databases.
+    pub fn db_bytes(&self) -> u64 {
+        let bytes = self.left.iter().map(|left| fs::metadata(left.path().join("data/store/db")).expect("it is there").len());
+        bytes.min().expect("there are three")
+    }
+
+    /// Damages a copy, and starts a server on it.
+    pub async fn suffer(&self, left: Left, damage: &Damage) -> Fate {
+        let (copy, Some(server)) = self.start_on(left, damage, &[]).await else { return Fate::Spared };
+        let server = match server {
+            Ok(server) => server,
+            Err(Ran { code, stderr, .. }) => return refusal(code, &stderr),
+        };
+        let told = match tell(&server).await {
+            Ok(told) => greet(&server).await.map(|()| told),
+            Err(trouble) => Err(trouble),
+        };
+        let troubles = server.told_of(" WARN ").join("\n");
+        let log = server.kill().await;
+        if log.contains("panicked at") && told.is_ok() {
+            return Fate::Panicked(last_lines(&log));
+        }
+        drop(copy);
+        match told {
+            Err(trouble) => Fate::Told(format!("{trouble}; {}", last_lines(&troubles))),
+            Ok(told) => match first_difference(&self.told, &told) {
+                None => Fate::Whole { says: last_lines(&troubles) },
+                Some(difference) => Fate::Silent(format!("{difference}; {}", last_lines(&troubles))),
+            },
+        }
+    }
+}
+
+impl ModelHome {
+    /// Damages a copy, and goes on with what is left, as an operator may who was told of that. It works, or it is refused with the way out
+    /// that is left.
+    pub async fn accept(&self, left: Left, damage: &Damage) -> Fate {
+        let (_copy, Some(server)) = self.start_on(left, damage, &["serve", "--accept-loss"]).await else { return Fate::Spared };
+        match server {
+            Err(Ran { code, stderr, .. }) => refusal(code, &stderr),
+            Ok(server) => {
+                let greeted = greet(&server).await;
+                server.kill().await;
+                greeted.map_or_else(Fate::Told, |()| Fate::Whole { says: "it goes on".into() })
+            }
+        }
+    }
+
+    async fn start_on(&self, left: Left, damage: &Damage, arguments: &[&str]) -> (TempDir, Option<Result<Server, Ran>>) {
+        let copy = copy_of(&self.left[left as usize].path().join("data"));
+        let data = copy.path().join("data");
+        if !damage.inflict(&data) {
+            return (copy, None);
+        }
+        let mut command = self.premises.command(arguments);
+        command.env("TERTULIA__STORAGE__PATH", &data);
+        let server = Server::attempt(command).await;
+        (copy, Some(server))
+    }
+}
+
+impl Fate {
+    /// Whether the operator was told what there is to be told.
+    pub fn is_honest(&self) -> bool {
+        match self {
+            Self::Refused(code, words) => {
+                *code == Some(3)
+                    && (words.contains("history restore") || words.contains("serve --accept-loss"))
+                    && !words.contains("panicked at")
+            }
+            Self::Spared | Self::Whole { .. } | Self::Told(_) => true,
+            Self::Silent(_) | Self::Panicked(_) => false,
+        }
+    }
+
+    /// Whether somebody may go on with what is left.
+    pub fn offers_to_go_on(&self) -> bool {
+        matches!(self, Self::Refused(_, words) if words.contains("--accept-loss"))
+    }
+
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Spared => "nothing to damage",
+            Self::Refused(_, words) if words.contains("did not open within") => "refused after a minute's search",
+            Self::Refused(..) => "refused",
+            Self::Whole { .. } => "nothing is missing",
+            Self::Told(_) => "serves, and says what it cannot read",
+            Self::Silent(_) => "LOST IN SILENCE",
+            Self::Panicked(_) => "PANICKED",
+        }
+    }
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(code, words) => {
+                write!(f, "exit {}: {words}", code.map_or("by a signal".into(), |code| code.to_string()))
+            }
+            Self::Whole { says } => write!(f, "{}; {says}", self.kind()),
+            Self::Told(what) | Self::Silent(what) | Self::Panicked(what) => write!(f, "{}: {what}", self.kind()),
+            Self::Spared => f.write_str(self.kind()),
+        }
+    }
+}
+
+/// Has people talk in every room.
+async fn talk(server: &Server, messages: u64) {
+    for number in 0..messages {
+        let room = ROOMS[number as usize % ROOMS.len()];
+        let whom = if number % 7 == 0 { "hey aria, " } else { "" };
+        server.say(room, "Ana", &format!("{whom}this is number {number} of what is said here, and it has some length")).await;
+    }
+}
+
+/// Everything that a server can be asked about what it keeps.
+async fn tell(server: &Server) -> Result<Vec<(String, Vec<String>)>, String> {
+    let mut paths = vec!["/api/rooms".to_owned(), "/api/export".to_owned(), "/api/usage".to_owned()];
+    for room in ROOMS {
+        paths.extend([format!("/api/rooms/{room}/history?limit=1000"), format!("/api/rooms/{room}/state")]);
+        paths.push(format!("/api/decisions?room={room}&limit=1000"));
+    }
+    let mut told = Vec::new();
+    for path in paths {
+        let answer = server.try_get(&path).await?;
+        told.push((path, lines(answer)));
+    }
+    Ok(told)
+}
+
+/// Has somebody say something in every room.
+async fn greet(server: &Server) -> Result<(), String> {
+    for room in ROOMS {
+        let said = json!({ "from": "Bob", "text": "is everybody there?" });
+        let (status, body) = server.try_ask(reqwest::Method::POST, &format!("/api/rooms/{room}/messages"), Some(said)).await?;
+        if status != 202 {
+            return Err(format!("a message to {room}: {status}: {body}"));
+        }
+    }
+    Ok(())
+}
+
+/// What is told, in lines, without what depends on the time.
+fn lines(answer: Value) -> Vec<String> {
+    match answer {
+        Value::String(text) => text.lines().filter(|line| line.contains("\"event\"")).map(str::to_owned).collect(),
+        Value::Object(fields) => {
+            let lasting = fields.into_iter().filter(|(name, _)| !matches!(name.as_str(), "to" | "from" | "at" | "now"));
+            lasting.flat_map(|(name, value)| entries(&name, value)).collect()
+        }
+        other => vec![other.to_string()],
+    }
+}
+
+fn entries(name: &str, value: Value) -> Vec<String> {
+    match value {
+        Value::Array(entries) => entries.into_iter().map(|entry| format!("{name}: {entry}")).collect(),
+        value => vec![format!("{name}: {value}")],
+    }
+}
+
+fn first_difference(before: &[(String, Vec<String>)], after: &[(String, Vec<String>)]) -> Option<String> {
+    before.iter().zip(after).find_map(|((path, before), (_, after))| {
+        let missing: Vec<_> = before.iter().filter(|line| !after.contains(line)).collect();
+        let first = missing.first()?;
+        Some(format!("{path}: {} of {} are missing, the first: {}", missing.len(), before.len(), shortened(first)))
+    })
+}
+
+fn refusal(code: Option<i32>, log: &str) -> Fate {
+    match log.lines().find(|line| line.contains("panicked at")) {
+        Some(_) if !log.contains("tertulia: ") => Fate::Panicked(last_lines(log)),
+        _ => Fate::Refused(code, log.lines().rfind(|line| line.starts_with("tertulia: ")).unwrap_or(log).to_owned()),
+    }
+}
+
+fn last_lines(log: &str) -> String {
+    let lines: Vec<_> = log.lines().rev().take(3).map(shortened).collect();
+    lines.join(" / ")
+}
+
+fn shortened(line: &str) -> String {
+    line.chars().take(300).collect()
+}
+
+fn copy_of(data: &Path) -> TempDir {
+    let copy = tempfile::Builder::new().prefix("tertulia-damaged-").tempdir().expect("a folder");
+    copy_folder(data, &copy.path().join("data"));
+    copy
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let to = to.join(entry.file_name());
+        if entry.file_type().expect("its type").is_dir() {
+            copy_folder(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).expect("copied");
+        }
+    }
+}
