@@ -381,7 +381,7 @@ impl Actor for Channel {
                 state.follow(first, last)?;
                 state.recorded(batch);
             }
-            ChannelMessage::Posted { result } => drop(result?),
+            ChannelMessage::Posted { result } => state.posted(result?)?,
             ChannelMessage::Asked { ticket, call } => state.asked(ticket, call),
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),

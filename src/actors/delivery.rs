@@ -4,6 +4,7 @@
 //! After one of which nobody can know whether it is there, nothing more is sent.
 //! Stopped softly, it finishes the part that is on its way.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use super::scribe::{Lost, OutboxWrite, Record, Reply, ScribeMessage};
 use crate::domain::id::Ticket;
 use crate::domain::split::split;
 use crate::journal::place::Place;
+use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::{OutboxRecord, PartRecord, Used};
 use crate::ports::chat_platform::{ChatPlatform, NotRead, NotSent, Part};
 use crate::telemetry::instruments::kinds::Counted;
@@ -43,6 +45,8 @@ pub struct Arguments {
     pub ticket: Ticket,
     /// What is on record of it, with the words.
     pub owed: OutboxRecord,
+    /// The platform's ids of the channel's newest messages on record.
+    pub on_record: Vec<Arc<str>>,
     /// Under which name the companion speaks.
     pub name: Arc<str>,
     /// Where its picture is, if it has one.
@@ -95,6 +99,7 @@ impl Actor for Delivery {
     async fn handle(&self, myself: ActorRef<Deliver>, _: Deliver, state: &mut State) -> Result<(), ActorProcessingErr> {
         let delivery = &mut state.arguments;
         let texts = split(delivery.owed.text.as_deref().unwrap_or_default(), delivery.platform.capabilities().longest_part);
+        delivery.doubt_what_is_anothers().await;
         delivery.owed.parts.resize(texts.len(), PartRecord::Owed);
         let error = delivery.send_all(&texts).await?;
         let delivered = delivery.outcome(&texts, error);
@@ -176,7 +181,7 @@ impl Arguments {
     /// Looks for a part that may have been posted, once it must have arrived.
     async fn look(&mut self, index: usize, part: &Part, after: Option<&str>) -> Result<Option<Wait>, Lost> {
         tokio::time::sleep(self.platform.capabilities().request_timeout).await;
-        let (found, outcome) = match self.platform.find(part, after).await {
+        let (found, outcome) = match self.find(part, after).await {
             Ok(Some(id)) => (PartRecord::Sent { id }, Some("posted")),
             Ok(None) => (PartRecord::Owed, None),
             Err(NotRead::Later { after, .. }) => return Ok(Some(Wait(after))),
@@ -190,13 +195,44 @@ impl Arguments {
         Ok(None)
     }
 
+    /// The message that a part is, if it was posted. The same words may have been said before.
+    async fn find(&self, part: &Part, after: Option<&str>) -> Result<Option<Arc<str>>, NotRead> {
+        let mut taken = BTreeSet::new();
+        loop {
+            let Some(id) = self.platform.find(part, after, &taken).await? else { return Ok(None) };
+            match self.is_anothers(&id).await {
+                Ok(false) => return Ok(Some(id)),
+                Ok(true) if taken.insert(id) => {}
+                Ok(true) => return Err(NotRead::Never("the platform finds nothing but what is something else".to_owned())),
+                Err(error) => return Err(NotRead::Later { after: None, detail: error.to_string() }),
+            }
+        }
+    }
+
+    /// Whether a message is another statement's, or nobody's: what is on record is not this one's, which would be on record with it.
+    async fn is_anothers(&self, id: &str) -> Result<bool, ReadError> {
+        Ok(Reader::new(&*self.kit.store).message(&self.place, id).await?.is_some())
+    }
+
+    /// A part that was taken for a message that is on record by now was mistaken for it, so that nobody knows where it is.
+    async fn doubt_what_is_anothers(&mut self) {
+        for index in 0..self.owed.parts.len() {
+            if let PartRecord::Sent { id } = &self.owed.parts[index]
+                // One that cannot be read is put on record as it is, which is refused.
+                && self.is_anothers(id).await.unwrap_or(false)
+            {
+                self.owed.parts[index] = PartRecord::Sending { after: None };
+            }
+        }
+    }
+
     /// The newest message that was there before a part left.
     fn newest_before(&self, index: usize, part: &Part) -> Option<Arc<str>> {
         let before = self.owed.parts[..index].iter().rev().find_map(|earlier| match earlier {
             PartRecord::Sent { id } => Some(id.clone()),
             _ => None,
         });
-        before.or_else(|| self.platform.newest(&part.channel))
+        before.or_else(|| self.platform.newest(&part.channel, &self.on_record))
     }
 
     /// Puts on record how far a part has come.

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use super::world::{World, room, said};
 use crate::actors::inbound::Inbound;
-use crate::actors::places::ChannelPlace;
+use crate::actors::places::{ChannelPlace, ScribePlace};
+use crate::actors::scribe::{OutboxWrite, Record, Reply, ScribeMessage};
+use crate::domain::id::Ticket;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
+use crate::journal::record::{OutboxRecord, PartRecord};
 use crate::ports::chat_platform::fake::{FakePlatform, Fate, TAKES};
 use crate::ports::chat_platform::{NotRead, NotSent};
 use crate::ports::hearing::{Hearing as _, Spot};
@@ -157,6 +160,40 @@ async fn a_part_whose_answer_is_lost_again_and_again_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_same_words_said_before_are_not_taken_for_a_part_that_never_arrived() {
+    let (platform, world) = asked("Hello!").await;
+    world.pass(60.0).await;
+    platform.forgets();
+    platform.will([Fate::Fails(NotSent::Unknown("cut off".into()))]);
+    asked_again(&world).await;
+
+    world.pass(60.0).await;
+
+    assert_eq!(platform.posted(), said(&[("Aria", "Hello!"), ("Aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, said_twice());
+    assert_eq!(owed(&world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_on_record_as_anothers_message_is_looked_for_again() {
+    let (platform, world) = asked("Hello!").await;
+    world.pass(60.0).await;
+    asked_again(&world).await;
+    world.pass(1.5).await;
+    let world = world.crash_onto(None).await;
+    let (ticket, owed_before) = Reader::new(&*world.store).outbox(&place()).await.unwrap().remove(0);
+    let mistaken = OutboxRecord { text: Some("Hello!".into()), parts: vec![PartRecord::Sent { id: "1".into() }], ..owed_before };
+    put(&world, ticket, mistaken).await;
+
+    let world = world.crash_onto(Some(platform.clone())).await;
+    world.pass(60.0).await;
+
+    assert_eq!(platform.posted(), said(&[("Aria", "Hello!"), ("Aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, said_twice());
+    assert_eq!(owed(&world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn where_nothing_can_be_read_a_part_that_may_be_there_is_not_sent_again() {
     let (platform, world) = asked("Hello!").await;
     platform.will([Fate::Fails(NotSent::Unknown("cut off".into()))]);
@@ -234,6 +271,28 @@ async fn asked(words: &'static str) -> (Arc<FakePlatform>, World) {
     world.main.answers([Ok(words)]);
     world.say("lobby", "Ari, one").await;
     (platform, world)
+}
+
+/// Aria is addressed once more, and says the same.
+async fn asked_again(world: &World) {
+    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+    world.main.answers([Ok("Hello!")]);
+    world.say("lobby", "Ari, two").await;
+}
+
+fn said_twice() -> Vec<(String, String)> {
+    said(&[("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")])
+}
+
+/// Puts on record how far a statement came.
+async fn put(world: &World, ticket: Ticket, owed: OutboxRecord) {
+    let (reply, committed) = Reply::awaited();
+    let outbox = vec![OutboxWrite::Put(ticket, owed)];
+    let (at, made, usage) = (world.kit.clock.now(), Vec::new(), Vec::new());
+    let record = Record { place: place(), at, made, quiet: None, snapshot: None, outbox, usage, reply };
+    let scribe = world.kit.directory.find(&ScribePlace()).unwrap();
+    scribe.cast(ScribeMessage::Record(record)).unwrap();
+    committed.await.unwrap().unwrap();
 }
 
 async fn owed(world: &World) -> usize {

@@ -1,5 +1,6 @@
 //! What is said in channels of other platforms, as the house tells it: like rooms of the console, and never from one guild to another.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -207,7 +208,7 @@ impl ChatPlatform for Titled {
         Capabilities { longest_part: 2_000, request_timeout: Duration::from_secs(10), typing_shows: None }
     }
 
-    fn newest(&self, _: &ChannelId) -> Option<Arc<str>> {
+    fn newest(&self, _: &ChannelId, _: &[Arc<str>]) -> Option<Arc<str>> {
         None
     }
 
@@ -219,7 +220,7 @@ impl ChatPlatform for Titled {
         Err(NotSent::Refused("nothing is said here".into()))
     }
 
-    async fn find(&self, _: &Part, _: Option<&str>) -> Result<Option<Arc<str>>, NotRead> {
+    async fn find(&self, _: &Part, _: Option<&str>, _: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {
         Ok(None)
     }
 

@@ -5,7 +5,7 @@
 #[cfg(test)]
 pub(crate) mod fake;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,14 +88,15 @@ pub trait ChatPlatform: Send + Sync + 'static {
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
-    /// The platform's id of the newest message that it knows of in a channel, without asking anybody.
-    fn newest(&self, channel: &ChannelId) -> Option<Arc<str>>;
+    /// The platform's id of the newest message that it knows of in a channel, those on record among them, without asking anybody.
+    fn newest(&self, channel: &ChannelId, on_record: &[Arc<str>]) -> Option<Arc<str>>;
 
     /// Posts a part: the platform's id of the message.
     async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent>;
 
-    /// Looks for a part among what was posted after this message: the platform's id of it, if it is there.
-    async fn find(&self, part: &Part, after: Option<&str>) -> Result<Option<Arc<str>>, NotRead>;
+    /// Looks for a part among what was posted after this message: the platform's id of it, if it is there. Those that are taken are
+    /// something else, whatever they say.
+    async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead>;
 
     /// What people call a channel, if that is known without asking anybody: `#general · Home`, `a post · #forum · Home`, `direct message
     /// with Ana`. Text from outside.

@@ -1,6 +1,6 @@
 //! A chat platform beyond a bad line: requests arrive late, twice never, answers get lost, reading is refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ impl ChatPlatform for SimPlatform {
         Capabilities { longest_part: 120, request_timeout: REQUEST_TIMEOUT, typing_shows: Some(Duration::from_secs(10)) }
     }
 
-    fn newest(&self, channel: &ChannelId) -> Option<Arc<str>> {
+    fn newest(&self, channel: &ChannelId, _: &[Arc<str>]) -> Option<Arc<str>> {
         let board = self.settled();
         let newest = board.posted.iter().rev().find(|(_, posted)| posted.channel == *channel);
         newest.map(|(id, _)| id.to_string().into())
@@ -145,7 +145,7 @@ impl ChatPlatform for SimPlatform {
         id.map(|id| id.to_string().into()).ok_or_else(|| NotSent::Unknown("it did not arrive".into()))
     }
 
-    async fn find(&self, part: &Part, after: Option<&str>) -> Result<Option<Arc<str>>, NotRead> {
+    async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {
         self.stage.alive().await;
         self.stage.reach("part looked for");
         self.stage.pass(self.rolls(|dice| dice.millis(5, 700))).await;
@@ -158,8 +158,9 @@ impl ChatPlatform for SimPlatform {
         }
         let after = after.map_or(0, |after| after.parse::<u64>().unwrap_or_default());
         let board = self.settled();
-        let is_it = |(_, posted): &(&u64, &Posted)| {
+        let is_it = |(id, posted): &(&u64, &Posted)| {
             posted.channel == part.channel
+                && !taken.contains(id.to_string().as_str())
                 && posted.part.as_ref().is_some_and(|found| found.text == part.text && found.name == part.name)
         };
         Ok(board.posted.range(after + 1..).find(is_it).map(|(id, _)| id.to_string().into()))

@@ -259,6 +259,11 @@ impl Server {
 
     /// The state of a room once nothing is open in it any more.
     pub async fn rest(&self, room: &str) -> Value {
+        self.rest_within(room, PATIENCE).await
+    }
+
+    /// The same, with this much time between two things that happen there.
+    pub async fn rest_within(&self, room: &str, patience: Duration) -> Value {
         if let Some(state) = self.resting(room).await {
             return state;
         }
@@ -267,7 +272,7 @@ impl Server {
             if let Some(state) = self.resting(room).await {
                 return state;
             }
-            watch.next().await.expect("the server is there");
+            watch.next_within(patience).await.expect("the server is there");
         }
     }
 
@@ -341,6 +346,11 @@ pub struct Watch {
 impl Watch {
     /// The next event; none when the connection is over.
     pub async fn next(&mut self) -> Option<Value> {
+        self.next_within(PATIENCE).await
+    }
+
+    /// The same, waited for so long at most.
+    async fn next_within(&mut self, patience: Duration) -> Option<Value> {
         // Pings are no events: they end no wait.
         let next = async {
             loop {
@@ -351,7 +361,7 @@ impl Watch {
                 }
             }
         };
-        let event = timeout(PATIENCE, next).await.unwrap_or_else(|_| panic!("nothing happens any more: {:#?}", self.seen));
+        let event = timeout(patience, next).await.unwrap_or_else(|_| panic!("nothing happens any more: {:#?}", self.seen));
         self.seen.extend(event.clone());
         event
     }

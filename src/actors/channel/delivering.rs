@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::rounds::Words;
 use super::{ChannelMessage, State};
 use crate::actors::delivery::{Arguments, Delivered, Delivery};
-use crate::actors::scribe::{OutboxWrite, Record, Reply, ScribeMessage};
+use crate::actors::scribe::{Accepted, OutboxWrite, Record, Reply, ScribeMessage};
 use crate::domain::conversation::Input;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::moment::Moment;
@@ -107,6 +107,7 @@ impl State {
             place: self.place.clone(),
             ticket,
             owed,
+            on_record: self.conversation.window().entries().filter_map(|entry| entry.message.id.clone()).collect(),
             name,
             picture,
             used: self.traces.take_spent(ticket),
@@ -158,6 +159,15 @@ impl State {
             tracing::warn!(channel = %Plain(self.place.channel.as_str()), companion = %Plain(companion.as_str()), "nobody knows whether a statement was posted; it counts as posted");
         }
         self.post(&companion, ticket, text, ids, words);
+    }
+
+    /// A statement is on record, unless one of its messages is there as something else: then it begins anew from what is on record, and
+    /// finds that out.
+    pub(super) fn posted(&self, accepted: Accepted) -> Result<(), ActorProcessingErr> {
+        match accepted.is_new {
+            true => Ok(()),
+            false => Err("a statement was posted as a message that is on record already".into()),
+        }
     }
 
     /// A delivery that died without a word: nobody knows what it did, so the channel begins anew from what is on record.

@@ -4,7 +4,7 @@ mod hearing;
 mod reading;
 mod sending;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -166,10 +166,11 @@ impl ChatPlatform for Discord {
     }
 
     /// Always there for a channel of Discord's: of one where nothing was seen yet, an id that is older than anything that is sent now.
-    fn newest(&self, channel: &ChannelId) -> Option<Arc<str>> {
+    fn newest(&self, channel: &ChannelId, on_record: &[Arc<str>]) -> Option<Arc<str>> {
         let channel = Snowflake::of_channel(channel)?;
         let long_ago = || Snowflake::at(Moment::ZERO + self.clock.now().since(Moment::ZERO + CLOCKS_APART));
-        let newest = self.known.newest(channel).unwrap_or_else(long_ago);
+        let on_record = on_record.iter().filter_map(|id| id.parse().ok());
+        let newest = on_record.chain(self.known.newest(channel)).max().unwrap_or_else(long_ago);
         Some(newest.to_string().into())
     }
 
@@ -191,13 +192,14 @@ impl ChatPlatform for Discord {
         sent
     }
 
-    async fn find(&self, part: &Part, after: Option<&str>) -> Result<Option<Arc<str>>, NotRead> {
+    async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {
         let channel = Snowflake::of_channel(&part.channel);
         let channel = channel.ok_or_else(|| NotRead::Never(format!("{} is no channel of Discord's", part.channel)))?;
         let after = after.and_then(|after| after.parse().ok());
         let after = after.ok_or_else(|| NotRead::Never("it is not on record what was there before it was sent".to_owned()))?;
         let Some(words) = self.worded(channel, &part.text) else { return Ok(None) };
-        let found = self.read_back(channel, part, &words, after).await?;
+        let taken = taken.iter().filter_map(|id| id.parse().ok()).collect();
+        let found = self.read_back(channel, part, &words, after, &taken).await?;
         if let Some(message) = found {
             self.known.saw(channel, message);
         }

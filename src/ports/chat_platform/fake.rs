@@ -1,6 +1,6 @@
 //! A platform in memory that does what it is told to: refuses, delays, loses answers. It takes the place of the console.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +30,7 @@ pub(crate) struct FakePlatform {
     unreadable: Mutex<Option<NotRead>>,
     typed: Mutex<usize>,
     longest: Mutex<Option<usize>>,
+    is_forgetful: Mutex<bool>,
 }
 
 impl FakePlatform {
@@ -58,6 +59,11 @@ impl FakePlatform {
         *lock(&self.longest) = Some(units);
     }
 
+    /// Cannot say any more what the newest message is.
+    pub(crate) fn forgets(&self) {
+        *lock(&self.is_forgetful) = true;
+    }
+
     /// How often a typing sign was shown.
     pub(crate) fn typed(&self) -> usize {
         *lock(&self.typed)
@@ -82,8 +88,8 @@ impl ChatPlatform for FakePlatform {
         Capabilities { longest_part, request_timeout: REQUEST_TIMEOUT, typing_shows: Some(Duration::from_secs(10)) }
     }
 
-    fn newest(&self, _: &ChannelId) -> Option<Arc<str>> {
-        lock(&self.posted).last().map(|(id, _)| id.as_str().into())
+    fn newest(&self, _: &ChannelId, _: &[Arc<str>]) -> Option<Arc<str>> {
+        lock(&self.posted).last().map(|(id, _)| id.as_str().into()).filter(|_| !*lock(&self.is_forgetful))
     }
 
     async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent> {
@@ -103,7 +109,7 @@ impl ChatPlatform for FakePlatform {
         answer
     }
 
-    async fn find(&self, part: &Part, after: Option<&str>) -> Result<Option<Arc<str>>, NotRead> {
+    async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {
         tokio::time::sleep(TAKES).await;
         if let Some(why) = lock(&self.unreadable).clone() {
             return Err(why);
@@ -111,7 +117,8 @@ impl ChatPlatform for FakePlatform {
         let after = after.map_or(0, |after| after.parse::<usize>().unwrap_or_default());
         let posted = lock(&self.posted);
         let is_it = |(id, found): &&(String, Part)| {
-            id.parse::<usize>().is_ok_and(|id| id > after) && found.text == part.text && found.name == part.name
+            let is_later = id.parse::<usize>().is_ok_and(|id| id > after);
+            is_later && !taken.contains(id.as_str()) && found.text == part.text && found.name == part.name
         };
         Ok(posted.iter().find(is_it).map(|(id, _)| id.as_str().into()))
     }

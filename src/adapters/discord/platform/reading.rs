@@ -42,13 +42,14 @@ struct Author {
 }
 
 impl Discord {
-    /// The message that a part is, among those after this one; none if it is certainly not there.
+    /// The message that a part is, among those after this one but for those that are taken; none if it is certainly not there.
     pub(super) async fn read_back(
         &self,
         channel: Snowflake,
         part: &Part,
         words: &said::Part,
         after: Snowflake,
+        taken: &BTreeSet<Snowflake>,
     ) -> Result<Option<Snowflake>, NotRead> {
         let bot = self.bot().await.map_err(unread)?;
         let (messages, is_complete) = self.history(channel, after).await?;
@@ -69,7 +70,7 @@ impl Discord {
         };
         let messages = messages.iter().map(|message| read(message, bot, own(message), words)).collect();
         let owed = [Owed { content: words.content.clone(), state: State::Sending }];
-        let verdicts = reconcile(&owed, &speaker, Some(after), &ReadBack { messages, is_complete }, &BTreeSet::new());
+        let verdicts = reconcile(&owed, &speaker, Some(after), &ReadBack { messages, is_complete }, taken);
         match verdicts.first() {
             Some(Found::Posted(message)) => Ok(Some(*message)),
             Some(Found::Missing | Found::Gone) => Ok(None),

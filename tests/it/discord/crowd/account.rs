@@ -53,7 +53,7 @@ impl Account {
         let mut posted = BTreeMap::<Id, Vec<Id>>::new();
         for channel in &town.channels {
             let room = format!("discord:{}", channel.id);
-            if timeout(REST, server.rest(&room)).await.is_err() {
+            if timeout(REST, server.rest_within(&room, REST * 2)).await.is_err() {
                 let state = server.get(&format!("/api/rooms/{room}/state")).await;
                 account.unrest.push(format!("{room}: {state}; {:#?}", server.told_of(&room)));
             }

@@ -75,6 +75,7 @@ async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
         place: Place { guild: part.guild.clone(), channel: part.channel.clone() },
         ticket: Ticket(1),
         owed,
+        on_record: Vec::new(),
         name: part.name.clone(),
         picture: part.picture.clone(),
         used: Vec::new(),

@@ -1,5 +1,6 @@
 //! What goes wrong on the way is told for what it is, and stays where it went wrong.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,11 +83,11 @@ async fn words_that_may_have_arrived_are_looked_for() {
     .enumerate()
     {
         let words = part(general, &format!("words {n}"));
-        let before = client.newest(&words.channel);
+        let before = client.newest(&words.channel, &[]);
         discord.spoil_next(1, EXECUTE, does.clone());
 
         let lost = client.send(&words).await;
-        let found = client.find(&words, before.as_deref()).await.expect("it can be read");
+        let found = client.find(&words, before.as_deref(), &BTreeSet::new()).await.expect("it can be read");
 
         assert!(matches!(lost, Err(NotSent::Unknown(_))), "{does:?}: {lost:?}");
         let posted = discord.posts().into_iter().find(|post| post.content == *words.text);
@@ -101,11 +102,11 @@ async fn an_answer_that_does_not_come_in_time_leaves_it_open() {
     let client = client_with(&discord, |section| section.request_timeout_secs = 1.0);
     say(&client, &part(general, "before")).await;
     let words = part(general, "slow words");
-    let before = client.newest(&words.channel);
+    let before = client.newest(&words.channel, &[]);
     let fault = discord.spoil(EXECUTE, Does::HangAfterwards);
 
     let lost = client.send(&words).await;
-    let found = client.find(&words, before.as_deref()).await.expect("it can be read");
+    let found = client.find(&words, before.as_deref(), &BTreeSet::new()).await.expect("it can be read");
 
     assert!(matches!(lost, Err(NotSent::Unknown(_))), "{lost:?}");
     assert!(found.is_some());

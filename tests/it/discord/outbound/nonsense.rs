@@ -1,5 +1,6 @@
 //! Whatever is answered in Discord's place, a part is posted, refused, to be tried again or to be looked for; nothing breaks.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tertulia::adapters::discord::platform::{Bot, Discord};
@@ -75,7 +76,7 @@ async fn a_history_that_cannot_be_read_is_asked_for_again() {
     for body in ["{}", "[{}]", "[{\"id\":\"1\"}]", "[null]", "null", ""] {
         let (client, server) = before(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())).await;
 
-        let found = client.find(&part(CHANNEL, "x"), Some("1")).await;
+        let found = client.find(&part(CHANNEL, "x"), Some("1"), &BTreeSet::new()).await;
 
         assert!(matches!(found, Err(NotRead::Later { .. })), "{body}: {found:?}");
         server.abort();

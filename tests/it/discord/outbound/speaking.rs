@@ -40,7 +40,7 @@ async fn a_companion_speaks_under_its_own_name() {
     let posts = discord.posts();
     let told: Vec<_> = posts.iter().map(|post| (post.message, username(&post.author), post.content.as_str())).collect();
     assert_eq!(told, [(first, "Mira", "Good evening."), (second, "Zed", "And to you.")]);
-    assert_eq!(client.newest(&snowflake(general).channel()).as_deref(), Some(&*second.0.to_string()));
+    assert_eq!(client.newest(&snowflake(general).channel(), &[]).as_deref(), Some(&*second.0.to_string()));
     assert_eq!(webhooks(&discord), 1);
 }
 
