@@ -4,6 +4,7 @@
 //! (told to stop twice).
 
 mod asking;
+pub mod bench;
 pub mod check;
 mod client;
 pub mod discord;
@@ -43,6 +44,7 @@ Examples:
   tertulia health                           ask the running server whether it can be talked to
   tertulia history backup /backups          copy what is stored, while the server runs
   tertulia usage --last 7d                  what the last week cost, by guild
+  tertulia bench --rate 1000                how this machine bears a thousand messages a second
 
 Exit codes:
   0  done
@@ -112,6 +114,8 @@ pub enum Command {
     },
     /// Read out, copy, check, and forget what is stored
     History(history::History),
+    /// Talk to a server as many people would, and tell how much it takes and how long that takes
+    Bench(bench::Bench),
     /// Tell what guilds used: calls, tokens and what they cost, and how they stand with their caps
     Usage(usage::Usage),
 }

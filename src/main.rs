@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tertulia::cli::{Cli, Command, check, discord, health, history, replay, serve, usage, why};
+use tertulia::cli::{Cli, Command, bench, check, discord, health, history, replay, serve, usage, why};
 
 fn main() -> ExitCode {
     // Two libraries may each bring a provider; whoever asks first without this panics.
@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         Err(problem) => return check::complain(&problem),
     };
     match cli.asked() {
+        Command::Bench(asked) => bench::run(&sources, &asked),
         Command::Check { json } => check::run(&sources, json),
         Command::Discord(asked) => discord::run(&sources, asked),
         Command::Replay { file, json } => replay::run(&file, json),

@@ -1,6 +1,7 @@
 //! The composition root: settings → store → models → actors → console → run → stop. The only file that knows everyone.
 
 mod address;
+pub mod apart;
 mod descriptors;
 mod discord;
 #[cfg(test)]
@@ -43,7 +44,7 @@ use crate::ports::chat_platform::Platforms;
 use crate::ports::gateway::Gateways;
 use crate::ports::language_model::ModelRole;
 use crate::ports::store::keeper::Keeper;
-use crate::settings::{self, Loaded, Sources};
+use crate::settings::{self, Loaded, Settings, Sources};
 use crate::telemetry::Telemetry;
 use crate::telemetry::recorder::Recorder;
 
@@ -80,14 +81,7 @@ pub enum Ended {
 pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_loss: bool) -> Result<(), Ended> {
     loaded.settings.server.max_connections = descriptors::connections(loaded.settings.server.max_connections);
     let data = loaded.settings.storage.path.clone();
-    let options = OpenOptions {
-        accept_loss,
-        deadline: OPEN_DEADLINE,
-        cache_bytes: CACHE_BYTES,
-        new_id: SystemChance.id(),
-        instruments: telemetry.metrics().instruments(),
-    };
-    let store = Arc::new(open(&data, &options)?);
+    let store = open(&data, &opening(telemetry, accept_loss))?;
     address::clear(&data).context("the note of a killed server cannot be taken away").map_err(Ended::Failed)?;
     // By its path: whoever still reads metrics at the end must not keep the store open.
     let (used, free) = (data.clone(), data);
@@ -107,8 +101,18 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
 /// The newest records of the journal are those of a store in this version's format.
 const _: () = assert!(FORMAT == NEWEST_VERSION as u64);
 
+fn opening(telemetry: &Telemetry, accept_loss: bool) -> OpenOptions {
+    OpenOptions {
+        accept_loss,
+        deadline: OPEN_DEADLINE,
+        cache_bytes: CACHE_BYTES,
+        new_id: SystemChance.id(),
+        instruments: telemetry.metrics().instruments(),
+    }
+}
+
 /// Opens the store of a data folder, in the format of this version: one of an older format is written anew first.
-fn open(data: &Path, options: &OpenOptions) -> Result<SledStore, Ended> {
+fn open(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
     let told = |records| tracing::info!(records, "the store is being written anew in the format of this version");
     match sled::renew(data, options, upgrade::renewed, told).map_err(|error| Ended::Store(error.into()))? {
         None => {}
@@ -120,7 +124,8 @@ fn open(data: &Path, options: &OpenOptions) -> Result<SledStore, Ended> {
             tracing::error!(from, to = FORMAT, records, left, first, "the store was written anew, but for what cannot be read");
         }
     }
-    SledStore::open(data, options).map_err(|error| Ended::Store(error.into()))
+    let store = SledStore::open(data, options).map_err(|error| Ended::Store(error.into()))?;
+    Ok(Arc::new(store))
 }
 
 async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: Arc<SledStore>) -> Result<(), Ended> {
@@ -131,7 +136,8 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
     let (failed, mut store_failed) = watch::channel(None::<String>);
     let rooms = loaded.settings.console.rooms.clone();
     let data = loaded.settings.storage.path.clone();
-    let kit = kit(loaded, telemetry.recorder(), store.clone(), failed).map_err(Ended::Failed)?;
+    let models = models(&loaded.settings).map_err(Ended::Failed)?;
+    let kit = kit(loaded, models, telemetry.recorder(), store.clone(), failed);
     let keeper: Arc<dyn Keeper> = store;
     let kit = discord::join(kit, &keeper).map_err(Ended::Discord)?;
     let (root, tree) = Actor::spawn(None, Root, kit.clone())
@@ -186,14 +192,17 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
     outcome
 }
 
-fn kit(loaded: Loaded, recorder: Recorder, store: Arc<SledStore>, failed: watch::Sender<Option<String>>) -> anyhow::Result<Kit> {
-    let Loaded { settings, companions, .. } = loaded;
+fn models(settings: &Settings) -> anyhow::Result<Models> {
     let model = |role| llm::serving(&settings.models, role).map_err(|problem| anyhow::anyhow!("models.{problem}"));
-    let models = Models { side: model(ModelRole::Side)?, main: model(ModelRole::Main)? };
+    Ok(Models { side: model(ModelRole::Side)?, main: model(ModelRole::Main)? })
+}
+
+fn kit(loaded: Loaded, models: Models, recorder: Recorder, store: Arc<SledStore>, failed: watch::Sender<Option<String>>) -> Kit {
+    let Loaded { settings, companions, .. } = loaded;
     let directory = Directory::new();
     let finder = directory.clone();
     let pool = Pool::new(&settings.models, models, move || finder.find(&PoolPlace()));
-    Ok(Kit {
+    Kit {
         store,
         clock: Arc::new(SystemClock),
         chance: Arc::new(SystemChance),
@@ -211,7 +220,7 @@ fn kit(loaded: Loaded, recorder: Recorder, store: Arc<SledStore>, failed: watch:
             tracing::error!(detail, "the store takes no more");
             failed.send_replace(Some(detail));
         }),
-    })
+    }
 }
 
 /// The line that others wait for, on standard output.

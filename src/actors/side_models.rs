@@ -234,7 +234,8 @@ impl State {
     fn set_alarm(&mut self, myself: &ActorRef<PoolMessage>, now: Moment) {
         // That an endpoint is left alone no more is to be seen although nobody asks it.
         let next = self.schedule.next_wakeup().into_iter().chain(self.schedule.left_alone(now)).min();
-        if self.alarm.as_ref().is_some_and(|alarm| Some(alarm.at) == next && alarm.at > now) {
+        // One that rings before that is set again when it has rung: an alarm for each question would be much for nothing.
+        if self.alarm.as_ref().is_some_and(|alarm| alarm.at > now && next.is_none_or(|next| alarm.at <= next)) {
             return;
         }
         let pool = myself.clone();

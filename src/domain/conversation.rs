@@ -244,7 +244,6 @@ impl Conversation {
         let mut over = Vec::new();
         if let Input::Heard(recorded) = &input {
             occasion.after_statement = matches!(recorded.event, Event::Said { reply: Some(_), .. });
-            self.hear(recorded.clone(), world, &mut out);
         } else {
             self.clock = now;
             self.fire_due_before(now);
@@ -254,7 +253,7 @@ impl Conversation {
             self.close_round(occasion, world, &mut out);
         }
         match input {
-            Input::Heard(_) => {}
+            Input::Heard(recorded) => self.hear(&recorded, world, &mut out),
             Input::Answered { ticket, vote, call } => self.conclude(ticket, vote, call, world, &mut out),
             Input::Voted(state) => self.take_vote(state, world, &mut out),
             Input::Judged { ticket, score, call } => {

@@ -76,6 +76,11 @@ impl Window {
         self.after(cursor).filter(|entry| !entry.message.is_by(companion))
     }
 
+    /// How many entries there are.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// How many entries follow this number: an upper bound for every buffer there.
     pub fn count_after(&self, cursor: Seq) -> usize {
         self.entries.len() - self.entries.partition_point(|entry| entry.seq <= cursor)

@@ -45,7 +45,7 @@ pub fn open_options() -> OpenOptions {
 /// # Errors
 /// [`Ended::Store`] when the store cannot be opened; [`Ended::Failed`] when the house cannot be made.
 pub fn ask<T>(loaded: Loaded, question: impl AsyncFnOnce(&dyn House) -> T) -> Result<T, Ended> {
-    let store = Arc::new(open(&loaded.settings.storage.path, &open_options())?);
+    let store = open(&loaded.settings.storage.path, &open_options())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

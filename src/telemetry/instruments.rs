@@ -19,6 +19,11 @@ pub use kinds::{Label, NONE};
 
 /// From a microsecond that nobody notices to a second that everybody does: work of our own.
 const OWN_SECONDS: &[f64] = &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
+/// The same, told apart more finely around what a turn is meant to stay below: five milliseconds and a commit.
+const OVERHEAD_SECONDS: &[f64] = &[
+    0.0001, 0.00025, 0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.0025, 0.003, 0.004, 0.005, 0.006, 0.0075, 0.01, 0.015, 0.025, 0.05,
+    0.1, 0.25, 0.5, 1.0, 2.5,
+];
 /// From a quick answer to one that is given up: what waits for models.
 const MODEL_SECONDS: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0];
 /// From no wait at all to one that eats up a question's time: what waits for a place.
@@ -100,7 +105,7 @@ instruments! {
         "Turns that ended, from the messages that led to them to a posted statement, silence or a failure, by the strongest trigger.";
     turn_duration: Histogram(MODEL_SECONDS), "tertulia.turn.duration", "s", [TRIGGER, Label { name: name::TURN_OUTCOME, values: values::OUTCOMES }],
         "Time from the message, or the end of the lull, to the end of the turn: of posted ones, from trigger to words.";
-    turn_overhead: Histogram(OWN_SECONDS), "tertulia.turn.overhead", "s", [Label { name: name::TURN_OUTCOME, values: values::OUTCOMES }],
+    turn_overhead: Histogram(OVERHEAD_SECONDS), "tertulia.turn.overhead", "s", [Label { name: name::TURN_OUTCOME, values: values::OUTCOMES }],
         "What the server itself adds to a turn once it is triggered: all but models, waiting for them, programs and platforms, and delays that are meant.";
 
     messages: Counter, "tertulia.messages", "{message}", [PLATFORM, Label { name: name::MESSAGE_ROLE, values: values::MESSAGE_ROLES }],

@@ -69,7 +69,12 @@ impl State {
     pub(super) fn woken(&mut self) {
         // It has rung: if it rang too early, it is set again.
         self.alarm = None;
-        self.step(Input::Woken);
+        let now = self.pace.now(self.kit.clock.now());
+        if self.conversation.wake_at().is_some_and(|at| at <= now) {
+            self.step(Input::Woken);
+        } else {
+            self.arm();
+        }
     }
 
     pub(super) fn recorded(&mut self, batch: u64) {
@@ -217,23 +222,23 @@ impl State {
     }
 
     pub(super) fn with_world<T>(&mut self, run: impl FnOnce(&mut Conversation, Moment, &mut World<'_>) -> T) -> T {
-        let kit = self.kit.clone();
-        let now = self.pace.now(kit.clock.now());
+        let Self { kit, conversation, place, books, tempers, pace, .. } = self;
+        let now = pace.now(kit.clock.now());
         let edition = kit.residents.edition();
-        if self.tempers.0 != edition {
-            self.tempers = (edition, kit.residents.tempers(&self.place.channel));
+        if tempers.0 != edition {
+            *tempers = (edition, kit.residents.tempers(&place.channel));
         }
-        let mut ledger = self.books.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ledger = books.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         let mut world = World {
-            channel: &self.place.channel,
+            channel: &place.channel,
             rules: Rules::from(&*kit.settings),
-            tempers: &self.tempers.1,
+            tempers: &tempers.1,
             jitter: &mut || kit.chance.jitter(),
             ledger: &mut ledger,
             summary_after: Some(kit.settings.prompt.summary_after),
             tokens_per_day: kit.settings.models.guild_tokens_per_day,
         };
-        run(&mut self.conversation, now, &mut world)
+        run(conversation, now, &mut world)
     }
 
     /// What the conversation wants done: what goes on record is handed to the scribe, the rest is done now.
@@ -386,12 +391,11 @@ impl State {
         }
     }
 
+    /// Sets the alarm for the next deadline. One that rings before that stays as it is, and is set again when it has rung: each message
+    /// puts a lull off, and an alarm for each would be much for nothing.
     fn arm(&mut self) {
-        let Some(at) = self.conversation.wake_at() else {
-            self.alarm = None;
-            return;
-        };
-        if self.alarm.as_ref().is_some_and(|alarm| alarm.at == at) {
+        let Some(at) = self.conversation.wake_at() else { return };
+        if self.alarm.as_ref().is_some_and(|alarm| alarm.at <= at) {
             return;
         }
         let span = at.since(self.pace.now(self.kit.clock.now()));

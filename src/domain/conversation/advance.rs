@@ -10,27 +10,29 @@ use super::*;
 
 impl Conversation {
     /// An event from outside is taken in; one that was taken in before is passed over.
-    pub(super) fn hear(&mut self, recorded: Recorded, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn hear(&mut self, recorded: &Recorded, world: &mut World<'_>, out: &mut Vec<Output>) {
         if recorded.seq <= self.handled && recorded.seq != Seq::NONE {
             return;
         }
         self.clock = self.clock.max(recorded.at);
         self.fire_due_before(self.clock);
-        let mut told = Vec::new();
+        let first = out.len();
         if let Event::Said { message, .. } = &recorded.event {
-            self.make_room(message, world, &mut told);
+            self.make_room(message, world, out);
         }
         let was_owed = self.owes_statement();
-        self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut told);
+        self.apply(recorded.at, recorded.seq, &recorded.event, world, out);
         if was_owed && !self.owes_statement() && !matches!(recorded.event, Event::Said { .. }) {
             world.ledger.give_back_statement();
         }
         // On record, room was made before the message was taken in; to be told, it cancelled the timer first.
-        let (cancelled, rest): (Vec<_>, Vec<_>) =
-            told.into_iter().partition(|output| matches!(output, Output::LullCancelled { .. }));
-        out.extend(cancelled);
-        self.tell_opened_again(world, out);
-        out.extend(rest);
+        out[first..].sort_by_key(|output| !matches!(output, Output::LullCancelled { .. }));
+        if !self.opened_again.is_empty() {
+            let cancelled = out[first..].partition_point(|output| matches!(output, Output::LullCancelled { .. }));
+            let rest = out.split_off(first + cancelled);
+            self.tell_opened_again(world, out);
+            out.extend(rest);
+        }
         if let Event::Said { message, said_at, .. } = &recorded.event {
             self.count_address(recorded.seq, message, world, out);
             if said_at.is_some() {
@@ -90,14 +92,26 @@ impl Conversation {
         }
         let speaker = self.spoken.as_ref().filter(|_| occasion.after_statement).map(|spoken| &spoken.companion);
         let left_out = speaker.filter(|speaker| self.gates.get(speaker).is_none_or(|gate| gate.waiting.is_none())).cloned();
-        let companions = self.gates.keys().cloned().collect::<Vec<_>>();
-        for companion in &companions {
+        let undrawn: Vec<_> = self.gates.iter().filter(|(_, gate)| gate.lacks_interval()).map(|(id, _)| id.clone()).collect();
+        for companion in &undrawn {
             self.draw_first_interval(companion, world, out);
         }
         over.extend(self.back_offs_over(occasion));
-        for companion in companions.iter().filter(|companion| over.contains(companion)) {
+        over.sort();
+        over.dedup();
+        over.retain(|companion| self.gates.contains_key(companion));
+        for companion in &over {
             self.end_back_off(companion, world, out);
         }
+        if self.gates.values().any(|gate| gate.waiting.is_some()) {
+            self.ask_who_waits(left_out, occasion, world, out);
+        }
+        self.refresh_summary(world, out);
+    }
+
+    /// What waits is decided without a call, or asked, in the order of ids.
+    fn ask_who_waits(&mut self, left_out: Option<CompanionId>, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let companions = self.gates.keys().cloned().collect::<Vec<_>>();
         // What is decided without a call settles at once, but whoever was called upon still was.
         let called = companions.iter().filter(|companion| self.is_called(companion)).cloned().collect();
         let mut asked = Vec::new();
@@ -108,7 +122,6 @@ impl Conversation {
             self.add_listeners(&mut asked, left_out.as_ref(), occasion, world);
         }
         self.ask(asked, &Attendance { left_out, called }, occasion, world, out);
-        self.refresh_summary(world, out);
     }
 
     pub(super) fn wake(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
@@ -240,6 +253,9 @@ impl Conversation {
 
     /// The buffer holds so many messages; before one more comes, the oldest settle.
     fn make_room(&mut self, message: &Message, world: &mut World<'_>, out: &mut Vec<Output>) {
+        if self.window.len() < world.rules.gate.max_buffer {
+            return;
+        }
         let hearers: Vec<_> = self.gates.keys().filter(|companion| !message.is_by(companion)).cloned().collect();
         self.settle_overflow(hearers, 1, world, out);
     }

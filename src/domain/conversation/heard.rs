@@ -25,12 +25,12 @@ impl Conversation {
         let now = self.clock;
         let is_statement = message.from.role == Role::Companion;
         let begins_episode = self.begins_episode(now, world.rules);
-        for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
-            if let Some(cause) = self.opens_again(&companion, message, now, world.rules) {
-                let from = self.gates[&companion].stage;
-                self.apply_stage(&companion, Stage::None, notes);
-                self.opened_again.insert(companion, (from, cause));
-            }
+        let opens_again =
+            |companion: &CompanionId| Some((companion.clone(), self.opens_again(companion, message, now, world.rules)?));
+        for (companion, cause) in self.gates.keys().filter_map(opens_again).collect::<Vec<_>>() {
+            let from = self.gates[&companion].stage;
+            self.apply_stage(&companion, Stage::None, notes);
+            self.opened_again.insert(companion, (from, cause));
         }
         if begins_episode {
             self.tally.turns = 0;

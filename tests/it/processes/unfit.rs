@@ -55,7 +55,7 @@ async fn a_store_of_a_newer_version_is_refused_untouched() {
     manifest["format"] = 1_000.into();
     fs::write(&path, manifest.to_string()).expect("written");
 
-    assert_refused_untouched(&premises, "was written in format 1000, this version reads up to").await;
+    assert_refused_untouched(&premises, "was written in format 1000, this version of tertulia reads up to").await;
 }
 
 #[tokio::test]

@@ -1,0 +1,126 @@
+//! A conversation without a shell: what it asks is declined at once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tertulia::domain::budget::Ledger;
+use tertulia::domain::closing::Stage;
+use tertulia::domain::conversation::{Conversation, Input, Output, Rules, Verdict, World};
+use tertulia::domain::event::{Event, Recorded};
+use tertulia::domain::gate::Temper;
+use tertulia::domain::id::{ChannelId, CompanionId, Seq, Ticket};
+use tertulia::domain::message::{Address, Author, Message, Modality, Role};
+use tertulia::domain::moment::Moment;
+use tertulia::domain::vote::Vote;
+use tertulia::settings::Settings;
+
+/// A room of some companions, in which people talk quickly.
+pub struct Room {
+    pub conversation: Conversation,
+    settings: Settings,
+    channel: ChannelId,
+    tempers: BTreeMap<CompanionId, Temper>,
+    ledger: Ledger,
+    template: Message,
+    newest: Seq,
+    now: Moment,
+    /// Everything that was put on record, if it is kept.
+    pub record: Option<Vec<Recorded>>,
+}
+
+impl Room {
+    /// So many companions, each of whom is asked after so many messages at first.
+    pub fn new(companions: usize, starting_interval: u64) -> Self {
+        let generous = serde_json::json!({ "gate": {
+            "addresses_per_minute": u32::MAX, "evaluations_per_hour": u32::MAX, "guild_evaluations_per_hour": u32::MAX,
+        } });
+        let temper =
+            Temper { starting_interval, text_lull_timeout: Duration::from_secs(10), voice_lull_timeout: Duration::from_secs(5) };
+        let ids: Vec<CompanionId> = (0..companions).map(|number| format!("name{number}").into()).collect();
+        let mut room = Self {
+            conversation: Conversation::default(),
+            settings: Settings::overlay(generous).expect("these settings are fine"),
+            channel: "console:bench".into(),
+            tempers: ids.iter().map(|id| (id.clone(), temper)).collect(),
+            ledger: Ledger::default(),
+            template: message("I thought that the bread would be done by now, but nobody opened the oven since"),
+            newest: Seq::NONE,
+            now: Moment::from_micros(1_000_000),
+            record: None,
+        };
+        for companion in ids {
+            room.take(Event::Joined { companion, external: false });
+        }
+        room
+    }
+
+    /// One of them.
+    pub fn companion(&self, number: usize) -> CompanionId {
+        self.tempers.keys().nth(number % self.tempers.len()).cloned().expect("somebody is there")
+    }
+
+    /// Hears a message, and whatever is asked about it is declined at once: how many decisions that were.
+    pub fn hear(&mut self, called: Option<&CompanionId>) -> usize {
+        let mut message = self.template.clone();
+        message.address = Address { companions: called.into_iter().cloned().collect(), others: false };
+        // So quick that no lull comes in between, and so slow that budgets have windows to forget.
+        self.now = self.now + Duration::from_secs(1);
+        self.take(Event::Said { message, reply_to: None, reply: None, said_at: None })
+    }
+
+    fn take(&mut self, event: Event) -> usize {
+        self.newest = self.newest.next();
+        let recorded = Recorded { seq: self.newest, at: self.now, handled: self.newest, event };
+        if let Some(record) = &mut self.record {
+            record.push(recorded.clone());
+        }
+        let mut asked = self.step(Input::Heard(recorded));
+        let mut decisions = 0;
+        while let Some(ticket) = asked.pop() {
+            decisions += 1;
+            let vote = Vote { verdict: Verdict::No, why: None, importance: 2.0, selected: false, closing: Stage::None };
+            asked.extend(self.step(Input::Answered { ticket, vote, call: None }));
+        }
+        decisions
+    }
+
+    /// A step; what is made is numbered as the scribe would.
+    fn step(&mut self, input: Input) -> Vec<Ticket> {
+        let mut world = World {
+            channel: &self.channel,
+            rules: Rules::from(&self.settings),
+            tempers: &self.tempers,
+            jitter: &mut || 0,
+            ledger: &mut self.ledger,
+            summary_after: None,
+            tokens_per_day: None,
+        };
+        let mut asked = Vec::new();
+        for output in self.conversation.step(self.now, input, &mut world) {
+            if let Output::Made { handled, event } = output {
+                self.newest = self.newest.next();
+                if let Event::Evaluated(evaluated) = &event {
+                    asked.push(evaluated.ticket);
+                }
+                if let Some(record) = &mut self.record {
+                    record.push(Recorded { seq: self.newest, at: self.now, handled, event });
+                }
+            }
+        }
+        asked
+    }
+}
+
+/// What Ana says.
+pub fn message(text: &str) -> Message {
+    let ana: Arc<str> = "Ana".into();
+    Message {
+        id: None,
+        from: Author { id: ana.clone(), name: ana, role: Role::Person },
+        text: text.into(),
+        modality: Modality::Text,
+        lull_endpoint: false,
+        address: Address::default(),
+    }
+}

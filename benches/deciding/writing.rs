@@ -1,0 +1,120 @@
+//! Wording questions, and writing and reading records.
+
+use divan::Bencher;
+use divan::counter::BytesCount;
+use tertulia::domain::event::{Event, Recorded};
+use tertulia::domain::id::{CompanionId, Seq, Ward};
+use tertulia::domain::message::Message;
+use tertulia::domain::moment::Moment;
+use tertulia::domain::prompt::{self, Character, DecisionParts, StatementParts};
+use tertulia::domain::trigger::Trigger;
+use tertulia::journal::key;
+use tertulia::journal::record::{SnapshotRecord, decode, decode_event, encode_event, encode_snapshot};
+use tertulia::ports::store::key::{ChannelNo, Key};
+use tertulia::settings::Settings;
+
+use super::room::{Room, message};
+
+const TEXT: &str = "I thought that the bread would be done by now, but nobody opened the oven since then";
+
+/// The question whether to speak, about so many messages.
+#[divan::bench(args = [1, 10, 200])]
+fn wording_a_decision(bencher: Bencher<'_, '_>, messages: usize) {
+    let (id, settings) = (CompanionId::from("aria"), settings());
+    let said = vec![message(TEXT); messages];
+    let (recent, buffer): (Vec<&Message>, Vec<&Message>) = (said.iter().take(5).collect(), said.iter().collect());
+    bencher.bench(|| {
+        let parts = DecisionParts {
+            character: character(&id, &settings),
+            trigger: Trigger::Interjection,
+            message_count: 9,
+            speaker: None,
+            summary: Some("They talk about bread."),
+            recent: &recent,
+            buffer: &buffer,
+            notes: &[],
+        };
+        prompt::decision(&parts, &settings.prompt)
+    });
+}
+
+/// The question what to say.
+#[divan::bench(args = [1, 10, 200])]
+fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
+    let (id, settings) = (CompanionId::from("aria"), settings());
+    let said = vec![message(TEXT); messages];
+    let (recent, snapshot): (Vec<&Message>, Vec<&Message>) = (said.iter().take(5).collect(), said.iter().collect());
+    bencher.bench(|| {
+        let parts = StatementParts {
+            character: character(&id, &settings),
+            trigger: Trigger::DirectAddress,
+            message_count: 9,
+            speaker: Some("Ana"),
+            reason: Some("I know bread."),
+            summary: None,
+            recent: &recent,
+            snapshot: &snapshot,
+            notes: &[],
+        };
+        prompt::statement(&parts, &settings.prompt)
+    });
+}
+
+/// A message as it is stored.
+#[divan::bench]
+fn encoding_a_message(bencher: Bencher<'_, '_>) {
+    let recorded = said();
+    let bytes = encode_event(&recorded).len();
+    bencher.counter(BytesCount::new(bytes)).bench(|| encode_event(&recorded));
+}
+
+/// The same, read back.
+#[divan::bench]
+fn decoding_a_message(bencher: Bencher<'_, '_>) {
+    let key = Key::event(Ward(7), ChannelNo(3), Seq(1_000));
+    let value = encode_event(&said());
+    bencher.counter(BytesCount::new(value.len())).bench(|| decode_event(&key, &value));
+}
+
+/// A conversation of so many companions, between two messages, as a snapshot has it.
+#[divan::bench(args = [1, 3, 8])]
+fn encoding_a_snapshot(bencher: Bencher<'_, '_>, companions: usize) {
+    let room = talked(companions);
+    let bytes = encode_snapshot(Seq(1), &room.conversation).len();
+    bencher.counter(BytesCount::new(bytes)).bench(|| encode_snapshot(Seq(1), &room.conversation));
+}
+
+/// The same, read back.
+#[divan::bench(args = [1, 3, 8])]
+fn decoding_a_snapshot(bencher: Bencher<'_, '_>, companions: usize) {
+    let key = key::snapshot(Ward(7), ChannelNo(3));
+    let value = encode_snapshot(Seq(1), &talked(companions).conversation);
+    bencher.counter(BytesCount::new(value.len())).bench(|| decode::<SnapshotRecord>(&key, &value));
+}
+
+fn talked(companions: usize) -> Room {
+    let mut room = Room::new(companions, 9);
+    for _ in 0..50 {
+        room.hear(None);
+    }
+    room
+}
+
+fn said() -> Recorded {
+    let event = Event::Said { message: message(TEXT), reply_to: None, reply: None, said_at: None };
+    Recorded { seq: Seq(1_000), at: Moment::from_micros(1_790_000_000_000_000), handled: Seq(1_000), event }
+}
+
+fn settings() -> Settings {
+    Settings::overlay(serde_json::json!({})).expect("the defaults are fine")
+}
+
+fn character<'a>(id: &'a CompanionId, settings: &'a Settings) -> Character<'a> {
+    Character {
+        id,
+        name: "Aria",
+        persona: &settings.companion_defaults.persona,
+        chattiness: &settings.companion_defaults.chattiness,
+        tier: "average",
+    }
+}

@@ -1,0 +1,129 @@
+//! Messages put on record by the scribe alone, nobody handles them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use ractor::{Actor, ActorRef};
+use tertulia::actors::hub::Hub;
+use tertulia::actors::scribe::{Accept, Accepted, Arguments, Bounds, Refused, Reply, Scribe, ScribeMessage};
+use tertulia::adapters::store::memory::MemoryStore;
+use tertulia::adapters::store::sled::{OpenOptions, SledStore};
+use tertulia::adapters::system::SystemClock;
+use tertulia::domain::event::Event;
+use tertulia::domain::message::{Author, Message, Modality, Role};
+use tertulia::journal::place::Place;
+use tertulia::ports::store::Store;
+use tertulia::telemetry::instruments::Instruments;
+use tertulia::telemetry::metrics::Metrics;
+use tokio::time::Instant;
+
+use super::spread;
+
+/// Rooms that the messages are for.
+const ROOMS: usize = 100;
+/// It is appended for so long each time.
+const SPAN: Duration = Duration::from_secs(2);
+
+/// A way to keep messages.
+#[derive(Clone, Copy)]
+struct Way {
+    name: &'static str,
+    on_disk: bool,
+    /// Batches in a group at most.
+    group: usize,
+    /// Messages on their way at a time.
+    width: usize,
+}
+
+const WAYS: [Way; 6] = [
+    Way { name: "in groups", on_disk: true, group: 1_024, width: 1 },
+    Way { name: "in groups", on_disk: true, group: 1_024, width: 16 },
+    Way { name: "in groups", on_disk: true, group: 1_024, width: 256 },
+    Way { name: "a commit per message", on_disk: true, group: 1, width: 16 },
+    Way { name: "a commit per message", on_disk: true, group: 1, width: 256 },
+    Way { name: "in groups, in memory", on_disk: false, group: 1_024, width: 256 },
+];
+
+pub async fn measure(rounds: usize) -> anyhow::Result<()> {
+    println!("keeping messages, median of {rounds} rounds (least – most)");
+    println!("{:<24} {:>10} {:>28} {:>28} {:>20}", "", "at a time", "messages/s", "a message takes, µs, 50 %", "in a commit");
+    let mut figures: [(Vec<f64>, Vec<f64>, Vec<f64>); WAYS.len()] = Default::default();
+    for _ in 0..rounds {
+        for (way, (rates, times, groups)) in WAYS.into_iter().zip(&mut figures) {
+            let (rate, micros, group) = append(way).await?;
+            rates.push(rate);
+            times.push(micros);
+            groups.push(group);
+        }
+    }
+    for (way, (rates, times, groups)) in WAYS.into_iter().zip(figures) {
+        println!("{:<24} {:>10} {:>28} {:>28} {:>20}", way.name, way.width, spread(rates), spread(times), spread(groups));
+    }
+    Ok(())
+}
+
+/// Messages a second, microseconds that the middle one took, messages in a commit.
+async fn append(way: Way) -> anyhow::Result<(f64, f64, f64)> {
+    let folder = tempfile::tempdir()?;
+    let metrics = Metrics::local();
+    let store: Arc<dyn Store> =
+        if way.on_disk { Arc::new(open(folder.path(), metrics.instruments())?) } else { Arc::new(MemoryStore::new()) };
+    let arguments = Arguments {
+        store: store.clone(),
+        clock: Arc::new(SystemClock),
+        hub: Hub::new(),
+        instruments: metrics.instruments(),
+        deliver: Arc::new(|_, _, _, _| ()),
+        report: Arc::new(|fate| eprintln!("{fate:?}")),
+        bounds: Bounds { group_batches: way.group, ..Bounds::default() },
+    };
+    let (scribe, ended) = Actor::spawn(None, Scribe, arguments).await?;
+    let places: Vec<_> = (0..ROOMS).map(|room| Place::new(&"home".into(), &format!("console:{room}").into())).collect();
+    for place in &places {
+        accept(&scribe, place).await?;
+    }
+    let (began, groups) = (Instant::now(), metrics.total("tertulia_journal_group_size_count", &[]));
+    let number = AtomicU64::new(0);
+    let one = || async {
+        let number = number.fetch_add(1, Ordering::Relaxed) as usize;
+        let began = Instant::now();
+        accept(&scribe, &places[number % ROOMS]).await.map(|_| began.elapsed())
+    };
+    let endless = stream::repeat_with(one).take_while(|_| std::future::ready(began.elapsed() < SPAN));
+    let took: Vec<_> = endless.buffer_unordered(way.width).collect().await;
+    let seconds = began.elapsed().as_secs_f64();
+    let groups = metrics.total("tertulia_journal_group_size_count", &[]) - groups;
+    let mut took = took.into_iter().collect::<Result<Vec<_>, _>>()?;
+    took.sort_unstable();
+    scribe.stop(None);
+    ended.await?;
+    let count = took.len() as f64;
+    Ok((count / seconds, took[took.len() / 2].as_secs_f64() * 1e6, count / groups))
+}
+
+/// A store in this folder.
+pub fn open(folder: &std::path::Path, instruments: Instruments) -> anyhow::Result<SledStore> {
+    let options =
+        OpenOptions { accept_loss: false, deadline: Duration::from_secs(60), cache_bytes: 128 << 20, new_id: 1, instruments };
+    Ok(SledStore::open(folder, &options)?)
+}
+
+async fn accept(scribe: &ActorRef<ScribeMessage>, place: &Place) -> Result<Accepted, Refused> {
+    let (reply, accepted) = Reply::awaited();
+    let ana: Arc<str> = "Ana".into();
+    let message = Message {
+        id: None,
+        from: Author { id: ana.clone(), name: ana, role: Role::Person },
+        text: "I thought that the bread would be done by now, but nobody opened the oven since".into(),
+        modality: Modality::Text,
+        lull_endpoint: false,
+        address: Default::default(),
+    };
+    let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
+    let accept = Accept { place: place.clone(), at: None, event, id: None, reply };
+    // One that is gone drops it, which answers it.
+    let _ = scribe.cast(ScribeMessage::Accept(accept));
+    accepted.await.unwrap_or(Err(tertulia::actors::scribe::Lost::Unknown.into()))
+}

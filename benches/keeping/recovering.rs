@@ -1,0 +1,100 @@
+//! A channel read back and folded: without a snapshot, by how long its history is; with one, by how much came after it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tertulia::domain::budget::Ledger;
+use tertulia::domain::conversation::{Conversation, Rules, World};
+use tertulia::domain::event::Recorded;
+use tertulia::domain::gate::Temper;
+use tertulia::domain::id::{CompanionId, Seq};
+use tertulia::journal::key;
+use tertulia::journal::place::Place;
+use tertulia::journal::reader::Reader;
+use tertulia::journal::record::{ChannelRecord, encode, encode_event, encode_snapshot};
+use tertulia::ports::store::key::ChannelNo;
+use tertulia::ports::store::{Append, Batch, Store, Write};
+use tertulia::settings::Settings;
+use tertulia::telemetry::instruments::Instruments;
+use tokio::time::Instant;
+
+use super::appending::open;
+use super::spread;
+
+#[path = "../deciding/room.rs"]
+mod room;
+
+/// How often a channel is read back in a round.
+const TIMES: usize = 20;
+
+/// So many messages before the snapshot and after it.
+const HISTORIES: [(usize, usize); 7] = [(0, 100), (0, 1_000), (0, 10_000), (100, 20), (1_000, 20), (10_000, 20), (10_000, 100)];
+
+pub async fn measure(rounds: usize) -> anyhow::Result<()> {
+    println!("\nreading a channel back from disk, median of {} (least – most), milliseconds", rounds * TIMES);
+    println!("{:>16} {:>16} {:>28}", "messages before", "after snapshot", "read and folded");
+    for (before, after) in HISTORIES {
+        let folder = tempfile::tempdir()?;
+        let store: Arc<dyn Store> = Arc::new(open(folder.path(), Instruments::unread())?);
+        let place = Place::new(&"home".into(), &"console:bench".into());
+        write(&*store, &place, before, after).await?;
+        let mut took = Vec::new();
+        for _ in 0..rounds * TIMES {
+            took.push(read(&*store, &place, before + after).await?.as_secs_f64() * 1e3);
+        }
+        println!("{before:>16} {after:>16} {:>28}", spread(took));
+    }
+    Ok(())
+}
+
+/// Has a companion live through so many messages, and stores what is on record then.
+async fn write(store: &dyn Store, place: &Place, before: usize, after: usize) -> anyhow::Result<()> {
+    let mut room = room::Room::new(1, 9);
+    room.record = Some(Vec::new());
+    let talk = |room: &mut room::Room, messages: usize| {
+        for number in 0..messages {
+            let called = number.is_multiple_of(10).then(|| room.companion(0));
+            room.hear(called.as_ref());
+        }
+    };
+    talk(&mut room, before);
+    let made = room.record.as_ref().and_then(|record| record.last()).map_or(Seq::NONE, |recorded| recorded.seq);
+    let snapshot = (before > 0).then(|| encode_snapshot(made, &room.conversation));
+    talk(&mut room, after);
+    let (ward, no) = (place.ward(), ChannelNo(0));
+    let term = store.take(ward).await?;
+    let record = ChannelRecord { guild: place.guild.clone(), channel: place.channel.clone() };
+    let mut writes =
+        vec![Write::Put(key::channel_name(place), encode(&no.0)), Write::Put(key::channel_of(ward, no), encode(&record))];
+    writes.extend(snapshot.map(|snapshot| Write::Put(key::snapshot(ward, no), snapshot)));
+    let records = room.record.iter().flatten().map(encode_event).collect();
+    let append = Some(Append { channel: no, after: Seq::NONE, records });
+    let outcomes = store.commit(vec![Batch { ward, term, append, fresh: Vec::new(), writes }]).await?;
+    anyhow::ensure!(outcomes == [Ok(())], "{outcomes:?}");
+    Ok(())
+}
+
+async fn read(store: &dyn Store, place: &Place, messages: usize) -> anyhow::Result<Duration> {
+    let settings = Settings::overlay(serde_json::json!({})).map_err(|problems| anyhow::anyhow!("{problems}"))?;
+    let temper =
+        Temper { starting_interval: 9, text_lull_timeout: Duration::from_secs(10), voice_lull_timeout: Duration::from_secs(5) };
+    let tempers = BTreeMap::from([(CompanionId::from("name0"), temper)]);
+    let mut ledger = Ledger::default();
+    let mut world = World {
+        channel: &place.channel,
+        rules: Rules::from(&settings),
+        tempers: &tempers,
+        jitter: &mut || 0,
+        ledger: &mut ledger,
+        summary_after: None,
+        tokens_per_day: None,
+    };
+    let began = Instant::now();
+    let restored = Reader::new(store).restore(place).await?;
+    let mut conversation = restored.snapshot.map_or_else(Conversation::default, |snapshot| snapshot.conversation);
+    restored.events.iter().for_each(|recorded: &Recorded| conversation.fold(recorded, &mut world));
+    let took = began.elapsed();
+    anyhow::ensure!(conversation.handled().0 >= messages as u64, "not all was read: {}", conversation.handled());
+    Ok(took)
+}

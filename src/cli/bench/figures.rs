@@ -1,0 +1,128 @@
+//! Reads what a server measured of itself between two moments, from its metrics in Prometheus text.
+
+use std::collections::BTreeMap;
+
+/// Everything that was measured up to a moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Figures(BTreeMap<String, f64>);
+
+/// How values of a histogram are spread, as far as its buckets tell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Spread {
+    pub count: f64,
+    pub sum: f64,
+    /// Upper bounds, and how many values lie at or below each.
+    buckets: Vec<(f64, f64)>,
+}
+
+impl Figures {
+    /// Reads an exposition; what is no series is passed over.
+    pub(super) fn read(text: &str) -> Self {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let series = lines.filter_map(|line| line.rsplit_once(' '));
+        Self(series.filter_map(|(series, value)| Some((series.to_owned(), value.parse().ok()?))).collect())
+    }
+
+    /// What happened since an earlier moment. Gauges become differences too.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        let since =
+            |(series, value): (&String, &f64)| (series.clone(), value - earlier.0.get(series).copied().unwrap_or_default());
+        Self(self.0.iter().map(since).collect())
+    }
+
+    /// What the series of this name add up to, of those whose labels hold this text (`outcome="posted"`; empty: all).
+    pub(super) fn sum(&self, name: &str, label: &str) -> f64 {
+        self.named(name, label).map(|(_, value)| value).sum()
+    }
+
+    /// A histogram, with the series added up whose labels hold this text.
+    pub(super) fn spread(&self, name: &str, label: &str) -> Spread {
+        let mut buckets: Vec<(f64, f64)> = Vec::new();
+        for (labels, value) in self.named(&format!("{name}_bucket"), label) {
+            let bound = labels.split("le=\"").nth(1).and_then(|rest| rest.split('"').next());
+            let Some(bound) = bound.and_then(|bound| bound.parse().ok()) else { continue };
+            match buckets.iter_mut().find(|(known, _)| *known == bound) {
+                Some((_, count)) => *count += value,
+                None => buckets.push((bound, value)),
+            }
+        }
+        buckets.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        Spread { count: self.sum(&format!("{name}_count"), label), sum: self.sum(&format!("{name}_sum"), label), buckets }
+    }
+
+    fn named<'a>(&'a self, name: &'a str, label: &'a str) -> impl Iterator<Item = (&'a str, f64)> {
+        let of_it = self.0.range(name.to_owned()..).take_while(move |(series, _)| series.starts_with(name));
+        let labels = of_it.filter_map(move |(series, value)| Some((series.strip_prefix(name)?, *value)));
+        labels.filter(move |(labels, _)| (labels.is_empty() || labels.starts_with('{')) && labels.contains(label))
+    }
+}
+
+impl Spread {
+    /// The value below which so great a part lies, taken as evenly spread within its bucket; none where nothing was measured, or where it
+    /// lies beyond the last bound.
+    pub(super) fn quantile(&self, part: f64) -> Option<f64> {
+        let rank = self.count * part;
+        let (mut low, mut before) = (0.0, 0.0);
+        for (bound, count) in &self.buckets {
+            if *count >= rank && *count > before {
+                return bound.is_finite().then(|| low + (bound - low) * (rank - before) / (count - before));
+            }
+            (low, before) = (*bound, *count);
+        }
+        None
+    }
+
+    /// The mean; none where nothing was measured.
+    pub(super) fn mean(&self) -> Option<f64> {
+        (self.count > 0.0).then(|| self.sum / self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EARLIER: &str = "\
+# HELP turns_total Turns.
+turns_total{outcome=\"posted\"} 3
+turns_total{outcome=\"silence\"} 4
+turns_totally 100
+took_seconds_bucket{outcome=\"posted\",le=\"0.1\"} 0
+took_seconds_bucket{outcome=\"posted\",le=\"0.2\"} 0
+took_seconds_bucket{outcome=\"posted\",le=\"+Inf\"} 0
+took_seconds_count{outcome=\"posted\"} 0
+took_seconds_sum{outcome=\"posted\"} 0
+";
+    const LATER: &str = "\
+turns_total{outcome=\"posted\"} 5
+turns_total{outcome=\"silence\"} 8
+turns_total{outcome=\"failed\"} 1
+took_seconds_bucket{outcome=\"posted\",le=\"0.1\"} 50
+took_seconds_bucket{outcome=\"posted\",le=\"0.2\"} 90
+took_seconds_bucket{outcome=\"posted\",le=\"+Inf\"} 100
+took_seconds_count{outcome=\"posted\"} 100
+took_seconds_sum{outcome=\"posted\"} 12
+";
+
+    #[test]
+    fn what_happened_meanwhile_is_told_by_name_and_label() {
+        let meanwhile = Figures::read(LATER).since(&Figures::read(EARLIER));
+
+        assert_eq!(meanwhile.sum("turns_total", ""), 7.0);
+        assert_eq!(meanwhile.sum("turns_total", "outcome=\"posted\""), 2.0);
+        assert_eq!(meanwhile.sum("nothing", ""), 0.0);
+    }
+
+    #[test]
+    fn quantiles_lie_within_their_buckets() {
+        let spread = Figures::read(LATER).spread("took_seconds", "outcome=\"posted\"");
+
+        let near = |part: f64, expected: f64| assert!((spread.quantile(part).unwrap() - expected).abs() < 1e-9);
+        near(0.25, 0.05);
+        near(0.5, 0.1);
+        near(0.7, 0.15);
+        assert_eq!(spread.quantile(0.99), None);
+        assert_eq!(spread.mean(), Some(0.12));
+        assert_eq!(Spread::default().quantile(0.5), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! Talks to a system in this process, through the way in that platforms use.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::{StreamExt as _, stream};
+use serde_json::json;
+
+use super::figures::Figures;
+use super::instant::Instant;
+use super::load::{Fate, Listener};
+use super::talk::Said;
+use super::{AT_A_TIME, Rooms};
+use crate::actors::inbound::Speech;
+use crate::actors::scribe::Refused;
+use crate::actors::side_models::Models;
+use crate::cli::failure::Failure;
+use crate::domain::message::{Author, Modality, Role};
+use crate::journal::place::Place;
+use crate::ports::house::House as _;
+use crate::ports::house::room::RoomId;
+use crate::server::apart::Apart;
+use crate::settings::Loaded;
+use crate::telemetry::Telemetry;
+use crate::telemetry::metrics::Metrics;
+
+/// A system in this process, and its rooms.
+pub(super) struct Inside {
+    system: Apart,
+    metrics: Metrics,
+    rooms: Vec<(RoomId, Place)>,
+}
+
+impl Inside {
+    /// Starts a system on this folder. No budget and no limit of a model stands in the way.
+    pub(super) async fn start(mut loaded: Loaded, data: &Path, telemetry: &Telemetry) -> Result<Self, Failure> {
+        let gate = &mut loaded.settings.gate;
+        gate.evaluations_per_hour = u32::MAX;
+        gate.guild_evaluations_per_hour = u32::MAX;
+        gate.addresses_per_minute = u32::MAX;
+        gate.guild_statements_per_day = u32::MAX;
+        loaded.settings.models.guild_tokens_per_day = None;
+        for endpoint in [&mut loaded.settings.models.side, &mut loaded.settings.models.main] {
+            endpoint.max_concurrent = AT_A_TIME;
+            endpoint.guild_max_concurrent = AT_A_TIME;
+        }
+        loaded.settings.models.pool.queue_capacity = 100_000;
+        let model: Arc<Instant> = Arc::default();
+        let models = Models { side: model.clone(), main: model };
+        let system = Apart::start(loaded, models, data, telemetry).await?;
+        Ok(Self { system, metrics: telemetry.metrics(), rooms: Vec::new() })
+    }
+
+    /// Makes the rooms.
+    pub(super) async fn make(&mut self, rooms: &Rooms) -> Result<(), Failure> {
+        let house = self.system.house();
+        let plan = |number: usize| {
+            let plan = json!({ "guild": rooms.guild(number), "companions": rooms.companions(number) });
+            (Rooms::name(number), serde_json::from_value(plan))
+        };
+        let making = stream::iter(0..rooms.channels).map(|number| async move {
+            let (name, plan) = plan(number);
+            let room = RoomId::parse(&name).ok_or_else(|| Failure::Failed(format!("{name} is no room's id")))?;
+            let plan = plan.map_err(|error| Failure::Failed(format!("room {name}: {error}")))?;
+            house.put_room(&room, plan).await?;
+            let place = Place::new(&rooms.guild(number).as_str().into(), &room.channel());
+            Ok((room, place))
+        });
+        let made: Vec<Result<_, Failure>> = making.buffered(AT_A_TIME).collect().await;
+        self.rooms = made.into_iter().collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// Waits until every room has handled what it was told.
+    pub(super) async fn catch_up(&self) -> Result<(), Failure> {
+        let house = self.system.house();
+        let looked = stream::iter(&self.rooms).map(|(room, _)| house.state(room)).buffer_unordered(AT_A_TIME);
+        let looked: Vec<_> = looked.collect().await;
+        looked.into_iter().try_for_each(|state| state.map(drop)).map_err(Failure::from)
+    }
+
+    /// What was measured up to now.
+    pub(super) fn figures(&self) -> Result<Figures, Failure> {
+        self.metrics.exposition().map(|text| Figures::read(&text)).map_err(Failure::Failed)
+    }
+
+    pub(super) async fn stop(self) {
+        self.system.stop().await;
+    }
+}
+
+impl Listener for Inside {
+    async fn take(&self, said: Said) -> Fate {
+        let speech = Speech {
+            id: None,
+            from: Author { id: said.from.into(), name: said.from.into(), role: Role::Person },
+            text: said.text,
+            own_words: None,
+            modality: Modality::Text,
+            lull_endpoint: false,
+            mentions: said.mention.map(Arc::from).into_iter().collect(),
+            reply_to: None,
+            to_all: false,
+            said_at: None,
+        };
+        match self.system.inbound().say(&self.rooms[said.room].1, speech).await {
+            Ok(_) => Fate::Accepted,
+            Err(Refused::Busy { .. }) => Fate::Refused,
+            Err(_) => Fate::Failed,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! A model that answers at once, so that what is measured is everything but models.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+
+use crate::domain::trigger::Trigger;
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Purpose, Request, Usage};
+
+/// Of those who were not called, one of so many wants to speak.
+const WANTS_TO_SPEAK: u64 = 8;
+
+/// Says YES to who is called, and now and then to others.
+pub(super) struct Instant {
+    identity: Identity,
+    asked: AtomicU64,
+}
+
+impl Default for Instant {
+    fn default() -> Self {
+        let identity = Identity { provider: "bench".into(), model: "instant".into(), endpoint: "bench".into() };
+        Self { identity, asked: AtomicU64::new(0) }
+    }
+}
+
+impl Instant {
+    fn wants_to_speak(&self, trigger: Trigger) -> bool {
+        trigger == Trigger::DirectAddress || self.asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(WANTS_TO_SPEAK)
+    }
+}
+
+#[async_trait]
+impl LanguageModel for Instant {
+    async fn ask(&self, request: &Request, _: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
+        let text = match request.purpose {
+            Purpose::Decision { trigger } if self.wants_to_speak(trigger) => "That is something for me.\nYES",
+            Purpose::Decision { .. } => "They talk to each other.\nNO",
+            Purpose::Vote { trigger } if self.wants_to_speak(trigger) => {
+                r#"{"reason": "That is something for me.", "decision": "YES", "importance": 6, "selected": false, "closing": "none"}"#
+            }
+            Purpose::Vote { .. } => {
+                r#"{"reason": "They talk to each other.", "decision": "NO", "importance": 2, "selected": false, "closing": "none"}"#
+            }
+            Purpose::Statement { .. } => {
+                "I would have a look at it in the morning, when there is light and nobody is in a hurry."
+            }
+            Purpose::Summary => "They talked about buses, bread and bicycles.",
+            Purpose::Judgement => "They say different things.\n0.1",
+        };
+        let text = text.to_owned();
+        let usage = Usage::estimate(request, &text);
+        Ok(Answer { text, usage, model: None, response_id: None, finish_reason: None })
+    }
+
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+}
