@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Weak};
+use std::thread;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -31,6 +32,10 @@ const CHANGES_PER_SLED_BATCH: usize = 2000;
 
 // The manifest is never more than this behind (DESIGN.md 7).
 const MANIFEST_INTERVAL: Duration = Duration::from_secs(1);
+
+// So long sled may take to end its work; and where it could not write something.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(60);
+const FAILED_PATIENCE: Duration = Duration::from_secs(2);
 
 type Outcomes = Vec<Result<(), Refusal>>;
 
@@ -280,9 +285,10 @@ impl Committer {
     /// Ends sled's work, then writes the last manifest: sled can shorten its file to the very end.
     fn close(self) {
         let Self { db, data, durable: (counts, mut db_bytes), manifest, failed, .. } = self;
-        drop(db);
+        let is_closed = let_go(db, if failed.is_none() { CLOSE_PATIENCE } else { FAILED_PATIENCE });
         let mut closed = None;
         if failed.is_none()
+            && is_closed
             && let Ok(bytes) = files::finished(&files::sled_folder(&data))
         {
             db_bytes = bytes;
@@ -294,6 +300,18 @@ impl Committer {
             tracing::warn!(%error, folder = %data.display(), "the manifest cannot be written");
         }
     }
+}
+
+/// Ends sled's work. Where something could not be written sled may wait for it without end: then its work ends with the process. False if
+/// it has not ended by then.
+fn let_go(db: sled::Db, patience: Duration) -> bool {
+    let (ended, end) = mpsc::channel();
+    let closing = thread::Builder::new().name("scribe-close".into()).spawn(move || {
+        drop(db);
+        // Whoever waits may have had enough.
+        let _ = ended.send(());
+    });
+    closing.is_ok() && end.recv_timeout(patience).is_ok()
 }
 
 impl Order {
