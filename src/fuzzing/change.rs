@@ -220,7 +220,7 @@ fn odd_for(value: &Value, which: usize) -> Value {
         json!(0.5),
     ];
     match value {
-        Value::Number(_) if which % 3 > 0 => ends[which % ends.len()].clone(),
+        Value::Number(_) if !which.is_multiple_of(3) => ends[which % ends.len()].clone(),
         _ => odd(which),
     }
 }

@@ -111,7 +111,8 @@ fn within<'a>(user: &'a str, name: &str) -> Vec<&'a str> {
     let Some((_, rest)) = user.split_once(&format!("<{name}>\n")) else { return Vec::new() };
     let (inside, _) = rest.split_once(&format!("</{name}>")).expect("what begins ends");
     let lines = inside.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']);
-    lines.filter(|line| !line.is_empty() && !(line.starts_with('[') && line.ends_with(" left out]"))).collect()
+    let is_left_out = |line: &&str| line.starts_with('[') && line.ends_with(" left out]");
+    lines.filter(|line| !line.is_empty() && !is_left_out(line)).collect()
 }
 
 /// How many messages a prompt numbers: a decision shows the last five settled ones alone.
