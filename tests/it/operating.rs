@@ -13,7 +13,7 @@ use yaml_rust2::{Yaml, YamlLoader};
 fn every_setting_that_operators_are_told_of_is_one_and_has_this_default() {
     let settings = settings();
     let sections: Vec<_> = settings.keys().map(String::as_str).collect();
-    let pages = ["docs/operating.md", "docs/discord.md", "docs/security.md"].map(read);
+    let pages = ["docs/operating.md", "docs/discord.md", "docs/security.md", "docs/promises.md"].map(read);
 
     let named: Vec<_> = pages
         .iter()
@@ -33,15 +33,15 @@ fn every_setting_that_operators_are_told_of_is_one_and_has_this_default() {
 }
 
 #[test]
-fn every_test_and_file_that_the_page_on_security_names_is_there() {
+fn every_test_and_file_that_the_pages_on_security_and_promises_name_is_there() {
     let mut sources = BTreeMap::new();
     for folder in ["src", "tests"] {
         gather(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut sources);
     }
-    let page = read("docs/security.md");
+    let pages = ["docs/security.md", "docs/promises.md"].map(read);
     let (mut tests, mut files) = (0, 0);
 
-    for (code, _) in code_spans(&page) {
+    for (code, _) in pages.iter().flat_map(|page| code_spans(page)) {
         if let Some(folder) = code.strip_suffix('/').filter(|folder| folder.contains('/') && !folder.contains(':')) {
             assert!(sources.keys().any(|path| path.contains(&format!("{folder}/"))), "there is no {code}");
         } else if code.ends_with(".rs") {
