@@ -19,6 +19,8 @@ use crate::domain::id::CompanionId;
 const DEFAULTS: &str = include_str!("../../config/default.toml");
 /// What they are called in lists of sources.
 const BUILT_IN: &str = "built-in defaults";
+/// Keys that a file of settings must not hold: each has a sibling, with `_file` at its end, that names a file for it alone (DESIGN.md 11).
+const SECRETS: [&str; 4] = ["discord.token", "models.main.api_key", "models.side.api_key", "server.admin_token"];
 /// The largest file of settings that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
@@ -85,6 +87,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     for upto in 2..=layers.len() {
         settle::<Settings>(&mut layers[..upto], Asked::Fitting, |_| Vec::new(), &mut problems);
     }
+    problems.extend(layers.iter().flat_map(secrets));
     let titles = layers.iter().filter_map(Layer::title).collect();
     let settings = settle(&mut layers, Asked::Whole, objections, &mut problems);
     let Some(mut settings) = settings else { return Err(Problems::sorted(problems)) };
@@ -135,6 +138,19 @@ impl Settings {
     pub fn defaults() -> Result<toml::Table, Problems> {
         DEFAULTS.parse().map_err(|error: toml::de::Error| Problems(vec![Located::at(BUILT_IN, error.message())]))
     }
+}
+
+/// The secrets that stand in a file of settings, which is copied, shown and kept with less care than they need.
+fn secrets(layer: &Layer) -> impl Iterator<Item = Located> {
+    let is_there = |path: &&str| matches!(layer, Layer::File { .. }) && layer.answers_for(&Path::of(path)).is_some();
+    SECRETS.into_iter().filter(is_there).map(|path| {
+        let variable = path.to_uppercase().replace('.', "__");
+        let message = format!(
+            "is a secret and must not stand in a file of settings; give it as TERTULIA__{variable}, or name a file that holds it alone in {path}_file"
+        );
+        let mismatch = Mismatch { path: Path::of(path), kind: Kind::Other(message) };
+        located(std::slice::from_ref(layer), &mismatch)
+    })
 }
 
 /// The layers in their order; the first is always the built-in one.

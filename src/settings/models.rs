@@ -11,13 +11,6 @@ use super::Problem;
 use crate::domain::model_role::ModelRole;
 use crate::domain::price::{Price, Prices};
 
-/// Keys of this section that a settings file must not hold; the loader refuses them with [`KEY_IN_FILE`].
-pub const ONLY_FROM_ENVIRONMENT: [&str; 2] = ["side.api_key", "main.api_key"];
-
-/// Why a key in a settings file is refused, and the ways out.
-pub const KEY_IN_FILE: &str = "is a secret and must not stand in a settings file; \
-    give it as TERTULIA__MODELS__<ROLE>__API_KEY, or name a file that holds it alone in api_key_file";
-
 /// The highest price for a million tokens, in units of the currency.
 const HIGHEST_PRICE: f64 = 1_000_000.0;
 

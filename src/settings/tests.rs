@@ -77,6 +77,19 @@ fn a_file_that_cannot_be_read_is_not_passed_over() {
 }
 
 #[test]
+fn a_secret_in_a_file_of_settings_is_refused_by_its_line_and_not_shown() {
+    let written = "[server]\nadmin_token = \"AbCdEf-0123456789\"\n[models.main]\napi_key = \"AbCdEf\"\n";
+
+    let problems = Folder::with(&[("default.toml", written)]).problems();
+
+    let [token, key] = &problems[..] else { panic!("{problems:?}") };
+    assert!(token.starts_with("default.toml:2: server.admin_token is a secret"), "{token}");
+    assert!(key.starts_with("default.toml:4: models.main.api_key is a secret"), "{key}");
+    assert!(key.contains("TERTULIA__MODELS__MAIN__API_KEY") && key.contains("models.main.api_key_file"), "{key}");
+    assert!(!problems.concat().contains("AbCdEf"), "{problems:?}");
+}
+
+#[test]
 fn an_unknown_key_is_named_with_its_line_and_the_key_that_was_meant() {
     let folder = Folder::with(&[("default.toml", "# mine\n[gate]\nmax_bufer = 5\n")]);
 

@@ -5,6 +5,7 @@ mod copy;
 mod durable;
 pub(super) mod facts;
 mod files;
+mod letting_go;
 mod log;
 mod mend;
 mod open;
@@ -28,6 +29,7 @@ use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 use crate::telemetry::instruments::Instruments;
 use committer::{Committer, Order};
+use letting_go::attempt;
 use snapshot::Snapshot;
 
 pub use copy::{compact, restore};
@@ -73,20 +75,14 @@ impl SledStore {
     /// Each way in which a store can be unfit; [`OpenError`] says which of them leave it untouched.
     pub fn open(data: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
         let opened = open::open(data, options)?;
-        let db = opened.db.clone();
         let (orders, inbox) = mpsc::channel();
-        let committer = Committer::new(opened.db, opened.facts, opened.manifest, data, options.instruments.clone())?;
-        let committer = std::thread::Builder::new()
-            .name("scribe-commit".into())
-            .spawn(move || committer.run(&inbox))
-            .map_err(|error| OpenError::of(data, error))?;
-        Ok(Self {
-            folder: data.to_path_buf(),
-            db: Some(db),
-            orders: Some(orders),
-            committer: Some(committer),
-            _lock: opened.lock,
-        })
+        let open::Opened { db, facts, manifest, lock } = opened;
+        let (db, committer) = attempt(db, |db| {
+            let committer = Committer::new(db.clone(), facts, manifest, data, options.instruments.clone())?;
+            let thread = std::thread::Builder::new().name("scribe-commit".into());
+            thread.spawn(move || committer.run(&inbox)).map_err(|error| OpenError::of(data, error))
+        })?;
+        Ok(Self { folder: data.to_path_buf(), db: Some(db), orders: Some(orders), committer: Some(committer), _lock: lock })
     }
 
     /// Reads the whole store through as it is now, while it goes on working. Blocks; `progress` hears the number of records read

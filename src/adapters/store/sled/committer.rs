@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Weak};
-use std::thread;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -14,6 +13,7 @@ use tokio::time::Instant;
 use super::durable::Durable;
 use super::facts::{Facts, counts_bytes, counts_key, term_key};
 use super::files;
+use super::letting_go::{FAILED_PATIENCE, let_go};
 use super::log;
 use super::snapshot::Overlay;
 use crate::adapters::store::OpenError;
@@ -33,9 +33,8 @@ const CHANGES_PER_SLED_BATCH: usize = 2000;
 // The manifest is never more than this behind (DESIGN.md 7).
 const MANIFEST_INTERVAL: Duration = Duration::from_secs(1);
 
-// So long sled may take to end its work; and where it could not write something.
+// So long sled may take to end its work.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(60);
-const FAILED_PATIENCE: Duration = Duration::from_secs(2);
 
 type Outcomes = Vec<Result<(), Refusal>>;
 
@@ -300,18 +299,6 @@ impl Committer {
             tracing::warn!(%error, folder = %data.display(), "the manifest cannot be written");
         }
     }
-}
-
-/// Ends sled's work. Where something could not be written sled may wait for it without end: then its work ends with the process. False if
-/// it has not ended by then.
-fn let_go(db: sled::Db, patience: Duration) -> bool {
-    let (ended, end) = mpsc::channel();
-    let closing = thread::Builder::new().name("scribe-close".into()).spawn(move || {
-        drop(db);
-        // Whoever waits may have had enough.
-        let _ = ended.send(());
-    });
-    closing.is_ok() && end.recv_timeout(patience).is_ok()
 }
 
 impl Order {

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::facts::Facts;
-use super::{OpenOptions, files, open};
+use super::letting_go::attempt;
+use super::{OpenOptions, files, log, open};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::PROGRESS_EVERY;
 use crate::adapters::store::backup::{self, Copied, CopyError};
@@ -50,14 +51,16 @@ pub fn compact(data: &Path, options: &OpenOptions, progress: impl FnMut(u64)) ->
     }
     let open::Opened { db, manifest: before, lock: _lock, .. } = open::open(data, options)?;
     let bytes_before = size(data)?;
-    let records = db.iter().map(|entry| match entry {
-        Ok((key, value)) => Ok((Key::from_bytes(&key), value.to_vec())),
-        Err(error) => Err(CopyError::Store(super::unreadable(&error))),
-    });
-    let (after, records) = fill(data, options, records, progress)?;
+    let (db, (after, records)) = attempt(db, |db| {
+        let records = db.iter().map(|entry| match entry {
+            Ok((key, value)) => Ok((Key::from_bytes(&key), value.to_vec())),
+            Err(error) => Err(CopyError::Store(super::unreadable(&error))),
+        });
+        fill(data, options, records, progress)
+    })?;
     drop(db);
     // Until the swap is over the manifest must fit the old database and the new one.
-    let either = Manifest { db_bytes: before.db_bytes.min(after.db_bytes), ..after.clone() };
+    let either = Manifest { db_bytes: before.db_bytes.min(after.db_bytes), closed: None, ..after.clone() };
     manifest::write(data, &either).map_err(|error| about(data, error))?;
     files::swap(data).map_err(|error| about(data, error))?;
     manifest::write(data, &after).map_err(|error| about(data, error))?;
@@ -78,28 +81,33 @@ fn fill(
     };
     let db = open::config(&folder, options.cache_bytes).open().map_err(failed)?;
     let mut count = 0;
-    let mut batch = sled::Batch::default();
-    for record in records {
-        let (key, value) = record?;
-        batch.insert(key.as_bytes(), value);
-        count += 1;
-        if count % RECORDS_PER_BATCH as u64 == 0 {
-            db.apply_batch(std::mem::take(&mut batch)).map_err(failed)?;
+    let (db, facts) = attempt(db, |db| {
+        let mut batch = sled::Batch::default();
+        for record in records {
+            let (key, value) = record?;
+            batch.insert(key.as_bytes(), value);
+            count += 1;
+            if count % RECORDS_PER_BATCH as u64 == 0 {
+                db.apply_batch(std::mem::take(&mut batch)).map_err(failed)?;
+            }
+            if count % PROGRESS_EVERY == 0 {
+                progress(count);
+            }
         }
-        if count % PROGRESS_EVERY == 0 {
-            progress(count);
+        db.apply_batch(batch).map_err(failed)?;
+        db.flush().map_err(failed)?;
+        let facts = Facts::read(db).map_err(StoreError::Damaged)?;
+        let facts = facts.ok_or_else(|| StoreError::Damaged("it does not say what store it is".into()))?;
+        if facts.format > FORMAT {
+            return Err(CopyError::Open(OpenError::NewerVersion { path: folder.clone(), found: facts.format, known: FORMAT }));
         }
-    }
-    db.apply_batch(batch).map_err(failed)?;
-    db.flush().map_err(failed)?;
-    let facts = Facts::read(&db).map_err(StoreError::Damaged)?;
-    let facts = facts.ok_or_else(|| StoreError::Damaged("it does not say what store it is".into()))?;
-    if facts.format > FORMAT {
-        return Err(OpenError::NewerVersion { path: folder, found: facts.format, known: FORMAT }.into());
-    }
+        Ok(facts)
+    })?;
     drop(db);
     let db_bytes = files::finished(&folder).map_err(|error| about(&folder, error))?;
-    Ok((Manifest { format: facts.format, store: facts.store, counts: facts.counts, db_bytes, closed: None }, count))
+    // Without it the next opening is as after a crash.
+    let closed = log::closed(&folder).unwrap_or_default();
+    Ok((Manifest { format: facts.format, store: facts.store, counts: facts.counts, db_bytes, closed }, count))
 }
 
 fn size(data: &Path) -> Result<u64, CopyError> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::committer::panic_text;
 use super::facts::Facts;
+use super::letting_go::attempt;
 use super::mend::mend;
 use super::{OpenOptions, files, log, unreadable};
 use crate::adapters::store::OpenError;
@@ -90,12 +91,14 @@ pub(super) fn open(data: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
     let must_read_well = is_doubtful && !options.accept_loss;
     let (db, facts) = open_guarded(data, options, must_read_well)?;
 
-    if let Some(known) = &known {
-        check_facts(data, known, &facts, options.accept_loss)?;
-    } else if found.is_some() {
-        tracing::warn!(folder = %data.display(), found = %facts.counts, "the manifest was missing and has been made anew");
-    }
-    let db_bytes = files::db_bytes(data)?.unwrap_or_default();
+    let (db, db_bytes) = attempt(db, |_| {
+        if let Some(known) = &known {
+            check_facts(data, known, &facts, options.accept_loss)?;
+        } else if found.is_some() {
+            tracing::warn!(folder = %data.display(), found = %facts.counts, "the manifest was missing and has been made anew");
+        }
+        Ok(files::db_bytes(data)?.unwrap_or_default())
+    })?;
     let manifest = Manifest { format: facts.format, store: facts.store.clone(), counts: facts.counts, db_bytes, closed: None };
     Ok(Opened { db, facts, manifest, lock })
 }
@@ -199,26 +202,37 @@ fn open_sled(
         outcome => outcome,
     };
     let db = db.map_err(|error| explain(data, error))?;
+    attempt(db, |db| prepare(data, options, must_read_well, db, reports))
+}
+
+/// Takes a database for whoever opens it, once it is fit.
+fn prepare(
+    data: &Path,
+    options: &OpenOptions,
+    must_read_well: bool,
+    db: &sled::Db,
+    reports: &Sender<Report>,
+) -> Result<Facts, OpenError> {
     let damaged = |why: String| OpenError::damaged(data, why);
 
-    let mut facts = match Facts::read(&db).map_err(damaged)? {
+    let mut facts = match Facts::read(db).map_err(damaged)? {
         Some(facts) => facts,
         None if db.is_empty() => Facts::new(options.new_id),
         None => return Err(damaged("it holds records, and not what tertulia keeps about itself".into())),
     };
     if facts.format > FORMAT {
-        return Err(OpenError::NewerVersion { path: folder, found: facts.format, known: FORMAT });
+        return Err(OpenError::NewerVersion { path: files::sled_folder(data), found: facts.format, known: FORMAT });
     }
     if must_read_well || options.accept_loss {
-        let report = read_through(data, &db, options.accept_loss, reports)?;
-        let left = mend(&db, &report, &mut facts).map_err(|error| explain(data, error))?;
+        let report = read_through(data, db, options.accept_loss, reports)?;
+        let left = mend(db, &report, &mut facts).map_err(|error| explain(data, error))?;
         if !report.is_sound() {
             tracing::warn!(folder = %data.display(), problems = report.problem_count, left, "what was lost counts as deleted");
         }
     }
     facts.term += 1;
-    facts.write(&db).map_err(|error| explain(data, error))?;
-    Ok((db, facts))
+    facts.write(db).map_err(|error| explain(data, error))?;
+    Ok(facts)
 }
 
 /// Reads a store through whose manifest does not vouch for it.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::letting_go::attempt;
 use super::{OpenOptions, files, open};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::PROGRESS_EVERY;
@@ -49,35 +50,37 @@ pub fn renew(
     }
     let failed = |error: sled::Error| open::explain(data, error);
     let mut outcome = Renewed { from: facts.format, ..Renewed::default() };
-    let (mut looked_at, mut waiting, mut batch) = (0, 0, sled::Batch::default());
-    for entry in db.iter() {
-        let (key, value) = entry.map_err(failed)?;
-        match renewed(&Key::from_bytes(&key), &value) {
-            Ok(None) => {}
-            Ok(Some(value)) => {
-                batch.insert(key, value);
-                outcome.records += 1;
-                waiting += 1;
+    let (db, ()) = attempt(db, |db| {
+        let (mut looked_at, mut waiting, mut batch) = (0, 0, sled::Batch::default());
+        for entry in db.iter() {
+            let (key, value) = entry.map_err(failed)?;
+            match renewed(&Key::from_bytes(&key), &value) {
+                Ok(None) => {}
+                Ok(Some(value)) => {
+                    batch.insert(key, value);
+                    outcome.records += 1;
+                    waiting += 1;
+                }
+                Err(why) => {
+                    outcome.left += 1;
+                    outcome.first.get_or_insert(why);
+                }
             }
-            Err(why) => {
-                outcome.left += 1;
-                outcome.first.get_or_insert(why);
+            if waiting == RECORDS_PER_BATCH {
+                db.apply_batch(std::mem::take(&mut batch)).map_err(failed)?;
+                waiting = 0;
+            }
+            looked_at += 1;
+            if looked_at % PROGRESS_EVERY == 0 {
+                progress(looked_at);
             }
         }
-        if waiting == RECORDS_PER_BATCH {
-            db.apply_batch(std::mem::take(&mut batch)).map_err(failed)?;
-            waiting = 0;
-        }
-        looked_at += 1;
-        if looked_at % PROGRESS_EVERY == 0 {
-            progress(looked_at);
-        }
-    }
-    db.apply_batch(batch).map_err(failed)?;
-    db.flush().map_err(failed)?;
-    // Last of all, so that what was interrupted is done again.
-    facts.format = FORMAT;
-    facts.write(&db).map_err(failed)?;
+        db.apply_batch(batch).map_err(failed)?;
+        db.flush().map_err(failed)?;
+        // Last of all, so that what was interrupted is done again.
+        facts.format = FORMAT;
+        facts.write(db).map_err(failed)
+    })?;
     drop(db);
     let db_bytes = files::finished(&files::sled_folder(data)).map_err(|error| OpenError::of(data, error))?;
     let manifest = Manifest { format: facts.format, store: facts.store, counts: facts.counts, db_bytes, closed: None };
