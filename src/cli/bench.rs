@@ -41,8 +41,14 @@ Examples:
   tertulia bench --http --rate 500 --json            through the HTTP API of a server that is started for this
   tertulia bench --server http://10.0.0.7:7878       through that of a server that runs: it stores what is said
 
-Without --server everything is stored in a folder of its own that is deleted at the end, models answer at once, and no budget stands in the
-way. Times count from when a message was to be said, not from when it could be.";
+Without --server everything is stored in a folder of its own that is deleted at the end, models answer at once, and no budget stands in the way.
+Times count from when a message was to be said, not from when it could be.
+
+Exit codes:
+  0  done
+  1  failed
+  2  wrong usage or wrong settings
+  3  the store cannot be used";
 
 /// What is asked for.
 #[derive(Args, Clone, Debug)]

@@ -91,7 +91,7 @@ impl Client {
     pub(super) fn broken(&self, error: &reqwest::Error) -> Failure {
         let cause = std::iter::successors(std::error::Error::source(error), |cause| cause.source()).last();
         let cause = cause.map_or_else(|| error.to_string(), ToString::to_string);
-        Failure::Failed(format!("the server at {} does not answer as it should: {cause}", self.address()))
+        Failure::Failed(format!("the server at {} cannot be reached, or does not answer as it should: {cause}", self.address()))
     }
 }
 

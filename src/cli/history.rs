@@ -83,7 +83,7 @@ pub enum Asked {
     /// Copy everything into one new file, while the server runs or without it
     #[command(after_help = "Examples:\n  tertulia history backup /backups\n  tertulia history backup monday.backup --json")]
     Backup {
-        /// The new file, or a folder that gets one named for the time
+        /// The new file, or a folder that is there already and gets one named for the time
         #[arg(value_name = "DIR|FILE")]
         to: PathBuf,
     },

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::manifest::Counts;
 
-const WAYS_OUT: &str =
-    "put a backup back with `tertulia history restore`, or go on with what is left with `tertulia serve --accept-loss`";
+const WAYS_OUT: &str = "put a backup back with `tertulia history restore`, \
+    or copy the folder and go on with what is left with `tertulia serve --accept-loss`";
 
 /// Why a store on disk cannot be opened.
 #[derive(Debug, thiserror::Error)]
