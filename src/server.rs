@@ -18,6 +18,7 @@ use anyhow::Context as _;
 use ractor::Actor;
 use tokio::sync::watch;
 
+use crate::actors::channel::HungBefore;
 use crate::actors::directory::Directory;
 use crate::actors::house::ActorHouse;
 use crate::actors::house::rooms::{move_in, recast};
@@ -212,6 +213,7 @@ fn kit(loaded: Loaded, models: Models, recorder: Recorder, store: Arc<SledStore>
         gateways: Gateways::default(),
         ignored: Ignored::default(),
         rewriting: Turns::default(),
+        hung: HungBefore::default(),
         pool,
         residents: Residents::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
         recorder,

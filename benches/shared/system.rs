@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::json;
+use tertulia::actors::channel::HungBefore;
 use tertulia::actors::directory::Directory;
 use tertulia::actors::house::ActorHouse;
 use tertulia::actors::hub::Hub;
@@ -62,6 +63,7 @@ pub fn kit(store: Arc<dyn Store>, recorder: Recorder) -> anyhow::Result<Kit> {
         gateways: Gateways::default(),
         ignored: Ignored::default(),
         rewriting: Turns::default(),
+        hung: HungBefore::default(),
         hub: Hub::new(),
         residents: Residents::new(
             BTreeMap::from([(aria.id.clone(), aria)]),

@@ -47,7 +47,7 @@ use crate::ports::language_model::Request;
 use crate::telemetry::instruments::kinds::Counted;
 use delivering::Underway;
 use duties::Duty;
-pub use in_hand::InHand;
+pub use in_hand::{HungBefore, InHand};
 use notes::Shown;
 use pace::Pace;
 pub use restore::CannotRestore;

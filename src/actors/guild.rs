@@ -157,7 +157,8 @@ impl State {
                 self.employ(companion);
             }
         }
-        let in_hand = self.in_hand.entry(channel.clone()).or_default().clone();
+        let anew = || Arc::new(InHand::of(&channel, &self.kit.hung));
+        let in_hand = self.in_hand.entry(channel.clone()).or_insert_with(anew).clone();
         let place = Place::new(&self.guild, &channel);
         let arguments = channel::Arguments { place, kit: self.kit.clone(), books: self.books.clone(), in_hand };
         let spec = ChildSpec::of(Lasting::Transient, move || (Channel, arguments.clone()));

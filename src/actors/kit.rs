@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::channel::HungBefore;
 use super::directory::Directory;
 use super::hub::Hub;
 use super::ignored::Ignored;
@@ -45,6 +46,8 @@ pub struct Kit {
     pub ignored: Ignored,
     /// Whose turn it is to change words that are on record.
     pub rewriting: Turns,
+    /// Which channels have to look for what they hung over.
+    pub hung: HungBefore,
     /// Called when the store can take no more: the process has to end, and begin anew.
     pub store_failed: Arc<dyn Fn(String) + Send + Sync>,
 }

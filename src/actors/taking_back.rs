@@ -119,15 +119,15 @@ pub async fn take_words_out(kit: &Kit, place: &Place, events: Vec<Recorded>, mut
     // snapshot with these words comes after this one.
     look(kit, &place.channel).await;
     fence(kit, place).await?;
-    if let Some(write) = bare_snapshot(kit, place, &events).await? {
-        writes.push(write);
-    }
-    // Many words go a bounded part at a time. Whoever is interrupted finds the rest by doing the same again, so what leads there goes last.
+    let mut snapshot = bare_snapshot(kit, place, &events).await?;
+    // Many words go a bounded part at a time. Whoever is interrupted finds the rest by doing the same again, so what leads there goes last:
+    // the messages after all that came of them. The snapshot goes first, since it is made from all of them.
     let mut rest = events;
     while rest.len() > MOST_AT_ONCE {
-        let later = rest.split_off(MOST_AT_ONCE);
-        scrub(kit, place, std::mem::replace(&mut rest, later), Vec::new()).await?;
+        let newest = rest.split_off(rest.len() - MOST_AT_ONCE);
+        scrub(kit, place, newest, snapshot.take().into_iter().collect()).await?;
     }
+    writes.extend(snapshot);
     Ok(scrub(kit, place, rest, writes).await?)
 }
 

@@ -295,14 +295,13 @@ impl Conversation {
         }
     }
 
-    /// The lowest number that something here still reads: of what is unsettled for anybody and, unless everything is at rest, of what prompts
-    /// show besides. Where nothing is read any more, beyond all numbers.
+    /// The lowest number that something here still reads: what prompts show, and with it all that is unsettled. At rest nothing is, and
+    /// nothing is read any more: beyond all numbers. (What a companion said itself is after its cursor until it settles more.)
     pub fn needed_from(&self) -> Seq {
-        if !self.is_at_rest() {
-            return self.window.entries().next().map_or(self.handled, |entry| entry.seq);
+        if self.is_at_rest() {
+            return Seq(u64::MAX);
         }
-        let settled = self.gates.values().map(|gate| gate.cursor).min().unwrap_or(self.handled);
-        self.window.after(settled).next().map_or(Seq(u64::MAX), |entry| entry.seq)
+        self.window.entries().next().map_or(self.handled, |entry| entry.seq)
     }
 
     /// Lets go of what stands below a number that is [not needed](Self::needed_from): its messages, and a summary of nothing else. True: that

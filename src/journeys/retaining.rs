@@ -97,6 +97,20 @@ async fn a_room_in_which_nothing_was_said_for_long_is_empty_and_can_be_talked_in
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_companion_said_last_is_not_kept_for_being_the_last() {
+    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.say("lobby", "Ari?").await;
+    world.pass(3.0 * DAY).await;
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+
+    retention::pass(&world.kit).await;
+
+    assert_eq!(world.history("lobby").await, said(&[]));
+    assert_eq!(problems(&world).await, []);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_guild_keeps_its_talk_as_long_as_its_own_setting_says() {
     let kept = lobby_keeping(json!({ "retention_days": 2, "guild_retention_days": { "home": 0 } })).await;
     let gone = lobby_keeping(json!({ "guild_retention_days": { "home": 2 } })).await;

@@ -11,6 +11,7 @@ use ractor::{Actor, ActorRef};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::actors::channel::HungBefore;
 use crate::actors::directory::{Directory, Place as Address};
 use crate::actors::house::{ActorHouse, rooms};
 use crate::actors::hub::Hub;
@@ -271,6 +272,7 @@ impl World {
             gateways: kept.gateways.clone(),
             ignored: Ignored::default(),
             rewriting: Turns::default(),
+            hung: HungBefore::default(),
             recorder: spans.sampled(Sampling::share(telemetry.sample_ratio, telemetry.span_queue), telemetry.capture_content),
             residents: Residents::new(cast(&settings), settings.companion_defaults.clone(), spans.metrics().instruments()),
             settings,

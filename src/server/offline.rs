@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use ractor::Actor;
 
 use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, open};
+use crate::actors::channel::HungBefore;
 use crate::actors::directory::Directory;
 use crate::actors::house::ActorHouse;
 use crate::actors::house::rooms::move_in;
@@ -89,6 +90,7 @@ fn kit(loaded: Loaded, store: Arc<SledStore>) -> Kit {
         gateways: Gateways::default(),
         ignored: Ignored::default(),
         rewriting: Turns::default(),
+        hung: HungBefore::default(),
         pool,
         recorder: Recorder::silent(),
         residents: Residents::new(companions, settings.companion_defaults.clone(), Instruments::unread()),

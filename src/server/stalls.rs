@@ -28,6 +28,7 @@ const MOST: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stuck {
     channel: ChannelId,
+    /// 0: nobody knows over which. The channel looks for it at the next start.
     seq: Seq,
     times: u32,
 }
@@ -42,9 +43,10 @@ impl Stalls {
         Self(data.join(FILE))
     }
 
-    /// Notes a stall, if it is known over which message.
+    /// Notes a stall of a channel, and over which message it was, if that is known.
     pub(super) fn note(&self, stall: &Stall) {
-        let (Some(Address::Channel(channel)), Some(seq)) = (&stall.at, stall.message) else { return };
+        let Some(Address::Channel(channel)) = &stall.at else { return };
+        let seq = stall.message.unwrap_or(Seq::NONE);
         let mut known = self.read();
         let before = known.iter().position(|stuck| stuck.channel == *channel && stuck.seq == seq);
         let times = before.map_or(0, |at| known.remove(at).times).saturating_add(1);
@@ -57,7 +59,11 @@ impl Stalls {
 
     /// Sets aside what hung its channel as often as a message may kill one, before anybody is woken. Needs the scribe and who lives where.
     pub(super) async fn set_aside(&self, kit: &Kit) {
-        let (due, mut kept): (Vec<_>, Vec<_>) = self.read().into_iter().partition(|stuck| stuck.times >= DEATHS_TO_SET_ASIDE);
+        let known = self.read();
+        let unknown = |stuck: &Stuck| stuck.seq == Seq::NONE;
+        known.iter().filter(|stuck| unknown(stuck)).for_each(|stuck| kit.hung.note(stuck.channel.clone()));
+        let is_due = |stuck: &Stuck| !unknown(stuck) && stuck.times >= DEATHS_TO_SET_ASIDE;
+        let (due, mut kept): (Vec<_>, Vec<_>) = known.into_iter().partition(is_due);
         if due.is_empty() {
             return;
         }
@@ -66,7 +72,10 @@ impl Stalls {
             let (channel, seq) = (Plain(stuck.channel.as_str()), stuck.seq);
             tracing::error!(%channel, %seq, times = stuck.times, "a message hung its handler again and again and is set aside");
             let place = Place::new(&residence.guild, &stuck.channel);
-            if !set_aside::put(kit, &place, seq, "it hung for 30 s each time, and the process had to be ended").await {
+            if set_aside::put(kit, &place, seq, "it hung for 30 s each time, and the process had to be ended").await {
+                // What was looked for is found. If there is more, the channel hangs again.
+                kept.retain(|other| !unknown(other) || other.channel != stuck.channel);
+            } else {
                 kept.push(stuck);
             }
         }
@@ -107,9 +116,10 @@ mod tests {
             stalls.note(&stall(Some(Seq(seq))));
         }
         stalls.note(&stall(None));
+        stalls.note(&Stall { at: None, ..stall(None) });
 
         let known: Vec<_> = Stalls::of(folder.path()).read().iter().map(|stuck| (stuck.seq.0, stuck.times)).collect();
-        assert_eq!(known, [(8, 1), (7, 3)]);
+        assert_eq!(known, [(8, 1), (7, 3), (0, 1)]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::plan::{CAST, Plan};
 use super::platform::SimPlatform;
 use super::stage::{Ending, Present, Stage, lock};
 use super::store::SimStore;
+use crate::actors::channel::HungBefore;
 use crate::actors::directory::Directory;
 use crate::actors::house::{ActorHouse, rooms};
 use crate::actors::hub::Hub;
@@ -137,6 +138,7 @@ impl Life {
             gateways: Gateways::default(),
             ignored: Ignored::default(),
             rewriting: Turns::default(),
+            hung: HungBefore::default(),
             recorder,
             residents: Residents::new(props.cast(), settings.companion_defaults.clone(), metrics.instruments()),
             settings,

@@ -1,9 +1,27 @@
 //! What a channel is at, for whoever looks at why it died.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::actors::watchdog::at_message;
-use crate::domain::id::Seq;
+use crate::domain::id::{ChannelId, Seq};
+
+/// Channels that hung before this start, nobody knows over which message. Cheap to clone; all clones are one.
+#[derive(Clone, Debug, Default)]
+pub struct HungBefore(Arc<Mutex<BTreeSet<ChannelId>>>);
+
+impl HungBefore {
+    /// This one did.
+    pub fn note(&self, channel: ChannelId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(channel);
+    }
+
+    /// Whether this one did; it is told once.
+    fn take(&self, channel: &ChannelId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(channel)
+    }
+}
 
 /// The event that a channel is handling, so that one that kills it again and again is found. It outlives the channel.
 #[derive(Debug, Default)]
@@ -13,6 +31,11 @@ pub struct InHand {
 }
 
 impl InHand {
+    /// That of a channel, which looks for what it died of, if it hung before this start.
+    pub fn of(channel: &ChannelId, hung: &HungBefore) -> Self {
+        Self { is_resuming: AtomicBool::new(hung.take(channel)), ..Self::default() }
+    }
+
     /// The event in hand, if there is one; and nothing is from now on.
     pub fn take(&self) -> Option<Seq> {
         Some(Seq(self.event.swap(0, Ordering::AcqRel))).filter(|seq| *seq != Seq::NONE)
@@ -39,5 +62,20 @@ impl InHand {
     /// Whoever had this before died while it went on from its record.
     pub(super) fn died_resuming(&self) -> bool {
         self.is_resuming.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_channel_that_hung_before_looks_once_for_what_it_hung_over() {
+        let hung = HungBefore::default();
+        hung.note("console:lobby".into());
+
+        let looks = ["console:den", "console:lobby", "console:lobby"].map(|id| InHand::of(&id.into(), &hung).died_resuming());
+
+        assert_eq!(looks, [false, true, false]);
     }
 }

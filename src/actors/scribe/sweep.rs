@@ -63,9 +63,6 @@ impl Sweep {
     /// Some of it may be there still.
     pub async fn remove_all(&self) -> Result<u64, Lost> {
         let (ward, no, below) = (self.place.ward(), self.no, self.below);
-        let events = self
-            .remove(Key::event(ward, no, Seq::NONE), Key::event(ward, no, below), |key, value| self.event(key, value))
-            .await?;
         let is_older = |seq: Seq| seq < below;
         // What cannot be read goes too: it is of no use to anybody.
         let ids = Key::new(ward, Kind::MessageId).channel(no);
@@ -75,6 +72,9 @@ impl Sweep {
         self.remove(owed.clone(), owed.end(), |key, value| only_if(decode(key, value).map_or(true, upto), key)).await?;
         let (first, end) = (key::set_aside(ward, no, Seq::NONE), key::set_aside(ward, no, below));
         self.remove(first, end, |key, _| vec![key.clone()]).await?;
+        // Last of all: as long as an event is left, whoever looks knows that this did not come to its end.
+        let (first, end) = (Key::event(ward, no, Seq::NONE), Key::event(ward, no, below));
+        let events = self.remove(first, end, |key, value| self.event(key, value)).await?;
         Ok(events)
     }
 

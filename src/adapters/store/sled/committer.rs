@@ -72,6 +72,8 @@ pub(super) struct Committer {
     manifest: Manifest,
     /// What the manifest can say by now.
     durable: (Counts, u64),
+    /// Something was written since it was looked at how long the file is.
+    may_shrink: bool,
     manifest_at: Instant,
     instruments: Instruments,
 }
@@ -99,6 +101,8 @@ impl Committer {
             failed: None,
             durable: (manifest.counts, manifest.db_bytes),
             manifest,
+            // sled tidies up after opening, too.
+            may_shrink: true,
             manifest_at: Instant::now(),
             instruments,
         };
@@ -113,15 +117,21 @@ impl Committer {
     /// Carries out orders until nobody can give any more, then writes the manifest.
     pub(super) fn run(mut self, orders: &Receiver<Order>) {
         loop {
-            let order = if self.manifest_is_behind() {
+            let is_behind = self.manifest_is_behind();
+            let order = if is_behind {
                 let left = MANIFEST_INTERVAL.saturating_sub(self.manifest_at.elapsed());
                 orders.recv_timeout(left)
+            } else if self.may_shrink {
+                orders.recv_timeout(MANIFEST_INTERVAL)
             } else {
                 orders.recv().map_err(|_| RecvTimeoutError::Disconnected)
             };
             match order {
                 Ok(order) => self.carry_out(std::iter::once(order).chain(orders.try_iter().take(ORDERS_PER_FLUSH - 1)).collect()),
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    self.may_shrink &= is_behind;
+                    self.promise_no_more_than_there_is();
+                }
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             let shrunk = self.durable.1 < self.manifest.db_bytes;
@@ -132,7 +142,18 @@ impl Committer {
         self.close();
     }
 
+    /// sled gives segments back in the background, a whole row of them at times, and perhaps when nothing more is written for long. A file
+    /// that is shorter than was promised would be taken for damaged after a crash.
+    fn promise_no_more_than_there_is(&mut self) {
+        if self.failed.is_none()
+            && let Ok(Some(bytes)) = files::db_bytes(&self.data)
+        {
+            self.durable.1 = self.durable.1.min(bytes);
+        }
+    }
+
     fn carry_out(&mut self, orders: Vec<Order>) {
+        self.may_shrink = true;
         if let Some(why) = &self.failed {
             let failed = StoreError::Failed(why.clone());
             return orders.into_iter().for_each(|order| order.refuse(&failed));

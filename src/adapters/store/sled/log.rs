@@ -65,7 +65,9 @@ pub(super) fn first_flaw(sled_folder: &Path, closed: Option<Closed>) -> io::Resu
         Ok(segments) => segments,
         Err(flaw) => return Ok(Some(flaw)),
     };
-    if segments.named.is_empty() && (closed.is_some() || survey.noted > 0) {
+    // Where a segment was full to its end, sled notes where the next one will begin. A crash may come before that.
+    let is_between = closed.is_none() && segments.has_previous && survey.noted % SEGMENT as Lsn == 0;
+    if segments.named.is_empty() && !is_between && (closed.is_some() || survey.noted > 0) {
         return Ok(Some(Flaw::Short { at: 0 }));
     }
     for (lsn, at) in &segments.named {
@@ -142,6 +144,8 @@ struct Segments {
     named: BTreeMap<Lsn, u64>,
     /// What begins before this was whole when a later one was begun.
     stable: Lsn,
+    /// Whether there is one that ends where the first of them would begin.
+    has_previous: bool,
     /// How many of all have nothing in them.
     empty: u64,
 }
@@ -167,7 +171,7 @@ impl Survey {
     fn segments(&self) -> io::Result<Result<Segments, Flaw>> {
         let first = self.noted / SEGMENT as Lsn * SEGMENT as Lsn;
         let bytes = self.db.metadata()?.len();
-        let mut segments = Segments { named: BTreeMap::new(), stable: self.noted, empty: 0 };
+        let mut segments = Segments { named: BTreeMap::new(), stable: self.noted, has_previous: false, empty: 0 };
         let mut header = [0; SEGMENT_HEADER];
         for at in (0..bytes).step_by(SEGMENT) {
             if bytes - at < SEGMENT_HEADER as u64 {
@@ -179,7 +183,7 @@ impl Survey {
                     segments.named.insert(header.lsn, at);
                     segments.stable = segments.stable.max(header.stable);
                 }
-                Some(_) => {}
+                Some(header) => segments.has_previous |= header.lsn + SEGMENT as Lsn == first,
                 None if self.segment(at)?.iter().any(|byte| *byte != 0) => return Ok(Err(Flaw::Nameless { at })),
                 None => segments.empty += 1,
             }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::json;
 use tertulia::actors::channel::ChannelMessage;
+use tertulia::actors::channel::HungBefore;
 use tertulia::actors::delivery::{Arguments, Delivered, Delivery};
 use tertulia::actors::directory::Directory;
 use tertulia::actors::hub::Hub;
@@ -108,6 +109,7 @@ fn kit(platforms: Platforms) -> Kit {
         gateways: Gateways::default(),
         ignored: Ignored::default(),
         rewriting: Turns::default(),
+        hung: HungBefore::default(),
         pool: Pool::new(&settings.models, models, move || finder.find(&PoolPlace())),
         residents: Residents::new(BTreeMap::new(), settings.companion_defaults.clone(), recorder.instruments().clone()),
         recorder,

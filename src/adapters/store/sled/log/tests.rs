@@ -124,6 +124,22 @@ fn a_state_that_is_not_whole_is_a_flaw() {
 }
 
 #[test]
+fn a_crash_before_the_next_segment_is_begun_is_no_flaw() {
+    let folder = tempfile::tempdir().unwrap();
+    fill(folder.path(), 0, 1500);
+    let segments = Survey::of(folder.path()).unwrap().unwrap().segments().unwrap().unwrap();
+    let (last, _) = segments.named.last_key_value().unwrap();
+    let next = last + SEGMENT as Lsn;
+
+    note(folder.path(), next);
+    assert_eq!(first_flaw(folder.path(), None).unwrap(), None);
+    let closed = Some(Closed { end: next, empty: segments.empty });
+    assert_eq!(first_flaw(folder.path(), closed).unwrap(), Some(Flaw::Short { at: 0 }));
+    note(folder.path(), next + SEGMENT as Lsn);
+    assert_eq!(first_flaw(folder.path(), None).unwrap(), Some(Flaw::Short { at: 0 }));
+}
+
+#[test]
 fn numbers_read_as_sled_writes_them() {
     let numbers: BTreeMap<&[u8], u64> = BTreeMap::from([
         (&[240_u8][..], 240),
@@ -149,6 +165,13 @@ fn fill(folder: &Path, life: u64, groups: u64) {
     }
     drop(db);
     files::finished(folder).unwrap();
+}
+
+/// Notes a state up to here, as far as it is looked at.
+fn note(folder: &Path, lsn: Lsn) {
+    let state = b"state";
+    let noted = [&state[..], &5_u64.to_le_bytes(), &crc32fast::hash(state).to_le_bytes()].concat();
+    fs::write(folder.join(format!("snap.{lsn:016X}")), noted).unwrap();
 }
 
 /// Writes a group: something new, and something that is written again and again.
