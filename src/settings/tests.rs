@@ -78,13 +78,20 @@ fn a_file_that_cannot_be_read_is_not_passed_over() {
 
 #[test]
 fn a_secret_in_a_file_of_settings_is_refused_by_its_line_and_not_shown() {
-    let written = "[server]\nadmin_token = \"AbCdEf-0123456789\"\n[models.main]\napi_key = \"AbCdEf\"\n";
+    let written = r#"
+        [server]
+        admin_token = "AbCdEf-0123456789"
+        [models.main]
+        base_url = "http://127.0.0.1:1"
+        model = "m"
+        api_key = "AbCdEf"
+    "#;
 
     let problems = Folder::with(&[("default.toml", written)]).problems();
 
     let [token, key] = &problems[..] else { panic!("{problems:?}") };
-    assert!(token.starts_with("default.toml:2: server.admin_token is a secret"), "{token}");
-    assert!(key.starts_with("default.toml:4: models.main.api_key is a secret"), "{key}");
+    assert!(token.starts_with("default.toml:3: server.admin_token is a secret"), "{token}");
+    assert!(key.starts_with("default.toml:7: models.main.api_key is a secret"), "{key}");
     assert!(key.contains("TERTULIA__MODELS__MAIN__API_KEY") && key.contains("models.main.api_key_file"), "{key}");
     assert!(!problems.concat().contains("AbCdEf"), "{problems:?}");
 }
