@@ -18,6 +18,8 @@ pub(super) struct Rules {
     pub(super) guild_evaluations_per_hour: u32,
     pub(super) guild_statements_per_day: u32,
     pub(super) addresses_per_minute: u32,
+    /// None is refused sooner.
+    pub(super) least_addresses_per_minute: u32,
     pub(super) tokens_per_day: Option<u64>,
 }
 
@@ -35,6 +37,7 @@ impl Rules {
             guild_evaluations_per_hour: self.guild_evaluations_per_hour.max(other.guild_evaluations_per_hour),
             guild_statements_per_day: self.guild_statements_per_day.max(other.guild_statements_per_day),
             addresses_per_minute: self.addresses_per_minute.max(other.addresses_per_minute),
+            least_addresses_per_minute: self.least_addresses_per_minute.min(other.least_addresses_per_minute),
             tokens_per_day: self.tokens_per_day.zip(other.tokens_per_day).map(|(one, other)| one.max(other)),
         }
     }
@@ -60,6 +63,7 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
         guild_evaluations_per_hour,
         guild_statements_per_day,
         addresses_per_minute,
+        least_addresses_per_minute: addresses_per_minute,
         tokens_per_day: tokens,
     };
     let mut settings = json!({

@@ -121,7 +121,7 @@ fn addresses(props: &Props) {
             let within = || times[..at].iter().filter(|(before, ..)| now.since(*before) < MINUTE + A_WHILE);
             if *is_refused {
                 stage.reach("address refused");
-                if (within().count() as u32) < most {
+                if (within().count() as u32) < stage.plan.rules.least_addresses_per_minute {
                     stage.violate(format!(
                         "guild {guild}: an address by {person} is refused, the {}th within a minute",
                         within().count() + 1
