@@ -13,7 +13,7 @@ use crate::settings::{Loaded, Origin, Problems, Sources, load};
 
 /// Loads the settings and prints what was found; problems go to standard error, one a line.
 pub fn run(sources: &Sources, json: bool) -> ExitCode {
-    match load(sources) {
+    match load(sources).and_then(|loaded| loaded.serve().map(|()| loaded)) {
         Ok(loaded) => {
             let found = if json { format!("{:#}\n", as_json(&loaded)) } else { as_text(&loaded) };
             print(&found)

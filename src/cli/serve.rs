@@ -9,7 +9,7 @@ use crate::telemetry;
 
 /// Runs the server.
 pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
-    let loaded = match settings::load(sources) {
+    let loaded = match settings::load(sources).and_then(|loaded| loaded.serve().map(|()| loaded)) {
         Ok(loaded) => loaded,
         Err(problems) => return check::complain(&problems),
     };

@@ -77,6 +77,32 @@ impl Loaded {
     }
 }
 
+impl Loaded {
+    /// Whether a server can begin with them: the secrets that they name are there and can be used, and the data folder can be one. Whoever
+    /// asks nothing of a server needs none of it.
+    ///
+    /// # Errors
+    /// Everything that is in the way, by its key. Never a secret.
+    pub fn serve(&self) -> Result<(), Problems> {
+        let Settings { server, discord, models, storage, .. } = &self.settings;
+        let of_role = |role: &str, problem: Problem| Problem { key: format!("{role}.{}", problem.key), ..problem };
+        let found = [
+            ("server", server.token().err()),
+            ("discord", discord.token().err()),
+            ("models", models.side.key().err().map(|problem| of_role("side", problem))),
+            ("models", models.main.key().err().map(|problem| of_role("main", problem))),
+            (
+                "storage",
+                (storage.path.exists() && !storage.path.is_dir()).then(|| Problem::new("path", "is a file; name a folder")),
+            ),
+        ];
+        let found = found.into_iter().filter_map(|(section, problem)| Some((section, problem?)));
+        let found = found.map(|(section, Problem { key, message })| format!("{section}.{key} {message}"));
+        let problems: Vec<_> = found.map(|message| Located { place: None, line: None, message }).collect();
+        if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
+    }
+}
+
 /// Loads and checks settings and companions.
 ///
 /// # Errors

@@ -97,6 +97,29 @@ fn a_secret_in_a_file_of_settings_is_refused_by_its_line_and_not_shown() {
 }
 
 #[test]
+fn what_a_server_cannot_begin_with_is_told_all_at_once() {
+    let written = r#"
+        [server]
+        admin_token_file = "/nowhere/token"
+        [storage]
+        path = "/dev/null"
+        [models.main]
+        base_url = "http://127.0.0.1:1"
+        model = "m"
+        api_key_file = "/nowhere/key"
+    "#;
+    let loaded = Folder::with(&[("default.toml", written)]).load().expect("each value is good by itself");
+
+    let told: Vec<_> = loaded.serve().unwrap_err().0.into_iter().map(|problem| problem.message).collect();
+
+    let [token, key, path] = &told[..] else { panic!("{told:?}") };
+    assert!(token.starts_with("server.admin_token_file /nowhere/token cannot be read"), "{token}");
+    assert!(key.starts_with("models.main.api_key_file /nowhere/key cannot be read"), "{key}");
+    assert_eq!(path, "storage.path is a file; name a folder");
+    assert_eq!(Folder::empty().load().expect("nothing is wrong").serve(), Ok(()));
+}
+
+#[test]
 fn an_unknown_key_is_named_with_its_line_and_the_key_that_was_meant() {
     let folder = Folder::with(&[("default.toml", "# mine\n[gate]\nmax_bufer = 5\n")]);
 

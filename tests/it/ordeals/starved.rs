@@ -74,9 +74,7 @@ async fn a_disk_that_fills_up_ends_the_server_and_what_was_accepted_is_there_whe
     assert!(log.contains("the store takes no more") && log.contains("make room"), "{log}");
     assert!(!accepted.is_empty());
 
-    let full = ran(disk.command(&premises, &[])).await;
-    assert_eq!(full.code, Some(3), "{full:?}");
-    assert!(full.stderr.contains("make room"), "{full:?}");
+    // Without more room it may begin or not: sled gives back what it does not need any more.
     disk.resize("32m").await;
     let server = Server::of(disk.command(&premises, &[])).await;
 
