@@ -4,6 +4,7 @@ pub mod channel;
 pub mod companion;
 pub mod delivery;
 pub mod directory;
+pub mod folded;
 pub mod guild;
 pub mod guilds;
 pub mod house;

@@ -9,4 +9,5 @@ pub mod reader;
 pub mod record;
 pub mod redaction;
 pub mod residence;
+pub mod salvaged;
 pub mod upgrade;

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use tertulia::cli::{Cli, Command, bench, check, discord, health, history, replay, serve, usage, why};
+use tertulia::server::growing;
 
 fn main() -> ExitCode {
     // Two libraries may each bring a provider; whoever asks first without this panics.
@@ -11,6 +12,7 @@ fn main() -> ExitCode {
     // Whatever is written, by sled too, is its owner's alone.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = Cli::parse();
+    growing::fail_softly();
     let sources = match cli.sources() {
         Ok(sources) => sources,
         Err(problem) => return check::complain(&problem),

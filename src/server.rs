@@ -6,6 +6,7 @@ mod descriptors;
 mod discord;
 #[cfg(test)]
 pub(crate) mod fuzz;
+pub mod growing;
 pub mod offline;
 mod stalls;
 
@@ -35,10 +36,12 @@ use crate::actors::taking_back::Turns;
 use crate::actors::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::adapters::console::{CannotServe, Console};
 use crate::adapters::llm;
+use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::FORMAT;
 use crate::adapters::store::sled::{self, OpenOptions, Renewed, SledStore, disk_bytes, disk_free};
 use crate::adapters::system::{SystemChance, SystemClock};
 use crate::journal::record::NEWEST_VERSION;
+use crate::journal::salvaged::Salvaged;
 use crate::journal::upgrade;
 use crate::ports::chance::Chance as _;
 use crate::ports::chat_platform::Platforms;
@@ -80,7 +83,8 @@ pub enum Ended {
 /// # Errors
 /// It cannot start, or the store took no more.
 pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_loss: bool) -> Result<(), Ended> {
-    loaded.settings.server.max_connections = descriptors::connections(loaded.settings.server.max_connections);
+    let connections = descriptors::connections(loaded.settings.server.max_connections);
+    loaded.settings.server.max_connections = connections.map_err(|few| Ended::Failed(few.into()))?;
     let data = loaded.settings.storage.path.clone();
     let store = open(&data, &opening(telemetry, accept_loss))?;
     address::clear(&data).context("the note of a killed server cannot be taken away").map_err(Ended::Failed)?;
@@ -125,8 +129,15 @@ fn open(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
             tracing::error!(from, to = FORMAT, records, left, first, "the store was written anew, but for what cannot be read");
         }
     }
-    let store = SledStore::open(data, options).map_err(|error| Ended::Store(error.into()))?;
-    Ok(Arc::new(store))
+    let opened = match SledStore::open(data, options) {
+        Err(refused @ OpenError::Holes { .. }) if options.accept_loss => {
+            tracing::warn!("{refused}; what can be read is copied");
+            sled::salvage(data, options, &mut Salvaged::default(), |_| {}).map_err(|error| Ended::Store(error.into()))?;
+            SledStore::open(data, options)
+        }
+        outcome => outcome,
+    };
+    opened.map(Arc::new).map_err(|error| Ended::Store(error.into()))
 }
 
 async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: Arc<SledStore>) -> Result<(), Ended> {

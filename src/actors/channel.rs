@@ -212,6 +212,8 @@ pub enum ChannelMessage {
         /// What it took.
         outcome: Option<Box<Outcome>>,
     },
+    /// What stands below this number was kept for long enough.
+    LetGo(Seq),
     /// A deadline is due.
     Woken,
     /// Who lives here changed, or how they are set.
@@ -399,6 +401,7 @@ impl Actor for Channel {
             ChannelMessage::ReplyGone(reply) => state.reply_is_gone(reply),
             ChannelMessage::Unclaimed { asked, outcome } => state.spent_in_vain(&asked, &outcome),
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
+            ChannelMessage::LetGo(below) => state.let_go(below),
             ChannelMessage::Woken => state.woken(),
             ChannelMessage::ResidenceChanged => state.residence_changed(),
             ChannelMessage::LookAgain => state.look_again(),

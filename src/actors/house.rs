@@ -13,6 +13,7 @@
 //! * `quarantine`: guilds that are kept away, and messages set aside.
 //! * `export`: what is kept, read out line by line.
 //! * `forget`: taking words out of the record.
+//! * `known`: what there is, for whoever asked for something that there is not.
 //! * `desk`: how all of these reach the scribe and the guilds.
 
 mod company;
@@ -20,6 +21,7 @@ mod desk;
 mod export;
 mod external;
 mod forget;
+mod known;
 mod live;
 mod messages;
 mod quarantine;
@@ -166,9 +168,14 @@ impl House for ActorHouse {
     }
 
     async fn backup(&self, to: &str) -> Result<BackedUp, Refused> {
+        if !Path::new(to).is_absolute() {
+            // It would begin where the server was started, of which whoever asks knows nothing.
+            return Err(desk::invalid("to", format!("{to} is no whole path: name a new file on the server's machine, such as /backups/a.backup")));
+        }
         let entries = self.keeper.clone().backup(Path::new(to)).await.map_err(|error| match error {
             KeepError::Exists(detail) => Refused::Conflict(detail),
             KeepError::Target(detail) => Refused::Invalid { field: "to".into(), detail },
+            KeepError::Damaged(detail) => desk::damaged(detail),
             KeepError::Failed(detail) => desk::broken(&detail),
         })?;
         Ok(BackedUp { to: to.to_owned(), entries })

@@ -1,17 +1,19 @@
 //! What was kept for long enough is deleted: the oldest events of each journal, as long as nothing that goes on needs them.
 //!
-//! First a journal's low-water mark rises, and with it the snapshot lets go of what stands below: one batch. Only then what lies below is
+//! First a journal's low-water mark rises, and with it a snapshot is written that contains all and lets go of what stands below: one batch.
+//! It is folded from the record, so that no channel has to be woken for it; one that is awake lets go, too. Only then what lies below is
 //! taken away, a page at a time, each followed by as long a pause. Whatever interrupts it, the journal is whole above its mark, and the next
 //! pass goes on.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::channel::ChannelMessage;
+use super::folded::folded;
 use super::kit::Kit;
-use super::places::ScribePlace;
-use super::reaching::{administer, tell_scribe};
+use super::places::{ChannelPlace, ScribePlace};
+use super::reaching::{administer, fence, look, tell_scribe};
 use super::scribe::{Contested, Expire, Lost, Pace, Reply, ScribeMessage, Sweep};
-use crate::domain::event::Recorded;
 use crate::domain::id::{GuildId, Seq, Ward};
 use crate::domain::moment::Moment;
 use crate::journal::key;
@@ -20,6 +22,7 @@ use crate::journal::reader::{Head, Range, ReadError, Reader};
 use crate::journal::record::{ChannelRecord, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot};
 use crate::ports::store::Write;
 use crate::ports::store::key::{Key, Kind};
+use crate::telemetry::instruments::NONE;
 use crate::telemetry::plain::Plain;
 
 /// After a start others come first.
@@ -94,6 +97,10 @@ pub async fn pass(kit: &Kit) -> Passed {
             tracing::warn!(ward = ward.0, %error, "channels cannot be looked through for what was kept for long enough");
         }
     }
+    let instruments = kit.recorder.instruments();
+    instruments.retention_events.add(passed.events, NONE);
+    instruments.retention_failures.add(passed.failed, NONE);
+    instruments.retention_passed.set(kit.clock.now().as_micros() / 1_000_000, NONE);
     passed
 }
 
@@ -106,30 +113,51 @@ async fn pass_ward(kit: &Kit, ward: Ward, passed: &mut Passed) -> Result<(), Not
         let Some((last, _)) = page.last() else { break };
         from = key::successor(last);
         for (key, value) in &page {
-            let record: ChannelRecord = decode(key, value).map_err(ReadError::from)?;
+            let record: ChannelRecord = match decode(key, value) {
+                Ok(record) => record,
+                Err(error) => {
+                    passed.failed += 1;
+                    tracing::warn!(%error, "whose channel this is cannot be read: what is kept there is not deleted");
+                    continue;
+                }
+            };
             let Some(before) = kept_from(kit, &record.guild) else { continue };
             let place = Place::new(&record.guild, &record.channel);
             guilds.insert(record.guild);
-            match delete_before(kit, &place, before).await {
-                Ok(0) => {}
-                Ok(events) => {
-                    passed.channels += 1;
-                    passed.events += events;
-                }
-                Err(error) => {
-                    passed.failed += 1;
-                    let (guild, channel) = (Plain(place.guild.as_str()), Plain(place.channel.as_str()));
-                    tracing::warn!(%guild, %channel, %error, "what was kept here for long enough is not deleted yet");
-                }
-            }
+            pass_channel(kit, place, before, passed).await;
         }
     }
     for guild in guilds {
-        if let Some(before) = kept_from(kit, &guild) {
-            forget_who_addressed(kit, &guild, before).await?;
+        if let Some(before) = kept_from(kit, &guild)
+            && let Err(error) = forget_who_addressed(kit, &guild, before).await
+        {
+            passed.failed += 1;
+            tracing::warn!(guild = %Plain(guild.as_str()), %error, "who addressed whom here is not forgotten yet");
         }
     }
     Ok(())
+}
+
+async fn pass_channel(kit: &Kit, place: Place, before: Moment, passed: &mut Passed) {
+    let (whose, own) = (place.clone(), kit.clone());
+    // In a task of its own: a channel whose record kills whoever reads it holds up no other.
+    let deleted = tokio::spawn(async move { delete_before(&own, &whose, before).await }).await;
+    let (guild, channel) = (Plain(place.guild.as_str()), Plain(place.channel.as_str()));
+    match deleted {
+        Ok(Ok(0)) => {}
+        Ok(Ok(events)) => {
+            passed.channels += 1;
+            passed.events += events;
+        }
+        Ok(Err(error)) => {
+            passed.failed += 1;
+            tracing::warn!(%guild, %channel, %error, "what was kept here for long enough is not deleted yet");
+        }
+        Err(error) => {
+            passed.failed += 1;
+            tracing::error!(%guild, %channel, %error, "what was kept here for long enough is not deleted yet");
+        }
+    }
 }
 
 /// What is older than this is not kept in a guild; none: everything is.
@@ -138,7 +166,8 @@ fn kept_from(kit: &Kit, guild: &GuildId) -> Option<Moment> {
     Some(Moment::from_micros(kit.clock.now().as_micros().saturating_sub(kept.as_micros() as u64)))
 }
 
-/// Deletes of a channel what happened before a moment, as far as nothing that goes on needs it. Tells how many events that was.
+/// Deletes of a channel what happened before a moment, as far as nothing that goes on needs it; and what a deletion of the whole channel
+/// left, because it was interrupted. Tells how many events that was.
 ///
 /// # Errors
 /// [`NotDeleted`].
@@ -162,38 +191,60 @@ async fn raise_mark(kit: &Kit, reader: &Reader<'_>, place: &Place, before: Momen
     // Nobody takes words out meanwhile and writes the snapshot again.
     let _turn = kit.rewriting.of(place).await;
     let head = reader.head(place).await?;
-    let Some(no) = head.no.filter(|_| head.swept_below == Seq::NONE) else { return Ok(None) };
-    let snapshot_key = key::snapshot(place.ward(), no);
-    let stored = kit.store.get(snapshot_key.clone()).await.map_err(ReadError::from)?;
-    // Without a snapshot the whole journal is what the conversation is.
-    let Some(stored) = stored else { return Ok(Some(head.lowest).filter(|lowest| *lowest > Seq::NONE)) };
-    let SnapshotRecord { handled, made, mut conversation } = decode(&snapshot_key, &stored).map_err(ReadError::from)?;
-    let owed = reader.outbox(place).await?;
-    let answered = owed.iter().filter_map(|(_, record)| record.messages.iter().min()).min();
-    let contained = contained_before(reader, place, handled, made).await?;
-    let needed = [contained, conversation.needed_from()].into_iter().chain(answered.copied()).min().unwrap_or(contained);
-    let below = kept_after(reader, place, &head, before).await?.min(needed).max(head.lowest);
+    let Some(no) = head.no else { return Ok(None) };
+    if head.swept_below > Seq::NONE {
+        return Ok(Some(head.swept_below));
+    }
+    let kept = kept_after(reader, place, &head, before).await?;
+    // Lest what it has in mind comes on record again with its next snapshot.
+    if let Some(channel) = kit.directory.find(&ChannelPlace(place.channel.clone())) {
+        let _ = channel.cast(ChannelMessage::LetGo(kept));
+    }
+    let is_older_on_record = kept > head.lowest.max(Seq(1));
+    if is_older_on_record || snapshot_holds_older(kit, &key::snapshot(place.ward(), no), kept).await? {
+        renew_snapshot(kit, reader, place, &head, kept).await
+    } else {
+        // What an interrupted pass has left is swept.
+        Ok(Some(head.lowest).filter(|lowest| *lowest > Seq::NONE))
+    }
+}
+
+async fn snapshot_holds_older(kit: &Kit, key: &Key, kept: Seq) -> Result<bool, ReadError> {
+    let Some(stored) = kit.store.get(key.clone()).await? else { return Ok(false) };
+    let SnapshotRecord { mut conversation, .. } = decode(key, &stored)?;
+    let below = kept.min(conversation.needed_from());
+    Ok(conversation.let_go(below))
+}
+
+/// Folds a channel's record, whether it sleeps, is awake, or is never woken again, and writes its snapshot anew without what is older,
+/// together with the mark: whoever reads after that needs nothing from below.
+async fn renew_snapshot(
+    kit: &Kit,
+    reader: &Reader<'_>,
+    place: &Place,
+    head: &Head,
+    kept: Seq,
+) -> Result<Option<Seq>, NotDeleted> {
+    // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the scribe answers: no
+    // snapshot with these words comes after this one.
+    look(kit, &place.channel).await;
+    fence(kit, place).await?;
+    let restored = reader.restore(place).await?;
+    let last = restored.head;
+    let answered = restored.owed.iter().filter_map(|(_, record)| record.messages.iter().min()).min().copied();
+    let mut conversation = folded(kit, place, restored);
+    let needed = answered.unwrap_or(last.next()).min(last.next()).min(conversation.needed_from());
+    let below = kept.min(needed).max(head.lowest);
     if below == Seq::NONE {
         return Ok(None);
     }
-    let is_changed = conversation.let_go(below);
-    if below > head.lowest || is_changed {
-        let snapshot = is_changed.then(|| encode_snapshot(made, &conversation));
+    if conversation.let_go(below) || below > head.lowest {
+        let snapshot = Some(encode_snapshot(last, &conversation));
         let (reply, done) = Reply::awaited();
         tell_scribe(kit, ScribeMessage::Expire(Expire { place: place.clone(), below, snapshot, reply }))?;
         done.await.unwrap_or(Err(Lost::Unknown))?;
     }
     Ok(Some(below))
-}
-
-/// Below which number a snapshot contains everything: what was heard up to one number, and what the channel made up to another.
-async fn contained_before(reader: &Reader<'_>, place: &Place, handled: Seq, made: Seq) -> Result<Seq, ReadError> {
-    let (least, most) = (handled.min(made), handled.max(made));
-    let range = Range { after: least, before: Some(most.next()), limit: PAGE, newest_first: false };
-    let between = reader.events(place, range).await?;
-    let is_missing = |recorded: &&Recorded| recorded.seq > if recorded.event.is_heard() { handled } else { made };
-    let end = if between.len() < PAGE { most.next() } else { between[PAGE - 1].seq };
-    Ok(between.iter().find(is_missing).map_or(end, |recorded| recorded.seq))
 }
 
 /// The number of the first event that happened at this moment or later, found by halving; one past the end, if there is none.

@@ -7,6 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use super::failure::Failure;
+use crate::ports::house::DAMAGED;
 use crate::domain::prompt::is_invisible;
 
 /// A server that is there answers a connection at once, or is too far away for copies.
@@ -72,6 +73,7 @@ impl Client {
         };
         let detail = one_line(&detail);
         Err(match status {
+            _ if said["type"] == DAMAGED => Failure::Store(detail),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Failure::Failed(format!(
                 "{} does not let us in: {detail}; set TERTULIA__SERVER__ADMIN_TOKEN or server.admin_token_file to its token",
                 self.address()

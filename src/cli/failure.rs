@@ -50,7 +50,7 @@ impl From<CopyError> for Failure {
     fn from(error: CopyError) -> Self {
         match error {
             CopyError::Store(_) | CopyError::Open(_) => Self::Store(error.to_string()),
-            CopyError::Exists(_) | CopyError::Unusable { .. } | CopyError::Io { .. } => Self::Failed(error.to_string()),
+            CopyError::Exists(_) | CopyError::Occupied(_) | CopyError::Unusable { .. } | CopyError::Io { .. } => Self::Failed(error.to_string()),
         }
     }
 }
@@ -69,6 +69,7 @@ impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Invalid { .. } => Self::Usage(refused.to_string()),
+            Refused::Damaged(detail) => Self::Store(detail),
             _ => Self::Failed(refused.to_string()),
         }
     }

@@ -35,7 +35,7 @@ A server that runs on the data folder (storage.path) is asked, with the admin to
 
 Exit codes:
   0  done
-  1  failed, or something wrong was found
+  1  failed, something wrong was found, or there is no such room, guild or person
   2  wrong usage or wrong settings
   3  the store cannot be used";
 
@@ -43,10 +43,6 @@ Exit codes:
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct History {
-    /// Ask this server [default: the one that runs on the data folder, if one does]
-    #[arg(long, global = true, value_name = "URL")]
-    pub server: Option<String>,
-
     /// Print one JSON object
     #[arg(long, global = true)]
     pub json: bool,
@@ -79,13 +75,19 @@ pub enum Asked {
         /// Write to this new file instead of standard output
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
+        /// Ask this server [default: the one that runs on the data folder, if one does]
+        #[arg(long, value_name = "URL")]
+        server: Option<String>,
     },
     /// Copy everything into one new file, while the server runs or without it
     #[command(after_help = "Examples:\n  tertulia history backup /backups\n  tertulia history backup monday.backup --json")]
     Backup {
-        /// The new file, or a folder that is there already and gets one named for the time
-        #[arg(value_name = "DIR|FILE")]
+        /// A folder that is there already and gets a file named for the time, or a new file whose name ends in .backup
+        #[arg(value_name = "DIR|FILE.backup")]
         to: PathBuf,
+        /// Ask this server [default: the one that runs on the data folder, if one does]
+        #[arg(long, value_name = "URL")]
+        server: Option<String>,
     },
     /// Make the store of a data folder that has none out of a backup; no server may run on it
     #[command(after_help = "Examples:\n  tertulia history restore monday.backup\n  \
@@ -103,8 +105,12 @@ pub enum Asked {
         backup: Option<PathBuf>,
     },
     /// Give space back by copying the store; no server may run on it
-    #[command(after_help = "Example:\n  tertulia history compact --json")]
-    Compact,
+    #[command(after_help = "Examples:\n  tertulia history compact --json\n  tertulia history compact --accept-loss")]
+    Compact {
+        /// Copy what can be read of a damaged store, tell what cannot, and go on without it: the old file is deleted, so copy the folder first
+        #[arg(long)]
+        accept_loss: bool,
+    },
     /// Take out of one guild what a person said, and what was decided and summed up about it
     #[command(after_help = "Examples:\n  tertulia history forget --guild home --person Ana\n  \
                             tertulia history forget --guild home --person Ana --answers --yes --json\n  \
@@ -122,6 +128,9 @@ pub enum Asked {
         /// Do not ask whether to go on
         #[arg(long)]
         yes: bool,
+        /// Ask this server [default: the one that runs on the data folder, if one does]
+        #[arg(long, value_name = "URL")]
+        server: Option<String>,
     },
 }
 
@@ -136,20 +145,19 @@ pub enum Form {
 
 /// Does what is asked; errors go to standard error.
 pub fn run(sources: &Sources, history: History) -> ExitCode {
-    let History { server, json, asked } = history;
-    let server = server.as_deref();
+    let History { json, asked } = history;
     ask_with(sources, |loaded| match asked {
-        Asked::Export { room, form, out, person, guild } => {
+        Asked::Export { room, form, out, person, guild, server } => {
             let of = guild.zip(person);
-            export::run(loaded, server, room, of, form, out.as_deref())
+            export::run(loaded, server.as_deref(), room, of, form, out.as_deref())
         }
-        Asked::Backup { to } => keep::backup(&loaded, server, &to, json),
-        Asked::Restore { from } => keep::restore(&loaded, server, &from, json),
-        Asked::Verify { backup } => keep::verify(&loaded, server, backup.as_deref(), json),
-        Asked::Compact => keep::compact(&loaded, server, json),
-        Asked::Forget { guild, person, answers, yes } => {
+        Asked::Backup { to, server } => keep::backup(&loaded, server.as_deref(), &to, json),
+        Asked::Restore { from } => keep::restore(&loaded, &from, json),
+        Asked::Verify { backup } => keep::verify(&loaded, backup.as_deref(), json),
+        Asked::Compact { accept_loss } => keep::compact(&loaded, accept_loss, json),
+        Asked::Forget { guild, person, answers, yes, server } => {
             let whom = Forget { guild: guild.as_str().into(), person: person.into(), answers };
-            forget::run(loaded, server, &whom, yes, json)
+            forget::run(loaded, server.as_deref(), &whom, yes, json)
         }
     })
 }

@@ -47,10 +47,7 @@ pub(super) fn find(loaded: &Loaded, named: Option<&str>) -> Result<Whom, Failure
 }
 
 /// Makes sure that nobody has the store open, for what needs it alone.
-pub(super) fn only_offline(data: &Path, named: Option<&str>, command: &str) -> Result<(), Failure> {
-    if named.is_some() {
-        return Err(Failure::Usage(format!("`tertulia history {command}` works on the data folder itself; leave --server out")));
-    }
+pub(super) fn only_offline(data: &Path, command: &str) -> Result<(), Failure> {
     if !is_in_use(data) {
         return Ok(());
     }

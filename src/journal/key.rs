@@ -56,6 +56,13 @@ pub fn channel_name(place: &Place) -> Key {
     Key::new(place.ward(), Kind::ChannelName).text(place.guild.as_str()).text(place.channel.as_str())
 }
 
+/// The channel in a key of [`channel_name`].
+pub fn named_in(key: &Key) -> Option<Place> {
+    let mut names = key.as_bytes().get(2..)?.split(|byte| *byte == 0).map(std::str::from_utf8);
+    let (Some(Ok(guild)), Some(Ok(channel))) = (names.next(), names.next()) else { return None };
+    Some(Place::new(&guild.into(), &channel.into()))
+}
+
 /// The channel that a number stands for.
 pub fn channel_of(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::ChannelOf).channel(channel)

@@ -143,7 +143,17 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`ReadError::Gap`] when numbers are missing that no deletion explains.
     pub async fn restore(&self, place: &Place) -> Result<Restored, ReadError> {
-        let head = self.head(place).await?;
+        loop {
+            let head = self.head(place).await?;
+            match self.restore_as_of(place, &head).await {
+                // Somebody raised the mark meanwhile, with a snapshot that needs nothing from below.
+                Err(ReadError::Gap { .. }) if self.head(place).await?.lowest > head.lowest => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn restore_as_of(&self, place: &Place, head: &Head) -> Result<Restored, ReadError> {
         let Some(no) = head.no else { return Ok(Restored::default()) };
         let ward = place.ward();
         let snapshot: Option<SnapshotRecord> = self.record(key::snapshot(ward, no)).await?;

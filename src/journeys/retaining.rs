@@ -4,19 +4,22 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::world::{World, room, said};
+use crate::actors::reaching::administer;
 use crate::actors::retention::{self, Passed};
 use crate::adapters::store::audit::{Audit, Problem};
 use crate::domain::event::Event;
 use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
+use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, Reader};
+use crate::journal::record::encode_number;
 use crate::ports::house::House;
 use crate::ports::house::decisions::{WhyAt, WhyQuery};
 use crate::ports::house::keeping::{ExportForm, ExportQuery};
 use crate::ports::language_model::NoAnswer;
-use crate::ports::store::key::Key;
-use crate::ports::store::{Store, Value as Stored};
+use crate::ports::store::key::{ChannelNo, Key};
+use crate::ports::store::{Store, Value as Stored, Write};
 
 const DAY: f64 = 86_400.0;
 
@@ -44,6 +47,10 @@ async fn problems(world: &World) -> Vec<Problem> {
     let mut problems = Audit::default().run(records, |_| {}).unwrap().problems;
     problems.retain(|problem| !matches!(problem, Problem::Miscounted { .. }));
     problems
+}
+
+async fn number_of(world: &World, place: &Place) -> ChannelNo {
+    Reader::new(&*world.store).channel_no(place).await.unwrap().unwrap()
 }
 
 async fn numbers(world: &World) -> Vec<u64> {
@@ -123,6 +130,111 @@ async fn a_guild_keeps_its_talk_as_long_as_its_own_setting_says() {
 
     assert_eq!(kept.history("lobby").await, said(&[("Ana", "zebra")]));
     assert_eq!(gone.history("lobby").await, said(&[]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_room_that_never_slept_before_the_server_was_killed_and_stayed_quiet_since_is_emptied() {
+    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    world.say_with("lobby", json!({ "from": "Zoe", "text": "zebra", "id": "zebra-1" })).await;
+    world.pass(20.0).await;
+    let world = world.crash().await;
+    world.pass(3.0 * DAY).await;
+
+    let passed = retention::pass(&world.kit).await;
+
+    assert_eq!((passed.channels, passed.failed), (1, 0));
+    assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0]);
+    assert_eq!(numbers(&world).await, [0; 0]);
+    assert_eq!(problems(&world).await, []);
+    let world = world.crash().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.say("lobby", "Ari?").await;
+    world.pass(60.0).await;
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+    assert_eq!(problems(&world).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_room_that_is_awake_has_nothing_older_in_mind_either() {
+    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    world.say("lobby", "zebra").await;
+    world.pass(3.0 * DAY).await;
+    world.say("lobby", "news").await;
+    world.pass(20.0).await;
+
+    let passed = retention::pass(&world.kit).await;
+
+    assert_eq!((passed.channels, left_of("zebra", &world).await), (1, 0));
+    world.pass(1_000.0).await;
+    assert_eq!(left_of("zebra", &world).await, 0, "it fell asleep meanwhile");
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "news")]));
+    assert_eq!(problems(&world).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_room_in_which_nobody_lives_any_more_is_emptied() {
+    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    world.say("lobby", "zebra").await;
+    world.open("lobby", &[]).await;
+    let world = world.crash().await;
+    world.pass(3.0 * DAY).await;
+
+    let passed = retention::pass(&world.kit).await;
+
+    assert_eq!((passed.failed, left_of("zebra", &world).await), (0, 0));
+    assert_eq!(problems(&world).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_read_keeps_no_other_room_from_being_emptied() {
+    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    world.open("salon", &["aria"]).await;
+    world.open("attic", &["aria"]).await;
+    for room in ["lobby", "salon", "attic"] {
+        world.say(room, &format!("zebra in the {room}")).await;
+    }
+    world.pass(3.0 * DAY).await;
+    let salon = Place::new(&"home".into(), &room("salon").channel());
+    let (lobby_no, salon_no) = (number_of(&world, &lobby()).await, number_of(&world, &salon).await);
+    let ward = lobby().ward();
+    let garbled = [key::channel_of(ward, lobby_no), key::snapshot(ward, salon_no)];
+    let writes = garbled.into_iter().map(|key| Write::Put(key, b"?".to_vec())).collect();
+    administer(&world.kit, ward, writes).await.unwrap();
+
+    let passed = retention::pass(&world.kit).await;
+
+    assert_eq!((passed.channels, passed.failed), (1, 2));
+    assert_eq!(left_of("zebra in the attic", &world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_deletion_left_that_was_interrupted_is_deleted() {
+    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    world.say("lobby", "zebra").await;
+    world.pass(1_000.0).await;
+    let (ward, no) = (lobby().ward(), number_of(&world, &lobby()).await);
+    let lowest = Seq(numbers(&world).await.last().unwrap() + 1);
+    let mut marks = vec![Write::Remove(key::snapshot(ward, no))];
+    marks.extend([key::tombstone(ward, no), key::sweep(ward, no)].map(|key| Write::Put(key, encode_number(lowest))));
+    administer(&world.kit, ward, marks).await.unwrap();
+    let world = world.crash().await;
+
+    retention::pass(&world.kit).await;
+
+    assert_eq!(left_of("zebra", &world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_deleted_is_counted() {
+    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    world.say("lobby", "zebra").await;
+    world.pass(3.0 * DAY).await;
+
+    let passed = retention::pass(&world.kit).await;
+
+    let measured = |name| world.spans.metrics().total(name, &[]);
+    assert_eq!(measured("tertulia_retention_events_total") as u64, passed.events);
+    assert_eq!(measured("tertulia_retention_passed_seconds") as u64, world.kit.clock.now().as_micros() / 1_000_000);
 }
 
 #[tokio::test(start_paused = true)]

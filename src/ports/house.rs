@@ -118,6 +118,9 @@ pub trait House: Send + Sync + 'static {
     async fn live(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused>;
 }
 
+/// The kind of problem (RFC 9457) that says that what is stored cannot be read, for programs that ask.
+pub const DAMAGED: &str = "urn:tertulia:damaged";
+
 /// Why the core does not do what it is asked to, named for what the caller does next.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
@@ -157,6 +160,9 @@ pub enum Refused {
     /// Not in this version. (501)
     #[error("{0}")]
     NotYet(String),
+    /// What is stored cannot be read any more; this says what to do. (500)
+    #[error("{0}")]
+    Damaged(String),
     /// Something of ours is broken, and was logged where it broke. (500)
     #[error("{0}")]
     Broken(String),

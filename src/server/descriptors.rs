@@ -7,11 +7,33 @@ const RESERVED: u64 = 64;
 /// So many connections there are in any case: an operator has to get in.
 const FEWEST: usize = 8;
 
+/// With fewer files a server cannot even begin: the store, the runtime and the log take about half of them.
+const FEWEST_FILES: u64 = 32;
+
+/// Too few files may be open at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0} files may be open at once (`ulimit -n`), and a server needs at least {FEWEST_FILES}: raise the limit (in a systemd service, \
+     LimitNOFILE)"
+)]
+pub(super) struct TooFewFiles(u64);
+
+/// Whether so many files may be open at once that a server can begin.
+pub(super) fn are_enough() -> bool {
+    getrlimit(Resource::Nofile).current.is_none_or(|files| files >= FEWEST_FILES)
+}
+
 /// Raises the limit as far as this process may, and returns how many connections may be open: what is wished, or what there is room for.
-pub(super) fn connections(wished: usize) -> usize {
+///
+/// # Errors
+/// There is room for hardly anything.
+pub(super) fn connections(wished: usize) -> Result<usize, TooFewFiles> {
     let known = getrlimit(Resource::Nofile);
     let enough = wished as u64 + RESERVED;
     let open = raised(known, enough);
+    if let Some(files) = open.filter(|files| *files < FEWEST_FILES) {
+        return Err(TooFewFiles(files));
+    }
     let connections = room(open, wished);
     if connections < wished {
         let files = open.unwrap_or_default();
@@ -21,7 +43,7 @@ pub(super) fn connections(wished: usize) -> usize {
             "the limit on open files (`ulimit -n`) leaves no room for server.max_connections: raise it"
         );
     }
-    connections
+    Ok(connections)
 }
 
 /// The limit that holds from now on; `None` for none.
@@ -50,11 +72,11 @@ mod tests {
     #[test]
     fn connections_leave_files_to_the_store() {
         for (open, wished, connections) in
-            [(None, 1024, 1024), (Some(65_536), 1024, 1024), (Some(256), 1024, 192), (Some(20), 1024, 8)]
+            [(None, 1024, 1024), (Some(65_536), 1024, 1024), (Some(256), 1024, 192), (Some(40), 1024, 8)]
         {
             assert_eq!(room(open, wished), connections, "{open:?}");
         }
-        assert_eq!(room(Some(20), 4), 4);
+        assert_eq!(room(Some(40), 4), 4);
     }
 
     #[test]

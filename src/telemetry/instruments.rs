@@ -223,6 +223,12 @@ instruments! {
         "Batches that were committed together.";
     journal_events: Counter, "tertulia.journal.events", "{event}", [],
         "Events put on record.";
+    retention_events: Counter, "tertulia.retention.events", "{event}", [],
+        "Events deleted because they were kept for long enough.";
+    retention_failures: Counter, "tertulia.retention.failures", "{channel}", [],
+        "Channels of which what was kept for long enough could not be deleted; the next pass tries again.";
+    retention_passed: Gauge, "tertulia.retention.passed", "s", [],
+        "When everything was last looked through for what was kept for long enough, in seconds since 1970; 0: not since the start.";
     store_failures: Counter, "tertulia.store.failures", "{failure}", [],
         "Writes that failed for good; the process ends then, so whoever scrapes hardly sees it; whoever is pushed metrics does.";
 

@@ -118,6 +118,14 @@ impl State {
         self.step(Input::Summarised { upto, text });
     }
 
+    /// Lets go of what was kept for long enough, as far as nothing that goes on needs it. One that still reads its record does it the next time.
+    pub(super) fn let_go(&mut self, below: Seq) {
+        if self.heard_meanwhile.is_none() {
+            let below = below.min(self.conversation.needed_from());
+            self.conversation.let_go(below);
+        }
+    }
+
     pub(super) fn residence_changed(&mut self) {
         if self.heard_meanwhile.is_none() {
             self.reconcile();

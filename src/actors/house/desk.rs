@@ -16,7 +16,7 @@ use crate::journal::reader::{ReadError, Reader};
 use crate::journal::residence::Residence;
 use crate::ports::house::Refused;
 use crate::ports::house::room::RoomId;
-use crate::ports::store::Write;
+use crate::ports::store::{StoreError, Write};
 
 /// When to try again what cannot be done for the moment.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -97,8 +97,17 @@ pub(super) fn broken(detail: &str) -> Refused {
     Refused::Broken("the record cannot be read; the server's log says more".into())
 }
 
+/// What is stored cannot be read; it is logged here.
+pub(super) fn damaged(detail: String) -> Refused {
+    tracing::error!(detail, "the record cannot be read");
+    Refused::Damaged(detail)
+}
+
 pub(super) fn unread(error: ReadError) -> Refused {
-    broken(&error.to_string())
+    match error {
+        ReadError::Store(StoreError::Unknown(_) | StoreError::Failed(_)) => broken(&error.to_string()),
+        ReadError::Store(StoreError::Damaged(_)) | ReadError::Record(_) | ReadError::Gap { .. } => damaged(error.to_string()),
+    }
 }
 
 pub(super) fn refused(error: scribe::Refused) -> Refused {

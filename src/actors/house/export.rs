@@ -31,7 +31,7 @@ const MOST_SCRIPTED: usize = 200_000;
 impl ActorHouse {
     pub(super) async fn read_out(&self, query: ExportQuery) -> Result<Lines, Refused> {
         let places: VecDeque<Place> = match &query.room {
-            Some(room) => [self.room_of(room)?.0].into(),
+            Some(room) => [self.room_to_read(room)?.0].into(),
             None => self.kit.residents.all().iter().map(|(channel, residence)| Place::new(&residence.guild, channel)).collect(),
         };
         match (query.form, places.front()) {
@@ -56,7 +56,11 @@ impl ActorHouse {
 impl ActorHouse {
     /// What somebody said, by the index of persons. A message that was taken back has no words any more, and is left out.
     pub(super) async fn read_out_person(&self, person: &Person) -> Result<Lines, Refused> {
-        let said = self.reader().said_by(&person.guild, &PersonId::from(&*person.id)).await.map_err(unread)?;
+        let id = PersonId::from(&*person.id);
+        let said = self.reader().said_by(&person.guild, &id).await.map_err(unread)?;
+        if said.is_empty() {
+            return Err(self.nobody(&person.guild, &id).await);
+        }
         let (store, ward) = (self.kit.store.clone(), Ward::of(&person.guild));
         let lines = stream::iter(said).filter_map(move |(no, seq)| {
             let store = store.clone();

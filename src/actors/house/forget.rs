@@ -27,6 +27,7 @@ impl ActorHouse {
         let ward = Ward::of(&guild);
         let mut channels: Vec<_> = said.iter().map(|(no, _)| *no).collect();
         channels.dedup();
+        let is_unknown = channels.is_empty();
         let mut forgotten = Forgotten::default();
         for no in channels {
             let mut gone: BTreeSet<Seq> = said.iter().filter(|(known, _)| *known == no).map(|(_, seq)| *seq).collect();
@@ -38,7 +39,10 @@ impl ActorHouse {
             }
             self.forget_in(&place, gone, index, &mut forgotten).await?;
         }
-        self.forget_usage(&guild, &person).await?;
+        let has_used = self.forget_usage(&guild, &person).await?;
+        if is_unknown && !has_used {
+            return Err(self.nobody(&guild, &person).await);
+        }
         Ok(forgotten)
     }
 
@@ -78,14 +82,17 @@ impl ActorHouse {
         Ok(closed.map(|record| Write::Put(key::set_aside(place.ward(), no, record.seq), encode(&record))).collect())
     }
 
-    async fn forget_usage(&self, guild: &GuildId, person: &PersonId) -> Result<(), Refused> {
+    /// True: they were named there.
+    async fn forget_usage(&self, guild: &GuildId, person: &PersonId) -> Result<bool, Refused> {
         let (mut from, to) = (key::used_by(guild), key::used_by(guild).end());
+        let mut has_used = false;
         loop {
             let page = self.kit.store.scan(from, to.clone(), false, PAGE).await.map_err(|error| unread(error.into()))?;
-            let Some((last, _)) = page.last() else { return Ok(()) };
+            let Some((last, _)) = page.last() else { return Ok(has_used) };
             from = key::successor(last);
             let writes = addresses_of(person, page)?;
             if !writes.is_empty() {
+                has_used = true;
                 self.administer(Ward::of(guild), writes).await?;
             }
         }

@@ -92,8 +92,13 @@ impl ActorHouse {
         let (id, record) = self.entry(entry).await?;
         let place = Place::new(&record.guild, &record.channel);
         if let Some(old) = self.reader().event(&place, record.seq).await.map_err(unread)? {
+            if !old.event.is_heard() {
+                let (seq, channel) = (record.seq, &record.channel);
+                let detail = format!("event {seq} of {channel} is nothing that was heard, so it cannot be heard again; drop it instead");
+                return Err(Refused::Conflict(detail));
+            }
             // With an id, so that trying again after a failure in the middle hears it once only.
-            let again: Arc<str> = format!("retry:{id}").into();
+            let again: Arc<str> = again_as(id.ward, id.no, id.seq).into();
             let accepted = self.accept(&place, heard_again(&old.event), Some(again)).await?;
             if let Event::Said { message, .. } = &old.event {
                 let _turn = self.kit.rewriting.of(&place).await;
@@ -150,6 +155,11 @@ impl ActorHouse {
         let told = self.kit.directory.find(&GuildsPlace()).is_some_and(|guilds| guilds.cast(message).is_ok());
         if told { Ok(()) } else { Err(unavailable("the guilds are being restarted, try again")) }
     }
+}
+
+/// The id under which a message that was set aside is heard again.
+pub(super) fn again_as(ward: Ward, no: ChannelNo, seq: Seq) -> String {
+    format!("retry:{}", EntryId { ward, no, seq })
 }
 
 /// The same event, to be heard once more.

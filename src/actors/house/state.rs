@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::ActorHouse;
 use super::desk::unread;
 use crate::actors::channel::Look;
+use crate::actors::folded::folded;
 use crate::actors::places::SwitchboardPlace;
 use crate::actors::switchboard::SwitchboardMessage;
-use crate::domain::budget::Ledger;
-use crate::domain::conversation::{Conversation, Rules, Turn, World};
+use crate::domain::conversation::{Conversation, Rules, Turn};
 use crate::domain::id::CompanionId;
 use crate::domain::round::Round;
 use crate::journal::place::Place;
@@ -77,27 +77,9 @@ impl ActorHouse {
 
     /// The conversation as its record says, and who was asked in its newest round.
     async fn folded(&self, place: &Place) -> Result<(Conversation, Vec<CompanionId>), ReadError> {
-        let restored = self.reader().restore(place).await?;
-        let mut conversation = restored.snapshot.map(|snapshot| snapshot.conversation).unwrap_or_default();
-        let tempers = self.kit.residents.tempers(&place.channel);
-        let mut ledger = Ledger::default();
-        let mut world = World {
-            channel: &place.channel,
-            rules: Rules::from(&*self.kit.settings),
-            tempers: &tempers,
-            jitter: &mut || 0,
-            ledger: &mut ledger,
-            summary_after: None,
-            tokens_per_day: None,
-        };
-        for recorded in &restored.events {
-            if restored.skip.contains(&recorded.seq) {
-                conversation.pass_over(recorded.seq);
-            } else {
-                conversation.fold(recorded, &mut world);
-            }
-        }
-        Ok((conversation, restored.asked))
+        let mut restored = self.reader().restore(place).await?;
+        let asked = std::mem::take(&mut restored.asked);
+        Ok((folded(&self.kit, place, restored), asked))
     }
 
     fn companion_state(&self, id: &CompanionId, settings: &Companion, residence: &Residence, look: &Look) -> CompanionState {

@@ -28,11 +28,9 @@ impl ActorHouse {
         // One count after the other, since each reads a lot.
         let _turn = self.counting.lock().await;
         let guilds = match &query.guild {
-            Some(guild) if self.is_known(guild).await.map_err(unread)? => vec![guild.clone()],
             Some(guild) => {
-                return Err(Refused::NotFound(format!(
-                    "there is no guild {guild}: no room belongs to it, and it never used anything"
-                )));
+                self.check_guild(guild).await?;
+                vec![guild.clone()]
             }
             None => self.reader().guilds_with_usage().await.map_err(unread)?,
         };
@@ -50,19 +48,6 @@ impl ActorHouse {
         }
         let currency = self.kit.settings.models.currency.as_str().into();
         Ok(Usage { from: from.into(), to: to.into(), currency, guilds: told, total })
-    }
-
-    async fn is_known(&self, guild: &GuildId) -> Result<bool, ReadError> {
-        if self.kit.residents.all().iter().any(|(_, residence)| residence.guild == *guild) {
-            return Ok(true);
-        }
-        let mut has_used = false;
-        let take = |_| {
-            has_used = true;
-            ControlFlow::Break(())
-        };
-        self.reader().usage(guild, Moment::ZERO, None, take).await?;
-        Ok(has_used)
     }
 
     async fn account(&self, guild: &GuildId, from: Moment, to: Moment) -> Result<Account, ReadError> {

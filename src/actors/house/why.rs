@@ -35,9 +35,6 @@ use crate::ports::house::room::RoomId;
 use crate::settings::companion::Companion;
 use words::decided_because;
 
-/// Rooms that are named to whoever asks for another.
-const NAMED_ROOMS: usize = 12;
-
 /// The room that a story is about.
 struct Scene<'a> {
     house: &'a ActorHouse,
@@ -57,7 +54,7 @@ struct Who {
 
 impl ActorHouse {
     pub(super) async fn tell_why(&self, query: WhyQuery) -> Result<Why, Refused> {
-        let (place, residence) = self.room_of(&query.room).map_err(|refused| self.or_another(&query.room, refused))?;
+        let (place, residence) = self.room_to_read(&query.room)?;
         let scene = Scene { house: self, room: query.room, place, residence };
         if let Some(WhyAt::Message(id)) = &query.at {
             let whose = query.companion.as_deref().map(|asked| scene.called(asked));
@@ -74,26 +71,6 @@ impl ActorHouse {
                 None => Err(scene.nothing_decided(seq)),
             },
             (at, None) => scene.everybody(at.as_ref()).await,
-        }
-    }
-}
-
-impl ActorHouse {
-    /// Names the console's rooms. Who asks about a channel of another platform may be somebody there, whom no other place concerns.
-    fn or_another(&self, asked: &RoomId, refused: Refused) -> Refused {
-        if !asked.is_of_console() {
-            return refused;
-        }
-        let rooms = self.kit.residents.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
-        let rooms: Vec<_> = rooms.filter(RoomId::is_of_console).collect();
-        let (named, rest) = rooms.split_at(rooms.len().min(NAMED_ROOMS));
-        match refused {
-            Refused::NotFound(detail) if !named.is_empty() => {
-                let named: Vec<_> = named.iter().map(RoomId::as_str).collect();
-                let rest = if rest.is_empty() { String::new() } else { format!(" and {} more (GET /api/rooms)", rest.len()) };
-                Refused::NotFound(format!("{detail}; there are {}{rest}", named.join(", ")))
-            }
-            refused => refused,
         }
     }
 }

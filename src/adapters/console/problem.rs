@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use crate::ports::house::Refused;
+use crate::ports::house::{DAMAGED, Refused};
 
 /// Why a request was refused.
 #[derive(Clone, Debug)]
@@ -16,6 +16,7 @@ pub(super) struct Problem {
     detail: String,
     field: Option<String>,
     retry_after: Option<Duration>,
+    kind: &'static str,
 }
 
 #[derive(Serialize)]
@@ -31,7 +32,7 @@ struct Written<'a> {
 
 impl Problem {
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), field: None, retry_after: None }
+        Self { status, detail: detail.into(), field: None, retry_after: None, kind: "about:blank" }
     }
 
     /// A value that cannot be accepted.
@@ -69,7 +70,7 @@ impl Problem {
     /// The body that is sent.
     pub(super) fn json(&self) -> Vec<u8> {
         let written = Written {
-            kind: "about:blank",
+            kind: self.kind,
             title: self.status.canonical_reason().unwrap_or("Refused"),
             status: self.status.as_u16(),
             detail: &self.detail,
@@ -92,6 +93,7 @@ impl From<Refused> for Problem {
                 Self { retry_after, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
             }
             Refused::NotYet(detail) => Self::new(StatusCode::NOT_IMPLEMENTED, detail),
+            Refused::Damaged(detail) => Self { kind: DAMAGED, ..Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail) },
             Refused::Broken(detail) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail),
         }
     }

@@ -339,7 +339,7 @@ impl From<Refused> for Said {
     fn from(refused: Refused) -> Self {
         let text = words::sorry(&refused);
         match refused {
-            Refused::Unavailable { .. } | Refused::Broken(_) => Self::Failed(text),
+            Refused::Unavailable { .. } | Refused::Damaged(_) | Refused::Broken(_) => Self::Failed(text),
             _ => Self::Refused(text),
         }
     }

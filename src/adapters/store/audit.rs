@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::batch::number;
 use super::manifest::{Counts, FORMAT};
+use super::open_error::WAYS_OUT;
 use super::sled::facts::{counts_from, counts_key, format_from, identity_key};
 use crate::domain::id::{Seq, Ward};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
@@ -36,9 +37,43 @@ pub struct Report {
 }
 
 impl Report {
+    /// How many places cannot be read at all, among the problems that are kept.
+    pub(super) fn holes(&self) -> usize {
+        self.problems.iter().filter(|problem| matches!(problem, Problem::Unreadable(_))).count()
+    }
+
     /// Whether everything is as it should be.
     pub fn is_sound(&self) -> bool {
         self.problem_count == 0
+    }
+}
+
+/// A place that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hole {
+    /// The last key before it that could be read; none: it is at the beginning.
+    pub after: Option<Key>,
+    /// The first key after it that can be read; none: it reaches to the end.
+    pub before: Option<Key>,
+    /// What sled says of it.
+    pub detail: String,
+}
+
+impl fmt::Display for Hole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { after, before, detail } = self;
+        match (after, before) {
+            (Some(after), Some(before)) => write!(f, "what lies between {after} and {before} cannot be read: {detail}"),
+            (Some(after), None) => write!(f, "what lies after {after} cannot be read: {detail}"),
+            (None, Some(before)) => write!(f, "what lies before {before} cannot be read: {detail}"),
+            (None, None) => write!(f, "nothing can be read: {detail}"),
+        }
+    }
+}
+
+impl From<Hole> for StoreError {
+    fn from(hole: Hole) -> Self {
+        Self::Damaged(format!("{hole}; {WAYS_OUT}"))
     }
 }
 
@@ -67,6 +102,8 @@ pub enum Problem {
         /// Its last event.
         last: Seq,
     },
+    /// A place that cannot be read at all.
+    Unreadable(Hole),
     /// A key or value that does not have the shape of its kind.
     Malformed(Key),
     /// The store is of a newer format than this version reads.
@@ -94,6 +131,7 @@ impl fmt::Display for Problem {
             Self::BeyondHead { ward, channel, head, last } => {
                 write!(f, "ward {}, channel {}: the journal ends at {last}, its head is {head}", ward.0, channel.0)
             }
+            Self::Unreadable(hole) => hole.fmt(f),
             Self::Newer { found, known } => write!(
                 f,
                 "it was written in format {found}, this version of tertulia reads up to {known}: use the version that wrote it"
@@ -149,6 +187,26 @@ impl Audit {
             }
         }
         Ok(self.finish())
+    }
+
+    /// Reads all records through that can be read, in the order of their keys; what cannot be is a problem like any other.
+    pub fn run_on(
+        mut self,
+        records: impl Iterator<Item = Result<(Key, Value), Hole>>,
+        mut progress: impl FnMut(u64),
+    ) -> Report {
+        for record in records {
+            match record {
+                Ok((key, value)) => {
+                    self.read(&key, &value);
+                    if self.report.records.is_multiple_of(PROGRESS_EVERY) {
+                        progress(self.report.records);
+                    }
+                }
+                Err(hole) => self.problem(Problem::Unreadable(hole)),
+            }
+        }
+        self.finish()
     }
 
     /// Takes the next record in.

@@ -31,6 +31,8 @@ pub struct Copied {
     pub bytes_before: u64,
     /// Bytes on disk after: of the backup, or of the new store.
     pub bytes_after: u64,
+    /// Places that could not be read, and were left out.
+    pub holes: u64,
 }
 
 /// Why a copy was not made. What was there is unchanged.
@@ -45,6 +47,14 @@ pub enum CopyError {
     /// The target exists already.
     #[error("{} exists already: name another, or move it away", .0.display())]
     Exists(PathBuf),
+    /// There is a store already where one is to be made.
+    #[error(
+        "there is a store in {folder} already, and a restore never writes over one: move `store` and `manifest` out of it first \
+         (keep them until you know that you do not need them), or make the store elsewhere: \
+         TERTULIA__STORAGE__PATH=/new/folder tertulia history restore …",
+        folder = .0.display()
+    )]
+    Occupied(PathBuf),
     /// What is to be copied is no backup, or a damaged one.
     #[error("{} is not a backup that can be used: {detail}", .path.display())]
     Unusable {
@@ -67,8 +77,9 @@ impl From<CopyError> for KeepError {
     fn from(error: CopyError) -> Self {
         let detail = error.to_string();
         match error {
-            CopyError::Exists(_) => Self::Exists(detail),
+            CopyError::Exists(_) | CopyError::Occupied(_) => Self::Exists(detail),
             CopyError::Io { .. } => Self::Target(detail),
+            CopyError::Store(StoreError::Damaged(_)) => Self::Damaged(detail),
             CopyError::Store(_) | CopyError::Open(_) | CopyError::Unusable { .. } => Self::Failed(detail),
         }
     }
@@ -95,7 +106,7 @@ pub(super) fn write(
     part.finish().map_err(about)?;
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     sync_folder(folder).map_err(about)?;
-    Ok(Copied { records: count, bytes_before: 0, bytes_after })
+    Ok(Copied { records: count, bytes_before: 0, bytes_after, holes: 0 })
 }
 
 fn write_records(

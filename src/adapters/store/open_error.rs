@@ -4,9 +4,12 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::io::Errno;
+
 use super::manifest::Counts;
 
-const WAYS_OUT: &str = "put a backup back with `tertulia history restore`, \
+/// What to do about a store that can be read in part.
+pub(super) const WAYS_OUT: &str = "put a backup back with `tertulia history restore`, \
     or copy the folder and go on with what is left with `tertulia serve --accept-loss`";
 
 /// Why a store on disk cannot be opened.
@@ -53,6 +56,20 @@ pub enum OpenError {
     /// What is stored cannot be read.
     #[error("{0}")]
     Damaged(String),
+    /// Places in it cannot be read any more: what is left has to be copied first.
+    #[error(
+        "{holes} places of the store in {} cannot be read, the first: {first}; put a backup back with `tertulia history restore`, \
+         or copy the folder and keep what can be read with `tertulia history compact --accept-loss`",
+        .folder.display()
+    )]
+    Holes {
+        /// The data folder.
+        folder: PathBuf,
+        /// How many.
+        holes: usize,
+        /// What is known of the first.
+        first: String,
+    },
     /// Opening did not come to an end: damage can make sled search for ever. The thread that tries is left behind, so the process
     /// should end.
     #[error(
@@ -90,6 +107,12 @@ pub enum OpenError {
         /// The data folder.
         folder: PathBuf,
     },
+    /// No more files may be opened.
+    #[error("{}: too many files are open (`ulimit -n`): raise the limit and start again", .path.display())]
+    Files {
+        /// What it is about.
+        path: PathBuf,
+    },
     /// Something that is no folder lies where one is needed.
     #[error("{} is not a folder: name another one with storage.path, or move what is there", .path.display())]
     NoFolder {
@@ -110,6 +133,9 @@ impl OpenError {
     /// Names what the file system reported about something in a data folder.
     pub(super) fn of(path: &Path, error: io::Error) -> Self {
         let path = path.to_path_buf();
+        if let Some(Errno::MFILE | Errno::NFILE) = Errno::from_io_error(&error) {
+            return Self::Files { path };
+        }
         match error.kind() {
             ErrorKind::PermissionDenied => Self::Permission { path },
             ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { folder: path },
@@ -142,6 +168,7 @@ mod tests {
         assert!(told(ErrorKind::FileTooLarge).contains("make room"));
         assert!(told(ErrorKind::StorageFull).contains("make room"));
         assert!(told(ErrorKind::AlreadyExists).starts_with("/data is not a folder"));
+        assert!(OpenError::of(Path::new("/data"), Errno::MFILE.into()).to_string().contains("ulimit -n"));
         assert!(told(ErrorKind::PermissionDenied).contains("give it to the user"));
     }
 }

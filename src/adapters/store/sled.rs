@@ -9,6 +9,7 @@ mod letting_go;
 mod log;
 mod mend;
 mod open;
+mod readable;
 mod renew;
 mod snapshot;
 
@@ -23,6 +24,7 @@ use tokio::sync::oneshot;
 use super::OpenError;
 use super::audit::{Audit, Report};
 use super::backup::{Copied, CopyError};
+use super::open_error::WAYS_OUT;
 use crate::domain::id::Ward;
 use crate::ports::store::keeper::{KeepError, Keeper};
 use crate::ports::store::key::Key;
@@ -30,9 +32,10 @@ use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 use crate::telemetry::instruments::Instruments;
 use committer::{Committer, Order};
 use letting_go::attempt;
+use open::Holes;
 use snapshot::Snapshot;
 
-pub use copy::{compact, restore};
+pub use copy::{compact, restore, salvage};
 pub use files::is_in_use;
 pub use renew::{Renewed, renew};
 
@@ -74,7 +77,7 @@ impl SledStore {
     /// # Errors
     /// Each way in which a store can be unfit; [`OpenError`] says which of them leave it untouched.
     pub fn open(data: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
-        let opened = open::open(data, options)?;
+        let opened = open::open(data, options, Holes::Refused)?;
         let (orders, inbox) = mpsc::channel();
         let open::Opened { db, facts, manifest, lock } = opened;
         let (db, committer) = attempt(db, |db| {
@@ -89,9 +92,9 @@ impl SledStore {
     /// every few thousand.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] when something cannot be read at all; what is wrong with what can be read is in the report.
+    /// The store has failed. What cannot be read, and what is wrong with what can be, is in the report.
     pub fn verify(&self, progress: impl FnMut(u64)) -> Result<Report, StoreError> {
-        Audit::default().run(self.snapshot()?, progress)
+        Ok(Audit::default().run_on(self.snapshot()?, progress))
     }
 
     /// Writes everything committed before now, in whole batches, into one new file, while the store goes on working. Blocks;
@@ -100,7 +103,7 @@ impl SledStore {
     /// # Errors
     /// [`CopyError`]; an incomplete file is left as `<to>.part` and never as `to`.
     pub fn backup(&self, to: &Path, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
-        super::backup::write(to, self.snapshot()?, progress)
+        super::backup::write(to, self.snapshot()?.map(|record| record.map_err(StoreError::from)), progress)
     }
 
     /// Bytes that the store takes up on disk.
@@ -226,7 +229,12 @@ fn unanswered() -> StoreError {
 
 /// What a failed read means.
 fn unreadable(error: &sled::Error) -> StoreError {
-    StoreError::Damaged(error.to_string())
+    StoreError::Damaged(format!("{}; {WAYS_OUT}", told(error)))
+}
+
+/// What sled says of an error.
+fn told(error: &sled::Error) -> String {
+    error.to_string().replace(" backtrace ()", "")
 }
 
 #[cfg(test)]

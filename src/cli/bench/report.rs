@@ -152,8 +152,12 @@ impl fmt::Display for Report {
         line(
             "load",
             format!(
-                "{} channels in {} guilds with {} companions each, by {}, {asked}, for {:.1} s",
-                self.channels, self.guilds, self.companions_per_channel, self.way, self.seconds
+                "{} in {} with {} each, by {}, {asked}, for {:.1} s",
+                counted(self.channels, "channel"),
+                counted(self.guilds, "guild"),
+                counted(self.companions_per_channel, "companion"),
+                self.way,
+                self.seconds
             ),
         )?;
         line("accepted", {
@@ -172,13 +176,17 @@ impl fmt::Display for Report {
         )?;
         line("commit, ms", format!("{}; {:.0} a second", self.commit, self.commits_per_second))?;
         line("batches in a commit", {
-            let (mean, p99) = (shown(self.group_size_mean), shown(self.group_size_p99));
-            format!("{mean} on average, 99 %: {p99}")
+            // Between the bounds of the histogram it is estimated; there are whole batches only.
+            let p99 = self.group_size_p99.map_or_else(|| "–".to_owned(), |p99| format!("{:.0}", p99.ceil()));
+            format!("{} on average, 99 %: at most {p99}", shown(self.group_size_mean))
         })?;
         line("processors", format!("{:.2}; {:.1} µs a message", self.processors, self.processor_us_per_message))?;
         line("memory, MiB", format!("{:.1}, {:.1} at first", self.memory_mib, self.memory_before_mib))?;
         line("channels awake", format!("{:.0}", self.channels_awake))?;
-        line("disk", format!("{:.0} bytes a message", self.disk_bytes_per_message))
+        // The file grows by whole segments, which a short run may not fill.
+        let has_grown = self.disk_bytes_per_message > 0.0;
+        let disk = if has_grown { format!("{:.0} bytes a message", self.disk_bytes_per_message) } else { "has not grown yet".into() };
+        line("disk", disk)
     }
 }
 
@@ -190,6 +198,11 @@ impl fmt::Display for Times {
             None => Ok(()),
         }
     }
+}
+
+/// So many of them.
+fn counted(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
 /// A figure, or a dash where there is none.

@@ -83,7 +83,7 @@ async fn from_server(client: &Client, query: &Query, sink: &mut Sink) -> Result<
     let response = client.send(client.request(Method::GET, "/api/export", &asked)).await?;
     let mut pieces = response.bytes_stream();
     while let Some(piece) = pieces.next().await {
-        sink.write(&piece.map_err(|error| client.broken(&error))?)?;
+        sink.write(&piece.map_err(|_| broken_off(client))?)?;
     }
     Ok(())
 }
@@ -98,6 +98,14 @@ async fn from_store(house: &dyn House, query: Query, sink: &mut Sink) -> Result<
         sink.write(b"\n")?;
     }
     Ok(())
+}
+
+/// A server that cannot read on ends the answer in the middle.
+fn broken_off(client: &Client) -> Failure {
+    Failure::Failed(format!(
+        "the server at {} broke off, so this is not whole: its log says why, and `tertulia history verify` whether the store is damaged",
+        client.address()
+    ))
 }
 
 /// What a script says that it does not tell as it was.

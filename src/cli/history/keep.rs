@@ -7,29 +7,34 @@ use serde_json::{Value, json};
 
 use super::progress;
 use crate::adapters::store::audit::Report;
-use crate::adapters::store::backup::{self, Copied};
+use crate::adapters::store::backup::{self, Copied, CopyError};
 use crate::adapters::store::sled::{self, SledStore};
 use crate::adapters::system::SystemClock;
-use crate::cli::asking::report;
+use crate::cli::asking::{print, report};
 use crate::cli::client::{Client, block_on};
 use crate::cli::failure::Failure;
 use crate::cli::whom::{self, Whom};
+use crate::journal::salvaged::Salvaged;
 use crate::ports::clock::Clock as _;
 use crate::ports::house::stamp::rfc3339;
 use crate::server::offline::open_options;
 use crate::settings::Loaded;
 
+/// What to do about a damaged store.
+const WAYS_OUT: &str = "Put a backup back with `tertulia history restore`, or copy the folder and keep what can be read with \
+    `tertulia history compact --accept-loss`.";
+
 /// Copies everything into one new file.
 pub(super) fn backup(loaded: &Loaded, server: Option<&str>, to: &Path, json: bool) -> Result<(), Failure> {
     let copied = match whom::find(loaded, server)? {
         Whom::Server(client) => {
-            let to = if client.is_named { on_its_machine(to)? } else { absolute(&file_in(to))? };
+            let to = if client.is_named { on_its_machine(to)? } else { file_in(to)? };
             block_on(copy_by(&client, &to))?
         }
         Whom::Store => {
             let data = &loaded.settings.storage.path;
             whom::there_is_one(data)?;
-            let to = absolute(&file_in(to))?;
+            let to = file_in(to)?;
             let bar = progress("copying");
             let copied = SledStore::open(data, &open_options())?.backup(&to, |records| bar.set_position(records));
             bar.finish_and_clear();
@@ -42,38 +47,43 @@ pub(super) fn backup(loaded: &Loaded, server: Option<&str>, to: &Path, json: boo
 }
 
 /// Makes a store out of a backup.
-pub(super) fn restore(loaded: &Loaded, server: Option<&str>, from: &Path, json: bool) -> Result<(), Failure> {
+pub(super) fn restore(loaded: &Loaded, from: &Path, json: bool) -> Result<(), Failure> {
     let data = &loaded.settings.storage.path;
-    whom::only_offline(data, server, "restore")?;
+    whom::only_offline(data, "restore")?;
     let bar = progress("restoring");
     let copied = sled::restore(from, data, &open_options(), |records| bar.set_position(records));
     bar.finish_and_clear();
     tell_copy(json, data, &copied?)
 }
 
-/// Gives space back.
-pub(super) fn compact(loaded: &Loaded, server: Option<&str>, json: bool) -> Result<(), Failure> {
+/// Gives space back; where a loss is accepted, by what can be read.
+pub(super) fn compact(loaded: &Loaded, accept_loss: bool, json: bool) -> Result<(), Failure> {
     let data = &loaded.settings.storage.path;
-    whom::only_offline(data, server, "compact")?;
+    whom::only_offline(data, "compact")?;
     whom::there_is_one(data)?;
     let bar = progress("compacting");
-    let copied = sled::compact(data, &open_options(), |records| bar.set_position(records));
+    let copied = if accept_loss {
+        sled::salvage(data, &open_options(), &mut Salvaged::default(), |records| bar.set_position(records))
+    } else {
+        sled::compact(data, &open_options(), |records| bar.set_position(records))
+    };
     bar.finish_and_clear();
     tell_copy(json, data, &copied?)
 }
 
 /// Reads a backup through, or the store.
-pub(super) fn verify(loaded: &Loaded, server: Option<&str>, backup: Option<&Path>, json: bool) -> Result<(), Failure> {
+pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Result<(), Failure> {
     if let Some(backup) = backup {
-        let read = read_backup(backup)?;
-        return tell_report(json, &backup.display().to_string(), &read);
+        let what = backup.display().to_string();
+        return match read_backup(backup) {
+            Ok(read) => tell_report(json, &what, &read, "Take another one."),
+            // As far as it could be read it says nothing about the rest.
+            Err(CopyError::Unusable { detail, .. }) => tell_unusable(json, &what, &detail),
+            Err(error) => Err(error.into()),
+        };
     }
     let data = &loaded.settings.storage.path;
-    let read = match whom::find(loaded, server)? {
-        Whom::Server(client) if client.is_named => {
-            let detail = "only the server of the data folder can be asked for this; without --server, or verify a backup of it";
-            return Err(Failure::Usage(detail.into()));
-        }
+    let read = match whom::find(loaded, None)? {
         Whom::Server(client) => verify_running(&client, data)?,
         Whom::Store => {
             whom::there_is_one(data)?;
@@ -83,23 +93,26 @@ pub(super) fn verify(loaded: &Loaded, server: Option<&str>, backup: Option<&Path
             read.map_err(|error| Failure::Store(error.to_string()))?
         }
     };
-    tell_report(json, &data.display().to_string(), &read)
+    tell_report(json, &data.display().to_string(), &read, WAYS_OUT)
 }
 
 /// A running server keeps the store to itself; a copy holds every record of it, and is read through instead.
 fn verify_running(client: &Client, data: &Path) -> Result<Report, Failure> {
     let copy = absolute(&data.join(format!("verify-{}.backup", std::process::id())))?;
-    block_on(copy_by(client, &copy))?;
+    block_on(copy_by(client, &copy)).map_err(|failure| match failure {
+        Failure::Store(detail) => Failure::Store(format!("{detail}; with the server stopped, `tertulia history verify` lists all such places")),
+        failure => failure,
+    })?;
     let read = read_backup(&copy);
     std::fs::remove_file(&copy).map_err(|error| Failure::Failed(format!("{}: {error}; delete it", copy.display())))?;
-    read
+    Ok(read?)
 }
 
-fn read_backup(backup: &Path) -> Result<Report, Failure> {
+fn read_backup(backup: &Path) -> Result<Report, CopyError> {
     let bar = progress("reading");
     let read = backup::verify(backup, |records| bar.set_position(records));
     bar.finish_and_clear();
-    Ok(read?)
+    read
 }
 
 async fn copy_by(client: &Client, to: &Path) -> Result<Value, Failure> {
@@ -111,13 +124,28 @@ async fn copy_by(client: &Client, to: &Path) -> Result<Value, Failure> {
     copied
 }
 
-/// The file itself, or one in the folder that is named for the time.
-fn file_in(to: &Path) -> PathBuf {
-    if !to.is_dir() {
-        return to.to_path_buf();
+/// The file itself, or a new one in the folder that is named for the time, by its whole path.
+fn file_in(to: &Path) -> Result<PathBuf, Failure> {
+    let to = absolute(to)?;
+    if to.is_dir() {
+        let time: String = rfc3339(SystemClock.now()).chars().take_while(|c| *c != '.').filter(|c| !matches!(c, '-' | ':')).collect();
+        let names = std::iter::once(String::new()).chain((2..).map(|again| format!("-{again}")));
+        let mut files = names.map(|again| to.join(format!("tertulia-{time}Z{again}.backup")));
+        return files.find(|file| !file.exists()).ok_or_else(|| Failure::Failed(format!("{} is full of backups", to.display())));
     }
-    let time: String = rfc3339(SystemClock.now()).chars().take_while(|c| *c != '.').filter(|c| !matches!(c, '-' | ':')).collect();
-    to.join(format!("tertulia-{time}Z.backup"))
+    let is_file = to.extension().is_some_and(|extension| extension == "backup") && !to.as_os_str().as_encoded_bytes().ends_with(b"/");
+    if !is_file {
+        let to = to.display();
+        return Err(Failure::Usage(format!(
+            "there is no folder {to}: make it first, or name a new file, whose name has to end in .backup"
+        )));
+    }
+    match to.parent() {
+        Some(folder) if !folder.is_dir() => {
+            Err(Failure::Failed(format!("there is no folder {}: make it first", folder.display())))
+        }
+        _ => Ok(to),
+    }
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
@@ -133,13 +161,26 @@ fn on_its_machine(to: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn tell_copy(json: bool, data: &Path, copied: &Copied) -> Result<(), Failure> {
-    let Copied { records, bytes_before, bytes_after } = *copied;
-    let object = json!({ "folder": data, "entries": records, "bytes_before": bytes_before, "bytes": bytes_after });
-    let sentence = format!("{}: {records} records, {bytes_before} bytes before, {bytes_after} now", data.display());
+    let Copied { records, bytes_before, bytes_after, holes } = *copied;
+    let object = json!({ "folder": data, "entries": records, "bytes_before": bytes_before, "bytes": bytes_after, "left_out": holes });
+    let left_out = match holes {
+        0 => String::new(),
+        1 => "; 1 place could not be read and was left out".to_owned(),
+        _ => format!("; {holes} places could not be read and were left out"),
+    };
+    let sentence = format!("{}: {records} records, {bytes_before} bytes before, {bytes_after} now{left_out}", data.display());
     report(json, &object, &sentence)
 }
 
-fn tell_report(json: bool, what: &str, read: &Report) -> Result<(), Failure> {
+/// A backup that is none, or that is damaged, so that nothing of it can be relied on.
+fn tell_unusable(json: bool, what: &str, detail: &str) -> Result<(), Failure> {
+    if json {
+        print(&json!({ "sound": false, "problem_count": 1, "problems": [detail] }))?;
+    }
+    Err(Failure::Failed(format!("{what} is not a backup that can be used: {detail}")))
+}
+
+fn tell_report(json: bool, what: &str, read: &Report, ways_out: &str) -> Result<(), Failure> {
     let problems: Vec<String> = read.problems.iter().map(ToString::to_string).collect();
     let object = json!({
         "sound": read.is_sound(),
@@ -157,5 +198,10 @@ fn tell_report(json: bool, what: &str, read: &Report) -> Result<(), Failure> {
         return Ok(());
     }
     let listed = problems.join("\n  ");
-    Err(Failure::Failed(format!("{what} is damaged, {} problems were found, the first of them:\n  {listed}", read.problem_count)))
+    let (count, kept) = (read.problem_count, read.problems.len() as u64);
+    let which = if count > kept { format!(", the first {kept} of them") } else { String::new() };
+    let found = if count == 1 { "1 problem was".to_owned() } else { format!("{count} problems were") };
+    Err(Failure::Failed(format!(
+        "{what} is damaged, {found} found{which}:\n  {listed}\n{ways_out}"
+    )))
 }

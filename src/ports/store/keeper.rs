@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::key::Key;
+use super::Value;
+
 /// Keeps a store in order.
 #[async_trait]
 pub trait Keeper: Send + Sync + 'static {
@@ -21,6 +24,18 @@ pub trait Keeper: Send + Sync + 'static {
     async fn disk_bytes(self: Arc<Self>) -> Result<u64, KeepError>;
 }
 
+/// Knows what records tell of others that are lost.
+pub trait Complete {
+    /// Takes note of a record. Every record is told, before anything else is asked.
+    fn note(&mut self, key: &Key, value: &[u8]);
+
+    /// Records that have to be there, as all that were noted tell.
+    fn lacking(&self) -> Vec<(Key, Value)>;
+
+    /// What else has to be there because of this record.
+    fn follows(&self, key: &Key, value: &[u8]) -> Option<(Key, Value)>;
+}
+
 /// Why a store could not be copied or measured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeepError {
@@ -30,7 +45,10 @@ pub enum KeepError {
     /// The target cannot be written: name another, or make it writable.
     #[error("{0}")]
     Target(String),
-    /// The store cannot be read.
+    /// What is stored cannot be read.
+    #[error("{0}")]
+    Damaged(String),
+    /// Something else is in the way.
     #[error("{0}")]
     Failed(String),
 }

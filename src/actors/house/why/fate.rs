@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::desk::unread;
+use super::super::quarantine::again_as;
 use super::words::{cut, decided_because, line, together_with};
 use super::{Scene, Who};
 use crate::actors::channel::Look;
@@ -31,6 +32,8 @@ struct Found {
     is_read: bool,
     /// Why it was set aside, if it was.
     set_aside: Option<Arc<str>>,
+    /// As which message it was tried again, if it was.
+    again: Option<Seq>,
 }
 
 impl Scene<'_> {
@@ -116,7 +119,11 @@ impl Scene<'_> {
             }
         }
         let set_aside = self.reader().set_aside_as(&self.place, message.seq).await?.map(|record| record.error);
-        Ok(Found { message, course, is_read, set_aside })
+        let again = match (&set_aside, self.reader().channel_no(&self.place).await?) {
+            (Some(_), Some(no)) => self.reader().message(&self.place, &again_as(self.place.ward(), no, message.seq)).await?,
+            _ => None,
+        };
+        Ok(Found { message, course, is_read, set_aside, again })
     }
 
     /// The message itself, and what happened to it.
@@ -126,7 +133,10 @@ impl Scene<'_> {
             let text = match &recorded.event {
                 Event::Edited { text, .. } if text.is_empty() => continue,
                 Event::Edited { text, .. } => format!("It was changed: “{}”", cut(text)),
-                Event::Deleted { .. } => "It was taken back.".to_owned(),
+                Event::Deleted { .. } => match found.again {
+                    Some(again) => format!("It was tried again, as message {again}, which has its words now."),
+                    None => "It was taken back.".to_owned(),
+                },
                 _ => continue,
             };
             story.push(line(recorded, "changed", text));
@@ -185,7 +195,10 @@ impl Scene<'_> {
                 Brief { seq, at: at(ending.as_deref().unwrap_or(owed)), ..brief(outcome, text) }
             }
             Fate::TakenBack(recorded) => {
-                let text = "It was taken back before it was considered.".to_owned();
+                let text = match found.again {
+                    Some(again) => format!("It was set aside, and tried again as message {again}: ask what became of that."),
+                    None => "It was taken back before it was considered.".to_owned(),
+                };
                 Brief { at: at(recorded), ..brief(Outcome::TakenBack, text) }
             }
             Fate::Cleared(recorded) => {

@@ -3,6 +3,7 @@
 use super::interaction::Where;
 use super::{Desk, Said};
 use crate::adapters::discord::snowflake::Snowflake;
+use crate::ports::house::Refused;
 use crate::ports::house::keeping::{Forget, Forgotten};
 
 impl Desk {
@@ -15,10 +16,15 @@ impl Desk {
             ));
         }
         let forget = Forget { guild: here.guild_id(), person: person.person().as_str().into(), answers: false };
-        let forgotten = self.house.forget(forget).await?;
+        let forgotten = match self.house.forget(forget).await {
+            // They never said anything here, or were forgotten before.
+            Err(Refused::NotFound(_)) => Forgotten::default(),
+            outcome => outcome?,
+        };
         tracing::info!(guild = %here.guild_id(), messages = forgotten.messages, "somebody was forgotten who asked for it");
         Ok(format!(
-            "{}\nWhat you say from now on is heard again. `/tertulia ignore me` keeps companions from listening to you.",
+            "{}\nCopies that the operators of this bot made before may still hold it until they delete them.\n\
+             What you say from now on is heard again. `/tertulia ignore me` keeps companions from listening to you.",
             told(&forgotten, place)
         ))
     }

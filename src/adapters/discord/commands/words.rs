@@ -143,7 +143,7 @@ pub(super) fn sorry(refused: &Refused) -> String {
             )
         }
         Refused::NotYet(_) => "This version of the bot cannot do that.".to_owned(),
-        Refused::Broken(_) => BROKEN.to_owned(),
+        Refused::Damaged(_) | Refused::Broken(_) => BROKEN.to_owned(),
     }
 }
 
@@ -190,6 +190,7 @@ mod tests {
         let hidden = "discord:1 /var/lib";
         for refused in [
             Refused::NotFound(hidden.into()),
+            Refused::Damaged(hidden.into()),
             Refused::Broken(hidden.into()),
             Refused::Conflict(hidden.into()),
             Refused::NotYet(hidden.into()),

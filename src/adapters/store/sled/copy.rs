@@ -4,11 +4,15 @@ use std::path::Path;
 
 use super::facts::Facts;
 use super::letting_go::attempt;
+use super::mend::mend;
+use super::open::Holes;
+use super::readable::Readable;
 use super::{OpenOptions, files, log, open};
 use crate::adapters::store::OpenError;
-use crate::adapters::store::audit::PROGRESS_EVERY;
+use crate::adapters::store::audit::{Audit, Hole, PROGRESS_EVERY};
 use crate::adapters::store::backup::{self, Copied, CopyError};
 use crate::adapters::store::manifest::{self, FORMAT, Manifest};
+use crate::ports::store::keeper::Complete;
 use crate::ports::store::key::Key;
 use crate::ports::store::{StoreError, Value};
 
@@ -19,7 +23,7 @@ const RECORDS_PER_BATCH: usize = 1000;
 /// thousand. The backup is read through before anything is written.
 ///
 /// # Errors
-/// [`CopyError::Exists`] if the folder holds a store or a manifest; [`CopyError::Unusable`] if the backup cannot be used.
+/// [`CopyError::Occupied`] if the folder holds a store or a manifest; [`CopyError::Unusable`] if the backup cannot be used.
 pub fn restore(from: &Path, data: &Path, options: &OpenOptions, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
     let report = backup::verify(from, |_| {})?;
     if let Some(problem) = report.problems.first() {
@@ -29,7 +33,7 @@ pub fn restore(from: &Path, data: &Path, options: &OpenOptions, progress: impl F
     files::settle(data).map_err(|error| about(data, error))?;
     for there in [manifest::path(data), files::sled_folder(data)] {
         if there.exists() {
-            return Err(CopyError::Exists(there));
+            return Err(CopyError::Occupied(data.to_path_buf()));
         }
     }
     let bytes_before = std::fs::metadata(from).map_err(|error| about(from, error))?.len();
@@ -37,7 +41,7 @@ pub fn restore(from: &Path, data: &Path, options: &OpenOptions, progress: impl F
     let (manifest, records) = fill(data, options, records, progress)?;
     files::swap(data).map_err(|error| about(data, error))?;
     manifest::write(data, &manifest).map_err(|error| about(data, error))?;
-    Ok(Copied { records, bytes_before, bytes_after: size(data)? })
+    Ok(Copied { records, bytes_before, bytes_after: size(data)?, holes: 0 })
 }
 
 /// Gives space back, by copying a store that nobody has open into a new database and putting that in its place. Blocks; `progress`
@@ -46,25 +50,89 @@ pub fn restore(from: &Path, data: &Path, options: &OpenOptions, progress: impl F
 /// # Errors
 /// [`CopyError::Open`] as for opening; whatever happens, there is a whole store, the old or the new one.
 pub fn compact(data: &Path, options: &OpenOptions, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
+    copy(data, options, Holes::Refused, |db, _| {
+        fill(data, options, readable(db).map(|record| record.map_err(|hole| CopyError::Store(hole.into()))), progress)
+    })
+}
+
+/// The same with a store of which not everything can be read: what can be is kept, what that tells of the rest is made anew, and what
+/// its journals miss counts as deleted. Each place that is left out is logged, and counted.
+///
+/// # Errors
+/// As for [`compact`]. A store that does not even tell what it is cannot be kept.
+pub fn salvage(
+    data: &Path,
+    options: &OpenOptions,
+    complete: &mut dyn Complete,
+    progress: impl FnMut(u64),
+) -> Result<Copied, CopyError> {
+    let options = OpenOptions { accept_loss: true, ..options.clone() };
+    copy(data, &options, Holes::Passed, |db, holes| {
+        let records = readable(db).filter_map(|record| match record {
+            Ok(record) => Some(Ok(record)),
+            Err(hole) => {
+                tracing::warn!("{hole}; it is left out");
+                *holes += 1;
+                None
+            }
+        });
+        fill_with(data, &options, records, progress, |db, facts| {
+            completed(db, complete)?;
+            let report = Audit::keeping_all().run_on(readable(db), |_| {});
+            for problem in &report.problems {
+                tracing::warn!("{problem}");
+            }
+            mend(db, &report, facts)?;
+            facts.write(db)
+        })
+    })
+}
+
+fn copy(
+    data: &Path,
+    options: &OpenOptions,
+    holes: Holes,
+    fill: impl FnOnce(&sled::Db, &mut u64) -> Result<(Manifest, u64), CopyError>,
+) -> Result<Copied, CopyError> {
     if files::db_bytes(data)?.is_none() && manifest::read(data)?.is_none() {
         return Err(StoreError::Failed(format!("{} holds no store", data.display())).into());
     }
-    let open::Opened { db, manifest: before, lock: _lock, .. } = open::open(data, options)?;
+    let open::Opened { db, manifest: before, lock: _lock, .. } = open::open(data, options, holes)?;
     let bytes_before = size(data)?;
-    let (db, (after, records)) = attempt(db, |db| {
-        let records = db.iter().map(|entry| match entry {
-            Ok((key, value)) => Ok((Key::from_bytes(&key), value.to_vec())),
-            Err(error) => Err(CopyError::Store(super::unreadable(&error))),
-        });
-        fill(data, options, records, progress)
-    })?;
+    let mut holes = 0;
+    let (db, (after, records)) = attempt(db, |db| fill(db, &mut holes))?;
     drop(db);
     // Until the swap is over the manifest must fit the old database and the new one.
     let either = Manifest { db_bytes: before.db_bytes.min(after.db_bytes), closed: None, ..after.clone() };
     manifest::write(data, &either).map_err(|error| about(data, error))?;
     files::swap(data).map_err(|error| about(data, error))?;
     manifest::write(data, &after).map_err(|error| about(data, error))?;
-    Ok(Copied { records, bytes_before, bytes_after: size(data)? })
+    Ok(Copied { records, bytes_before, bytes_after: size(data)?, holes })
+}
+
+fn readable(db: &sled::Db) -> impl Iterator<Item = Result<(Key, Value), Hole>> + use<> {
+    Readable::of(db).map(|entry| entry.map(|(key, value)| (Key::from_bytes(&key), value.to_vec())))
+}
+
+/// Makes anew what is not there and has to be, as the rest tells.
+fn completed(db: &sled::Db, complete: &mut dyn Complete) -> Result<(), sled::Error> {
+    for entry in db.iter() {
+        let (key, value) = entry?;
+        complete.note(&Key::from_bytes(&key), &value);
+    }
+    let add = |(key, value): (Key, Value)| -> Result<(), sled::Error> {
+        if !db.contains_key(key.as_bytes())? {
+            tracing::warn!("the record {key} was lost; it is made anew");
+            db.insert(key.as_bytes(), value)?;
+        }
+        Ok(())
+    };
+    complete.lacking().into_iter().try_for_each(add)?;
+    for entry in db.iter() {
+        let (key, value) = entry?;
+        complete.follows(&Key::from_bytes(&key), &value).into_iter().try_for_each(add)?;
+    }
+    Ok(())
 }
 
 /// Writes records into a new database beside sled's folder, and closes it. Returns its manifest and how many there were.
@@ -72,7 +140,18 @@ fn fill(
     data: &Path,
     options: &OpenOptions,
     records: impl Iterator<Item = Result<(Key, Value), CopyError>>,
+    progress: impl FnMut(u64),
+) -> Result<(Manifest, u64), CopyError> {
+    fill_with(data, options, records, progress, |_, _| Ok(()))
+}
+
+/// The same, and does something with it before it is closed.
+fn fill_with(
+    data: &Path,
+    options: &OpenOptions,
+    records: impl Iterator<Item = Result<(Key, Value), CopyError>>,
     mut progress: impl FnMut(u64),
+    finish: impl FnOnce(&sled::Db, &mut Facts) -> Result<(), sled::Error>,
 ) -> Result<(Manifest, u64), CopyError> {
     let folder = files::new_folder(data);
     let failed = |error: sled::Error| match error {
@@ -97,10 +176,11 @@ fn fill(
         db.apply_batch(batch).map_err(failed)?;
         db.flush().map_err(failed)?;
         let facts = Facts::read(db).map_err(StoreError::Damaged)?;
-        let facts = facts.ok_or_else(|| StoreError::Damaged("it does not say what store it is".into()))?;
+        let mut facts = facts.ok_or_else(|| StoreError::Damaged("it does not say what store it is".into()))?;
         if facts.format > FORMAT {
             return Err(CopyError::Open(OpenError::NewerVersion { path: folder.clone(), found: facts.format, known: FORMAT }));
         }
+        finish(db, &mut facts).and_then(|()| db.flush().map(drop)).map_err(failed)?;
         Ok(facts)
     })?;
     drop(db);

@@ -22,7 +22,7 @@ pub(super) fn mend(db: &sled::Db, report: &Report, facts: &mut Facts) -> Result<
                 batch.insert(Key::head(*ward, *channel).as_bytes(), &last.to_be_bytes());
             }
             Problem::Miscounted { found, .. } => facts.counts.events = *found,
-            Problem::Malformed(_) | Problem::Newer { .. } => left += 1,
+            Problem::Malformed(_) | Problem::Newer { .. } | Problem::Unreadable(_) => left += 1,
         }
     }
     db.apply_batch(batch)?;

@@ -9,9 +9,10 @@ use super::committer::panic_text;
 use super::facts::Facts;
 use super::letting_go::attempt;
 use super::mend::mend;
-use super::{OpenOptions, files, log, unreadable};
+use super::readable::Readable;
+use super::{OpenOptions, files, log};
 use crate::adapters::store::OpenError;
-use crate::adapters::store::audit::{self, Audit};
+use crate::adapters::store::audit::{self, Audit, Problem};
 use crate::adapters::store::manifest::{self, FORMAT, Manifest};
 use crate::ports::store::key::Key;
 
@@ -34,6 +35,15 @@ pub(super) struct Opened {
     pub(super) lock: files::FolderLock,
 }
 
+/// What becomes of a database in which places cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holes {
+    /// It is refused where they are found: what is written would have to go there.
+    Refused,
+    /// It is opened as it is, for a copy of the rest.
+    Passed,
+}
+
 /// What the guarded thread reports.
 enum Report {
     /// Still at work, on something that may take long.
@@ -44,7 +54,7 @@ enum Report {
 }
 
 /// Opens the database of a data folder, or creates one, and counts the opening.
-pub(super) fn open(data: &Path, options: &OpenOptions) -> Result<Opened, OpenError> {
+pub(super) fn open(data: &Path, options: &OpenOptions, holes: Holes) -> Result<Opened, OpenError> {
     let lock = files::lock(data)?;
     let known = match manifest::read(data) {
         Err(OpenError::Damaged(why)) if options.accept_loss => {
@@ -89,7 +99,7 @@ pub(super) fn open(data: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
     }
 
     let must_read_well = is_doubtful && !options.accept_loss;
-    let (db, facts) = open_guarded(data, options, must_read_well)?;
+    let (db, facts) = open_guarded(data, options, (must_read_well, holes))?;
 
     let (db, db_bytes) = attempt(db, |_| {
         if let Some(known) = &known {
@@ -156,11 +166,11 @@ fn check_facts(data: &Path, known: &Manifest, facts: &Facts, accept_loss: bool) 
 }
 
 /// Lets sled open the folder in a thread of its own, which may panic or never return.
-fn open_guarded(data: &Path, options: &OpenOptions, must_read_well: bool) -> Result<(sled::Db, Facts), OpenError> {
+fn open_guarded(data: &Path, options: &OpenOptions, reading: (bool, Holes)) -> Result<(sled::Db, Facts), OpenError> {
     let (reports, inbox) = mpsc::channel();
     let (folder, guarded) = (data.to_path_buf(), options.clone());
     let work = move || {
-        let opened = catch_unwind(AssertUnwindSafe(|| open_sled(&folder, &guarded, must_read_well, &reports)));
+        let opened = catch_unwind(AssertUnwindSafe(|| open_sled(&folder, &guarded, reading, &reports)));
         let opened = opened.unwrap_or_else(|panic| Err(OpenError::damaged(&folder, format!("sled: {}", panic_text(&*panic)))));
         // Nobody listens any more when the deadline has passed.
         let _ = reports.send(Report::Ended(opened));
@@ -185,7 +195,7 @@ fn open_guarded(data: &Path, options: &OpenOptions, must_read_well: bool) -> Res
 fn open_sled(
     data: &Path,
     options: &OpenOptions,
-    must_read_well: bool,
+    reading: (bool, Holes),
     reports: &Sender<Report>,
 ) -> Result<(sled::Db, Facts), OpenError> {
     let folder = files::sled_folder(data);
@@ -202,14 +212,14 @@ fn open_sled(
         outcome => outcome,
     };
     let db = db.map_err(|error| explain(data, error))?;
-    attempt(db, |db| prepare(data, options, must_read_well, db, reports))
+    attempt(db, |db| prepare(data, options, reading, db, reports))
 }
 
 /// Takes a database for whoever opens it, once it is fit.
 fn prepare(
     data: &Path,
     options: &OpenOptions,
-    must_read_well: bool,
+    (must_read_well, holes): (bool, Holes),
     db: &sled::Db,
     reports: &Sender<Report>,
 ) -> Result<Facts, OpenError> {
@@ -225,6 +235,14 @@ fn prepare(
     }
     if must_read_well || options.accept_loss {
         let report = read_through(data, db, options.accept_loss, reports)?;
+        match report.problems.iter().find(|problem| matches!(problem, Problem::Unreadable(_))) {
+            Some(first) if holes == Holes::Refused => {
+                let (folder, first) = (data.to_path_buf(), first.to_string());
+                return Err(OpenError::Holes { folder, holes: report.holes(), first });
+            }
+            Some(_) => return Ok(facts),
+            None => {}
+        }
         let left = mend(db, &report, &mut facts).map_err(|error| explain(data, error))?;
         if !report.is_sound() {
             tracing::warn!(folder = %data.display(), problems = report.problem_count, left, "what was lost counts as deleted");
@@ -237,12 +255,9 @@ fn prepare(
 
 /// Reads a store through whose manifest does not vouch for it.
 fn read_through(data: &Path, db: &sled::Db, accept_loss: bool, reports: &Sender<Report>) -> Result<audit::Report, OpenError> {
-    let records = db.iter().map(|entry| match entry {
-        Ok((key, value)) => Ok((Key::from_bytes(&key), value.to_vec())),
-        Err(error) => Err(unreadable(&error)),
-    });
+    let records = Readable::of(db).map(|entry| entry.map(|(key, value)| (Key::from_bytes(&key), value.to_vec())));
     let audit = if accept_loss { Audit::keeping_all() } else { Audit::default() };
-    let report = audit.run(records, |_| drop(reports.send(Report::Working))).map_err(|error| OpenError::damaged(data, error))?;
+    let report = audit.run_on(records, |_| drop(reports.send(Report::Working)));
     match report.problems.first() {
         Some(first) if !accept_loss => {
             let detail = format!("{} problems were found in it, the first: {first}", report.problem_count);
@@ -264,6 +279,6 @@ pub(super) fn explain(data: &Path, error: sled::Error) -> OpenError {
             OpenError::Io { error, .. } => OpenError::damaged(data, error),
             known => known,
         },
-        other => OpenError::damaged(data, other.to_string().replace(" backtrace ()", "")),
+        other => OpenError::damaged(data, super::told(&other)),
     }
 }

@@ -43,7 +43,7 @@ pub fn renew(
     if !manifest::read(data).is_ok_and(|known| known.is_some_and(|known| known.format < FORMAT)) {
         return Ok(None);
     }
-    let open::Opened { db, mut facts, lock: _lock, .. } = open::open(data, options)?;
+    let open::Opened { db, mut facts, lock: _lock, .. } = open::open(data, options, open::Holes::Refused)?;
     if facts.format >= FORMAT {
         // It ended just before its manifest was written.
         return Ok(None);
@@ -104,7 +104,7 @@ mod tests {
     fn old(records: u64) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         drop(SledStore::open(folder.path(), &options()).unwrap());
-        let open::Opened { db, mut facts, manifest, lock: _lock } = open::open(folder.path(), &options()).unwrap();
+        let open::Opened { db, mut facts, manifest, lock: _lock } = open::open(folder.path(), &options(), open::Holes::Refused).unwrap();
         for number in 0..records {
             let value: &[u8] = if number == 0 { b"?" } else { b"\x00old" };
             db.insert(key(number).as_bytes(), value).unwrap();

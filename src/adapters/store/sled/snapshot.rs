@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::unreadable;
+use super::readable::Readable;
+use crate::adapters::store::audit::Hole;
 use crate::ports::store::key::Key;
-use crate::ports::store::{StoreError, Value};
+use crate::ports::store::Value;
 
 /// Old values of what changed since a reading began.
 #[derive(Default)]
@@ -41,9 +42,9 @@ impl Overlay {
     }
 }
 
-/// Every key with its value, ascending, as they were when the committer took note of the overlay.
+/// Every key with its value, ascending, as they were when the committer took note of the overlay. What cannot be read is told in its place.
 pub(super) struct Snapshot {
-    entries: sled::Iter,
+    entries: Readable,
     overlay: Arc<Overlay>,
     ready: VecDeque<(Key, Value)>,
 }
@@ -51,7 +52,7 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// Reads a database whose committer has taken note of the overlay.
     pub(super) fn new(db: &sled::Db, overlay: Arc<Overlay>) -> Self {
-        Self { entries: db.iter(), overlay, ready: VecDeque::new() }
+        Self { entries: Readable::of(db), overlay, ready: VecDeque::new() }
     }
 
     /// Moves what is due up to this entry (all the rest, when there is none) to `ready`.
@@ -82,7 +83,7 @@ impl Snapshot {
 }
 
 impl Iterator for Snapshot {
-    type Item = Result<(Key, Value), StoreError>;
+    type Item = Result<(Key, Value), Hole>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -93,7 +94,7 @@ impl Iterator for Snapshot {
                 return None;
             }
             match self.entries.next() {
-                Some(Err(error)) => return Some(Err(unreadable(&error))),
+                Some(Err(hole)) => return Some(Err(hole)),
                 Some(Ok(entry)) => self.advance(Some(entry)),
                 None => self.advance(None),
             }

@@ -1,0 +1,117 @@
+//! What there is, for whoever asked for something that there is not.
+
+use std::collections::BTreeSet;
+
+use super::ActorHouse;
+use super::desk::{no_room, unread};
+use crate::domain::id::{GuildId, PersonId, Ward};
+use crate::journal::key;
+use crate::journal::place::Place;
+use crate::journal::residence::Residence;
+use crate::ports::house::Refused;
+use crate::ports::house::room::RoomId;
+use crate::ports::store::key::{Key, Kind};
+
+/// So many are named.
+const NAMED: usize = 10;
+/// Among so many people one is looked for whose id is alike.
+const LOOKED_THROUGH: usize = 2_000;
+
+impl ActorHouse {
+    /// A room that is to be read. Who asks about a channel of another platform may be somebody there, whom no other place concerns.
+    pub(super) fn room_to_read(&self, room: &RoomId) -> Result<(Place, Residence), Refused> {
+        self.room_of(room).map_err(|refused| {
+            let rooms = self.kit.residents.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
+            let rooms: BTreeSet<String> = rooms.filter(RoomId::is_of_console).map(|room| room.to_string()).collect();
+            match refused {
+                Refused::NotFound(_) if room.is_of_console() => {
+                    Refused::NotFound(format!("there is no room {room}; {}", instead(room.as_str(), &rooms, "GET /api/rooms")))
+                }
+                Refused::NotFound(_) => no_room(room),
+                refused => refused,
+            }
+        })
+    }
+
+    /// Whether a guild lives here, or ever used anything.
+    pub(super) async fn check_guild(&self, guild: &GuildId) -> Result<(), Refused> {
+        let lived_in = self.kit.residents.all().into_iter().map(|(_, residence)| residence.guild);
+        let mut guilds: BTreeSet<String> = lived_in.map(|guild| guild.to_string()).collect();
+        if guilds.contains(guild.as_str()) {
+            return Ok(());
+        }
+        guilds.extend(self.reader().guilds_with_usage().await.map_err(unread)?.iter().map(ToString::to_string));
+        if guilds.contains(guild.as_str()) {
+            return Ok(());
+        }
+        let instead = instead(guild.as_str(), &guilds, "GET /api/rooms");
+        Err(Refused::NotFound(format!("there is no guild {guild}: no room belongs to it, and it never used anything; {instead}")))
+    }
+
+    /// That nothing of a person is on record in a guild, or that there is no such guild.
+    pub(super) async fn nobody(&self, guild: &GuildId, person: &PersonId) -> Refused {
+        if let Err(refused) = self.check_guild(guild).await {
+            return refused;
+        }
+        match self.people_of(guild).await {
+            Ok(people) => {
+                let id = person.as_str();
+                Refused::NotFound(format!(
+                    "nothing that {id} said in {guild} is on record; {}",
+                    instead(id, &people, "`tertulia history export` names all; ids from Discord look like discord:1234")
+                ))
+            }
+            Err(refused) => refused,
+        }
+    }
+
+    /// Who said something in a guild, as far as they are looked through.
+    async fn people_of(&self, guild: &GuildId) -> Result<BTreeSet<String>, Refused> {
+        let all = Key::new(Ward::of(guild), Kind::Person).text(guild.as_str());
+        let (mut from, end) = (all.clone(), all.clone().end());
+        let mut people = BTreeSet::new();
+        while people.len() < LOOKED_THROUGH {
+            let found = self.kit.store.scan(from, end.clone(), false, 1).await.map_err(|error| unread(error.into()))?;
+            let Some((key, _)) = found.first() else { break };
+            let named = key.as_bytes().get(all.as_bytes().len()..).and_then(|rest| rest.split(|byte| *byte == 0).next());
+            let Some(Ok(person)) = named.map(std::str::from_utf8) else { break };
+            from = key::said_by(guild, &PersonId::from(person)).end();
+            people.insert(person.to_owned());
+        }
+        Ok(people)
+    }
+}
+
+/// What was meant, or what there is.
+fn instead(asked: &str, known: &BTreeSet<String>, more: &str) -> String {
+    let alike = |candidate: &str| strsim::normalized_damerau_levenshtein(&asked.to_lowercase(), &candidate.to_lowercase());
+    if let Some(nearest) = known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))).filter(|nearest| alike(nearest) > 0.6) {
+        return format!("did you mean {nearest}?");
+    }
+    let named: Vec<_> = known.iter().take(NAMED).map(String::as_str).collect();
+    match known.len() {
+        0 => "there is none".to_owned(),
+        count if count > NAMED => format!("there are {} and {} more ({more})", named.join(", "), count - NAMED),
+        1 => format!("there is {}", named[0]),
+        _ => format!("there are {}", named.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_for_what_is_not_there_is_told_what_is() {
+        let known = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+
+        assert_eq!(instead("hoem", &known(&["attic", "home"]), "-"), "did you mean home?");
+        assert_eq!(instead("ANA", &known(&["Ana", "Ben"]), "-"), "did you mean Ana?");
+        assert_eq!(instead("zzz", &known(&["Ana", "Ben"]), "-"), "there are Ana, Ben");
+        assert_eq!(instead("zzz", &known(&["Ana"]), "-"), "there is Ana");
+        assert_eq!(instead("zzz", &known(&[]), "-"), "there is none");
+        let many: Vec<_> = (0..12).map(|number| format!("p{number:02}")).collect();
+        let many = many.into_iter().collect();
+        assert!(instead("zzz", &many, "a list").ends_with("p09 and 2 more (a list)"));
+    }
+}

@@ -1,0 +1,155 @@
+//! Reading a database through that may be damaged in places: where a page cannot be read, what comes after it still can.
+
+use std::ops::Bound;
+
+use super::told;
+use crate::adapters::store::audit::Hole;
+use crate::ports::store::key::Key;
+
+/// So many bytes of a key tell where it goes on after a damaged place. Keys are shorter, but for those that hold long names.
+const WIDTH: usize = 40;
+
+/// Every key with its value that can be read, ascending. Each place that cannot be is told once.
+pub(super) struct Readable {
+    db: sled::Db,
+    entries: sled::Iter,
+    last: Option<sled::IVec>,
+    /// Where nothing more can be read.
+    is_over: bool,
+}
+
+impl Readable {
+    pub(super) fn of(db: &sled::Db) -> Self {
+        Self { db: db.clone(), entries: db.iter(), last: None, is_over: false }
+    }
+
+    /// Goes on after the place that was reached.
+    fn skip(&mut self, error: &sled::Error) -> Hole {
+        let from = self.last.as_ref().map_or_else(Vec::new, |last| [last.as_ref(), &[0]].concat());
+        let next = next_readable(&self.db, &from);
+        match &next {
+            Some(next) => self.entries = self.db.range::<&[u8], _>((Bound::Included(next.as_ref()), Bound::Unbounded)),
+            None => self.is_over = true,
+        }
+        let key = |bytes: &sled::IVec| Key::from_bytes(bytes);
+        Hole { after: self.last.as_ref().map(key), before: next.as_ref().map(key), detail: told(error) }
+    }
+}
+
+impl Iterator for Readable {
+    type Item = Result<(sled::IVec, sled::IVec), Hole>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        match self.entries.next()? {
+            Ok((key, value)) => {
+                self.last = Some(key.clone());
+                Some(Ok((key, value)))
+            }
+            Err(error) => Some(Err(self.skip(&error))),
+        }
+    }
+}
+
+/// The first key that can be read after a place that cannot, as far as that can be found by halving; none: there is none.
+fn next_readable(db: &sled::Db, from: &[u8]) -> Option<sled::IVec> {
+    let mut unreadable = Place::of(from);
+    // None: here nothing can be read.
+    let first_at = |place: &Place| match db.range::<&[u8], _>(place.0.as_slice()..).next() {
+        None => Some(None),
+        Some(Ok((key, _))) => Some(Some(key)),
+        Some(Err(_)) => None,
+    };
+    let begin = unreadable.clone();
+    let mut found = None;
+    for bit in 0..WIDTH * 8 {
+        let Some(place) = begin.ahead_by(bit) else { break };
+        match first_at(&place) {
+            Some(first) => {
+                found = Some((place, first));
+                break;
+            }
+            None => unreadable = place,
+        }
+    }
+    let (mut readable, mut first) = found?;
+    while let Some(middle) = unreadable.middle(&readable) {
+        match first_at(&middle) {
+            Some(found) => (readable, first) = (middle, found),
+            None => unreadable = middle,
+        }
+    }
+    first.filter(|first| first.as_ref() > from)
+}
+
+/// A place among the keys, as a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place([u8; WIDTH]);
+
+impl Place {
+    fn of(key: &[u8]) -> Self {
+        let mut bytes = [0; WIDTH];
+        let known = key.len().min(WIDTH);
+        bytes[..known].copy_from_slice(&key[..known]);
+        Self(bytes)
+    }
+
+    /// So far ahead as this bit is worth; none: beyond all keys.
+    fn ahead_by(&self, bit: usize) -> Option<Self> {
+        let mut bytes = self.0;
+        let mut carry = 1_u16 << (bit % 8);
+        for byte in bytes[..WIDTH - bit / 8].iter_mut().rev() {
+            let sum = u16::from(*byte) + carry;
+            *byte = sum as u8;
+            carry = sum >> 8;
+        }
+        (carry == 0).then_some(Self(bytes))
+    }
+
+    /// The place half-way to a later one; none: there is nothing in between.
+    fn middle(&self, later: &Self) -> Option<Self> {
+        let mut carry = 0;
+        let mut sums = [0_u16; WIDTH];
+        for at in (0..WIDTH).rev() {
+            let sum = u16::from(self.0[at]) + u16::from(later.0[at]) + carry;
+            sums[at] = sum & 255;
+            carry = sum >> 8;
+        }
+        let mut bytes = [0; WIDTH];
+        for (byte, sum) in bytes.iter_mut().zip(sums) {
+            let halved = sum + (carry << 8);
+            *byte = (halved >> 1) as u8;
+            carry = halved & 1;
+        }
+        let middle = Self(bytes);
+        (middle != *self && middle != *later).then_some(middle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(bytes: &[u8]) -> Place {
+        Place::of(bytes)
+    }
+
+    #[test]
+    fn places_are_numbers() {
+        let last = |byte| {
+            let mut bytes = [0; WIDTH];
+            bytes[WIDTH - 1] = byte;
+            Place(bytes)
+        };
+
+        assert_eq!(last(1).ahead_by(0), Some(last(2)));
+        assert_eq!(place(&[1, 255]).ahead_by(8 * (WIDTH - 2)), Some(place(&[2])));
+        assert_eq!(Place([255; WIDTH]).ahead_by(0), None);
+        assert_eq!(place(&[1]).middle(&place(&[4])), Some(place(&[2, 128])));
+        assert_eq!(Place([255; WIDTH]).middle(&Place([255; WIDTH])), None);
+        assert_eq!(place(&[255]).middle(&Place([255; WIDTH])).map(|middle| middle.0[0]), Some(255));
+        assert_eq!(last(1).middle(&last(2)), None);
+    }
+}
