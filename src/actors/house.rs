@@ -170,7 +170,10 @@ impl House for ActorHouse {
     async fn backup(&self, to: &str) -> Result<BackedUp, Refused> {
         if !Path::new(to).is_absolute() {
             // It would begin where the server was started, of which whoever asks knows nothing.
-            return Err(desk::invalid("to", format!("{to} is no whole path: name a new file on the server's machine, such as /backups/a.backup")));
+            return Err(desk::invalid(
+                "to",
+                format!("{to} is no whole path: name a new file on the server's machine, such as /backups/a.backup"),
+            ));
         }
         let entries = self.keeper.clone().backup(Path::new(to)).await.map_err(|error| match error {
             KeepError::Exists(detail) => Refused::Conflict(detail),

@@ -32,6 +32,9 @@ const BETWEEN_PASSES: Duration = Duration::from_secs(24 * 60 * 60);
 /// So many records are read at once.
 const PAGE: usize = 512;
 
+/// From when on what happened in a guild is kept; none: everything is.
+pub type KeptFrom<'a> = &'a (dyn Fn(&GuildId) -> Option<Moment> + Sync);
+
 /// What a pass came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
@@ -88,11 +91,16 @@ pub fn keep(kit: Kit) {
     });
 }
 
-/// Deletes in every guild what was kept for long enough there.
+/// Deletes in every guild what was kept for long enough there, as the settings say.
 pub async fn pass(kit: &Kit) -> Passed {
+    pass_older(kit, &|guild| kept_from(kit, guild)).await
+}
+
+/// Deletes in each guild what is older than a moment; none: everything is kept there.
+pub async fn pass_older(kit: &Kit, kept_from: KeptFrom<'_>) -> Passed {
     let mut passed = Passed::default();
     for ward in (0..=u8::MAX).map(Ward) {
-        if let Err(error) = pass_ward(kit, ward, &mut passed).await {
+        if let Err(error) = pass_ward(kit, kept_from, ward, &mut passed).await {
             passed.failed += 1;
             tracing::warn!(ward = ward.0, %error, "channels cannot be looked through for what was kept for long enough");
         }
@@ -104,7 +112,7 @@ pub async fn pass(kit: &Kit) -> Passed {
     passed
 }
 
-async fn pass_ward(kit: &Kit, ward: Ward, passed: &mut Passed) -> Result<(), NotDeleted> {
+async fn pass_ward(kit: &Kit, kept_from: KeptFrom<'_>, ward: Ward, passed: &mut Passed) -> Result<(), NotDeleted> {
     let all = Key::new(ward, Kind::ChannelOf);
     let mut from = all.clone();
     let mut guilds = BTreeSet::new();
@@ -121,14 +129,14 @@ async fn pass_ward(kit: &Kit, ward: Ward, passed: &mut Passed) -> Result<(), Not
                     continue;
                 }
             };
-            let Some(before) = kept_from(kit, &record.guild) else { continue };
+            let Some(before) = kept_from(&record.guild) else { continue };
             let place = Place::new(&record.guild, &record.channel);
             guilds.insert(record.guild);
             pass_channel(kit, place, before, passed).await;
         }
     }
     for guild in guilds {
-        if let Some(before) = kept_from(kit, &guild)
+        if let Some(before) = kept_from(&guild)
             && let Err(error) = forget_who_addressed(kit, &guild, before).await
         {
             passed.failed += 1;
@@ -160,8 +168,8 @@ async fn pass_channel(kit: &Kit, place: Place, before: Moment, passed: &mut Pass
     }
 }
 
-/// What is older than this is not kept in a guild; none: everything is.
-fn kept_from(kit: &Kit, guild: &GuildId) -> Option<Moment> {
+/// What is older than this is not kept in a guild by the settings.
+pub fn kept_from(kit: &Kit, guild: &GuildId) -> Option<Moment> {
     let kept = kit.settings.storage.retention_of(guild)?;
     Some(Moment::from_micros(kit.clock.now().as_micros().saturating_sub(kept.as_micros() as u64)))
 }

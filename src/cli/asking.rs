@@ -1,6 +1,6 @@
 //! What every command about stored data begins and ends with.
 
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use serde_json::Value;
@@ -18,6 +18,7 @@ pub(super) fn ask_with(sources: &Sources, ask: impl FnOnce(Loaded) -> Result<(),
     // What the store warns of is for people; whoever set up a subscriber before hears it there.
     let _ = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_max_level(tracing::level_filters::LevelFilter::WARN)
         .without_time()
         .with_target(false)

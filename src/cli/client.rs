@@ -7,8 +7,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use super::failure::Failure;
-use crate::ports::house::DAMAGED;
 use crate::domain::prompt::is_invisible;
+use crate::ports::house::DAMAGED;
 
 /// A server that is there answers a connection at once, or is too far away for copies.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);

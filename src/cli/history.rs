@@ -2,6 +2,7 @@
 //!
 //! A server that runs on the data folder is asked; without one the store is opened here, alone.
 
+mod expire;
 mod export;
 mod forget;
 mod keep;
@@ -29,6 +30,7 @@ Examples:
   tertulia history verify /backups/tertulia-20260501T120000Z.backup
   tertulia history restore /backups/tertulia-20260501T120000Z.backup
   tertulia history compact                                   give space back
+  tertulia history expire                                    delete what is kept for too long
   tertulia history forget --guild home --person Ana
 
 A server that runs on the data folder (storage.path) is asked, with the admin token of the settings; without one the store is opened here.
@@ -111,6 +113,21 @@ pub enum Asked {
         #[arg(long)]
         accept_loss: bool,
     },
+    /// Delete now what is older than storage.retention_days says; a server does that by itself once a day. No server may run on it
+    #[command(
+        after_help = "Examples:\n  tertulia history expire\n  tertulia history expire --guild home --older-than 90d --yes --json"
+    )]
+    Expire {
+        /// In this guild alone [default: in all of them]
+        #[arg(long, value_name = "GUILD")]
+        guild: Option<String>,
+        /// What is older than this, whatever the settings say: 24h, 90d, 4w
+        #[arg(long, value_name = "SPAN")]
+        older_than: Option<String>,
+        /// Do not ask whether to go on
+        #[arg(long)]
+        yes: bool,
+    },
     /// Take out of one guild what a person said, and what was decided and summed up about it
     #[command(after_help = "Examples:\n  tertulia history forget --guild home --person Ana\n  \
                             tertulia history forget --guild home --person Ana --answers --yes --json\n  \
@@ -155,6 +172,7 @@ pub fn run(sources: &Sources, history: History) -> ExitCode {
         Asked::Restore { from } => keep::restore(&loaded, &from, json),
         Asked::Verify { backup } => keep::verify(&loaded, backup.as_deref(), json),
         Asked::Compact { accept_loss } => keep::compact(&loaded, accept_loss, json),
+        Asked::Expire { guild, older_than, yes } => expire::run(loaded, guild.as_deref(), older_than.as_deref(), yes, json),
         Asked::Forget { guild, person, answers, yes, server } => {
             let whom = Forget { guild: guild.as_str().into(), person: person.into(), answers };
             forget::run(loaded, server.as_deref(), &whom, yes, json)

@@ -150,6 +150,11 @@ fn query(asked: &Usage, now: Moment) -> Result<UsageQuery, Failure> {
     Ok(UsageQuery { guild: guild.map(Into::into), from, to })
 }
 
+/// A span of time, as people write it.
+pub(super) fn span(text: &str) -> Option<std::time::Duration> {
+    time::span(text)
+}
+
 /// For what is hostile: a moment, and how long ago.
 #[cfg(test)]
 pub(super) fn read_times(text: &str, now: Moment) -> (Option<Moment>, Option<std::time::Duration>) {

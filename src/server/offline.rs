@@ -1,6 +1,7 @@
 //! A house in which nobody lives: what commands about stored data ask while no server runs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use ractor::Actor;
@@ -15,16 +16,19 @@ use crate::actors::ignored::Ignored;
 use crate::actors::kit::Kit;
 use crate::actors::places::{PoolPlace, ScribePlace};
 use crate::actors::residents::Residents;
+use crate::actors::retention::{self, Passed};
 use crate::actors::scribe::{self, Scribe};
 use crate::actors::side_models::{Models, Pool};
 use crate::actors::taking_back::Turns;
 use crate::adapters::llm::rehearsal::Rehearsal;
 use crate::adapters::store::sled::{OpenOptions, SledStore};
 use crate::adapters::system::{SystemChance, SystemClock};
+use crate::domain::id::GuildId;
+use crate::domain::moment::Moment;
 use crate::ports::chance::Chance as _;
 use crate::ports::chat_platform::Platforms;
 use crate::ports::gateway::Gateways;
-use crate::ports::house::House;
+use crate::ports::house::{House, Refused};
 use crate::settings::Loaded;
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::recorder::Recorder;
@@ -46,16 +50,39 @@ pub fn open_options() -> OpenOptions {
 /// # Errors
 /// [`Ended::Store`] when the store cannot be opened; [`Ended::Failed`] when the house cannot be made.
 pub fn ask<T>(loaded: Loaded, question: impl AsyncFnOnce(&dyn House) -> T) -> Result<T, Ended> {
+    inhabit(loaded, async |house, _| question(house).await)
+}
+
+/// Deletes what is older than this span, or, without one, than the settings say; in one guild, or in all.
+///
+/// # Errors
+/// As for [`ask`]; [`Refused::NotFound`] if there is no such guild.
+pub fn expire(loaded: Loaded, guild: Option<GuildId>, older_than: Option<Duration>) -> Result<Result<Passed, Refused>, Ended> {
+    inhabit(loaded, async |house, kit| {
+        if let Some(guild) = &guild {
+            house.check_guild(guild).await?;
+        }
+        let now = kit.clock.now();
+        let kept_from = |asked: &GuildId| match (&guild, older_than) {
+            (Some(guild), _) if guild != asked => None,
+            (_, Some(span)) => Some(Moment::from_micros(now.as_micros().saturating_sub(span.as_micros() as u64))),
+            (_, None) => retention::kept_from(kit, asked),
+        };
+        Ok(retention::pass_older(kit, &kept_from).await)
+    })
+}
+
+fn inhabit<T>(loaded: Loaded, work: impl AsyncFnOnce(&ActorHouse, &Kit) -> T) -> Result<T, Ended> {
     let store = open(&loaded.settings.storage.path, &open_options())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("the runtime cannot be made")
         .map_err(Ended::Failed)?;
-    runtime.block_on(answer(loaded, store, question))
+    runtime.block_on(answer(loaded, store, work))
 }
 
-async fn answer<T>(loaded: Loaded, store: Arc<SledStore>, question: impl AsyncFnOnce(&dyn House) -> T) -> Result<T, Ended> {
+async fn answer<T>(loaded: Loaded, store: Arc<SledStore>, work: impl AsyncFnOnce(&ActorHouse, &Kit) -> T) -> Result<T, Ended> {
     let kit = kit(loaded, store.clone());
     let (scribe, ended) = Actor::spawn(None, Scribe, scribe_arguments(&kit))
         .await
@@ -63,9 +90,9 @@ async fn answer<T>(loaded: Loaded, store: Arc<SledStore>, question: impl AsyncFn
     let registration = kit.directory.register(&ScribePlace(), &scribe);
     // No room of the settings is made here: what was never stored is not there.
     move_in(&kit, &[]).await.context("the rooms cannot be read").map_err(Ended::Failed)?;
-    let house = ActorHouse::new(kit, store);
-    let outcome = question(&house).await;
-    drop((house, registration));
+    let house = ActorHouse::new(kit.clone(), store);
+    let outcome = work(&house, &kit).await;
+    drop((house, kit, registration));
     scribe.stop(None);
     // A scribe that failed has said so; what it accepted is stored either way.
     let _ = ended.await;

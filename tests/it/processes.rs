@@ -1,5 +1,6 @@
 //! The real program: started, killed, starved, and what it says then.
 
+mod asked;
 mod bench;
 mod commands;
 mod company;

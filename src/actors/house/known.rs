@@ -34,7 +34,10 @@ impl ActorHouse {
     }
 
     /// Whether a guild lives here, or ever used anything.
-    pub(super) async fn check_guild(&self, guild: &GuildId) -> Result<(), Refused> {
+    ///
+    /// # Errors
+    /// [`Refused::NotFound`], which says what there is instead.
+    pub async fn check_guild(&self, guild: &GuildId) -> Result<(), Refused> {
         let lived_in = self.kit.residents.all().into_iter().map(|(_, residence)| residence.guild);
         let mut guilds: BTreeSet<String> = lived_in.map(|guild| guild.to_string()).collect();
         if guilds.contains(guild.as_str()) {

@@ -94,7 +94,8 @@ impl ActorHouse {
         if let Some(old) = self.reader().event(&place, record.seq).await.map_err(unread)? {
             if !old.event.is_heard() {
                 let (seq, channel) = (record.seq, &record.channel);
-                let detail = format!("event {seq} of {channel} is nothing that was heard, so it cannot be heard again; drop it instead");
+                let detail =
+                    format!("event {seq} of {channel} is nothing that was heard, so it cannot be heard again; drop it instead");
                 return Err(Refused::Conflict(detail));
             }
             // With an id, so that trying again after a failure in the middle hears it once only.

@@ -62,11 +62,27 @@ pub struct Hole {
 impl fmt::Display for Hole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { after, before, detail } = self;
+        let (after, before) = (after.as_ref().map(Named), before.as_ref().map(Named));
         match (after, before) {
             (Some(after), Some(before)) => write!(f, "what lies between {after} and {before} cannot be read: {detail}"),
             (Some(after), None) => write!(f, "what lies after {after} cannot be read: {detail}"),
             (None, Some(before)) => write!(f, "what lies before {before} cannot be read: {detail}"),
             (None, None) => write!(f, "nothing can be read: {detail}"),
+        }
+    }
+}
+
+/// A record, for people.
+struct Named<'a>(&'a Key);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_bytes() {
+            [ward, kind, rest @ ..] if *kind == Kind::Journal as u8 && rest.len() == 12 => {
+                let channel = u32::from_be_bytes([rest[0], rest[1], rest[2], rest[3]]);
+                write!(f, "event {} of ward {ward}, channel {channel}", number(&rest[4..]).unwrap_or_default())
+            }
+            _ => write!(f, "the record {}", self.0),
         }
     }
 }
@@ -190,11 +206,7 @@ impl Audit {
     }
 
     /// Reads all records through that can be read, in the order of their keys; what cannot be is a problem like any other.
-    pub fn run_on(
-        mut self,
-        records: impl Iterator<Item = Result<(Key, Value), Hole>>,
-        mut progress: impl FnMut(u64),
-    ) -> Report {
+    pub fn run_on(mut self, records: impl Iterator<Item = Result<(Key, Value), Hole>>, mut progress: impl FnMut(u64)) -> Report {
         for record in records {
             match record {
                 Ok((key, value)) => {

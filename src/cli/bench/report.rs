@@ -185,7 +185,8 @@ impl fmt::Display for Report {
         line("channels awake", format!("{:.0}", self.channels_awake))?;
         // The file grows by whole segments, which a short run may not fill.
         let has_grown = self.disk_bytes_per_message > 0.0;
-        let disk = if has_grown { format!("{:.0} bytes a message", self.disk_bytes_per_message) } else { "has not grown yet".into() };
+        let disk =
+            if has_grown { format!("{:.0} bytes a message", self.disk_bytes_per_message) } else { "has not grown yet".into() };
         line("disk", disk)
     }
 }

@@ -22,7 +22,8 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, whom: &Forget, yes: bool
     check_id("--guild", guild)?;
     check_id("--person", person)?;
     let asked = whom::find(&loaded, server)?;
-    if !yes && !confirmed(whom)? {
+    let with_answers = if *answers { ", and what companions answered," } else { "" };
+    if !yes && !confirmed(&format!("Everything that {person} said in {guild}{with_answers} is taken out of the record."))? {
         return Err(Failure::Failed("nothing was changed".into()));
     }
     let forgotten = match asked {
@@ -51,12 +52,12 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, whom: &Forget, yes: bool
     report(json, &forgotten, &sentence)
 }
 
-fn confirmed(Forget { guild, person, answers }: &Forget) -> Result<bool, Failure> {
+/// Asks whether to do what cannot be undone.
+pub(super) fn confirmed(what: &str) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::Usage("this cannot be undone, and nobody can be asked here: say --yes to go on".into()));
     }
-    let answers = if *answers { ", and what companions answered," } else { "" };
-    eprint!("Everything that {person} said in {guild}{answers} is taken out of the record. This cannot be undone. Go on? [y/N] ");
+    eprint!("{what} This cannot be undone. Go on? [y/N] ");
     let mut answer = String::new();
     let heard = io::stderr().flush().and_then(|()| io::stdin().lock().read_line(&mut answer));
     heard.map_err(|error| Failure::Failed(format!("standard input: {error}")))?;

@@ -100,7 +100,9 @@ pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Resu
 fn verify_running(client: &Client, data: &Path) -> Result<Report, Failure> {
     let copy = absolute(&data.join(format!("verify-{}.backup", std::process::id())))?;
     block_on(copy_by(client, &copy)).map_err(|failure| match failure {
-        Failure::Store(detail) => Failure::Store(format!("{detail}; with the server stopped, `tertulia history verify` lists all such places")),
+        Failure::Store(detail) => {
+            Failure::Store(format!("{detail}; with the server stopped, `tertulia history verify` lists all such places"))
+        }
         failure => failure,
     })?;
     let read = read_backup(&copy);
@@ -128,12 +130,14 @@ async fn copy_by(client: &Client, to: &Path) -> Result<Value, Failure> {
 fn file_in(to: &Path) -> Result<PathBuf, Failure> {
     let to = absolute(to)?;
     if to.is_dir() {
-        let time: String = rfc3339(SystemClock.now()).chars().take_while(|c| *c != '.').filter(|c| !matches!(c, '-' | ':')).collect();
+        let time: String =
+            rfc3339(SystemClock.now()).chars().take_while(|c| *c != '.').filter(|c| !matches!(c, '-' | ':')).collect();
         let names = std::iter::once(String::new()).chain((2..).map(|again| format!("-{again}")));
         let mut files = names.map(|again| to.join(format!("tertulia-{time}Z{again}.backup")));
         return files.find(|file| !file.exists()).ok_or_else(|| Failure::Failed(format!("{} is full of backups", to.display())));
     }
-    let is_file = to.extension().is_some_and(|extension| extension == "backup") && !to.as_os_str().as_encoded_bytes().ends_with(b"/");
+    let is_file =
+        to.extension().is_some_and(|extension| extension == "backup") && !to.as_os_str().as_encoded_bytes().ends_with(b"/");
     if !is_file {
         let to = to.display();
         return Err(Failure::Usage(format!(
@@ -162,7 +166,8 @@ fn on_its_machine(to: &Path) -> Result<PathBuf, Failure> {
 
 fn tell_copy(json: bool, data: &Path, copied: &Copied) -> Result<(), Failure> {
     let Copied { records, bytes_before, bytes_after, holes } = *copied;
-    let object = json!({ "folder": data, "entries": records, "bytes_before": bytes_before, "bytes": bytes_after, "left_out": holes });
+    let object =
+        json!({ "folder": data, "entries": records, "bytes_before": bytes_before, "bytes": bytes_after, "left_out": holes });
     let left_out = match holes {
         0 => String::new(),
         1 => "; 1 place could not be read and was left out".to_owned(),
@@ -201,7 +206,5 @@ fn tell_report(json: bool, what: &str, read: &Report, ways_out: &str) -> Result<
     let (count, kept) = (read.problem_count, read.problems.len() as u64);
     let which = if count > kept { format!(", the first {kept} of them") } else { String::new() };
     let found = if count == 1 { "1 problem was".to_owned() } else { format!("{count} problems were") };
-    Err(Failure::Failed(format!(
-        "{what} is damaged, {found} found{which}:\n  {listed}\n{ways_out}"
-    )))
+    Err(Failure::Failed(format!("{what} is damaged, {found} found{which}:\n  {listed}\n{ways_out}")))
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::key::Key;
 use super::Value;
+use super::key::Key;
 
 /// Keeps a store in order.
 #[async_trait]

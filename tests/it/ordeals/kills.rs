@@ -1,5 +1,5 @@
 //! A server that is killed at any moment: while it talks, while it starts, while it is copied, compacted, restored, while somebody is
-//! forgotten and a room is deleted.
+//! forgotten, a room is deleted, and what is old is.
 
 mod blows;
 mod book;

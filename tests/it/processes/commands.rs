@@ -30,19 +30,19 @@ async fn a_backup_made_under_load_is_whole_and_restores_elsewhere() {
         })
         .into();
 
-    let copied = premises.run(&["history", "backup", "copy", "--json"]).await;
+    let copied = premises.run(&["history", "backup", "copy.backup", "--json"]).await;
 
     is_over.store(true, Ordering::SeqCst);
     for writer in writers {
         writer.await.expect("the writer is done");
     }
     assert_eq!(copied.code, Some(0), "{copied:?}");
-    let verified = premises.run(&["history", "verify", "copy", "--json"]).await;
+    let verified = premises.run(&["history", "verify", "copy.backup", "--json"]).await;
     assert_eq!(verified.code, Some(0), "{verified:?}");
     assert_eq!(verified.object()["entries"], copied.object()["entries"]);
     let mut elsewhere = premises;
     elsewhere.set("storage.path", "elsewhere");
-    let restored = elsewhere.run(&["history", "restore", "copy", "--json"]).await;
+    let restored = elsewhere.run(&["history", "restore", "copy.backup", "--json"]).await;
     assert_eq!(restored.code, Some(0), "{restored:?}");
     let twin = elsewhere.start().await;
     let (original, copy) = (server.history("lobby").await, twin.history("lobby").await);
@@ -223,9 +223,9 @@ async fn commands_show_the_token_of_the_settings_to_the_server() {
         Premises::new().with("server.listen", "0.0.0.0:0").with("server.admin_token", "correct-horse-battery-staple");
     let server = premises.start().await;
 
-    let admitted = premises.run(&["history", "backup", "copy"]).await;
+    let admitted = premises.run(&["history", "backup", "copy.backup"]).await;
     premises.set("server.admin_token", "something-else-altogether");
-    let turned_away = premises.run(&["history", "backup", "another"]).await;
+    let turned_away = premises.run(&["history", "backup", "another.backup"]).await;
 
     assert_eq!(admitted.code, Some(0), "{admitted:?}");
     assert_eq!(turned_away.code, Some(1), "{turned_away:?}");
@@ -237,7 +237,7 @@ async fn commands_show_the_token_of_the_settings_to_the_server() {
 async fn a_folder_without_a_store_gets_none_by_being_asked() {
     let premises = Premises::new();
 
-    for command in [&["verify"][..], &["compact"], &["backup", "copy"], &["export"]] {
+    for command in [&["verify"][..], &["compact"], &["backup", "copy.backup"], &["export"]] {
         let refused = premises.run(&[&["history"], command].concat()).await;
         assert_eq!(refused.code, Some(3), "{refused:?}");
         assert!(refused.stderr.contains("there is no store in data"), "{refused:?}");

@@ -24,7 +24,7 @@ async fn what_is_written_is_its_owners_alone_whatever_the_umask_is() {
     let mut watch = server.watch("lobby", None).await;
     server.say("lobby", "Ana", "Aria?").await;
     watch.event("statement").await;
-    let to = premises.path().join("copy");
+    let to = premises.path().join("copy.backup");
     let to = to.to_str().expect("UTF-8");
 
     let backed_up = premises.run(&["history", "backup", to]).await;
@@ -35,12 +35,15 @@ async fn what_is_written_is_its_owners_alone_whatever_the_umask_is() {
     server.stop().await;
     let mut restored = premises;
     restored.set("storage.path", "elsewhere");
-    let restoring =
-        restored.command_of(&["sh", "-c", concat!("umask 0; exec ", env!("CARGO_BIN_EXE_tertulia"), " history restore copy")]);
+    let restoring = restored.command_of(&[
+        "sh",
+        "-c",
+        concat!("umask 0; exec ", env!("CARGO_BIN_EXE_tertulia"), " history restore copy.backup"),
+    ]);
     assert_eq!(crate::harness::ran(restoring).await.code, Some(0));
     let elsewhere = restored.path().join("elsewhere");
     assert_eq!((running, open_to_others(&elsewhere)), (Vec::new(), Vec::new()));
-    for file in ["copy", "lines", "data", "elsewhere"] {
+    for file in ["copy.backup", "lines", "data", "elsewhere"] {
         assert!(!is_open(&restored.path().join(file)), "{file}");
     }
 }
@@ -130,12 +133,12 @@ async fn no_secret_is_told_anywhere_however_much_is_logged() {
         &["usage"],
         &["history", "verify"],
         &["history", "export"],
-        &["history", "backup", "copy"],
+        &["history", "backup", "copy.backup"],
     ] {
         let ran = premises.run(command).await;
         told += &format!("{}{}", ran.stdout, ran.stderr);
     }
-    told += &String::from_utf8_lossy(&fs::read(premises.path().join("copy")).expect("a backup"));
+    told += &String::from_utf8_lossy(&fs::read(premises.path().join("copy.backup")).expect("a backup"));
     server.signal("TERM").await;
     let (_, log) = server.ended().await;
 

@@ -48,7 +48,7 @@ async fn what_is_not_there_is_named_with_what_is() {
     let server = premises.start().await;
     server.say("lobby", "Ana", "hello").await;
     let asked: [(&[&str], i32, &str); 7] = [
-        (&["why", "cellar"], 1, "there are lobby"),
+        (&["why", "cellar"], 1, "there is lobby"),
         (&["why", "lobby", "zoe"], 1, "present: aria"),
         (&["why", "lobby", "--message", "nothing"], 1, "/api/rooms/lobby/history lists its messages"),
         (&["why", "lobby", "--at", "yesterday"], 2, "write 2026-05-01T22:14:05Z"),

@@ -106,6 +106,22 @@ async fn the_database_of_another_store_is_refused() {
 }
 
 #[tokio::test]
+async fn a_file_that_sled_shortens_while_nothing_is_written_is_promised_no_longer() {
+    let mut subject = filled(EVENTS).await;
+    subject.reopen();
+    let promised = manifest(&subject).db_bytes;
+    let shorter = promised - 6 * open::SEGMENT_BYTES / 64 * 64;
+
+    File::options().write(true).open(db(&subject)).unwrap().set_len(shorter).unwrap();
+
+    let began = std::time::Instant::now();
+    while manifest(&subject).db_bytes > shorter {
+        assert!(began.elapsed() < Duration::from_secs(60), "it still promises {promised}");
+        std::thread::yield_now();
+    }
+}
+
+#[tokio::test]
 async fn a_sound_store_without_a_manifest_gets_a_new_one() {
     let mut subject = filled(10).await;
     let before = manifest(&subject);

@@ -4,11 +4,17 @@ use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use super::durable::Durable;
 use super::log;
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::sync_folder;
+
+/// How long sled may take to end its work on a folder that is closed.
+const FINISH_PATIENCE: Duration = Duration::from_secs(60);
 
 /// sled's folder.
 pub(super) fn sled_folder(data: &Path) -> PathBuf {
@@ -95,9 +101,23 @@ pub(super) fn db_bytes(data: &Path) -> Result<Option<u64>, OpenError> {
 
 /// Waits until sled has done with a folder that is closed, makes it durable, and tells the length of its database file.
 ///
-/// sled's own threads hold the file, and with it sled's lock, until the last of its work is done.
+/// sled's own threads hold the file, and with it sled's lock, until the last of its work is done. Where something failed that may be never.
+///
+/// # Errors
+/// [`ErrorKind::TimedOut`], if it is not done in time; what the file system reports.
 pub(super) fn finished(sled_folder: &Path) -> io::Result<u64> {
-    wait_for_lock(&db(sled_folder))?;
+    finished_within(sled_folder, FINISH_PATIENCE)
+}
+
+fn finished_within(sled_folder: &Path, patience: Duration) -> io::Result<u64> {
+    let (ended, end) = mpsc::channel();
+    let db = db(sled_folder);
+    let waiting = move || {
+        // Whoever waits may have had enough.
+        let _ = ended.send(wait_for_lock(&db));
+    };
+    thread::Builder::new().name("scribe-finish".into()).spawn(waiting)?;
+    end.recv_timeout(patience).unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))?;
     let mut durable = Durable::new(sled_folder);
     durable.sync_folder()?;
     Ok(durable.sync()?.unwrap_or_default())
@@ -200,5 +220,23 @@ fn remove_if_there(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         outcome => outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_waits_for_the_last_of_sleds_work_does_not_wait_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = File::create(db(folder.path())).unwrap();
+        held.lock().unwrap();
+
+        let waited = finished_within(folder.path(), Duration::from_millis(20));
+        held.unlock().unwrap();
+
+        assert_eq!(waited.unwrap_err().kind(), ErrorKind::TimedOut);
+        assert_eq!(finished(folder.path()).unwrap(), 0);
     }
 }

@@ -104,7 +104,8 @@ mod tests {
     fn old(records: u64) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         drop(SledStore::open(folder.path(), &options()).unwrap());
-        let open::Opened { db, mut facts, manifest, lock: _lock } = open::open(folder.path(), &options(), open::Holes::Refused).unwrap();
+        let open::Opened { db, mut facts, manifest, lock: _lock } =
+            open::open(folder.path(), &options(), open::Holes::Refused).unwrap();
         for number in 0..records {
             let value: &[u8] = if number == 0 { b"?" } else { b"\x00old" };
             db.insert(key(number).as_bytes(), value).unwrap();
@@ -127,7 +128,7 @@ mod tests {
     }
 
     fn value(data: &Path, number: u64) -> Vec<u8> {
-        let open::Opened { db, .. } = open::open(data, &options()).unwrap();
+        let open::Opened { db, .. } = open::open(data, &options(), open::Holes::Refused).unwrap();
         db.get(key(number).as_bytes()).unwrap().unwrap().to_vec()
     }
 

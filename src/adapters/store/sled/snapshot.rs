@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::readable::Readable;
 use crate::adapters::store::audit::Hole;
-use crate::ports::store::key::Key;
 use crate::ports::store::Value;
+use crate::ports::store::key::Key;
 
 /// Old values of what changed since a reading began.
 #[derive(Default)]

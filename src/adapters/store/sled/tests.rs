@@ -298,7 +298,7 @@ fn a_backup_is_not_restored_over_a_store() {
     let stopped = restore(&backup, &subject.data(), &options(), |_| {}).unwrap_err();
 
     assert!(matches!(running, CopyError::Open(OpenError::InUse { .. })), "{running}");
-    assert!(matches!(stopped, CopyError::Exists(_)), "{stopped}");
+    assert!(matches!(stopped, CopyError::Occupied(_)), "{stopped}");
 }
 
 #[test]

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::process::Command;
 
 use super::kinds::Damage;
-use crate::harness::{Premises, Ran, Server};
+use crate::harness::{Premises, Ran, Server, ran};
 
 const ROOMS: [&str; 3] = ["lobby", "cellar", "roof"];
 
@@ -134,6 +135,45 @@ impl ModelHome {
         command.env("TERTULIA__STORAGE__PATH", &data);
         let server = Server::attempt(command).await;
         (copy, Some(server))
+    }
+}
+
+/// A damaged copy of a home, in which commands can be run.
+pub struct Damaged<'a> {
+    premises: &'a Premises,
+    copy: TempDir,
+}
+
+impl ModelHome {
+    /// A copy that is damaged so.
+    pub fn damaged(&self, left: Left, damage: &Damage) -> Damaged<'_> {
+        let copy = copy_of(&self.left[left as usize].path().join("data"));
+        damage.inflict(&copy.path().join("data"));
+        Damaged { premises: &self.premises, copy }
+    }
+}
+
+impl Damaged<'_> {
+    pub fn copied(&self) -> Self {
+        Self { premises: self.premises, copy: copy_of(&self.copy.path().join("data")) }
+    }
+
+    pub async fn run(&self, arguments: &[&str]) -> Ran {
+        ran(self.command(arguments)).await
+    }
+
+    /// Starts a server on it, has somebody say something in every room, and stops it.
+    pub async fn serve(&self, arguments: &[&str]) -> Result<(), String> {
+        let server = Server::attempt(self.command(arguments)).await.map_err(|refused| format!("{refused:?}"))?;
+        let greeted = greet(&server).await;
+        server.stop().await;
+        greeted
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.premises.command(arguments);
+        command.current_dir(self.copy.path()).env("TERTULIA__STORAGE__PATH", self.copy.path().join("data"));
+        command
     }
 }
 

@@ -42,6 +42,8 @@ pub enum Blow {
     Restore,
     /// Then `history forget` is killed too.
     ForgettingOffline,
+    /// Then `history expire` is killed too.
+    Expiry,
 }
 
 /// A server that is about to be killed.
@@ -53,8 +55,8 @@ pub struct Victim<'a> {
 }
 
 impl Blow {
-    pub const EACH: [Self; 7] =
-        [Self::Talk, Self::Start, Self::Backup, Self::Forgetting, Self::Deletion, Self::Compaction, Self::Restore];
+    pub const EACH: [Self; 8] =
+        [Self::Talk, Self::Start, Self::Backup, Self::Forgetting, Self::Deletion, Self::Compaction, Self::Restore, Self::Expiry];
 
     /// Most of them in the middle of a talk.
     pub fn any(chance: &mut StdRng) -> Self {
@@ -65,7 +67,8 @@ impl Blow {
             76..82 => Self::Forgetting,
             82..88 => Self::Deletion,
             88..93 => Self::Compaction,
-            93..97 => Self::Restore,
+            93..96 => Self::Restore,
+            96..98 => Self::Expiry,
             _ => Self::ForgettingOffline,
         }
     }
@@ -80,6 +83,7 @@ impl Blow {
             Self::Compaction => "before a compaction that is killed",
             Self::Restore => "before a restore that is killed",
             Self::ForgettingOffline => "before a forgetting that is killed",
+            Self::Expiry => "before an expiry that is killed",
         }
     }
 
@@ -106,6 +110,7 @@ impl Blow {
                 victim.outcome.book.forgotten += words;
             }
             Self::ForgettingOffline => victim.outcome.book.forgotten += speak(server).await,
+            Self::Expiry => grow_old(server).await,
             Self::Deletion => {
                 pitch(server).await;
                 server.begin(Method::DELETE, "/api/rooms/tent", None);
@@ -132,6 +137,12 @@ impl Blow {
                 kill_within(premises.command(&line), chance, START_MS).await;
                 outcome.commands_killed += 1;
             }
+            Self::Expiry => {
+                let line = ["history", "expire", "--guild", ARCHIVE, "--older-than", "0m", "--yes"];
+                kill_within(premises.command(&line), chance, START_MS).await;
+                outcome.commands_killed += 1;
+                sound(premises.run(&["history", "verify", "--json"]).await);
+            }
             Self::Restore => {
                 let backup = backup_file(premises);
                 let elsewhere = premises.path().join("elsewhere");
@@ -145,7 +156,7 @@ impl Blow {
                 outcome.commands_killed += 1;
                 let again = ran(at_home_there(&restore)).await;
                 // The first one had come to its end.
-                let is_done = again.code == Some(1) && again.stderr.contains("exists already");
+                let is_done = again.code == Some(1) && again.stderr.contains("there is a store in");
                 assert!(again.code == Some(0) || is_done, "{again:?}");
                 let restored = sound(ran(at_home_there(&["history", "verify", "--json"])).await);
                 let copied = sound(premises.run(&["history", "verify", &backup, "--json"]).await);
@@ -170,7 +181,8 @@ impl Blow {
             }
             Self::Forgetting | Self::ForgettingOffline => {
                 let (status, body) = server.ask(Method::POST, "/api/forget", Some(forget())).await;
-                assert_eq!(status, StatusCode::OK, "{body}");
+                // Nothing is on record of somebody who was forgotten before the kill.
+                assert!(matches!(status, StatusCode::OK | StatusCode::NOT_FOUND), "{status}: {body}");
                 let export = server.get(&format!("/api/export?room={GALLERY}")).await;
                 if export.as_str().is_some_and(|lines| lines.contains("my secret is")) {
                     outcome.book.lost.push("what was to be forgotten is still on record".into());
@@ -199,6 +211,21 @@ impl Blow {
                     outcome.book.doubled.push("a room that was deleted came back with its history".into());
                 }
                 let (status, body) = server.ask(Method::DELETE, "/api/rooms/tent", None).await;
+                assert!(status.is_success(), "{status} {body}");
+            }
+            Self::Expiry => {
+                let left: Vec<_> = server.history("shelf").await.into_iter().filter(|(_, from, _)| from == "Nora").collect();
+                // What went went from the beginning on, and nothing that is read out elsewhere is older.
+                if left.windows(2).any(|pair| pair[0].2 >= pair[1].2) || left.last().is_some_and(|(_, _, text)| text != "page 39")
+                {
+                    outcome.book.lost.push(format!("not the oldest of a shelf was deleted: {left:?}"));
+                }
+                let export = server.get("/api/export?room=shelf").await;
+                let pages = export.as_str().unwrap_or_default().lines().filter(|line| line.contains("page ")).count();
+                if pages > left.len() {
+                    outcome.book.lost.push(format!("of a shelf {} pages are left, and {pages} are read out", left.len()));
+                }
+                let (status, body) = server.ask(Method::DELETE, "/api/rooms/shelf", None).await;
                 assert!(status.is_success(), "{status} {body}");
             }
             Self::Talk | Self::Start | Self::Compaction | Self::Restore => {}
@@ -244,6 +271,19 @@ async fn pitch(server: &Server) {
     assert!(status.is_success(), "{body}");
     for number in 0..TENT_WORDS {
         server.say("tent", "Mia", &format!("word {number} in the tent")).await;
+    }
+}
+
+/// The guild of a room in which what was said is old at once.
+const ARCHIVE: &str = "archive";
+
+/// Makes a room whose whole history is to be deleted.
+async fn grow_old(server: &Server) {
+    let plan = json!({ "guild": ARCHIVE, "companions": ["aria"] });
+    let (status, body) = server.ask(Method::PUT, "/api/rooms/shelf", Some(plan)).await;
+    assert!(status.is_success(), "{body}");
+    for number in 0..40 {
+        server.say("shelf", "Nora", &format!("page {number:02}")).await;
     }
 }
 
