@@ -290,12 +290,15 @@ async fn forgetting_much_that_is_interrupted_leaves_no_word_once_it_is_done_agai
     let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: false };
     let all = left_of("zebra", &world).await;
     let (kit, store) = (world.kit.clone(), world.store.clone());
+    store.hold();
     let forgetting = tokio::spawn(async move { drop(ActorHouse::new(kit, store).forget(forget()).await) });
     // Until a part of it is written.
     while left_of("zebra", &world).await == all {
         one_turn().await;
+        world.store.commit_next();
     }
     forgetting.abort();
+    world.store.release();
     let left = left_of("zebra", &world).await;
     assert!((1..all).contains(&left), "there was more than one part of it: {left} of {all}");
 
@@ -354,7 +357,7 @@ async fn what_is_set_aside_and_no_message_can_be_dropped_and_not_tried_again() {
     assert_eq!(world.house.quarantine().await.unwrap().messages, []);
 }
 
-/// Waits until everybody who has something to do has done one step. (`yield_now` waits until nobody has anything to do.)
+/// Waits until everybody who has something to do has done a step. (`yield_now` waits until nobody has anything to do.)
 async fn one_turn() {
     let mut has_waited = false;
     std::future::poll_fn(|context| {

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::harness::{PATIENCE, Premises, Server, ran};
+use crate::harness::{PATIENCE, Premises, Server, program, ran};
 
 #[tokio::test]
 async fn a_full_disk_ends_the_server_and_loses_nothing_that_was_accepted() {
     let premises = Premises::new().with("server.requests_per_second", "1000000");
     // Files may not grow beyond it: two mebibytes, in blocks of half a kibibyte.
-    let limited = format!("ulimit -f 4096; exec {}", env!("CARGO_BIN_EXE_tertulia"));
+    let limited = format!("ulimit -f 4096; exec {}", program());
     let server = Server::of(premises.command_of(&["sh", "-c", &limited])).await;
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");
     let mut accepted = Vec::new();
