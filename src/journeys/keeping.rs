@@ -358,7 +358,7 @@ async fn what_is_set_aside_and_no_message_can_be_dropped_and_not_tried_again() {
 }
 
 /// Waits until everybody who has something to do has done a step. (`yield_now` waits until nobody has anything to do.)
-async fn one_turn() {
+pub(super) async fn one_turn() {
     let mut has_waited = false;
     std::future::poll_fn(|context| {
         if std::mem::replace(&mut has_waited, true) {

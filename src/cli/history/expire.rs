@@ -33,18 +33,23 @@ pub(super) fn run(loaded: Loaded, guild: Option<&str>, older_than: Option<&str>,
     let passed = offline::expire(loaded, guild.map(GuildId::from), span)??;
     let object = json!({ "events": passed.events, "channels": passed.channels, "failed": passed.failed });
     let sentence = format!(
-        "deleted: {} events of {} channels; the file on disk holds their words until `tertulia history compact`, and backups made before \
+        "deleted: {} of {}; what nobody has dealt with yet stays; the file on disk holds their words until `tertulia history compact`, and backups made before \
          for as long as they are kept",
-        passed.events, passed.channels
+        counted(passed.events, "event"),
+        counted(passed.channels, "channel")
     );
     report(json, &object, &sentence)?;
     if passed.failed > 0 {
         return Err(Failure::Store(format!(
-            "{} channels could not be looked through (see above); `tertulia history verify` tells whether the store is damaged",
-            passed.failed
+            "{} could not be looked through (see above); `tertulia history verify` tells whether the store is damaged",
+            counted(passed.failed, "channel")
         )));
     }
     Ok(())
+}
+
+fn counted(count: u64, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
 fn span(text: &str) -> Result<Duration, Failure> {
