@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use crate::actors::channel::HungBefore;
 use crate::actors::directory::Directory;
 use crate::actors::house::ActorHouse;
-use crate::actors::house::rooms::{move_in, recast};
+use crate::actors::house::rooms::{MoveInError, move_in, recast};
 use crate::actors::hub::Hub;
 use crate::actors::ignored::Ignored;
 use crate::actors::kit::Kit;
@@ -156,7 +156,7 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
     // Who lives where is known before anybody is woken.
-    move_in(&kit, &rooms).await.context("the rooms cannot be set up").map_err(Ended::Failed)?;
+    move_in(&kit, &rooms).await.map_err(|error| not_moved_in(error, "the rooms cannot be set up"))?;
     let asleep = kit.residents.all().iter().filter(|(channel, _)| kit.platforms.is_away(channel)).count();
     if asleep > 0 {
         tracing::warn!(channels = asleep, "companions live in channels of Discord, which sleep: give discord.token to wake them");
@@ -202,6 +202,13 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
     root.stop(None);
     tracing::info!("stopped; what is owed is made after the next start");
     outcome
+}
+
+/// Why nobody could move in: where the store cannot be read, only something done to that helps.
+fn not_moved_in(error: MoveInError, what: &'static str) -> Ended {
+    let is_unreadable = matches!(error, MoveInError::Read(_));
+    let error = anyhow::Error::from(error).context(what);
+    if is_unreadable { Ended::Store(error) } else { Ended::Failed(error) }
 }
 
 fn models(settings: &Settings) -> anyhow::Result<Models> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use ractor::Actor;
 
-use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, open};
+use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, not_moved_in, open};
 use crate::actors::channel::HungBefore;
 use crate::actors::directory::Directory;
 use crate::actors::house::ActorHouse;
@@ -89,7 +89,7 @@ async fn answer<T>(loaded: Loaded, store: Arc<SledStore>, work: impl AsyncFnOnce
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the scribe cannot be started: {error}")))?;
     let registration = kit.directory.register(&ScribePlace(), &scribe);
     // No room of the settings is made here: what was never stored is not there.
-    move_in(&kit, &[]).await.context("the rooms cannot be read").map_err(Ended::Failed)?;
+    move_in(&kit, &[]).await.map_err(|error| not_moved_in(error, "the rooms cannot be read"))?;
     let house = ActorHouse::new(kit.clone(), store);
     let outcome = work(&house, &kit).await;
     drop((house, kit, registration));

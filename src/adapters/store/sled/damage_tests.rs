@@ -114,7 +114,7 @@ async fn a_file_that_sled_shortens_while_nothing_is_written_is_promised_no_longe
 
     File::options().write(true).open(db(&subject)).unwrap().set_len(shorter).unwrap();
 
-    let began = std::time::Instant::now();
+    let began = tokio::time::Instant::now();
     while manifest(&subject).db_bytes > shorter {
         assert!(began.elapsed() < Duration::from_secs(60), "it still promises {promised}");
         std::thread::yield_now();
