@@ -88,7 +88,8 @@ impl Actor for Reply {
     async fn handle(&self, myself: ActorRef<Write>, _: Write, state: &mut State) -> Result<(), ActorProcessingErr> {
         let reply = &state.reply;
         let request = {
-            let _at_work = at_work(Address::Reply(reply.place.channel.clone(), reply.ticket));
+            let address = Address::Reply(reply.place.channel.clone(), reply.ticket);
+            let _at_work = at_work(address).about(&reply.place, &reply.settings.id);
             Arc::new(worded(reply))
         };
         let priority = Priority::of(reply.trigger, reply.modality);

@@ -147,6 +147,6 @@ mod tests {
     }
 
     fn stall(message: Option<Seq>) -> Stall {
-        Stall { silent: 30, at: Some(Address::Channel("console:lobby".into())), message }
+        Stall { silent: 30, at: Some(Address::Channel("console:lobby".into())), about: None, message }
     }
 }
