@@ -46,25 +46,17 @@ impl Names {
         Err(Problem::new(StatusCode::FORBIDDEN, self.way_out(&name, host)))
     }
 
-    /// What admits a host that is none of ours. It is shown as a setting only if it is a name and a port at most.
+    /// What admits a host that is none of ours. It is shown only if it is a name and a port at most.
     fn way_out(&self, name: &str, host: &str) -> String {
-        let is_name = !name.is_empty()
-            && host.len() <= 255
-            && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte));
-        let url = if is_name {
-            format!("\"http://{host}\", or https:// behind a proxy with TLS")
+        let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
+        let is_name = !name.is_empty() && host.len() <= 255 && host.bytes().all(is_sign);
+        let (named, url) = if is_name {
+            (format!("the host {name:?}"), format!("\"http://{host}\", or https:// behind a proxy with TLS"))
         } else {
-            "the URL of that host".to_owned()
+            ("what the Host header names".to_owned(), "the URL of that host".to_owned())
         };
-        match &self.public_origin {
-            Some(origin) => format!("the host {name:?} is not this server's; use {origin}, or set server.public_url to {url}"),
-            None => {
-                format!(
-                    "the host {name:?} is not this server's; use {}, or set server.public_url to {url} (an admin token is needed then)",
-                    self.address
-                )
-            }
-        }
+        let needs = if self.public_origin.is_some() { "" } else { " (an admin token is needed then)" };
+        format!("{named} is not this server's; use {}, or set server.public_url to {url}{needs}", self.address)
     }
 
     /// Refuses what comes from a page of another origin. Programs send neither header and pass.
@@ -173,7 +165,7 @@ mod tests {
         };
 
         let named = refusal(&names("0.0.0.0:7878", None), "attic.lan:7878");
-        let odd = refusal(&names("127.0.0.1:7878", Some("https://talk.example.org")), "a\"b");
+        let odd = refusal(&names("127.0.0.1:7878", Some("https://talk.example.org")), "a secret");
 
         assert!(named.contains("http://ADDRESS:7878 with an IP address") && !named.contains("0.0.0.0"), "{named}");
         assert!(named.contains("server.public_url to \"http://attic.lan:7878\""), "{named}");
