@@ -80,7 +80,8 @@ fn targets() -> Vec<Target> {
         Target::new("statement", answers::statement, answers::statements),
         Target::new("repetition", answers::repetition, answers::statements).up_to(4 << 10),
         Target::new("names", names::find, names::talk),
-        Target::new("name_lists", names::lists, names::lists_of_names).up_to(4 << 10),
+        // A name has 64 characters at most.
+        Target::new("name_lists", names::lists, names::lists_of_names).up_to(256),
         Target::new("address", names::address, names::talk),
         Target::new("prompt", prompts::prompt, prompts::talk).costing(8).up_to(8 << 10),
         Target::new("split", spoken::split, spoken::statements).up_to(16 << 10),
