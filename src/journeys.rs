@@ -1,5 +1,6 @@
 //! Journeys: the real actors, in paused time and on one thread, on a store and models in memory.
 
+mod abroad;
 mod channels;
 mod company;
 mod connecting;

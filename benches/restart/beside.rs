@@ -1,4 +1,5 @@
-//! How long decisions take in a guild, beside one that lives and beside one that dies again and again, by turns in one run.
+//! How long a guild takes to accept a message and to decide on it, beside one that lives and beside one that dies again and again, by turns in
+//! one run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,38 +23,59 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 pub(super) async fn measure(on_disk: bool) -> anyhow::Result<()> {
     println!(
-        "\nmilliseconds from saying something to the decision on it, beside a guild with {} rooms that are talked in",
+        "\nmilliseconds from saying something until it is accepted, and until the decision on it, beside a guild with {} rooms that are talked in",
         DOOMED.len()
     );
-    println!("that guild      decisions      50 %      99 %      max     deaths  quarantines");
-    let (mut beside_living, mut beside_dying, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    println!("that guild      messages  accepted: 50 %    99 %      max  decided: 50 %    99 %      max     deaths  quarantines");
+    let (mut beside_living, mut beside_dying, mut ratios) = (Took::default(), Took::default(), Vec::new());
     let (mut deaths, mut quarantines) = (0, 0);
     for _ in 0..ROUNDS {
         let (living, ..) = beside(on_disk, false).await?;
         let (dying, died, kept_away) = beside(on_disk, true).await?;
-        ratios.push([0.5, 0.99].map(|part| millis(&dying, part) / millis(&living, part)));
+        let part = |took: &Took, part| millis(&took.decided, part);
+        ratios.push([0.5, 0.99].map(|at| part(&dying, at) / part(&living, at)));
         beside_living.extend(living);
         beside_dying.extend(dying);
         deaths += died;
         quarantines += kept_away;
     }
-    tell("lives", &mut beside_living, (0, 0));
-    tell("dies and dies", &mut beside_dying, (deaths, quarantines));
+    tell("lives", beside_living, (0, 0));
+    tell("dies and dies", beside_dying, (deaths, quarantines));
     let [half, most] = [0, 1].map(|which| {
         let mut ratios: Vec<f64> = ratios.iter().map(|ratio| ratio[which]).collect();
         ratios.sort_unstable_by(f64::total_cmp);
         (ratios[ratios.len() / 2], ratios[0], ratios[ratios.len() - 1])
     });
     println!(
-        "dying to living, median of {ROUNDS} rounds: 50 % {:.2} ({:.2} to {:.2}), 99 % {:.2} ({:.2} to {:.2})",
+        "decided, dying to living, median of {ROUNDS} rounds: 50 % {:.2} ({:.2} to {:.2}), 99 % {:.2} ({:.2} to {:.2})",
         half.0, half.1, half.2, most.0, most.1, most.2
     );
     Ok(())
 }
 
+/// How long messages took, sorted.
+#[derive(Default)]
+struct Took {
+    accepted: Vec<Duration>,
+    decided: Vec<Duration>,
+}
+
+impl Took {
+    fn extend(&mut self, other: Self) {
+        self.accepted.extend(other.accepted);
+        self.decided.extend(other.decided);
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.accepted.sort_unstable();
+        self.decided.sort_unstable();
+    }
+}
+
 /// Decisions beside a guild that is talked in, and whose channels are killed whenever they are there, if it is to die: how long each took, how
 /// often they were killed, and how often the guild was kept away.
-async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Vec<Duration>, u64, u64)> {
+async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
     let mut world = World::new(on_disk).await?;
     for id in DOOMED {
         let plan = serde_json::from_value(json!({ "guild": "doomed", "companions": ["aria"] }))?;
@@ -87,19 +109,24 @@ async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Vec<Duration>, u64
 }
 
 impl World {
-    /// Decision after decision for a while: how long each took, sorted.
-    async fn phase(&mut self) -> anyhow::Result<Vec<Duration>> {
-        let (began, mut took) = (Instant::now(), Vec::new());
+    /// Message after message for a while.
+    async fn phase(&mut self) -> anyhow::Result<Took> {
+        let (began, mut took) = (Instant::now(), Took::default());
         while began.elapsed() < PHASE {
-            took.push(self.decided(&format!("{} of {:?}", took.len(), began)).await?.1);
+            let (accepted, decided) = self.decided(&format!("{} of {began:?}", took.decided.len())).await?;
+            took.accepted.push(accepted);
+            took.decided.push(decided);
         }
-        took.sort_unstable();
+        took.sort();
         Ok(took)
     }
 }
 
-fn tell(name: &str, took: &mut [Duration], (deaths, quarantines): (u64, u64)) {
-    took.sort_unstable();
-    let [a, b, c] = [0.5, 0.99, 1.0].map(|part| millis(took, part));
-    println!("{name:<14} {:>10} {a:>9.2} {b:>9.2} {c:>8.2} {deaths:>10} {quarantines:>12}", took.len());
+fn tell(name: &str, took: Took, (deaths, quarantines): (u64, u64)) {
+    let [a, b, c] = [0.5, 0.99, 1.0].map(|part| millis(&took.accepted, part));
+    let [d, e, f] = [0.5, 0.99, 1.0].map(|part| millis(&took.decided, part));
+    println!(
+        "{name:<14} {:>9} {a:>15.2} {b:>7.2} {c:>8.2} {d:>14.2} {e:>7.2} {f:>8.2} {deaths:>10} {quarantines:>12}",
+        took.decided.len()
+    );
 }

@@ -56,9 +56,8 @@ use traces::Traces;
 
 /// A channel at rest that hears nothing for so long goes to sleep.
 const DOZE_AFTER: Duration = Duration::from_secs(300);
-/// A question that its companion lost is handed over again after so long, and so many times.
-const ASK_AGAIN_AFTER: Duration = Duration::from_millis(50);
-const ASK_AGAIN_AT_MOST: u32 = 40;
+/// A question that its companion lost is handed over again so many times, which takes two seconds.
+const ASK_AGAIN_AT_MOST: u32 = 43;
 /// A reply whose actor died is begun again so many times.
 const REPLY_AGAIN_AT_MOST: u32 = 3;
 

@@ -143,7 +143,8 @@ impl Actor for Companion {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             CompanionMessage::Evaluate(evaluate) => {
-                let _at_work = at_work(Address::Companion(state.guild.clone(), state.companion.clone()));
+                let address = Address::Companion(state.guild.clone(), state.companion.clone());
+                let _at_work = at_work(address).about(&evaluate.asking.place, &state.companion);
                 // Nothing here could be left half done.
                 if catch_unwind(AssertUnwindSafe(|| ask(*evaluate, &state.kit))).is_err() {
                     let (guild, companion) = (Plain(state.guild.as_str()), Plain(state.companion.as_str()));

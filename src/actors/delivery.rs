@@ -20,6 +20,7 @@ use super::kit::Kit;
 use super::places::ScribePlace;
 use super::scribe::{Lost, OutboxWrite, Record, Reply, ScribeMessage};
 use crate::domain::id::Ticket;
+use crate::domain::moment::Moment;
 use crate::domain::split::split;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader};
@@ -43,6 +44,8 @@ pub struct Delivery;
 pub struct Arguments {
     /// Where.
     pub place: Place,
+    /// Since when that channel is on record: one that is deleted and comes back counts its replies anew.
+    pub since: Moment,
     /// The reply's number.
     pub ticket: Ticket,
     /// What is on record of it, with the words.
@@ -303,7 +306,7 @@ impl Arguments {
             name: self.name.clone(),
             picture: self.picture.clone(),
             text: text.into(),
-            nonce: format!("{}#{}.{index}", self.place.channel, self.ticket).into(),
+            nonce: format!("{}@{}#{}.{index}", self.place.channel, self.since.as_micros(), self.ticket).into(),
         }
     }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
 use super::channel::ChannelMessage;
 use super::companion::{character, persona, repetition_note};
 use super::directory::{Address, Sort};
 use super::hub::{Hub, Live};
 use super::kit::Kit;
-use super::side_models::{Outcome, Priority};
+use super::side_models::{Outcome, Priority, asked_again_after};
 use super::watchdog::at_work;
 use crate::domain::closing::Stage;
 use crate::domain::id::{CompanionId, Ticket};
@@ -24,9 +24,6 @@ use crate::journal::place::Place;
 use crate::ports::language_model::{Draft, Line, ModelRole, Purpose, Request};
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;
-
-/// A question that went away with the pool is asked again after so long, until its deadline.
-const ASK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// The actor.
 pub struct Reply;
@@ -88,25 +85,30 @@ impl Actor for Reply {
     async fn handle(&self, myself: ActorRef<Write>, _: Write, state: &mut State) -> Result<(), ActorProcessingErr> {
         let reply = &state.reply;
         let request = {
-            let _at_work = at_work(Address::Reply(reply.place.channel.clone(), reply.ticket));
+            let address = Address::Reply(reply.place.channel.clone(), reply.ticket);
+            let _at_work = at_work(address).about(&reply.place, &reply.settings.id);
             Arc::new(worded(reply))
         };
         let priority = Priority::of(reply.trigger, reply.modality);
         let deadline = reply.kit.pool.deadline(ModelRole::Main);
         let _typing = show_typing(reply);
         let drafts = reply.kit.hub.is_watched(&reply.place).then(|| show_drafts(reply));
+        let mut losses = 0;
         let outcome = loop {
             let (channel, asked) = (reply.channel.clone(), request.clone());
             // One that is killed has cost something all the same. A channel that is gone counts nothing.
             let unclaimed = move |outcome| drop(channel.cast(ChannelMessage::Unclaimed { asked, outcome: Box::new(outcome) }));
             let pool = &reply.kit.pool;
             let outcome = pool.answer_or(request.clone(), priority, deadline, drafts.clone(), unclaimed).await;
-            if !outcome.is_lost() || Instant::now() + ASK_AGAIN_AFTER >= deadline {
+            losses += 1;
+            let pause = asked_again_after(losses);
+            // Until its deadline.
+            if !outcome.is_lost() || Instant::now() + pause >= deadline {
                 break outcome;
             }
             // Whoever watches sees the text begin anew; one who is gone does not.
             drop(drafts.as_ref().map(|drafts| drafts.send(Draft::Anew)));
-            tokio::time::sleep(ASK_AGAIN_AFTER).await;
+            tokio::time::sleep(pause).await;
         };
         drop(drafts);
         let Outcome { result, facts } = outcome;

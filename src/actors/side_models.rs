@@ -14,6 +14,7 @@ mod worker;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
@@ -37,6 +38,12 @@ use schedule::{Entry, LaneReport, Schedule, Step};
 use tally::{GuildTally, Tallies};
 use trouble::{Trouble, Troubles};
 use worker::{Job, Worker};
+
+/// How long after a question was lost for so many times, from 1, it is asked again: soon, for whoever had it is mostly back at once, and
+/// then every 50 ms.
+pub fn asked_again_after(losses: u32) -> Duration {
+    Duration::from_millis((5 << losses.saturating_sub(1).min(4)).min(50))
+}
 
 /// What the pool can be told. Others go through [`Pool`].
 pub enum PoolMessage {

@@ -15,7 +15,9 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 
 use super::directory::Address;
-use crate::domain::id::Seq;
+use crate::domain::id::{CompanionId, Seq};
+use crate::journal::place::Place;
+use crate::telemetry::plain::Plain;
 
 /// How often the task beats and the thread looks.
 const TICK: Duration = Duration::from_secs(1);
@@ -31,7 +33,7 @@ pub const STALLED_EXIT_STATUS: i32 = 70;
 struct Desk {
     /// Odd while it is at work.
     turn: AtomicU64,
-    at: Mutex<Option<Address>>,
+    at: Mutex<(Option<Address>, Option<About>)>,
     /// The number of the message that it is about; 0: of none.
     message: AtomicU64,
 }
@@ -57,7 +59,7 @@ pub struct AtWork(Arc<Desk>);
 /// This thread begins to handle something, and does nothing else until that is done: never to be held over an `await`, nor twice at once.
 pub fn at_work(actor: Address) -> AtWork {
     let desk = DESK.with(Clone::clone);
-    *desk.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(actor);
+    *desk.at.lock().unwrap_or_else(PoisonError::into_inner) = (Some(actor), None);
     desk.message.store(Seq::NONE.0, Ordering::Relaxed);
     desk.turn.fetch_add(1, Ordering::Relaxed);
     AtWork(desk)
@@ -68,10 +70,28 @@ pub fn at_message(seq: Seq) {
     DESK.with(|desk| desk.message.store(seq.0, Ordering::Relaxed));
 }
 
+impl AtWork {
+    /// Shows for whom words are made, where the actor's address does not tell all of it.
+    pub fn about(self, place: &Place, companion: &CompanionId) -> Self {
+        let about = About { place: place.clone(), companion: companion.clone() };
+        self.0.at.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(about);
+        self
+    }
+}
+
 impl Drop for AtWork {
     fn drop(&mut self) {
         self.0.turn.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// For whom words are made: a question, or a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Where.
+    pub place: Place,
+    /// Who asks, or speaks.
+    pub companion: CompanionId,
 }
 
 /// A runtime that stalls.
@@ -81,6 +101,8 @@ pub struct Stall {
     pub silent: u32,
     /// Whose handler never ends; none: it is the runtime as a whole.
     pub at: Option<Address>,
+    /// For whom it made words, if it did.
+    pub about: Option<About>,
     /// The message that it is about, where that is known.
     pub message: Option<Seq>,
 }
@@ -109,11 +131,22 @@ impl Watchdog {
     /// The operating system gives no thread.
     pub fn start_noting(limit: u32, note: impl FnOnce(&Stall) + Send + 'static) -> io::Result<Self> {
         Self::start_with(limit, |stall| {
-            let Stall { silent, at, message } = &stall;
+            let Stall { silent, at, about, message } = &stall;
             let seq = message.map(|seq| seq.0);
+            let guild = about.as_ref().map(|about| tracing::field::display(Plain(about.place.guild.as_str())));
+            let channel = about.as_ref().map(|about| tracing::field::display(Plain(about.place.channel.as_str())));
+            let companion = about.as_ref().map(|about| tracing::field::display(Plain(about.companion.as_str())));
             match at {
                 Some(actor) => {
-                    tracing::error!(silent_secs = silent, ?actor, seq, "a handler hangs, ending the process for a restart");
+                    tracing::error!(
+                        silent_secs = silent,
+                        ?actor,
+                        guild,
+                        channel,
+                        companion,
+                        seq,
+                        "a handler hangs, ending the process for a restart"
+                    );
                 }
                 None => tracing::error!(silent_secs = silent, "the runtime stalls, ending the process for a restart"),
             }
@@ -221,11 +254,11 @@ impl Pulse {
             .collect();
         let hung = self.busy.iter().find(|(.., silent)| *silent >= self.limit);
         if let Some((desk, _, silent)) = hung {
-            let at = desk.at.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let (at, about) = desk.at.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let message = Some(Seq(desk.message.load(Ordering::Relaxed))).filter(|seq| *seq != Seq::NONE);
-            return Some(Stall { silent: *silent, at, message });
+            return Some(Stall { silent: *silent, at, about, message });
         }
-        (self.silent >= self.limit).then_some(Stall { silent: self.silent, at: None, message: None })
+        (self.silent >= self.limit).then_some(Stall { silent: self.silent, at: None, about: None, message: None })
     }
 }
 
@@ -248,7 +281,7 @@ mod tests {
 
         watch(Pulse::new(3), ticks(&[1, 1, 1, 1, 1, 1, 1]), |stall| acted.push(stall));
 
-        assert_eq!(acted, [Stall { silent: 3, at: None, message: None }]);
+        assert_eq!(acted, [Stall { silent: 3, at: None, about: None, message: None }]);
     }
 
     #[test]
@@ -257,7 +290,7 @@ mod tests {
 
         watch(Pulse::new(3), ticks(&[0, 0, 0]), |stall| acted = Some(stall));
 
-        assert_eq!(acted, Some(Stall { silent: 3, at: None, message: None }));
+        assert_eq!(acted, Some(Stall { silent: 3, at: None, about: None, message: None }));
     }
 
     #[tokio::test]
@@ -273,7 +306,7 @@ mod tests {
     #[test]
     fn a_handler_that_never_ends_is_found_while_the_others_go_on_and_named() {
         let (desk, other) = (Arc::new(Desk::default()), Arc::new(Desk::default()));
-        *desk.at.lock().unwrap() = Some(lobby());
+        *desk.at.lock().unwrap() = (Some(lobby()), None);
         desk.message.store(7, Ordering::Relaxed);
         let mut acted = None;
         let ticks = [(1, 7, 1), (2, 9, 3), (3, 9, 5), (4, 9, 7), (5, 9, 9), (6, 11, 11)];
@@ -283,7 +316,7 @@ mod tests {
 
         watch(Pulse::new(3), || ticks.next(), |stall| acted = Some(stall));
 
-        assert_eq!(acted, Some(Stall { silent: 3, at: Some(lobby()), message: Some(Seq(7)) }));
+        assert_eq!(acted, Some(Stall { silent: 3, at: Some(lobby()), about: None, message: Some(Seq(7)) }));
         assert_eq!(ticks.next().map(|signs| signs.beats), Some(6));
     }
 

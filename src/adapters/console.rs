@@ -91,7 +91,10 @@ struct Common {
     settings: Server,
     names: Names,
     auth: Auth,
+    /// What each address may ask for that shows the token, or need not.
     requests: Allowance,
+    /// And each that does not.
+    strangers: Allowance,
     places: Arc<Places>,
     metrics: Metrics,
     instruments: Instruments,
@@ -124,7 +127,8 @@ impl Console {
             house,
             names: Names::new(bound, settings),
             auth: Auth::new(token, settings, chance),
-            requests: Allowance::new(settings.requests_per_second.into(), settings.request_burst.into()),
+            requests: requests(settings),
+            strangers: requests(settings),
             places: Places::new(settings.max_live, settings.max_live_per_address),
             instruments: metrics.instruments(),
             metrics,
@@ -192,6 +196,10 @@ impl Console {
             tracing::warn!(open = connections.len(), "cutting off connections that did not end in time");
         }
     }
+}
+
+fn requests(settings: &Server) -> Allowance {
+    Allowance::new(settings.requests_per_second.into(), settings.request_burst.into())
 }
 
 /// Warns of what keeps strangers out only badly.

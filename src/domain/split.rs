@@ -25,11 +25,11 @@ pub fn split(text: &str, limit_chars: usize) -> Vec<String> {
     let mut parts = Vec::new();
     let mut at = gap(text, false);
     while at < text.len() {
-        let inside = blocks.iter().find(|block| block.holds(at));
+        let inside = holding(&blocks, at);
         let opening = inside.map(Block::opening).unwrap_or_default();
         let room = limit - units(&opening);
         let end = end_of_part(text, at, room, &blocks);
-        let closing = blocks.iter().find(|block| block.holds(end) || (block.is_unclosed && block.body_end == end));
+        let closing = holding(&blocks, end).or_else(|| blocks.last().filter(|block| block.is_unclosed && block.body_end == end));
         let closing = closing.filter(|block| block.body_start < end).map(Block::closing).unwrap_or_default();
         let body = &text[at..end];
         if !body.trim().is_empty() {
@@ -37,13 +37,21 @@ pub fn split(text: &str, limit_chars: usize) -> Vec<String> {
             let body = if closing.is_empty() { body.trim_end() } else { body.strip_suffix('\n').unwrap_or(body) };
             parts.push([&opening, body, &closing].concat());
         }
-        at = end + gap(&text[end..], blocks.iter().any(|block| block.holds(end)));
+        at = end + gap(&text[end..], holding(&blocks, end).is_some());
         // What is left of this block is the fence that closes it, and it is closed already.
-        if let Some(block) = blocks.iter().find(|block| !closing.is_empty() && block.body_end == at) {
+        if !closing.is_empty()
+            && let Ok(block) = blocks.binary_search_by_key(&at, |block| block.body_end)
+        {
+            let block = &blocks[block];
             at = block.end + gap(&text[block.end..], false);
         }
     }
     parts
+}
+
+/// The block among whose code a place is.
+fn holding(blocks: &[Block], at: usize) -> Option<&Block> {
+    blocks[..blocks.partition_point(|block| block.start < at)].last().filter(|block| block.holds(at))
 }
 
 /// Where the part ends that begins at `at` and has this much room, the closing fence included.
@@ -54,21 +62,22 @@ fn end_of_part(text: &str, at: usize, room: usize, blocks: &[Block]) -> usize {
         return window_end;
     }
     let fits = |end: usize| {
-        end > at
-            && blocks.iter().all(|block| {
-                // A fence that opens or closes is never torn from the code beside it.
-                let torn = (block.start < end && end <= block.body_start) || (block.body_end <= end && end < block.end);
-                let closing = if block.start < end && end <= block.body_end && (end < block.end || block.is_unclosed) {
-                    units(&block.closing())
-                } else {
-                    0
-                };
-                !torn && units(&text[at..end]) + closing <= room
-            })
+        if end <= at {
+            return false;
+        }
+        // Blocks follow one another, so no earlier one reaches so far.
+        let Some(block) = blocks[..blocks.partition_point(|block| block.start < end)].last() else { return true };
+        // A fence that opens or closes is never torn from the code beside it.
+        if end <= block.body_start || (block.body_end <= end && end < block.end) {
+            return false;
+        }
+        let is_closed_here = end <= block.body_end && (end < block.end || block.is_unclosed);
+        !is_closed_here || units(&text[at..end]) + units(&block.closing()) <= room
     };
-    let outside = |end: &usize| !blocks.iter().any(|block| block.holds(*end));
+    let outside = |end: &usize| holding(blocks, *end).is_none();
     let paragraphs = || ends(text, at..window_end, |before, after| before.ends_with("\n") && after.starts_with('\n'));
-    let around_code = blocks.iter().flat_map(|block| [block.start, block.end]).filter(|end| (at + 1..=window_end).contains(end));
+    let near = blocks[blocks.partition_point(|block| block.end <= at)..].iter().take_while(|block| block.start <= window_end);
+    let around_code = near.flat_map(|block| [block.start, block.end]).filter(|end| (at + 1..=window_end).contains(end));
     if let Some(end) = paragraphs().filter(outside).chain(around_code).filter(|end| fits(*end)).max() {
         return end;
     }

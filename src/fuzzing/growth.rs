@@ -1,8 +1,9 @@
 //! Looks whether work grows faster than what is read: a scan within a scan.
 //!
-//! Work is the processor's time that the thread itself used, which neither a clock nor what else runs on the machine changes. An input of a
-//! few thousand bytes is enough for a suspicion; what is suspected is measured again at a sixteenth of that length, and is found only when it
-//! grew more than four times as fast as its input.
+//! Work is the processor's time that the thread itself used: the least of several runs, which what else the machine does hardly changes. An
+//! input of a few thousand bytes is enough for a suspicion; what is suspected is measured again at that length and at a quarter of it, and is
+//! found only when the one takes more than eight times what the other takes: where work grows with the length it is four times, and where it
+//! grows with its square sixteen times. A ratio, so it is the same on any machine.
 
 use std::time::Duration;
 
@@ -14,9 +15,11 @@ use super::words::WORDS;
 /// Less work than this is not suspected: at the longest input of a target that costs 1.
 const SUSPECT: Duration = Duration::from_millis(if cfg!(debug_assertions) { 60 } else { 6 });
 /// The shorter input of a suspect is so many times shorter.
-const SHORTER: usize = 16;
+const SHORTER: usize = 4;
 /// Work may grow so many times faster than the input.
-const LEEWAY: u32 = 4;
+const LEEWAY: u32 = 2;
+/// The least of so many runs counts.
+const RUNS: usize = 5;
 
 /// The first thing of a target that grows too fast, with its input.
 pub(super) fn faster(target: &Target) -> Option<String> {
@@ -40,11 +43,11 @@ fn grows(target: &Target, piece: &str, around: &[u8]) -> Option<String> {
         Ok(_) => {}
         Err(broken) => return Some(broken),
     }
-    let short = (0..3).filter_map(|_| work(target.longest / SHORTER).ok()).max()?;
-    let long = (0..2).filter_map(|_| work(target.longest).ok()).min()?;
+    let least = |length: usize| (0..RUNS).filter_map(|_| work(length).ok()).min();
+    let (short, long) = (least(target.longest / SHORTER)?, least(target.longest)?);
     (long >= SUSPECT && long > short * SHORTER as u32 * LEEWAY).then(|| {
         format!(
-            "{}: {piece:?} over and over takes {long:?} for {} bytes, and {short:?} for a sixteenth of them",
+            "{}: {piece:?} over and over takes {long:?} for {} bytes, and {short:?} for a quarter of them",
             target.name, target.longest
         )
     })

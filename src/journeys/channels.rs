@@ -4,28 +4,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::abroad::{ana, direct, general, thread};
 use super::world::{World, room};
 use crate::actors::inbound::Inbound;
 use crate::actors::settling;
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Author, Role};
 use crate::ports::company::Company;
-use crate::ports::hearing::{Hearing, Spot, Utterance};
+use crate::ports::hearing::{Hearing, Spot};
 use crate::ports::house::{House, Refused};
-
-/// The channel `discord:10` of the guild `discord:1`.
-fn general() -> Spot {
-    Spot { guild: "discord:1".into(), channel: "discord:10".into(), parent: None }
-}
-
-/// A thread in it.
-fn thread(id: &str) -> Spot {
-    Spot { channel: id.into(), parent: Some(general().channel), ..general() }
-}
-
-fn direct() -> Spot {
-    Spot { guild: "dm:discord:77".into(), channel: "discord:77".into(), parent: None }
-}
 
 async fn admit(world: &World, spot: &Spot, companion: &str) -> Result<bool, Refused> {
     let admitted = world.house.admit(spot, &companion.into()).await.map(|(_, is_new)| is_new);
@@ -71,17 +57,7 @@ fn came(moves: &[(&str, &str)]) -> Vec<(String, String)> {
 
 /// Ana says something.
 async fn say(world: &World, spot: &Spot, id: &str, text: &str) {
-    let utterance = Utterance {
-        id: id.into(),
-        from: Author { id: "discord:5".into(), name: "Ana".into(), role: Role::Person },
-        text: text.into(),
-        own_words: text.into(),
-        at: world.kit.clock.now(),
-        mentions: Vec::new(),
-        to_all: false,
-        answers: None,
-    };
-    Inbound::new(world.kit.clone()).said(spot, utterance).await.unwrap();
+    Inbound::new(world.kit.clone()).said(spot, ana(world, id, text)).await.unwrap();
     world.rest().await;
 }
 

@@ -263,6 +263,37 @@ async fn what_is_cleared_sends_nothing_further_and_keeps_what_was_posted_on_reco
     assert_eq!(owed(&world).await, 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_room_that_comes_back_after_it_was_deleted_repeats_no_nonce() {
+    let (platform, world) = asked("Hello!").await;
+    world.pass(60.0).await;
+    world.house.delete_room(&room("lobby")).await.unwrap();
+    world.rest().await;
+
+    let plan = serde_json::from_value(serde_json::json!({ "guild": "home", "companions": ["aria"] })).unwrap();
+    world.house.put_room(&room("lobby"), plan).await.unwrap();
+    asked_again(&world).await;
+    world.pass(60.0).await;
+
+    assert_eq!(platform.posted(), said(&[("Aria", "Hello!"), ("Aria", "Hello!")]));
+    assert_ne!(platform.nonces()[0], platform.nonces()[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_is_sent_again_after_a_crash_has_the_nonce_that_it_had() {
+    let (platform, world) = asked("Hello!").await;
+    // It has left and is there, and nobody was told.
+    platform.will([Fate::Hangs]);
+    world.pass(2.5).await;
+    platform.loses_sight();
+
+    let world = world.crash_onto(Some(platform.clone())).await;
+    world.pass(60.0).await;
+
+    assert_eq!(platform.posted().len(), 2);
+    assert_eq!(platform.nonces()[0], platform.nonces()[1]);
+}
+
 /// A world in which Aria was just addressed and will say this, and the platform of its lobby.
 async fn asked(words: &'static str) -> (Arc<FakePlatform>, World) {
     let platform = Arc::<FakePlatform>::default();

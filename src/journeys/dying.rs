@@ -213,6 +213,25 @@ async fn what_kills_where_a_channel_goes_on_is_found_among_many() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_hung_whoever_made_words_of_it_is_found_at_the_next_start_and_set_aside() {
+    let world = World::with_lobby().await;
+    world.say("lobby", "Ari, one").await;
+    let deadly = world.say("lobby", &format!("Ari, {}", poison::WORDED)).await;
+    world.say("lobby", "Ari, two").await;
+    world.kit.hung.note_over_words(room("lobby").channel());
+
+    let mut world = world.crash().await;
+    world.expect_deaths();
+    world.side.answers([Ok("They mean me.\nYES")]);
+    world.pass(600.0).await;
+
+    let quarantine = world.house.quarantine().await.unwrap();
+    let set_aside: Vec<_> = quarantine.messages.iter().map(|message| message.seq).collect();
+    assert_eq!((quarantine.guilds, set_aside), (Vec::new(), vec![deadly]));
+    assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_message_that_kills_when_its_lull_is_over_is_set_aside() {
     let mut world = World::with_lobby().await;
     world.expect_deaths();

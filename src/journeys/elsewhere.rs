@@ -8,26 +8,20 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use serde_json::Value;
 
+use super::abroad::{self, ana, spot};
 use super::keeping::set_aside_at;
 use super::world::{World, room, said};
-use crate::actors::inbound::Inbound;
 use crate::actors::settling;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, GuildId};
-use crate::domain::message::{Author, Role};
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
 use crate::ports::company::Company;
-use crate::ports::hearing::{Hearing, Spot, Taken, Utterance};
 use crate::ports::house::decisions::{DecisionQuery, WhyQuery};
 use crate::ports::house::keeping::{ExportForm, ExportQuery, Forget};
 use crate::ports::house::usage::UsageQuery;
 use crate::ports::house::{House, Refused};
-
-fn spot(guild: &str, channel: &str) -> Spot {
-    Spot { guild: guild.into(), channel: channel.into(), parent: None }
-}
 
 /// Two channels of a guild and one of another, in which Aria lives, and a direct message with her.
 async fn lived_in() -> World {
@@ -41,19 +35,7 @@ async fn lived_in() -> World {
 }
 
 async fn says(world: &World, guild: &str, channel: &str, text: &str) {
-    let from = Author { id: "discord:5".into(), name: "Ana".into(), role: Role::Person };
-    let utterance = Utterance {
-        id: format!("{channel}/{text}").into(),
-        from,
-        text: text.into(),
-        own_words: text.into(),
-        at: world.kit.clock.now(),
-        mentions: Vec::new(),
-        to_all: guild.starts_with("dm:"),
-        answers: None,
-    };
-    let taken = Inbound::new(world.kit.clone()).said(&spot(guild, channel), utterance).await.unwrap();
-    assert!(matches!(taken, Taken::New(_)), "people are taken in");
+    abroad::says(world, &spot(guild, channel), ana(world, &format!("{channel}/{text}"), text)).await;
 }
 
 async fn exported(world: &World, id: Option<&str>, form: ExportForm) -> String {

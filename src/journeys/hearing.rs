@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::abroad::{self, ana, direct, general};
 use super::world::{World, room, said};
 use crate::actors::inbound::Inbound;
 use crate::actors::places::ScribePlace;
@@ -24,23 +25,14 @@ use crate::ports::company::Company;
 use crate::ports::hearing::{Answered, Answers, Hearing, NotTaken, Reached, Spot, Taken, Utterance};
 use crate::ports::house::messages::HistoryMessage;
 
-/// The channel `discord:10` of the guild `discord:1`.
-fn general() -> Spot {
-    Spot { guild: "discord:1".into(), channel: "discord:10".into(), parent: None }
-}
-
-/// Another channel of that guild.
+/// Another channel of the guild.
 fn other() -> Spot {
     Spot { channel: "discord:20".into(), ..general() }
 }
 
-/// A thread in it.
+/// A thread in the channel.
 fn thread() -> Spot {
-    Spot { channel: "discord:11".into(), parent: Some(general().channel), ..general() }
-}
-
-fn direct() -> Spot {
-    Spot { guild: "dm:discord:77".into(), channel: "discord:77".into(), parent: None }
+    abroad::thread("discord:11")
 }
 
 /// A system in which Aria and Bruno live in the channel.
@@ -58,20 +50,6 @@ async fn with(world: World) -> World {
 
 fn hearing(world: &World) -> Inbound {
     Inbound::new(world.kit.clone())
-}
-
-/// Ana says something now.
-fn ana(world: &World, id: &str, text: &str) -> Utterance {
-    Utterance {
-        id: id.into(),
-        from: Author { id: "discord:5".into(), name: "Ana".into(), role: Role::Person },
-        text: text.into(),
-        own_words: text.into(),
-        at: world.kit.clock.now(),
-        mentions: Vec::new(),
-        to_all: false,
-        answers: None,
-    }
 }
 
 fn by(user: &str, utterance: Utterance) -> Utterance {

@@ -6,13 +6,14 @@ use std::collections::BTreeSet;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
+use super::abroad::{self, ana, spot};
 use super::world::{World, room};
 use crate::actors::inbound::Inbound;
 use crate::actors::settling;
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::ports::company::Company;
-use crate::ports::hearing::{Hearing, Spot, Taken, Utterance};
+use crate::ports::hearing::{Hearing, Taken, Utterance};
 use crate::ports::house::House;
 use crate::ports::house::decisions::{DecisionQuery, WhyAt, WhyQuery};
 use crate::ports::house::keeping::{ExportForm, ExportQuery};
@@ -40,10 +41,6 @@ fn word(guild: &str) -> String {
 fn words(text: &str) -> BTreeSet<String> {
     let found = text.match_indices("zq").filter_map(|(at, _)| text.get(at..at + 5)).filter(|word| word.ends_with("qz"));
     found.map(str::to_owned).collect()
-}
-
-fn spot(guild: &str, channel: &str) -> Spot {
-    Spot { guild: guild.into(), channel: channel.into(), parent: None }
 }
 
 async fn inhabited() -> World {
@@ -89,19 +86,10 @@ async fn says(world: &World, (guild, channel): (&str, &str), number: usize) {
         world.say_with(channel, json!({ "from": format!("Ana {word}"), "text": text, "id": id })).await;
         return;
     }
-    let utterance = Utterance {
-        id: id.into(),
-        // One and the same person everywhere, by another name in each guild.
-        from: Author { id: "discord:5".into(), name: format!("Ana {word}").into(), role: Role::Person },
-        own_words: text.as_str().into(),
-        text: text.into(),
-        at: world.kit.clock.now(),
-        mentions: Vec::new(),
-        to_all: guild.starts_with("dm:"),
-        answers: None,
-    };
-    let taken = Inbound::new(world.kit.clone()).said(&spot(guild, channel), utterance).await.unwrap();
-    assert!(matches!(taken, Taken::New(_)), "people are taken in");
+    let mut utterance = ana(world, &id, &text);
+    // One and the same person everywhere, by another name in each guild.
+    utterance.from.name = format!("Ana {word}").into();
+    abroad::says(world, &spot(guild, channel), utterance).await;
 }
 
 /// All that the house tells of a room.
@@ -174,16 +162,8 @@ async fn the_word_of_a_guild_is_in_nothing_that_another_is_asked_or_told() {
 
 /// What a guild would say in a channel of another.
 fn foreign(world: &World) -> Utterance {
-    Utterance {
-        id: "foreign".into(),
-        from: Author { id: "discord:6".into(), name: "Eve".into(), role: Role::Person },
-        text: "Aria?".into(),
-        own_words: "Aria?".into(),
-        at: world.kit.clock.now(),
-        mentions: Vec::new(),
-        to_all: false,
-        answers: None,
-    }
+    let from = Author { id: "discord:6".into(), name: "Eve".into(), role: Role::Person };
+    Utterance { from, ..ana(world, "foreign", "Aria?") }
 }
 
 /// Whether every question holds words of its own guild alone.

@@ -66,6 +66,8 @@ struct Kept {
     clock: Arc<TokioClock>,
     /// Ids go on, so that no trace after it is taken for one before.
     chance: Arc<Counting>,
+    /// What whoever ended the process noted.
+    hung: HungBefore,
 }
 
 /// Answers a question by what it says; none: as it would otherwise.
@@ -272,7 +274,7 @@ impl World {
             gateways: kept.gateways.clone(),
             ignored: Ignored::default(),
             rewriting: Turns::default(),
-            hung: HungBefore::default(),
+            hung: kept.hung.clone(),
             recorder: spans.sampled(Sampling::share(telemetry.sample_ratio, telemetry.span_queue), telemetry.capture_content),
             residents: Residents::new(cast(&settings), settings.companion_defaults.clone(), spans.metrics().instruments()),
             settings,

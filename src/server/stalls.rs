@@ -31,6 +31,9 @@ struct Stuck {
     /// 0: nobody knows over which. The channel looks for it at the next start.
     seq: Seq,
     times: u32,
+    /// It was not the channel itself, but whoever made words of what was said there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    over_words: bool,
 }
 
 /// The file.
@@ -43,14 +46,18 @@ impl Stalls {
         Self(data.join(FILE))
     }
 
-    /// Notes a stall of a channel, and over which message it was, if that is known.
+    /// Notes a stall of a channel, or over words made of what was said there, and over which message it was, if that is known.
     pub(super) fn note(&self, stall: &Stall) {
-        let Some(Address::Channel(channel)) = &stall.at else { return };
+        let (channel, over_words) = match (&stall.at, &stall.about) {
+            (Some(Address::Channel(channel)), _) => (channel, false),
+            (_, Some(about)) => (&about.place.channel, true),
+            _ => return,
+        };
         let seq = stall.message.unwrap_or(Seq::NONE);
         let mut known = self.read();
-        let before = known.iter().position(|stuck| stuck.channel == *channel && stuck.seq == seq);
-        let times = before.map_or(0, |at| known.remove(at).times).saturating_add(1);
-        known.push(Stuck { channel: channel.clone(), seq, times });
+        let is_it = |stuck: &Stuck| stuck.channel == *channel && stuck.seq == seq && stuck.over_words == over_words;
+        let times = known.iter().position(is_it).map_or(0, |at| known.remove(at).times).saturating_add(1);
+        known.push(Stuck { channel: channel.clone(), seq, times, over_words });
         known.drain(..known.len().saturating_sub(MOST));
         if let Err(error) = self.write(&known) {
             tracing::warn!(%error, "it could not be noted over which message a handler hung");
@@ -61,7 +68,10 @@ impl Stalls {
     pub(super) async fn set_aside(&self, kit: &Kit) {
         let known = self.read();
         let unknown = |stuck: &Stuck| stuck.seq == Seq::NONE;
-        known.iter().filter(|stuck| unknown(stuck)).for_each(|stuck| kit.hung.note(stuck.channel.clone()));
+        for stuck in known.iter().filter(|stuck| unknown(stuck)) {
+            let channel = stuck.channel.clone();
+            if stuck.over_words { kit.hung.note_over_words(channel) } else { kit.hung.note(channel) }
+        }
         let is_due = |stuck: &Stuck| !unknown(stuck) && stuck.times >= DEATHS_TO_SET_ASIDE;
         let (due, mut kept): (Vec<_>, Vec<_>) = known.into_iter().partition(is_due);
         if due.is_empty() {
@@ -106,6 +116,7 @@ impl Stalls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::actors::watchdog::About;
 
     #[test]
     fn a_message_that_hung_its_channel_is_counted_over_restarts() {
@@ -117,9 +128,12 @@ mod tests {
         }
         stalls.note(&stall(None));
         stalls.note(&Stall { at: None, ..stall(None) });
+        let about = Some(About { place: Place::new(&"home".into(), &"console:lobby".into()), companion: "aria".into() });
+        stalls.note(&Stall { at: Some(Address::Companion("home".into(), "aria".into())), about, ..stall(None) });
 
-        let known: Vec<_> = Stalls::of(folder.path()).read().iter().map(|stuck| (stuck.seq.0, stuck.times)).collect();
-        assert_eq!(known, [(8, 1), (7, 3), (0, 1)]);
+        let known = Stalls::of(folder.path()).read();
+        let known: Vec<_> = known.iter().map(|stuck| (stuck.seq.0, stuck.times, stuck.over_words)).collect();
+        assert_eq!(known, [(8, 1, false), (7, 3, false), (0, 1, false), (0, 1, true)]);
     }
 
     #[test]
@@ -147,6 +161,6 @@ mod tests {
     }
 
     fn stall(message: Option<Seq>) -> Stall {
-        Stall { silent: 30, at: Some(Address::Channel("console:lobby".into())), message }
+        Stall { silent: 30, at: Some(Address::Channel("console:lobby".into())), about: None, message }
     }
 }

@@ -58,7 +58,7 @@ impl Layer {
         variables.retain(|(name, _)| {
             let is_well_named = is_well_named(name);
             if !is_well_named {
-                let shown: String = name.chars().take(SHOWN_CHARS).collect();
+                let shown: String = name.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect();
                 problems.push(Located::at(shown, "is not named TERTULIA__SECTION__KEY, in letters, digits and _"));
             }
             is_well_named

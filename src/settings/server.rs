@@ -16,6 +16,9 @@ const STRONG_CHARS: usize = 16;
 /// And this many different ones: fewer than almost any random token has.
 const STRONG_KINDS: usize = 6;
 
+/// A token of so many characters cannot be found by trying, however often: not even one of words or of hexadecimal digits.
+const UNGUESSABLE_CHARS: usize = 32;
+
 /// Where the console listens, who may use it, and how much at once.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,7 +39,7 @@ pub struct Server {
     pub max_body_bytes: usize,
     /// Longest text of a message, in characters: 1 to 100,000.
     pub max_text_chars: usize,
-    /// Connections at once: 1 to 100,000.
+    /// Connections at once: 1 to 100,000. A sixteenth of them is kept for this machine itself.
     pub max_connections: usize,
     /// Connections at once from one address (of IPv6, one /64) that is not this machine: 1 to 100,000.
     pub max_connections_per_address: usize,
@@ -48,7 +51,7 @@ pub struct Server {
     pub requests_per_second: u32,
     /// Requests that may come at once from one address: 1 to 1,000,000.
     pub request_burst: u32,
-    /// Failed attempts to sign in a minute from one address: 1 to 1,000.
+    /// Failed attempts to sign in a minute from one address: 1 to 1,000. Over it a right token waits too, unless it has 32 characters or more.
     pub sign_ins_per_minute: u32,
     /// Seconds for a request's head to arrive, from the first byte that could have come: 0.05 to 3,600.
     pub header_timeout_secs: f64,
@@ -219,6 +222,11 @@ impl Server {
 fn is_strong(token: &str) -> bool {
     let kinds: BTreeSet<u8> = token.bytes().collect();
     token.len() >= STRONG_CHARS && kinds.len() >= STRONG_KINDS
+}
+
+/// Whether nobody can find a token by trying it, however often: what `openssl rand -hex 16` makes, or longer.
+pub(crate) fn is_unguessable(token: &str) -> bool {
+    token.len() >= UNGUESSABLE_CHARS && is_strong(token)
 }
 
 fn within<T: PartialOrd + std::fmt::Display>(key: &str, value: T, least: T, most: T) -> Result<(), Problem> {

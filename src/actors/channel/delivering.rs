@@ -103,8 +103,10 @@ impl State {
         let known = self.kit.residents.companion(&self.place.channel, &companion);
         let (name, picture) = known.map_or_else(|| (companion.as_str().into(), None), |known| (known.name, known.picture));
         let (stop, stopped) = watch::channel(is_stopped);
+        let residence = self.kit.residents.get(&self.place.channel);
         let arguments = Arguments {
             place: self.place.clone(),
+            since: residence.map_or(Moment::ZERO, |residence| residence.created_at),
             ticket,
             owed,
             on_record: self.conversation.window().entries().filter_map(|entry| entry.message.id.clone()).collect(),

@@ -9,17 +9,29 @@ use crate::domain::id::{ChannelId, Seq};
 
 /// Channels that hung before this start, nobody knows over which message. Cheap to clone; all clones are one.
 #[derive(Clone, Debug, Default)]
-pub struct HungBefore(Arc<Mutex<BTreeSet<ChannelId>>>);
+pub struct HungBefore(Arc<Mutex<Hung>>);
+
+#[derive(Debug, Default)]
+struct Hung {
+    themselves: BTreeSet<ChannelId>,
+    over_words: BTreeSet<ChannelId>,
+}
 
 impl HungBefore {
     /// This one did.
     pub fn note(&self, channel: ChannelId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(channel);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).themselves.insert(channel);
     }
 
-    /// Whether this one did; it is told once.
-    fn take(&self, channel: &ChannelId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(channel)
+    /// Whoever made words of what was said there did: a question, or a reply.
+    pub fn note_over_words(&self, channel: ChannelId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).over_words.insert(channel);
+    }
+
+    /// Whether this one did, and whether somebody did over words; it is told once.
+    fn take(&self, channel: &ChannelId) -> (bool, bool) {
+        let mut hung = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (hung.themselves.remove(channel), hung.over_words.remove(channel))
     }
 }
 
@@ -28,12 +40,14 @@ impl HungBefore {
 pub struct InHand {
     event: AtomicU64,
     is_resuming: AtomicBool,
+    is_in_words: AtomicBool,
 }
 
 impl InHand {
     /// That of a channel, which looks for what it died of, if it hung before this start.
     pub fn of(channel: &ChannelId, hung: &HungBefore) -> Self {
-        Self { is_resuming: AtomicBool::new(hung.take(channel)), ..Self::default() }
+        let (itself, over_words) = hung.take(channel);
+        Self { is_resuming: AtomicBool::new(itself), is_in_words: AtomicBool::new(over_words), ..Self::default() }
     }
 
     /// The event in hand, if there is one; and nothing is from now on.
@@ -57,6 +71,16 @@ impl InHand {
 
     pub(super) fn is_resumed(&self) {
         self.is_resuming.store(false, Ordering::Release);
+    }
+
+    /// Something that was said here is to be looked for over which whoever makes words of it hangs.
+    pub(super) fn is_in_words(&self) -> bool {
+        self.is_in_words.load(Ordering::Acquire)
+    }
+
+    /// It was looked for, and is not there.
+    pub(super) fn is_not_in_words(&self) {
+        self.is_in_words.store(false, Ordering::Release);
     }
 
     /// Whoever had this before died while it went on from its record.

@@ -1,8 +1,8 @@
 //! What becomes of questions: with the pool, lost and handed over again, overdue, answered, or wanted no more.
 
 use super::duties::Duty;
-use super::{ASK_AGAIN_AFTER, ASK_AGAIN_AT_MOST, ChannelMessage, State};
-use crate::actors::side_models::{CallId, Outcome};
+use super::{ASK_AGAIN_AT_MOST, ChannelMessage, State};
+use crate::actors::side_models::{CallId, Outcome, asked_again_after};
 use crate::domain::answer;
 use crate::domain::conversation::Input;
 use crate::domain::id::Ticket;
@@ -23,7 +23,7 @@ impl State {
         let tries = self.tries.entry(ticket).or_default();
         *tries += 1;
         if *tries < ASK_AGAIN_AT_MOST {
-            self.myself.send_after(ASK_AGAIN_AFTER, move || ChannelMessage::AskAgain { ticket });
+            self.myself.send_after(asked_again_after(*tries), move || ChannelMessage::AskAgain { ticket });
         } else {
             self.give_up(ticket, "unreachable");
         }

@@ -120,6 +120,9 @@ impl State {
         let reopened = self.reopened();
         let now = self.kit.clock.now();
         self.traces.resume(&self.conversation, &earlier, &events, now, &self.kit);
+        if self.in_hand.is_in_words() {
+            self.try_words();
+        }
         self.in_hand.resume();
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);

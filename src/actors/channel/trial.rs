@@ -2,15 +2,22 @@
 //!
 //! A message that kills while it is handled is in hand. What goes on from a record goes on from everything in it that is still open, so
 //! nothing is. Whoever comes after a channel that died there goes on in its mind first, with one message more each time: the one with which
-//! that kills is in hand then, and is counted and set aside like any other.
+//! that kills is in hand then, and is counted and set aside like any other. Of two that kill only together the later one is: without it the
+//! earlier does no harm.
+//!
+//! Over what a companion hangs that makes words of it, a question or a reply, is found the same way: the channel words it in its place.
 
 use std::collections::BTreeSet;
 
 use super::State;
 use crate::domain::conversation::{Conversation, World};
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::Seq;
+use crate::domain::id::{CompanionId, Seq};
+use crate::domain::message::Message;
 use crate::domain::moment::Moment;
+use crate::domain::prompt::{self, Character, DecisionParts};
+use crate::domain::trigger::Trigger;
+use crate::domain::window;
 use crate::journal::reader::Restored;
 
 /// The newest of so many messages is looked for: more are hardly ever open, and all of it happens at a stroke.
@@ -35,6 +42,30 @@ impl State {
             self.with_world(|_, now, world| go_on_in_mind(before.clone(), now, &events[first..], &skip, world));
         }
         self.in_hand.lay_down();
+    }
+
+    /// Words what a prompt may show, with one message more each time, as a companion would.
+    pub(super) fn try_words(&mut self) {
+        let nobody = CompanionId::from("");
+        let character = Character { id: &nobody, name: "", persona: "", chattiness: "", tier: "" };
+        let entries: Vec<&window::Entry> = self.conversation.window().entries().collect();
+        let messages: Vec<&Message> = entries.iter().map(|entry| &entry.message).collect();
+        for (at, entry) in entries.iter().enumerate() {
+            self.in_hand.hold(entry.seq);
+            let parts = DecisionParts {
+                character,
+                trigger: Trigger::Lull,
+                message_count: 0,
+                speaker: Some(&entry.message.from.name),
+                summary: None,
+                recent: &[],
+                buffer: &messages[..=at],
+                notes: &[],
+            };
+            drop(prompt::decision(&parts, &self.kit.settings.prompt));
+        }
+        self.in_hand.lay_down();
+        self.in_hand.is_not_in_words();
     }
 }
 

@@ -15,7 +15,7 @@ use super::host::is_loopback;
 use super::limits::{Allowance, party};
 use super::problem::Problem;
 use crate::ports::chance::Chance;
-use crate::settings::server::Server;
+use crate::settings::server::{Server, is_unguessable};
 
 /// All strangers together may try this many times what one address may: who has many addresses gets no further with them.
 const CROWD: f64 = 60.0;
@@ -85,16 +85,20 @@ impl Auth {
         if self.token.is_none() {
             return Ok(Admission::Open);
         }
-        if let Some(shown) = headers.get(AUTHORIZATION) {
-            let shown = shown.to_str().unwrap_or_default();
-            let (scheme, token) = shown.split_once(' ').unwrap_or((shown, ""));
-            if !scheme.eq_ignore_ascii_case("bearer") {
+        if headers.contains_key(AUTHORIZATION) {
+            let Some(token) = bearer(headers) else {
                 return Err(Problem::new(StatusCode::UNAUTHORIZED, "show the admin token as Authorization: Bearer …"));
-            }
-            return self.try_token(token.trim(), address, now).map(|()| Admission::Program);
+            };
+            return self.try_token(token, address, now).map(|()| Admission::Program);
         }
         let session = self.cookie(headers).filter(|session| self.is_signed_in(session, now));
         Ok(session.map_or(Admission::Stranger, Admission::Browser))
+    }
+
+    /// Whether these headers show the token or an open session. Counts nothing.
+    pub(super) fn knows(&self, headers: &HeaderMap, now: Instant) -> bool {
+        let shows_token = || bearer(headers).is_some_and(|shown| self.is_token(shown));
+        !self.is_needed() || shows_token() || self.cookie(headers).is_some_and(|session| self.is_signed_in(&session, now))
     }
 
     /// Opens a session for who knows the token; returns the cookie to set.
@@ -128,8 +132,13 @@ impl Auth {
 
     fn try_token(&self, shown: &str, address: IpAddr, now: Instant) -> Result<(), Problem> {
         let Some(token) = &self.token else { return Ok(()) };
-        // Once too many were wrong, a right one is not looked at either, or guessing could go on.
-        let is_right = || bool::from(token.expose_secret().as_bytes().ct_eq(shown.as_bytes()));
+        let is_right = self.is_token(shown);
+        if is_right && is_unguessable(token.expose_secret()) {
+            self.trust(address);
+            return Ok(());
+        }
+        // Once too many were wrong, a right one that could be guessed waits like the others, or guessing could go on.
+        let is_right = || is_right;
         // Whoever is on this machine is of no crowd, whose guessing must not keep the operator out: its own attempts are counted alone.
         let tried = if is_loopback(address) || self.is_trusted(address) {
             self.attempts.take_unless(address, now, is_right)
@@ -148,8 +157,16 @@ impl Auth {
                 Ok(())
             }
             Ok(false) => Err(Problem::new(StatusCode::UNAUTHORIZED, "this is not the admin token")),
-            Err(wait) => Err(Problem::too_many("too many attempts with a wrong token; wait and try again", wait)),
+            Err(wait) => {
+                let detail = "too many attempts with a wrong token; wait and try again, or raise server.sign_ins_per_minute";
+                Err(Problem::too_many(detail, wait))
+            }
         }
+    }
+
+    /// How long that takes tells nothing but the token's length.
+    fn is_token(&self, shown: &str) -> bool {
+        self.token.as_ref().is_some_and(|token| token.expose_secret().as_bytes().ct_eq(shown.as_bytes()).into())
     }
 
     fn is_trusted(&self, address: IpAddr) -> bool {
@@ -184,6 +201,13 @@ impl Auth {
         let secure = if self.is_secure { "; Secure" } else { "" };
         format!("{}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}", self.cookie_name(), lasts.as_secs())
     }
+}
+
+/// The token that a program shows, if it shows one as it is meant.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let shown = headers.get(AUTHORIZATION)?.to_str().unwrap_or_default();
+    let (scheme, token) = shown.split_once(' ').unwrap_or((shown, ""));
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 #[cfg(test)]
@@ -276,6 +300,21 @@ mod tests {
         // From this machine.
         assert!(auth.sign_in("open sesame", ANA, now).is_ok());
         assert!(auth.sign_in("open sesame", from(100), now + Duration::from_secs(60)).is_ok());
+    }
+
+    #[test]
+    fn who_shows_a_token_that_nobody_can_guess_is_let_in_however_many_guess() {
+        const LONG: &str = "9f86d081884c7d659a2feaa0c55ad015";
+        let settings = Server { sign_ins_per_minute: 1, ..defaults() };
+        let auth = Auth::new(Some(LONG.into()), &settings, Arc::new(Counting(AtomicU64::new(1))));
+        let now = Instant::now();
+        let from = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + n));
+        let guess = |address| auth.sign_in(&LONG[1..], address, now).unwrap_err().status().as_u16();
+
+        let guesses: Vec<_> = (0..80).chain([1, 2]).map(|n| guess(from(n))).chain([guess(ANA), guess(ANA)]).collect();
+
+        assert_eq!(guesses[60..], [[429; 22].as_slice(), &[401, 429]].concat());
+        assert!([ANA, from(1), from(100)].into_iter().all(|address| auth.sign_in(LONG, address, now).is_ok()));
     }
 
     #[test]

@@ -70,9 +70,9 @@ pub(super) async fn serve(
     }
 }
 
-/// A place for a connection. Programs and proxies of this machine speak for many: of them the total alone counts.
+/// A place for a connection. Programs and proxies of this machine speak for many: of them the total alone counts, and others leave them some.
 pub(super) fn place(places: &Arc<Places>, peer: IpAddr) -> Result<Place, NoPlace> {
-    if is_loopback(peer) { places.take_any(peer) } else { places.take(peer) }
+    if is_loopback(peer) { places.take_any(peer) } else { places.take_leaving_some(peer) }
 }
 
 /// Says that there are too many connections, without reading what is asked.
@@ -178,6 +178,19 @@ mod tests {
         let outcome = Patient::new(ours, patience).write_all(&[0; 48]).await;
 
         assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn strangers_however_many_leave_places_for_this_machine() {
+        let places = Places::new(64, 8);
+        let stranger = |n: u32| IpAddr::V4(std::net::Ipv4Addr::from_bits(0x0A00_0000 + n));
+
+        let held: Vec<_> = (0..200).filter_map(|n| place(&places, stranger(n)).ok()).collect();
+
+        assert_eq!(held.len(), 60);
+        assert_eq!(place(&places, stranger(300)).err(), Some(NoPlace::Full));
+        let here: Vec<_> = (0..5).map(|_| place(&places, IpAddr::V6(std::net::Ipv6Addr::LOCALHOST))).collect();
+        assert_eq!(here.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, true, true, false]);
     }
 
     #[test]

@@ -67,8 +67,16 @@ fn admit(console: &Shared, mut request: Request) -> Result<Request, Box<Response
     let is_probe = matches!(path, "/healthz" | "/readyz");
 
     if !is_probe {
-        let often = |wait| refuse(Problem::too_many("too many requests from this address; wait and try again", wait));
-        console.requests.take(address, now).map_err(often)?;
+        let often = |wait| {
+            let settings = "server.requests_per_second and server.request_burst";
+            refuse(Problem::too_many(
+                format!("too many requests from this address; wait and try again, or raise {settings}"),
+                wait,
+            ))
+        };
+        // Strangers who share its address, as behind a proxy, do not use up what the operator has.
+        let requests = if console.auth.knows(headers, now) { &console.requests } else { &console.strangers };
+        requests.take(address, now).map_err(often)?;
     }
     // Probes and, behind a token, Prometheus may know the server by a name that nobody configured.
     let is_machine = is_probe || (path == "/metrics" && console.auth.is_needed());

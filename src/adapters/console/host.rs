@@ -20,7 +20,11 @@ pub(super) struct Names {
 impl Names {
     pub(super) fn new(bound: SocketAddr, settings: &Server) -> Self {
         let public_origin = settings.public_origin();
-        let address = public_origin.clone().unwrap_or_else(|| format!("http://{bound}"));
+        let here = || match bound.ip().is_unspecified() {
+            true => format!("http://ADDRESS:{} with an IP address of the server's machine", bound.port()),
+            false => format!("http://{bound}"),
+        };
+        let address = public_origin.clone().unwrap_or_else(here);
         Self { is_loopback: is_loopback(bound.ip()), public_origin, address }
     }
 
@@ -39,9 +43,20 @@ impl Names {
         if is_local || self.is_public(host) {
             return Ok(host);
         }
-        let detail =
-            format!("the host {name:?} is not this server's; use {}, or set server.public_url to that host", self.address);
-        Err(Problem::new(StatusCode::FORBIDDEN, detail))
+        Err(Problem::new(StatusCode::FORBIDDEN, self.way_out(&name, host)))
+    }
+
+    /// What admits a host that is none of ours. It is shown only if it is a name and a port at most.
+    fn way_out(&self, name: &str, host: &str) -> String {
+        let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
+        let is_name = !name.is_empty() && host.len() <= 255 && host.bytes().all(is_sign);
+        let (named, url) = if is_name {
+            (format!("the host {name:?}"), format!("\"http://{host}\", or https:// behind a proxy with TLS"))
+        } else {
+            ("what the Host header names".to_owned(), "the URL of that host".to_owned())
+        };
+        let needs = if self.public_origin.is_some() { "" } else { " (an admin token is needed then)" };
+        format!("{named} is not this server's; use {}, or set server.public_url to {url}{needs}", self.address)
     }
 
     /// Refuses what comes from a page of another origin. Programs send neither header and pass.
@@ -140,6 +155,24 @@ mod tests {
 
         assert_eq!(ours, [true; 4]);
         assert!(!is_accepted(&names, "evil.example"));
+    }
+
+    #[test]
+    fn a_machines_name_is_refused_with_the_setting_that_admits_it() {
+        let refusal = |names: &Names, host: &'static str| {
+            let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
+            names.check_host(&Uri::from_static("/"), &headers).unwrap_err().detail().to_owned()
+        };
+
+        let named = refusal(&names("0.0.0.0:7878", None), "attic.lan:7878");
+        let odd = refusal(&names("127.0.0.1:7878", Some("https://talk.example.org")), "a secret");
+
+        assert!(named.contains("http://ADDRESS:7878 with an IP address") && !named.contains("0.0.0.0"), "{named}");
+        assert!(named.contains("server.public_url to \"http://attic.lan:7878\""), "{named}");
+        assert!(
+            odd.contains("use https://talk.example.org,") && odd.ends_with("server.public_url to the URL of that host"),
+            "{odd}"
+        );
     }
 
     #[test]

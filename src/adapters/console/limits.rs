@@ -84,6 +84,11 @@ pub(super) fn party(address: IpAddr) -> IpAddr {
     }
 }
 
+/// Of all places this part is kept for whoever may take any,
+const KEPT_PART: usize = 16;
+/// but no more than so many.
+const MOST_KEPT: usize = 64;
+
 /// Places for connections, or for WebSockets.
 pub(super) struct Places {
     total: usize,
@@ -112,18 +117,24 @@ impl Places {
     }
 
     pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Result<Place, NoPlace> {
-        self.take_of(address, self.per_address)
+        self.take_of(address, self.per_address, self.total)
     }
 
     /// Takes one however many this address has.
     pub(super) fn take_any(self: &Arc<Self>, address: IpAddr) -> Result<Place, NoPlace> {
-        self.take_of(address, usize::MAX)
+        self.take_of(address, usize::MAX, self.total)
     }
 
-    fn take_of(self: &Arc<Self>, address: IpAddr, per_address: usize) -> Result<Place, NoPlace> {
+    /// Takes one and leaves some for those who may take any: a sixteenth, 64 at most.
+    pub(super) fn take_leaving_some(self: &Arc<Self>, address: IpAddr) -> Result<Place, NoPlace> {
+        let kept = (self.total / KEPT_PART).min(MOST_KEPT);
+        self.take_of(address, self.per_address, self.total - kept)
+    }
+
+    fn take_of(self: &Arc<Self>, address: IpAddr, per_address: usize, total: usize) -> Result<Place, NoPlace> {
         let address = party(address);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if taken.values().sum::<usize>() >= self.total {
+        if taken.values().sum::<usize>() >= total {
             return Err(NoPlace::Full);
         }
         if taken.get(&address).copied().unwrap_or_default() >= per_address {

@@ -85,6 +85,7 @@ struct Watcher {
 }
 
 /// Why a watcher is let go.
+#[derive(Debug)]
 enum Parting {
     /// It is gone, or did not take what was sent.
     Gone,
@@ -102,6 +103,7 @@ impl Watcher {
             () = async { drop(closing.wait_for(|closing| *closing).await) } => Parting::Close(close_code::AWAY, "the server is stopping"),
             parting = self.pass_on(&mut sink, heard, events) => parting,
         };
+        tracing::debug!(?parting, address = %self.caller.address, "a watcher is let go");
         if let Parting::Close(code, reason) = parting {
             let frame = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
             let farewell = async {

@@ -67,7 +67,7 @@ pub(crate) fn event(bytes: &[u8]) {
             channel.parent(),
             channel.newest(),
         );
-        assert!(channel.name().is_none_or(|name| is_plain_line(&name) && is_bounded(&name, 100)));
+        assert!(channel.name().is_none_or(|name| is_plain_line(&name) && is_bounded(&name, 101)));
     });
     read::<wire::ChannelGone>(bytes, |_| {});
     read::<wire::Threads>(bytes, |_| {});

@@ -80,7 +80,7 @@ pub fn said(words: &str, around: &Around<'_>) -> Vec<Part> {
     let mut called = BTreeSet::new();
     let mut parts = Vec::new();
     // Discord looks for these everywhere, in code and behind a backslash too.
-    for part in split(&defused(&written.text), LIMIT - ROOM_FOR_A_BACKSLASH) {
+    for part in split(&defused(&without_calls(&written.text)), LIMIT - ROOM_FOR_A_BACKSLASH) {
         let mut calls = Vec::new();
         let mut content = filled_in(&part, || {
             let mark = marks.next()?;
@@ -122,9 +122,7 @@ impl Written<'_> {
     fn piece(&mut self, piece: &Piece<'_>) {
         match piece {
             Piece::Plain(words) => self.plain(words),
-            // What is code in the whole may be none in a part.
-            Piece::Code(code) => self.text.push_str(&without_calls(code)),
-            Piece::Escaped(text) | Piece::Link(text) => self.text.push_str(text),
+            Piece::Code(text) | Piece::Escaped(text) | Piece::Link(text) => self.text.push_str(text),
             Piece::Mark(raw, mark) => self.mark(raw, mark),
         }
     }
@@ -287,10 +285,10 @@ fn heading(line: &str) -> Option<(usize, &'static str, &str)> {
     }
 }
 
-/// Code, with an unseen character in each mark that would call somebody.
-fn without_calls(code: &str) -> String {
-    let mut out = String::with_capacity(code.len());
-    for (index, rest) in code.split('<').enumerate() {
+/// With an unseen character in each mark that would call somebody.
+fn without_calls(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (index, rest) in text.split('<').enumerate() {
         if index > 0 {
             out.push('<');
             let calls = rest.starts_with('@') && rest.find('>').is_some_and(|end| is_call(&rest[1..end]));

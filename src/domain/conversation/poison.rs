@@ -12,6 +12,9 @@ pub(crate) const GONE_ON: &str = "poison-gone-on";
 /// In a text: it kills whoever is woken while it is unsettled, or goes on from its record.
 pub(crate) const WOKEN: &str = "poison-woken";
 
+/// In a text: it kills whoever makes words of it for a model.
+pub(crate) const WORDED: &str = "poison-worded";
+
 thread_local! {
     /// Nearly no test has any: nobody else looks for it.
     static IS_ABOUT: Cell<bool> = const { Cell::new(false) };
@@ -21,6 +24,12 @@ pub(super) fn is_taken_in(message: &Message) {
     if message.text.contains("poison-") {
         IS_ABOUT.set(true);
         die_of(TAKEN_IN, [&*message.text]);
+    }
+}
+
+pub(crate) fn is_worded(text: &str) {
+    if IS_ABOUT.get() {
+        die_of(WORDED, [text]);
     }
 }
 

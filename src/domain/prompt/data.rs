@@ -11,6 +11,8 @@ const NAME_AT_MOST: usize = 64;
 /// Beyond what JSON asks for, everything invisible is escaped, and every `<` that could begin a tag or a model's own marks
 /// (`</messages>`, `<|im_start|>`): no text holds a line break or one of the prompt's delimiters.
 pub(super) fn escape_into(line: &mut String, text: &str) {
+    #[cfg(test)]
+    crate::domain::conversation::poison::is_worded(text);
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
         match c {

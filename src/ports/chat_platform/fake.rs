@@ -35,6 +35,7 @@ pub(crate) struct FakePlatform {
     typed: Mutex<usize>,
     longest: Mutex<Option<usize>>,
     is_forgetful: Mutex<bool>,
+    is_blind: Mutex<bool>,
 }
 
 impl FakePlatform {
@@ -46,6 +47,11 @@ impl FakePlatform {
     /// The picture under which each part was posted.
     pub(crate) fn pictures(&self) -> Vec<Option<Arc<str>>> {
         lock(&self.posted).iter().map(|(_, part)| part.picture.clone()).collect()
+    }
+
+    /// The nonce of each part.
+    pub(crate) fn nonces(&self) -> Vec<Arc<str>> {
+        lock(&self.posted).iter().map(|(_, part)| part.nonce.clone()).collect()
     }
 
     /// What becomes of the next requests.
@@ -66,6 +72,11 @@ impl FakePlatform {
     /// Cannot say any more what the newest message is.
     pub(crate) fn forgets(&self) {
         *lock(&self.is_forgetful) = true;
+    }
+
+    /// Finds nothing that was posted.
+    pub(crate) fn loses_sight(&self) {
+        *lock(&self.is_blind) = true;
     }
 
     /// How often a typing sign was shown.
@@ -125,6 +136,9 @@ impl ChatPlatform for FakePlatform {
         tokio::time::sleep(TAKES).await;
         if let Some(why) = lock(&self.unreadable).clone() {
             return Err(why);
+        }
+        if *lock(&self.is_blind) {
+            return Ok(None);
         }
         let after = after.map_or(0, |after| after.parse::<usize>().unwrap_or_default());
         let posted = lock(&self.posted);

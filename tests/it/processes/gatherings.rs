@@ -30,10 +30,8 @@ const WRITERS_IN_A_ROOM: usize = 2;
 const MESSAGES_IN_A_LIFE: std::ops::RangeInclusive<usize> = 1..=6;
 const MESSAGES_IN_A_BURST: std::ops::RangeInclusive<usize> = 20..=60;
 const BURSTS: f64 = 0.15;
-/// It is killed when one of these events and some more have happened in one of the rooms, or when its time is up.
-const MOMENTS: [&str; 7] = ["round_opened", "evaluate", "decision", "round", "respond", "statement", "closing"];
-const EVENTS_AFTER_IT: std::ops::RangeInclusive<usize> = 0..=6;
-const LONGEST_LIFE_MS: u64 = 1_500;
+/// It is killed in the middle of what happens, or when its time is up.
+const LONGEST_LIFE: Duration = Duration::from_millis(1_500);
 const KILLED_AT_RECOVERY: f64 = 0.25;
 /// How long whoever was selected waits.
 pub const DELAYS: [&str; 3] = ["0.01", "0.05", "0.3"];
@@ -117,17 +115,7 @@ async fn ordeal(kills: u32, seed: u64) -> Figures {
         sign.send_replace(Sign::Open(server.url.clone()));
         let is_burst = chance.random_bool(BURSTS);
         words.add_permits(chance.random_range(if is_burst { MESSAGES_IN_A_BURST } else { MESSAGES_IN_A_LIFE }));
-        // Not waiting for anything by the clock: when the server is killed is all that this chooses.
-        let life = Duration::from_millis(chance.random_range(0..=LONGEST_LIFE_MS));
-        let moment = MOMENTS[chance.random_range(0..MOMENTS.len())];
-        let events = chance.random_range(EVENTS_AFTER_IT);
-        let _ = timeout(life, async {
-            watched.event(moment).await;
-            for _ in 0..events {
-                watched.next().await;
-            }
-        })
-        .await;
+        watched.until_some_moment(LONGEST_LIFE, &mut chance).await;
         server.kill().await;
         sign.send_replace(Sign::Closed);
         premises.set("turn_taking.turn_delay_secs", DELAYS[chance.random_range(0..DELAYS.len())]);
@@ -186,15 +174,8 @@ pub fn premises() -> Premises {
     let tiers = [("aria", "average"), ("bruno", "quiet"), ("cleo", "very_eager"), ("dora", "eager"), ("emil", "very_quiet")];
     let file = |tier: &str| format!("text_lull_timeout = 0.05\ninterjection = \"{tier}\"\n");
     let premises = tiers.iter().fold(Premises::new(), |premises, (id, tier)| premises.with_companion(id, &file(tier)));
-    let plenty = [
-        "gate.addresses_per_minute",
-        "gate.evaluations_per_hour",
-        "gate.guild_evaluations_per_hour",
-        "gate.guild_statements_per_day",
-        "server.requests_per_second",
-    ];
-    let premises = plenty.into_iter().fold(premises, |premises, limit| premises.with(limit, "1000000"));
     premises
+        .without_limits()
         .with("console.rooms", &format!("[{}]", rooms.join(", ")))
         .with("turn_taking.turn_delay_secs", DELAYS[0])
         .with("turn_taking.max_companion_streak", &STREAK.to_string())

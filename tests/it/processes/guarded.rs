@@ -180,9 +180,7 @@ async fn nothing_from_outside_makes_a_line_of_the_log_or_moves_a_terminal() {
         server.logs("a model gives no answer").await;
 
         let mut shown = String::new();
-        for command in
-            [&["health"][..], &["why", "lobby"], &["why", "lobby", "aria"], &["usage"], &["history", "export"], &["why", HOSTILE]]
-        {
+        for command in [&["health"][..], &["why", "lobby"], &["why", "lobby", "aria"], &["usage"], &["why", HOSTILE]] {
             let ran = premises.run(command).await;
             shown += &format!("{}{}", ran.stdout, ran.stderr);
         }
@@ -192,8 +190,11 @@ async fn nothing_from_outside_makes_a_line_of_the_log_or_moves_a_terminal() {
         let moves =
             |char: char| (char.is_control() && char != '\n') || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         assert!(!log.contains(moves), "{log:?}");
+        assert!(!shown.contains(moves), "{shown:?}");
+        assert!(shown.contains("desrever"), "what they said is shown: {shown:?}");
         // Exports are JSON for programs, in which a direction mark stays what it is.
-        assert!(!shown.contains(|char: char| char.is_control() && char != '\n'), "{shown:?}");
+        let exported = premises.run(&["history", "export"]).await;
+        assert!(!exported.stdout.contains(|char: char| char.is_control() && char != '\n'), "{exported:?}");
         for line in log.lines() {
             let is_ours = if form == "json" {
                 serde_json::from_str::<Value>(line).is_ok()

@@ -10,6 +10,7 @@ use serde_json::json;
 use tertulia::actors::directory::Address;
 use tertulia::actors::watchdog::{STALLED_EXIT_STATUS, Watchdog, at_message, at_work};
 use tertulia::domain::id::Seq;
+use tertulia::journal::place::Place;
 use tokio::process::Command;
 
 use crate::harness::{Premises, QUICK, ran};
@@ -62,6 +63,14 @@ async fn a_message_over_which_the_server_hung_three_times_is_set_aside_at_the_ne
     server.stop().await;
 }
 
+#[tokio::test]
+async fn a_companion_that_hangs_over_a_question_is_named_with_its_guild_and_channel() {
+    let ended = ran(hanging("question")).await;
+
+    assert_eq!(ended.code, Some(STALLED_EXIT_STATUS), "{ended:?}");
+    assert!(ended.stdout.contains("guild=home channel=console:lobby companion=aria"), "{ended:?}");
+}
+
 fn hanging(what: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
     command.args(["--exact", "processes::hung::hangs", "--ignored", "--nocapture"]).env(TO_HANG, what).kill_on_drop(true);
@@ -79,8 +88,14 @@ fn hangs() {
         let _watchdog = Watchdog::start(LIMIT).expect("a thread");
         let hangs = if what == "runtime" { 2 } else { 1 };
         for _ in 0..hangs {
+            let is_asking = what == "question";
             tokio::spawn(async move {
-                let _at_work = (hangs == 1).then(|| at_work(Address::Channel("console:lobby".into())));
+                let place = Place::new(&"home".into(), &"console:lobby".into());
+                let _at_work = match (hangs, is_asking) {
+                    (1, false) => Some(at_work(Address::Channel(place.channel))),
+                    (1, true) => Some(at_work(Address::Companion("home".into(), "aria".into())).about(&place, &"aria".into())),
+                    _ => None,
+                };
                 at_message(Seq(7));
                 loop {
                     std::thread::park();

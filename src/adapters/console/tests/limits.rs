@@ -39,7 +39,20 @@ async fn who_asks_too_often_is_told_when_to_come_back() {
 
     assert_eq!(served, [200, 200]);
     assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &"1".parse().unwrap()));
+    assert!(refused.text().await.unwrap().contains("server.requests_per_second"));
     assert_eq!(probe.0, 200);
+}
+
+#[tokio::test]
+async fn strangers_do_not_use_up_the_requests_of_who_shows_the_token_from_the_same_address() {
+    let world = World::with(Server { requests_per_second: 1, request_burst: 2, ..with_token() }).await;
+
+    let strangers = [(); 3].map(|()| world.get("/api/rooms"));
+    let strangers: Vec<_> = futures_util::future::join_all(strangers).await.into_iter().map(|answer| answer.0).collect();
+    let operator = world.request(Method::GET, "/api/rooms").bearer_auth(TOKEN).send().await.unwrap();
+
+    assert_eq!(strangers.iter().filter(|status| **status == 429).count(), 1, "{strangers:?}");
+    assert_eq!(operator.status(), 200);
 }
 
 #[tokio::test]

@@ -8,6 +8,10 @@ use super::super::snowflake::Snowflake;
 use super::lenient::{Id, is_true, list, maybe};
 use super::message::User;
 use crate::domain::moment::Moment;
+use crate::domain::prompt::one_line;
+
+/// No name of a channel has more characters.
+const LONGEST_NAME: usize = 100;
 
 /// The flag of a channel of which a bot that may not view it is told nothing ("Channel Object", "Obfuscated Channels").
 const IS_OBFUSCATED: u64 = 1 << 17;
@@ -165,13 +169,14 @@ impl Channel {
         self.parent_id.filter(|_| self.is_thread()).map(|id| id.0)
     }
 
-    /// Its name; of a direct message, that of the person.
+    /// Its name, in one line; of a direct message, that of the person.
     pub fn name(&self) -> Option<String> {
         if self.is_obfuscated() {
             return None;
         }
         let person = || self.recipients.first().map(|user| user.as_heard(None).shown());
-        self.name.clone().filter(|_| !self.is_direct()).or_else(person)
+        let name = self.name.clone().filter(|_| !self.is_direct()).or_else(person);
+        name.map(|name| one_line(&name, LONGEST_NAME)).filter(|name| !name.is_empty())
     }
 
     /// Its newest message; none of what holds threads alone (a forum, a gallery) or channels (a category), where it would be a thread.

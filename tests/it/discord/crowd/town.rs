@@ -90,15 +90,8 @@ impl Town {
 
     /// A server for it, whose rehearsal answers at once and whose budgets are not what is tried here.
     pub fn premises(&self) -> Premises {
-        let plenty = [
-            "gate.addresses_per_minute",
-            "gate.evaluations_per_hour",
-            "gate.guild_evaluations_per_hour",
-            "gate.guild_statements_per_day",
-            "server.requests_per_second",
-        ];
-        let premises = plenty.into_iter().fold(Premises::shipped(), |premises, limit| premises.with(limit, "1000000"));
-        premises
+        Premises::shipped()
+            .without_limits()
             .with_companion("aria", "name = \"Aria\"\ntext_lull_timeout = 2.0\ninterjection = \"quiet\"\n")
             .with("console.rooms", "[]")
             .with("discord.token", &self.discord.token())

@@ -22,6 +22,7 @@ use tertulia::adapters::llm;
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::system::{SystemChance, SystemClock};
 use tertulia::domain::id::{Seq, Ticket};
+use tertulia::domain::moment::Moment;
 use tertulia::domain::trigger::Trigger;
 use tertulia::journal::place::Place;
 use tertulia::journal::record::OutboxRecord;
@@ -74,6 +75,7 @@ async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
     };
     let arguments = Arguments {
         place: Place { guild: part.guild.clone(), channel: part.channel.clone() },
+        since: Moment::ZERO,
         ticket: Ticket(1),
         owed,
         on_record: Vec::new(),

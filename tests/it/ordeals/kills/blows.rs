@@ -8,16 +8,12 @@ use rand::rngs::StdRng;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::process::Command;
-use tokio::time::timeout;
 
 use super::{GALLERY, MUSEUM, Outcome, a_while, soon};
 use crate::harness::{Premises, Ran, Server, ran};
 use crate::processes::gatherings::ROOMS;
 
-/// Events after which, and after some more, it is killed.
-const MOMENTS: [&str; 7] = ["round_opened", "evaluate", "decision", "round", "respond", "statement", "closing"];
-const EVENTS_AFTER_IT: std::ops::RangeInclusive<usize> = 0..=6;
-const LONGEST_LIFE_MS: u64 = 1_200;
+const LONGEST_LIFE: Duration = Duration::from_millis(1_200);
 /// About how long the program needs to start, or for one of its commands.
 const START_MS: u64 = 500;
 /// About how long a copy takes, or forgetting, or deleting.
@@ -236,18 +232,7 @@ impl Blow {
 /// Lets it talk until something happens, or its time is up.
 async fn talk(server: &Server, chance: &mut StdRng) {
     let room = ROOMS[chance.random_range(0..ROOMS.len())].0;
-    let mut watched = server.watch(room, None).await;
-    // Not waiting for anything by the clock: when the server is killed is all that this chooses.
-    let life = Duration::from_millis(chance.random_range(0..=LONGEST_LIFE_MS));
-    let moment = MOMENTS[chance.random_range(0..MOMENTS.len())];
-    let events = chance.random_range(EVENTS_AFTER_IT);
-    let _ = timeout(life, async {
-        watched.event(moment).await;
-        for _ in 0..events {
-            watched.next().await;
-        }
-    })
-    .await;
+    server.watch(room, None).await.until_some_moment(LONGEST_LIFE, chance).await;
 }
 
 /// Has somebody say what is to be forgotten, among what others say.
