@@ -13,6 +13,7 @@ use tertulia::actors::house::rooms::move_in;
 use tertulia::actors::inbound::{Inbound, Speech};
 use tertulia::actors::kit::Kit;
 use tertulia::actors::root::{Root, RootMessage};
+use tertulia::adapters::store::OpenError;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::domain::message::{Author, Modality, Role};
 use tertulia::ports::clock::Clock;
@@ -70,6 +71,9 @@ impl World {
     /// Says a message in each of these channels, in turn, so many times, and waits until all is handled.
     pub async fn talk(&self, channels: std::ops::Range<usize>, times: usize) -> anyhow::Result<Took> {
         let (began, worked) = (Instant::now(), processor_time());
+        if times == 0 {
+            return Ok(Took { wall: 0.0, processor: 0.0 });
+        }
         let numbers = (0..times).flat_map(|time| channels.clone().map(move |number| (time, number)));
         let saying = stream::iter(numbers).map(|(time, number)| self.say(time, number)).buffer_unordered(WIDTH);
         let said: Vec<_> = saying.collect().await;
@@ -104,8 +108,16 @@ impl World {
 
     /// Stops the actors, and lets everything go.
     pub async fn end(self) -> anyhow::Result<()> {
-        self.root.stop(None);
-        self.tree.await?;
+        let Self { kit, house, inbound, root, tree, .. } = self;
+        let store = Arc::downgrade(&kit.store);
+        root.stop(None);
+        tree.await?;
+        drop((kit, house, inbound, root));
+        // Whoever is told to stop does so by and by; the store is closed by the last of them.
+        let until = Instant::now() + Duration::from_secs(10);
+        while store.strong_count() > 0 && Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         Ok(())
     }
 }
@@ -119,7 +131,14 @@ pub fn open(data: &Path) -> anyhow::Result<Arc<SledStore>> {
         new_id: 1,
         instruments: Instruments::unread(),
     };
-    Ok(Arc::new(SledStore::open(data, &options)?))
+    // One that was just let go may still be closing.
+    let until = std::time::Instant::now() + Duration::from_secs(60);
+    loop {
+        match SledStore::open(data, &options) {
+            Err(OpenError::InUse { .. }) if std::time::Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+            opened => return Ok(Arc::new(opened?)),
+        }
+    }
 }
 
 /// What all threads of this process have worked.

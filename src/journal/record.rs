@@ -200,7 +200,7 @@ pub enum PartRecord {
 /// That something is unsettled, armed or owed in a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingRecord {
-    /// The newest event from outside.
+    /// The newest event from outside when this was written: it is not written again for those that come after.
     pub heard: Seq,
 }
 
