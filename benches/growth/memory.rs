@@ -1,7 +1,8 @@
 //! What a channel takes: asleep, awake, and asleep again.
 //!
 //! Time is paused and goes on by itself when nothing is left to do, and the store is in memory, so that all of it is the same every time.
-//! What is counted is what the system lets go when it ends: what is stored stays, and does not count.
+//! What is counted is what the system lets go when it ends: what is stored stays, and does not count. Of two systems, one of which has ten
+//! times as many channels, the difference is taken: what there is only once does not count either.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,22 +26,24 @@ const NAP: Duration = Duration::from_secs(60);
 pub fn measure(limit: usize) -> anyhow::Result<()> {
     let channels = CHANNELS.min(limit);
     let stock = Stock { channels, guilds: (channels / 50).max(1), companions: 1, messages: 40 };
-    println!("\nwhat a channel takes, bytes: {channels} channels in {} guilds, each with a companion and 40 messages before", stock.guilds);
+    println!("\nwhat a channel takes, bytes: {channels} channels, 50 in a guild, each with a companion and 40 messages before");
     let line = |what: &str, bytes: f64| println!("{what:<64} {bytes:>9.0}");
-    let asleep = held(stock, 0, false)?;
-    line("asleep since the start, with its part of its guild", asleep);
-    let alone = Stock { guilds: 1, ..stock };
-    let alone = held(alone, 0, false)?;
-    line("  of that, the channel without its guild", alone);
-    line("  a guild", (asleep - alone) * channels as f64 / stock.guilds as f64);
+    line("asleep since the start", each(stock, 0, false)?);
     for messages in [1, 10, 40, 200] {
-        line(&format!("awake, after {messages} more messages"), held(stock, messages, false)?);
+        line(&format!("awake, after {messages} more messages"), each(stock, messages, false)?);
     }
-    line("asleep again", held(stock, 40, true)?);
+    line("asleep again, its guild still awake", each(stock, 40, true)?);
     Ok(())
 }
 
-/// Bytes for each channel that a system holds once so many messages were said in each, and perhaps all of them fell asleep.
+/// Bytes for each channel, with its part of its guild.
+fn each(stock: Stock, messages: usize, falls_asleep: bool) -> anyhow::Result<f64> {
+    let few = Stock { channels: stock.channels / 10, guilds: (stock.guilds / 10).max(1), ..stock };
+    let more = held(stock, messages, falls_asleep)? - held(few, messages, falls_asleep)?;
+    Ok(more / (stock.channels - few.channels) as f64)
+}
+
+/// Bytes that a system holds once so many messages were said in each channel, and perhaps all of them fell asleep.
 fn held(stock: Stock, messages: usize, falls_asleep: bool) -> anyhow::Result<f64> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
     runtime.block_on(async {
@@ -58,7 +61,7 @@ fn held(stock: Stock, messages: usize, falls_asleep: bool) -> anyhow::Result<f64
         tokio::time::sleep(NAP).await;
         let left = allocated();
         drop(store);
-        Ok((held - left) / stock.channels as f64)
+        Ok(held - left)
     })
 }
 

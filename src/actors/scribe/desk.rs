@@ -396,11 +396,12 @@ impl Desk {
             return;
         };
         self.shelf.advance(&place, standing.clone());
-        for recorded in &events {
+        for recorded in events {
             self.with.hub.publish(&place, Live::Recorded(recorded.clone()));
             if recorded.event.is_heard() {
                 let committed = self.with.clock.now();
-                (self.with.deliver)(&place.guild, &place.channel, Recorded::clone(recorded), committed);
+                // Where nobody watches, nobody else has it.
+                (self.with.deliver)(&place.guild, &place.channel, Arc::unwrap_or_clone(recorded), committed);
             }
         }
         let last = standing.last;
