@@ -33,6 +33,11 @@ fn main() -> anyhow::Result<()> {
         Some(at) => arguments.get(at + 1).and_then(|limit| limit.replace('_', "").parse().ok()).unwrap_or(usize::MAX),
         None => usize::MAX,
     };
+    if let [row, table, size] = arguments.as_slice()
+        && row == tables::ROW
+    {
+        return tables::row(table, size.parse()?);
+    }
     let named: Vec<_> = ALL.into_iter().filter(|part| arguments.iter().any(|argument| argument == part)).collect();
     for part in if named.is_empty() { ALL.to_vec() } else { named } {
         match part {

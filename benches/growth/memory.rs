@@ -19,7 +19,7 @@ use super::stock::Stock;
 use super::world::World;
 
 /// Channels that are counted.
-const CHANNELS: usize = 10_000;
+const CHANNELS: usize = 2_000;
 /// After so long it is looked whether all of them sleep.
 const NAP: Duration = Duration::from_secs(60);
 

@@ -102,7 +102,11 @@ impl Stock {
     /// What one of them has lived through.
     fn life(&self, now: Moment) -> Life {
         let span = std::time::Duration::from_secs(self.messages as u64);
-        let mut room = Room::on_record(self.companions, INTERVAL, Moment::from_micros(now.as_micros().saturating_sub(span.as_micros() as u64)));
+        let mut room = Room::on_record(
+            self.companions,
+            INTERVAL,
+            Moment::from_micros(now.as_micros().saturating_sub(span.as_micros() as u64)),
+        );
         for number in 0..self.messages {
             let called = (number % 10 == 9).then(|| room.companion(number / 10));
             room.hear(called.as_ref());

@@ -3,7 +3,6 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-
 use super::{ChannelMessage, State};
 use crate::actors::side_models::{Outcome, Priority, Question};
 use crate::domain::conversation::{Input, JUDGED_MESSAGES};

@@ -222,7 +222,9 @@ impl Desk {
             None => true,
             // What it is about to hand back comes before whatever waits.
             Some(last) if !last.behind.is_empty() => false,
-            Some(last) => self.flights.len() < MOST_FLIGHTS && self.ready.len() >= self.with.bounds.ahead.max(last.planned.len() / 2),
+            Some(last) => {
+                self.flights.len() < MOST_FLIGHTS && self.ready.len() >= self.with.bounds.ahead.max(last.planned.len() / 2)
+            }
         }
     }
 
@@ -273,7 +275,14 @@ impl Desk {
         self.with.instruments.group_size.record(batches.len() as f64, NONE);
         self.groups += 1;
         let number = self.groups;
-        self.flights.push_back(Flight { number, planned, standings, behind: HashSet::new(), again: VecDeque::new(), outcome: None });
+        self.flights.push_back(Flight {
+            number,
+            planned,
+            standings,
+            behind: HashSet::new(),
+            again: VecDeque::new(),
+            outcome: None,
+        });
         Some((number, batches))
     }
 

@@ -83,7 +83,8 @@ async fn what_a_group_before_has_refused_is_numbered_anew_in_the_groups_that_fol
     world.store.hold();
 
     let duplicate = world.hear("lobby", "one", Some("a"));
-    let (two, elsewhere, three) = (world.hear("lobby", "two", None), world.hear("attic", "hi", None), world.hear("lobby", "three", None));
+    let (two, elsewhere, three) =
+        (world.hear("lobby", "two", None), world.hear("attic", "hi", None), world.hear("lobby", "three", None));
     world.settle().await;
     let fence = world.fence("lobby");
     world.store.release();

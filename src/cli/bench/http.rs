@@ -108,7 +108,6 @@ impl Http {
         let looked: Vec<_> = looking.buffer_unordered(AT_A_TIME).collect().await;
         looked.into_iter().collect()
     }
-
 }
 
 impl Watched for Http {

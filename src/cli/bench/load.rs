@@ -228,7 +228,9 @@ mod tests {
         let narrow = Narrow(Cell::new(0), Cell::new(0));
         let width = NonZeroUsize::new(3).expect("it is not 0");
 
-        let taken = talk(&narrow, &mut Talk::new(1, 1, Vec::new()), Pace::FlatOut(width), Duration::from_millis(5), &Recent::default()).await;
+        let taken =
+            talk(&narrow, &mut Talk::new(1, 1, Vec::new()), Pace::FlatOut(width), Duration::from_millis(5), &Recent::default())
+                .await;
 
         assert_eq!((narrow.1.get(), taken.refused), (3, taken.said));
     }

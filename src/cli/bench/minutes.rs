@@ -49,7 +49,8 @@ impl Minute {
     }
 
     /// What stands over the lines.
-    pub(super) const HEAD: &str = "     s  accepted/s  acceptance p50    p99  overhead p50    p99 ms  memory MiB  files   disk MiB  channels";
+    pub(super) const HEAD: &str =
+        "     s  accepted/s  acceptance p50    p99  overhead p50    p99 ms  memory MiB  files   disk MiB  channels";
 }
 
 impl fmt::Display for Minute {
