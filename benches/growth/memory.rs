@@ -56,6 +56,11 @@ fn held(stock: Stock, messages: usize, falls_asleep: bool) -> anyhow::Result<f64
             tokio::time::sleep(NAP).await;
         }
         let held = allocated();
+        let awake = world.kit.directory.alive().filter(|(sort, _)| *sort == Sort::Channel).map(|(_, count)| count).sum::<usize>();
+        let expected = if messages > 0 && !falls_asleep { stock.channels } else { 0 };
+        if awake != expected {
+            eprintln!("{awake} of {} channels are awake after {messages} messages, not {expected}", stock.channels);
+        }
         world.end().await?;
         // Whoever is told to stop does so by and by.
         tokio::time::sleep(NAP).await;

@@ -24,7 +24,7 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("data");
     let began = Instant::now();
-    runtime.block_on(async { stock.put(&*open(&data)?, SystemClock.now()).await })?;
+    runtime.block_on(async { stock.put(&*open(&data).await?, SystemClock.now()).await })?;
     println!(
         "\na start with {} messages in {channels} channels of {} guilds, {PENDING} of them pending; milliseconds (put on record in {:.0} s)",
         channels * stock.messages,
@@ -33,13 +33,13 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
     );
     println!("{:<24} {:>12} {:>12} {:>16} {:>16}", "", "store open", "actors there", "first decision", "all decisions");
     for _ in 0..STARTS {
-        runtime.block_on(async { stock.call(&*open(&data)?, PENDING, SystemClock.now()).await })?;
+        runtime.block_on(async { stock.call(&*open(&data).await?, PENDING, SystemClock.now()).await })?;
         tell("after an orderly end", runtime.block_on(start(&data, stock))?);
     }
     for _ in 0..STARTS {
         let killed = folder.path().join("killed");
         runtime.block_on(async {
-            let store = open(&data)?;
+            let store = open(&data).await?;
             stock.call(&*store, PENDING, SystemClock.now()).await?;
             copy(&data, &killed)
         })?;
@@ -60,7 +60,7 @@ fn tell(how: &str, [opened, begun, first, all]: [Duration; 4]) {
 /// record.
 async fn start(data: &Path, stock: Stock) -> anyhow::Result<[Duration; 4]> {
     let began = Instant::now();
-    let store = open(data)?;
+    let store = open(data).await?;
     let opened = began.elapsed();
     let world = World::on(store, stock, None).await?;
     let begun = began.elapsed();

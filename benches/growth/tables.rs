@@ -77,14 +77,14 @@ fn of(stock: Stock) -> anyhow::Result<[f64; COSTS.len()]> {
     let runtime = tokio::runtime::Runtime::new()?;
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("data");
-    runtime.block_on(async { stock.put(&*open(&data)?, SystemClock.now()).await })?;
+    runtime.block_on(async { stock.put(&*open(&data).await?, SystemClock.now()).await })?;
     let disk = disk_bytes(&data)? as f64;
-    // What was held to put it on record is let go by and by.
-    std::thread::sleep(SETTLES_IN);
-    let before = allocated();
     runtime.block_on(async {
+        // What was held to put it on record is let go by and by.
+        tokio::time::sleep(SETTLES_IN).await;
+        let before = allocated();
         let began = Instant::now();
-        let world = World::on(open(&data)?, stock, None).await?;
+        let world = World::on(open(&data).await?, stock, None).await?;
         let start = began.elapsed();
         let memory = allocated() - before;
         let rooms = ROOMS.min(stock.channels);

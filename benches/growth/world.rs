@@ -123,7 +123,7 @@ impl World {
 }
 
 /// A store in this folder.
-pub fn open(data: &Path) -> anyhow::Result<Arc<SledStore>> {
+pub async fn open(data: &Path) -> anyhow::Result<Arc<SledStore>> {
     let options = OpenOptions {
         accept_loss: false,
         deadline: Duration::from_secs(600),
@@ -132,10 +132,10 @@ pub fn open(data: &Path) -> anyhow::Result<Arc<SledStore>> {
         instruments: Instruments::unread(),
     };
     // One that was just let go may still be closing.
-    let until = std::time::Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_secs(60);
     loop {
         match SledStore::open(data, &options) {
-            Err(OpenError::InUse { .. }) if std::time::Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+            Err(OpenError::InUse { .. }) if Instant::now() < until => tokio::time::sleep(Duration::from_millis(5)).await,
             opened => return Ok(Arc::new(opened?)),
         }
     }
