@@ -6,6 +6,10 @@ use clap::Parser;
 use tertulia::cli::{Cli, Command, bench, check, discord, health, history, replay, serve, usage, why};
 use tertulia::server::growing;
 
+// A fifth of what a message costs was allocating (docs/capacity.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // Two libraries may each bring a provider; whoever asks first without this panics.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();

@@ -6,6 +6,7 @@
 mod beside;
 mod python;
 mod reading;
+#[allow(dead_code, reason = "others use more of it")]
 mod room;
 mod writing;
 

@@ -32,6 +32,15 @@ pub struct Room {
 impl Room {
     /// So many companions, each of whom is asked after so many messages at first.
     pub fn new(companions: usize, starting_interval: u64) -> Self {
+        Self::beginning(companions, starting_interval, Moment::from_micros(1_000_000), None)
+    }
+
+    /// The same, with everything that is put on record, from the very first, which happens at this moment.
+    pub fn on_record(companions: usize, starting_interval: u64, now: Moment) -> Self {
+        Self::beginning(companions, starting_interval, now, Some(Vec::new()))
+    }
+
+    fn beginning(companions: usize, starting_interval: u64, now: Moment, record: Option<Vec<Recorded>>) -> Self {
         let generous = serde_json::json!({ "gate": {
             "addresses_per_minute": u32::MAX, "evaluations_per_hour": u32::MAX, "guild_evaluations_per_hour": u32::MAX,
         } });
@@ -46,8 +55,8 @@ impl Room {
             ledger: Ledger::default(),
             template: message("I thought that the bread would be done by now, but nobody opened the oven since"),
             newest: Seq::NONE,
-            now: Moment::from_micros(1_000_000),
-            record: None,
+            now,
+            record,
         };
         for companion in ids {
             room.take(Event::Joined { companion, external: false });

@@ -9,6 +9,7 @@ use tertulia::domain::conversation::{Conversation, Rules, World};
 use tertulia::domain::event::Recorded;
 use tertulia::domain::gate::Temper;
 use tertulia::domain::id::{CompanionId, Seq};
+use tertulia::domain::moment::Moment;
 use tertulia::journal::key;
 use tertulia::journal::place::Place;
 use tertulia::journal::reader::Reader;
@@ -23,6 +24,7 @@ use super::appending::open;
 use super::spread;
 
 #[path = "../deciding/room.rs"]
+#[allow(dead_code, reason = "others use more of it")]
 mod room;
 
 /// How often a channel is read back in a round.
@@ -50,8 +52,7 @@ pub async fn measure(rounds: usize) -> anyhow::Result<()> {
 
 /// Has a companion live through so many messages, and stores what is on record then.
 async fn write(store: &dyn Store, place: &Place, before: usize, after: usize) -> anyhow::Result<()> {
-    let mut room = room::Room::new(1, 9);
-    room.record = Some(Vec::new());
+    let mut room = room::Room::on_record(1, 9, Moment::from_micros(1_000_000));
     let talk = |room: &mut room::Room, messages: usize| {
         for number in 0..messages {
             let called = number.is_multiple_of(10).then(|| room.companion(0));

@@ -45,12 +45,21 @@ impl LanguageModel for Instantly {
 /// What the actors work with: Aria, no limits to how often she is addressed, and the model.
 pub fn kit(store: Arc<dyn Store>, recorder: Recorder) -> anyhow::Result<Kit> {
     // Who talks so much would be over budget.
-    let generous = json!({ "gate": { "addresses_per_minute": 1_000_000 } });
+    kit_of(&["aria".to_owned()], json!({ "gate": { "addresses_per_minute": 1_000_000 } }), store, recorder)
+}
+
+/// What the actors work with: companions of these ids, the default settings but for these, and a model that says NO at once.
+pub fn kit_of(ids: &[String], generous: serde_json::Value, store: Arc<dyn Store>, recorder: Recorder) -> anyhow::Result<Kit> {
     let settings = Arc::new(Settings::overlay(generous).map_err(|problems| anyhow::anyhow!("{problems}"))?);
     let model: Arc<dyn LanguageModel> =
         Arc::new(Instantly(Identity { provider: "bench".into(), model: "instant".into(), endpoint: "bench".into() }));
-    let file: CompanionFile = serde_json::from_value(json!({ "id": "aria" }))?;
-    let aria = Companion::from_file(file, None, &settings.companion_defaults).map_err(|_| anyhow::anyhow!("Aria is fine"))?;
+    let mut cast = BTreeMap::new();
+    for id in ids {
+        let file: CompanionFile = serde_json::from_value(json!({ "id": id }))?;
+        let companion = Companion::from_file(file, None, &settings.companion_defaults);
+        let companion = companion.map_err(|_| anyhow::anyhow!("{id} cannot be made"))?;
+        cast.insert(companion.id.clone(), companion);
+    }
     let directory = Directory::new();
     let found = directory.clone();
     Ok(Kit {
@@ -65,11 +74,7 @@ pub fn kit(store: Arc<dyn Store>, recorder: Recorder) -> anyhow::Result<Kit> {
         rewriting: Turns::default(),
         hung: HungBefore::default(),
         hub: Hub::new(),
-        residents: Residents::new(
-            BTreeMap::from([(aria.id.clone(), aria)]),
-            settings.companion_defaults.clone(),
-            recorder.instruments().clone(),
-        ),
+        residents: Residents::new(cast, settings.companion_defaults.clone(), recorder.instruments().clone()),
         recorder,
         settings,
         store_failed: Arc::new(|detail| eprintln!("the store failed: {detail}")),

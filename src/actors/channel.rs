@@ -10,6 +10,7 @@ mod in_hand;
 mod judging;
 mod notes;
 mod pace;
+mod patience;
 mod questions;
 mod restore;
 mod rounds;
@@ -50,6 +51,7 @@ use duties::Duty;
 pub use in_hand::{HungBefore, InHand};
 use notes::Shown;
 use pace::Pace;
+use patience::Patience;
 pub use restore::CannotRestore;
 use rounds::{Managed, Selected, Words};
 use traces::Traces;
@@ -128,11 +130,8 @@ pub enum ChannelMessage {
         /// Which question.
         ticket: Ticket,
     },
-    /// A question has waited for too long, whoever is to blame.
-    QuestionOverdue {
-        /// Which question.
-        ticket: Ticket,
-    },
+    /// A question may have waited for too long, whoever is to blame.
+    QuestionsOverdue,
     /// A question came to its end.
     Answered {
         /// Which question.
@@ -273,6 +272,7 @@ pub struct State {
     alarm: Option<Alarm>,
     calls: HashMap<Ticket, CallId>,
     tries: HashMap<Ticket, u32>,
+    patience: Patience,
     replies: HashMap<ActorId, (Ticket, ractor::ActorCell)>,
     deliveries: HashMap<ActorId, Underway>,
     /// The statement that was on its way when the channel began.
@@ -346,6 +346,7 @@ impl Actor for Channel {
             alarm: None,
             calls: HashMap::new(),
             tries: HashMap::new(),
+            patience: Patience::default(),
             replies: HashMap::new(),
             deliveries: HashMap::new(),
             owed_before: None,
@@ -388,7 +389,7 @@ impl Actor for Channel {
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
             ChannelMessage::QuestionUnworded { ticket } => state.question_unworded(ticket),
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
-            ChannelMessage::QuestionOverdue { ticket } => state.question_overdue(ticket),
+            ChannelMessage::QuestionsOverdue => state.questions_overdue(),
             ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked, *outcome, vote),
             ChannelMessage::Voted { state: ballot, reply } => state.voted(*ballot, reply),
             ChannelMessage::Words { from, message_id, text, reply } => state.worded(&from, message_id, text, reply),

@@ -1,6 +1,7 @@
 //! The scribe: the one writer to the store, which numbers events and commits them in groups.
 //!
-//! Requests that arrive while a group is on its way to the store form the next one. What is committed is published, handed to its channel
+//! Requests that arrive while a group is on its way to the store form the next one; when they are many, it follows before the first is
+//! answered. What is committed is published, handed to its channel
 //! if it came from outside, and answered, in this order. Requests for one channel take effect in the order in which they were sent.
 
 mod desk;
@@ -13,6 +14,7 @@ mod sweep;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -82,6 +84,8 @@ pub struct Bounds {
     pub group_batches: usize,
     /// Bytes in one group, about; one batch alone may be larger.
     pub group_bytes: usize,
+    /// Requests that have to wait for a group to follow one that is not answered yet.
+    pub ahead: usize,
     /// Requests that wait; with more, no event from outside is accepted. What channels make and post is never refused for this.
     pub waiting: usize,
     /// What is told to who is refused.
@@ -97,6 +101,7 @@ impl Default for Bounds {
         Self {
             group_batches: 1_024,
             group_bytes: 4 << 20,
+            ahead: 64,
             waiting: 65_536,
             retry_after: Duration::from_secs(1),
             journals: 100_000,
@@ -137,8 +142,8 @@ enum Note {
     Taken(Ward, Result<Held, ReadError>),
     /// It was looked up where a journal stands.
     Opened(Place, Result<Head, ReadError>),
-    /// The store has answered.
-    Committed(Result<Vec<Result<(), Refusal>>, StoreError>),
+    /// The store has answered what came of this group.
+    Committed(u64, Result<Vec<Result<(), Refusal>>, StoreError>),
     /// What remained of a deleted channel below this number is gone.
     Swept { place: Place, below: Seq, reply: Reply<()> },
 }
@@ -179,17 +184,34 @@ impl Actor for Scribe {
             ScribeMessage::Own(Own(note)) => match note {
                 Note::Taken(ward, held) => desk.hold(ward, held),
                 Note::Opened(place, head) => desk.open(place, head),
-                Note::Committed(outcome) => desk.conclude(outcome),
+                Note::Committed(number, outcome) => desk.conclude(number, outcome),
                 Note::Swept { place, below, reply } => desk.take_in(Request::Swept { place, below, reply }),
             },
         }
-        if let Some(group) = desk.form_group() {
-            desk.errands.push(Errand::Commit(group));
+        if let Some((number, group)) = desk.form_group() {
+            desk.errands.push(Errand::Commit(number, group));
         }
         for errand in std::mem::take(&mut desk.errands) {
-            run(errand, desk.store().clone(), myself.clone());
+            match errand {
+                Errand::Commit(number, group) => hand_over(number, group, desk.store().clone(), myself.clone()).await,
+                errand => run(errand, desk.store().clone(), myself.clone()),
+            }
         }
         Ok(())
+    }
+}
+
+/// Hands a group to the store before another one can be, and lets a task wait for the answer.
+async fn hand_over(number: u64, group: Vec<Batch>, store: Arc<dyn Store>, scribe: ActorRef<ScribeMessage>) {
+    let mut committing = Box::pin(async move {
+        let outcome = guarded(commit(&*store, group)).await.unwrap_or_else(Err);
+        // A scribe that is gone needs no answer.
+        let _ = scribe.cast(ScribeMessage::Own(Own(Note::Committed(number, outcome))));
+    });
+    // A store takes groups in the order in which they are polled first. Nothing is waited for here.
+    let is_done = std::future::poll_fn(|context| Poll::Ready(committing.as_mut().poll(context).is_ready())).await;
+    if !is_done {
+        tokio::spawn(committing);
     }
 }
 
@@ -202,7 +224,8 @@ fn run(errand: Errand, store: Arc<dyn Store>, scribe: ActorRef<ScribeMessage>) {
                 let head = guarded(Reader::new(&*store).head(&place)).await.unwrap_or_else(|panic| Err(panic.into()));
                 Note::Opened(place, head)
             }
-            Errand::Commit(group) => Note::Committed(guarded(commit(&*store, group)).await.unwrap_or_else(Err)),
+            // Handed over in order, above.
+            Errand::Commit(..) => return,
             Errand::Sweep { place, no, below, reply } => {
                 Sweep { store, scribe, place, no, below, pace: Pace::AtOnce }.run(reply).await;
                 return;

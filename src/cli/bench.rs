@@ -5,6 +5,7 @@ mod http;
 mod inside;
 mod instant;
 mod load;
+mod minutes;
 mod report;
 mod talk;
 
@@ -25,7 +26,8 @@ use crate::settings::{Loaded, Sources};
 use crate::telemetry::{self, Plans};
 use http::Http;
 use inside::Inside;
-use load::{Pace, Taken};
+use load::{Listener, Pace, Recent, Taken};
+use minutes::{Minute, Watched};
 use report::{Asked, Measured, Report};
 use talk::Talk;
 
@@ -38,6 +40,7 @@ const EXAMPLES: &str = "\
 Examples:
   tertulia bench                                     1,000 messages a second for 20 s, in this process
   tertulia bench --flat-out 512 --channels 1000      as much as it takes
+  tertulia bench --rate 3000 --secs 1800 --data soak  for half an hour, told every minute; the store is kept
   tertulia bench --http --rate 500 --json            through the HTTP API of a server that is started for this
   tertulia bench --server http://10.0.0.7:7878       through that of a server that runs: it stores what is said
 
@@ -84,6 +87,9 @@ pub struct Bench {
     /// Store in this folder, which is new and stays [default: one among the temporary ones, which is deleted]
     #[arg(long, conflicts_with = "server", value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Tell so often on stderr how it goes
+    #[arg(long, default_value_t = 60.0, value_name = "SECONDS", value_parser = seconds)]
+    pub every_secs: f64,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -145,16 +151,38 @@ impl Bench {
         Duration::from_secs_f64(self.warm_up_secs)
     }
 
-    fn tell(&self, way: &'static str, rooms: &Rooms, taken: &Taken, measured: &Measured) -> Result<(), Failure> {
+    fn tell(&self, way: &'static str, rooms: &Rooms, taken: &Taken, measured: Measured) -> Result<(), Failure> {
         let asked =
             Asked { way, channels: rooms.channels, guilds: rooms.guilds, companions: rooms.companions.len(), pace: self.pace() };
         let report = Report::of(asked, taken, measured);
         if self.json {
             let object = serde_json::to_value(&report).map_err(|error| Failure::Failed(format!("the report: {error}")))?;
-            print(&object)
-        } else {
-            print(&report.to_string().trim_end())
+            return print(&object);
         }
+        print(&report.to_string().trim_end())?;
+        match &self.data {
+            Some(kept) => print(&format!(
+                "{:<22}{}; TERTULIA__STORAGE__PATH={} tertulia history compact tells what of it can be given back",
+                "kept in",
+                kept.display(),
+                kept.display()
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Talks while it is measured, and tells meanwhile how it goes.
+    async fn measure<S: Listener + Watched>(&self, system: &S, people: &mut Talk) -> Result<(Taken, Vec<Minute>), Failure> {
+        let recent = Recent::default();
+        let mut is_first = true;
+        let tell = |minute: &Minute| {
+            if std::mem::take(&mut is_first) {
+                eprintln!("{}", Minute::HEAD);
+            }
+            eprintln!("{minute}");
+        };
+        let every = Duration::from_secs_f64(self.every_secs);
+        minutes::along(load::talk(system, people, self.pace(), self.span(), &recent), system, &recent, every, tell).await
     }
 }
 
@@ -176,23 +204,23 @@ fn within(loaded: Loaded, asked: &Bench) -> Result<(), Failure> {
     // Whoever talks has a thread of its own, as connections have beside the actors.
     let outcome = runtime.block_on(async {
         let mut system = Inside::start(loaded, &folder.path, &telemetry).await?;
-        let at_first = system.figures()?;
+        let at_first = system.figures().await?;
         system.make(&rooms).await?;
-        load::talk(&system, &mut people, asked.pace(), asked.warm_up()).await;
+        load::talk(&system, &mut people, asked.pace(), asked.warm_up(), &Recent::default()).await;
         system.catch_up().await?;
-        let before = system.figures()?;
-        let taken = load::talk(&system, &mut people, asked.pace(), asked.span()).await;
+        let before = system.figures().await?;
+        let (taken, minutes) = asked.measure(&system, &mut people).await?;
         let over = Instant::now();
         system.catch_up().await?;
         let caught_up = over.elapsed();
-        let after = system.figures()?;
+        let after = system.figures().await?;
         system.stop().await;
-        Ok::<_, Failure>((taken, Measured { at_first, before, after, caught_up }))
+        Ok::<_, Failure>((taken, Measured { at_first, before, after, caught_up, minutes }))
     });
     runtime.shutdown_timeout(Duration::from_secs(10));
     telemetry.shutdown();
     let (taken, measured) = outcome?;
-    asked.tell("inbound port", &rooms, &taken, &measured)
+    asked.tell("inbound port", &rooms, &taken, measured)
 }
 
 /// Through the HTTP API.
@@ -215,15 +243,15 @@ async fn over_http(loaded: &Loaded, sources: &Sources, asked: &Bench) -> Result<
     let mut people = Talk::new(SEED, rooms.channels, names);
     let at_first = server.figures().await?;
     server.make(&rooms).await?;
-    load::talk(&server, &mut people, asked.pace(), asked.warm_up()).await;
+    load::talk(&server, &mut people, asked.pace(), asked.warm_up(), &Recent::default()).await;
     server.catch_up(&rooms).await?;
     let before = server.figures().await?;
-    let taken = load::talk(&server, &mut people, asked.pace(), asked.span()).await;
+    let (taken, minutes) = asked.measure(&server, &mut people).await?;
     let over = Instant::now();
     server.catch_up(&rooms).await?;
     let caught_up = over.elapsed();
     let after = server.figures().await?;
-    asked.tell("HTTP", &rooms, &taken, &Measured { at_first, before, after, caught_up })
+    asked.tell("HTTP", &rooms, &taken, Measured { at_first, before, after, caught_up, minutes })
 }
 
 /// A folder for a store, which is new.

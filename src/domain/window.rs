@@ -13,6 +13,9 @@ use super::moment::Moment;
 /// Settled messages that a prompt still shows (seed 004: the five most recent turns).
 pub const RECENT_TURNS: usize = 5;
 
+/// Room for so many more messages stays when a window becomes smaller.
+const ROOM_KEPT: usize = 8;
+
 /// A message in the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
@@ -64,6 +67,10 @@ impl Window {
     pub(super) fn trim(&mut self, settled: Seq) {
         let first_unsettled = self.entries.partition_point(|entry| entry.seq <= settled);
         self.entries.drain(..first_unsettled.saturating_sub(RECENT_TURNS));
+        // Room that a burst has left is given back, with some to spare for the next messages.
+        if self.entries.capacity() > 4 * (self.entries.len() + ROOM_KEPT) {
+            self.entries.shrink_to(self.entries.len() + ROOM_KEPT);
+        }
     }
 
     /// The entries after this number, oldest first.

@@ -1,6 +1,6 @@
 //! Reads journals and what belongs to them, a bounded page at a time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use serde::de::DeserializeOwned;
@@ -11,6 +11,7 @@ use super::record::{
     ChannelRecord, IgnoredRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, SnapshotRecord,
     UsageRecord, decode, decode_event, decode_number,
 };
+use super::residence;
 use crate::domain::event::{Event, Recorded, order_of_handling};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
@@ -19,6 +20,9 @@ use crate::ports::store::{Store, StoreError, Value};
 
 /// How many keys are read at once.
 const PAGE: usize = 512;
+
+/// How many events are read at once to find the newest from outside.
+const NEWEST: usize = 16;
 
 /// Why something could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +56,7 @@ pub struct Head {
     pub last: Seq,
     /// When that happened.
     pub at: Moment,
-    /// Present while something is unsettled, armed or owed.
+    /// Present while something is unsettled, armed or owed; with the newest event from outside.
     pub pending: Option<PendingRecord>,
     /// What is missing below this number was deleted.
     pub lowest: Seq,
@@ -128,14 +132,37 @@ impl<'a> Reader<'a> {
         let ward = place.ward();
         let last = self.number(Key::head(ward, no)).await?;
         let at = self.read_event(Key::event(ward, no, last)).await?.map_or(Moment::ZERO, |event| event.at);
+        let pending: Option<PendingRecord> = self.record(key::pending(ward, no)).await?;
+        let pending = match pending {
+            Some(PendingRecord { heard }) => Some(PendingRecord { heard: self.newest_heard(ward, no, heard, last).await? }),
+            None => None,
+        };
         Ok(Head {
             no: Some(no),
             last,
             at,
-            pending: self.record(key::pending(ward, no)).await?,
+            pending,
             lowest: self.number(key::tombstone(ward, no)).await?,
             swept_below: self.number(key::sweep(ward, no)).await?,
         })
+    }
+
+    /// The newest event from outside, of which one is known.
+    async fn newest_heard(&self, ward: Ward, no: ChannelNo, known: Seq, last: Seq) -> Result<Seq, ReadError> {
+        let (from, mut to) = (Key::event(ward, no, known.next()), Key::event(ward, no, last.next()));
+        loop {
+            let page = self.store.scan(from.clone(), to, true, NEWEST).await?;
+            for (key, value) in &page {
+                let recorded = decode_event(key, value)?;
+                if recorded.event.is_heard() {
+                    return Ok(recorded.seq);
+                }
+            }
+            match page.last() {
+                Some((oldest, _)) if page.len() == NEWEST => to = oldest.clone(),
+                _ => return Ok(known),
+            }
+        }
     }
 
     /// What is on record of a conversation.
@@ -270,6 +297,11 @@ impl<'a> Reader<'a> {
     /// The directory of rooms.
     pub async fn rooms(&self) -> Result<Vec<RoomRecord>, ReadError> {
         self.records(Key::new(Ward(0), Kind::Room)).await
+    }
+
+    /// What is stored of the residences of a ward, by key, unread.
+    pub async fn residences(&self, ward: Ward) -> Result<BTreeMap<Key, Value>, ReadError> {
+        Ok(self.all(residence::all(ward)).await?.into_iter().collect())
     }
 
     /// One room of the directory.

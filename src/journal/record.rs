@@ -44,9 +44,13 @@ pub enum RecordError {
     },
 }
 
+/// Most records fit into so many bytes.
+const ROOM: usize = 256;
+
 /// The value of a record.
 pub fn encode<T: Serialize + ?Sized>(record: &T) -> Value {
-    let mut value = vec![NEWEST_VERSION];
+    let mut value = Vec::with_capacity(ROOM);
+    value.push(NEWEST_VERSION);
     serde_json::to_writer(&mut value, record).expect("records have text keys and write to memory, so nothing can fail");
     value
 }
@@ -196,7 +200,7 @@ pub enum PartRecord {
 /// That something is unsettled, armed or owed in a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingRecord {
-    /// The newest event from outside.
+    /// The newest event from outside when this was written: it is not written again for those that come after.
     pub heard: Seq,
 }
 

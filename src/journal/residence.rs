@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::place::Place;
-use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
 use crate::domain::moment::Moment;
 use crate::ports::store::key::{Key, Kind};
 use crate::settings::companion::Overrides;
@@ -94,6 +94,11 @@ impl Residence {
     pub fn is_paused(&self, companion: &CompanionId) -> bool {
         self.paused || self.overrides.get(companion).and_then(|overrides| overrides.paused).unwrap_or(false)
     }
+}
+
+/// What the keys of all residences of a ward begin with.
+pub fn all(ward: Ward) -> Key {
+    Key::new(ward, Kind::Setting)
 }
 
 /// Where a channel's residence is kept.

@@ -106,7 +106,8 @@ pub trait Store: Send + Sync + 'static {
     async fn take(&self, ward: Ward) -> Result<Term, StoreError>;
 
     /// Commits a group: batches in order, each whole or refused by itself, later ones seeing what earlier ones wrote. All that is
-    /// reported `Ok` survives power loss when this returns.
+    /// reported `Ok` survives power loss when this returns. Several groups may be on their way; they take effect in the order in which
+    /// they were polled first.
     async fn commit(&self, group: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError>;
 
     /// The value of a key.

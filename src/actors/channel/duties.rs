@@ -125,8 +125,7 @@ impl State {
         }
         if let Entry::Vacant(first) = self.tries.entry(ticket) {
             first.insert(0);
-            let patience = self.kit.settings.models.side.timeout() + GRACE;
-            self.myself.send_after(patience, move || ChannelMessage::QuestionOverdue { ticket });
+            self.wait_for(ticket);
         }
     }
 

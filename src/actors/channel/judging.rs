@@ -3,7 +3,6 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use super::duties::GRACE;
 use super::{ChannelMessage, State};
 use crate::actors::side_models::{Outcome, Priority, Question};
 use crate::domain::conversation::{Input, JUDGED_MESSAGES};
@@ -52,8 +51,7 @@ impl State {
         self.calls.insert(ticket, call);
         if let Entry::Vacant(first) = self.tries.entry(ticket) {
             first.insert(0);
-            let patience = self.kit.settings.models.side.timeout() + GRACE;
-            self.myself.send_after(patience, move || ChannelMessage::QuestionOverdue { ticket });
+            self.wait_for(ticket);
         }
     }
 

@@ -51,9 +51,14 @@ impl State {
     }
 
     pub(super) fn question_overdue(&mut self, ticket: Ticket) {
-        if self.is_open(ticket) || self.is_to_be_judged(ticket) {
+        if self.is_waited_for(ticket) {
             self.give_up(ticket, "timeout");
         }
+    }
+
+    /// Whether this question, or this judgement, is still to be answered.
+    pub(super) fn is_waited_for(&self, ticket: Ticket) -> bool {
+        self.is_open(ticket) || self.is_to_be_judged(ticket)
     }
 
     fn give_up(&mut self, ticket: Ticket, error: &str) {

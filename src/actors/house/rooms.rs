@@ -1,6 +1,7 @@
 //! Which rooms there are, who is in them, and what is changed about them at run time.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -65,10 +66,18 @@ pub enum MoveInError {
 pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInError> {
     let reader = Reader::new(&*kit.store);
     kit.ignored.read(&reader).await?;
+    let cast = kit.residents.cast();
+    // A ward at a time: each by itself would be a way to the disk and back for each room.
+    let mut wards = BTreeMap::new();
     for RoomRecord { room, guild, .. } in reader.rooms().await? {
         let place = Place::new(&guild, &room);
-        let Some(residence) = stored(kit, &place).await? else { continue };
-        let cast = kit.residents.cast();
+        let residences = match wards.entry(place.ward()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(reader.residences(place.ward()).await?),
+        };
+        let key = residence::key(&place);
+        let Some(value) = residences.remove(&key) else { continue };
+        let residence: Residence = decode(&key, &value).map_err(ReadError::from)?;
         for companion in &residence.companions {
             match (residence.is_external(companion), cast.contains_key(companion)) {
                 (false, false) => {
@@ -115,12 +124,6 @@ pub fn recast(kit: &Kit, cast: Cast) -> Result<(), Miscast> {
         }
     }
     Ok(())
-}
-
-async fn stored(kit: &Kit, place: &Place) -> Result<Option<Residence>, ReadError> {
-    let key = residence::key(place);
-    let value = kit.store.get(key.clone()).await?;
-    Ok(value.map(|value| decode(&key, &value)).transpose()?)
 }
 
 impl ActorHouse {

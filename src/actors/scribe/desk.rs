@@ -27,8 +27,8 @@ pub(super) enum Errand {
     Take(Ward),
     /// Look up where a journal stands.
     Open(Place),
-    /// Commit a group.
-    Commit(Vec<Batch>),
+    /// Commit a group, by its number. Groups are handed to the store in the order of numbers.
+    Commit(u64, Vec<Batch>),
     /// Take away what remains of a deleted channel.
     Sweep { place: Place, no: ChannelNo, below: Seq, reply: Reply<()> },
 }
@@ -43,8 +43,10 @@ pub(super) struct Desk {
     ready: VecDeque<Request>,
     /// How many requests wait for a ward or for their journal.
     waiting: usize,
-    /// The group on its way.
-    flight: Option<Vec<Planned>>,
+    /// The groups on their way, the oldest first.
+    flights: VecDeque<Flight>,
+    /// How many groups were formed.
+    groups: u64,
     /// Journals that cannot be read: each is told of once, however often it is tried.
     unreadable: HashSet<Place>,
     /// Why nothing is written any more.
@@ -66,6 +68,25 @@ enum Waiter {
     Request(Box<Request>),
 }
 
+/// So many groups are on their way at a time: while the store has the one, the next is made and answered.
+const MOST_FLIGHTS: usize = 2;
+
+/// A group on its way.
+struct Flight {
+    number: u64,
+    planned: Vec<Planned>,
+    /// Where journals stand once it is committed.
+    standings: HashMap<Place, Standing>,
+    /// Journals for which something was refused in a group before it, which this one did not know.
+    behind: HashSet<Place>,
+    /// What is to be done again of that group: before what is to be done again of this one.
+    again: VecDeque<Request>,
+    /// What came of it, while one before it is not answered.
+    outcome: Option<Outcome>,
+}
+
+type Outcome = Result<Vec<Result<(), Refusal>>, StoreError>;
+
 /// A request whose batch, if it needs one, is on its way.
 struct Planned {
     request: Request,
@@ -82,7 +103,8 @@ impl Desk {
             shelf: Shelf::new(with.bounds.journals),
             ready: VecDeque::new(),
             waiting: 0,
-            flight: None,
+            flights: VecDeque::new(),
+            groups: 0,
             unreadable: HashSet::new(),
             broken: None,
             errands: Vec::new(),
@@ -194,9 +216,27 @@ impl Desk {
         }
     }
 
-    /// The next group, if none is on its way and something can be written.
-    pub(super) fn form_group(&mut self) -> Option<Vec<Batch>> {
-        if self.flight.is_some() || self.broken.is_some() {
+    /// Whether a group can follow those that are on their way. One more than one has to be worth it.
+    fn is_free(&self) -> bool {
+        match self.flights.back() {
+            None => true,
+            // What it is about to hand back comes before whatever waits.
+            Some(last) if !last.behind.is_empty() => false,
+            Some(last) => {
+                self.flights.len() < MOST_FLIGHTS && self.ready.len() >= self.with.bounds.ahead.max(last.planned.len() / 2)
+            }
+        }
+    }
+
+    /// Where a journal stands once all is committed that is on its way.
+    fn standing(&self, place: &Place) -> Option<&Standing> {
+        let on_its_way = self.flights.iter().rev().find_map(|flight| flight.standings.get(place));
+        on_its_way.or_else(|| self.shelf.standing(place))
+    }
+
+    /// The next group and its number, if there is way for it and something can be written.
+    pub(super) fn form_group(&mut self) -> Option<(u64, Vec<Batch>)> {
+        if self.broken.is_some() || !self.is_free() {
             return None;
         }
         let mut standings: HashMap<Place, Standing> = HashMap::new();
@@ -206,10 +246,10 @@ impl Desk {
             && let Some(request) = self.ready.pop_front()
         {
             // Only what lies in a ward that is held becomes ready; a reply that is dropped answers all the same.
-            let Some(Hold::Held(ward)) = self.wards.get_mut(&request.ward()) else { continue };
             let place = request.place();
-            let known = place.and_then(|place| standings.get(place).or_else(|| self.shelf.standing(place)));
+            let known = place.and_then(|place| standings.get(place).or_else(|| self.standing(place)));
             let mut standing = known.cloned().unwrap_or_default();
+            let Some(Hold::Held(ward)) = self.wards.get_mut(&request.ward()) else { continue };
             match plan(&request, ward, &mut standing) {
                 Ok(plan) => {
                     if let Some(place) = place {
@@ -224,35 +264,61 @@ impl Desk {
             }
         }
         if batches.is_empty() {
-            planned.into_iter().for_each(|planned| self.settle(planned));
+            if self.flights.is_empty() {
+                planned.into_iter().for_each(|planned| self.settle(planned));
+            } else {
+                // They wait for what was asked before them.
+                planned.into_iter().rev().for_each(|planned| self.ready.push_front(planned.request));
+            }
             return None;
         }
         self.with.instruments.group_size.record(batches.len() as f64, NONE);
-        self.flight = Some(planned);
-        Some(batches)
+        self.groups += 1;
+        let number = self.groups;
+        self.flights.push_back(Flight {
+            number,
+            planned,
+            standings,
+            behind: HashSet::new(),
+            again: VecDeque::new(),
+            outcome: None,
+        });
+        Some((number, batches))
     }
 
-    /// The store has answered.
-    pub(super) fn conclude(&mut self, outcome: Result<Vec<Result<(), Refusal>>, StoreError>) {
-        let Some(flight) = self.flight.take() else { return };
-        match outcome {
-            Ok(results) => self.conclude_each(flight, results),
-            Err(error) => {
-                let why: Arc<str> = error.to_string().into();
-                let lost = match error {
-                    StoreError::Failed(_) => Lost::Unavailable(why.clone()),
-                    StoreError::Unknown(_) | StoreError::Damaged(_) => Lost::Unknown,
-                };
-                flight.into_iter().for_each(|planned| planned.request.fail(lost.clone()));
-                self.break_off(&why);
+    /// The store has answered what came of a group. Groups are concluded in the order of their numbers.
+    pub(super) fn conclude(&mut self, number: u64, outcome: Outcome) {
+        if let Some(flight) = self.flights.iter_mut().find(|flight| flight.number == number) {
+            flight.outcome = Some(outcome);
+        }
+        while self.flights.front().is_some_and(|flight| flight.outcome.is_some())
+            && let Some(Flight { planned, behind, again, outcome: Some(outcome), .. }) = self.flights.pop_front()
+        {
+            match outcome {
+                Ok(results) => self.conclude_each(planned, behind, again, results),
+                Err(error) => {
+                    self.ready.extend(again);
+                    let why: Arc<str> = error.to_string().into();
+                    let lost = match error {
+                        StoreError::Failed(_) => Lost::Unavailable(why.clone()),
+                        StoreError::Unknown(_) | StoreError::Damaged(_) => Lost::Unknown,
+                    };
+                    planned.into_iter().for_each(|planned| planned.request.fail(lost.clone()));
+                    self.break_off(&why);
+                }
             }
         }
     }
 
-    fn conclude_each(&mut self, flight: Vec<Planned>, results: Vec<Result<(), Refusal>>) {
+    /// `refused` are the journals for which something was refused before, `again` is what is to be done again of that.
+    fn conclude_each(
+        &mut self,
+        flight: Vec<Planned>,
+        mut refused: HashSet<Place>,
+        mut again: VecDeque<Request>,
+        results: Vec<Result<(), Refusal>>,
+    ) {
         let mut results = results.into_iter();
-        let mut refused = HashSet::new();
-        let mut again = VecDeque::new();
         let mut broken = None;
         for planned in flight {
             let place = planned.request.place();
@@ -279,10 +345,22 @@ impl Desk {
             }
         }
         // They were before everything that waits, and stay so; their numbers are given anew.
-        again.extend(std::mem::take(&mut self.ready));
-        self.ready = again;
-        if let Some(why) = broken {
-            self.break_off(&why);
+        if let Some(next) = self.flights.front_mut().filter(|_| !refused.is_empty()) {
+            (next.behind, next.again) = (refused, again);
+        } else {
+            again.extend(std::mem::take(&mut self.ready));
+            self.ready = again;
+        }
+        match broken {
+            Some(why) => self.break_off(&why),
+            None => self.give_up_if_broken(),
+        }
+    }
+
+    /// A group may be answered after one before it has failed: what would be done again is not done any more.
+    fn give_up_if_broken(&mut self) {
+        if let Some(why) = self.broken.clone() {
+            self.ready.drain(..).for_each(|request| request.fail(Lost::Unavailable(why.clone())));
         }
     }
 
@@ -327,11 +405,12 @@ impl Desk {
             return;
         };
         self.shelf.advance(&place, standing.clone());
-        for recorded in &events {
+        for recorded in events {
             self.with.hub.publish(&place, Live::Recorded(recorded.clone()));
             if recorded.event.is_heard() {
                 let committed = self.with.clock.now();
-                (self.with.deliver)(&place.guild, &place.channel, Recorded::clone(recorded), committed);
+                // Where nobody watches, nobody else has it.
+                (self.with.deliver)(&place.guild, &place.channel, Arc::unwrap_or_clone(recorded), committed);
             }
         }
         let last = standing.last;
@@ -365,7 +444,7 @@ impl Desk {
     /// Writes nothing any more, tells everybody who waits, and says why.
     fn break_off(&mut self, why: &str) {
         if self.broken.is_some() {
-            return;
+            return self.give_up_if_broken();
         }
         let why: Arc<str> = why.into();
         self.broken = Some(why.clone());
@@ -388,6 +467,6 @@ impl Desk {
 
     /// How many requests were taken in and not answered.
     fn load(&self) -> usize {
-        self.ready.len() + self.waiting + self.flight.as_ref().map_or(0, Vec::len)
+        self.ready.len() + self.waiting + self.flights.iter().map(|flight| flight.planned.len()).sum::<usize>()
     }
 }

@@ -223,7 +223,9 @@ impl<'a> Page<'a> {
             self.batch.writes.push(Write::Put(key::person(&self.place.guild, &person, self.no, seq), encode(&())));
         }
         self.standing.heard = seq;
-        self.put_pending();
+        if !self.standing.is_pending {
+            self.put_pending();
+        }
         self.append(at.max(self.standing.at), seq, event);
         Ok(())
     }

@@ -50,14 +50,69 @@ async fn what_arrives_during_a_commit_is_committed_together() {
     world.hear("lobby", "first", None).await.unwrap().unwrap();
     world.store.hold();
 
-    let answers: Vec<_> = (0..100).map(|_| world.hear("lobby", "more", None)).collect();
+    let answers: Vec<_> = (0..60).map(|_| world.hear("lobby", "more", None)).collect();
     world.settle().await;
     world.store.release();
     for answer in answers {
         answer.await.unwrap().unwrap();
     }
 
-    assert_eq!(world.store.groups(), [1, 1, 99]);
+    assert_eq!(world.store.groups(), [1, 1, 59]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_much_waits_a_group_follows_one_that_is_not_answered_yet() {
+    let world = World::new().await;
+    world.hear("lobby", "first", None).await.unwrap().unwrap();
+    world.store.hold();
+
+    let answers: Vec<_> = (0..300).map(|_| world.hear("lobby", "more", None)).collect();
+    world.settle().await;
+    world.store.release();
+    for (answer, number) in answers.into_iter().zip(2..) {
+        assert_eq!(answer.await.unwrap(), Ok(new(number)));
+    }
+
+    assert_eq!(world.store.groups(), [1, 1, 64, 235]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_group_before_has_refused_is_numbered_anew_in_the_groups_that_followed_it() {
+    let world = World::bounded(Bounds { ahead: 2, ..Bounds::default() }).await;
+    world.hear("lobby", "one", Some("a")).await.unwrap().unwrap();
+    world.store.hold();
+
+    let duplicate = world.hear("lobby", "one", Some("a"));
+    let (two, elsewhere, three) =
+        (world.hear("lobby", "two", None), world.hear("attic", "hi", None), world.hear("lobby", "three", None));
+    world.settle().await;
+    let fence = world.fence("lobby");
+    world.store.release();
+
+    assert_eq!(duplicate.await.unwrap(), Ok(again(1)));
+    assert_eq!((two.await.unwrap(), three.await.unwrap()), (Ok(new(2)), Ok(new(3))));
+    assert_eq!((elsewhere.await.unwrap(), fence.await.unwrap()), (Ok(new(1)), Ok(Seq(3))));
+    assert_eq!(world.store.groups()[..3], [1, 1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_a_group_fails_what_followed_it_is_answered_too() {
+    let world = World::bounded(Bounds { ahead: 2, ..Bounds::default() }).await;
+    world.hear("lobby", "one", Some("a")).await.unwrap().unwrap();
+    world.store.hold();
+
+    let failing = world.hear("lobby", "two", None);
+    let (following, waiting) = (world.hear("lobby", "three", None), world.hear("lobby", "four", None));
+    world.settle().await;
+    let late = world.hear("lobby", "five", None);
+    world.store.fail_next(StoreError::Failed("no space".into()));
+    world.store.release();
+
+    for answer in [failing, late] {
+        assert!(answer.await.unwrap().is_err());
+    }
+    // The store went on, so it is there.
+    assert_eq!((following.await.unwrap(), waiting.await.unwrap()), (Ok(new(3)), Ok(new(4))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -247,7 +302,8 @@ async fn a_message_accepted_while_a_quiet_record_is_on_its_way_stays_pending() {
     assert!(world.is_pending("lobby").await);
     let pending = world.reader().pending(place("lobby").ward()).await.unwrap();
     assert_eq!(pending[0].0.channel, "lobby".into());
-    assert_eq!(pending[0].1.heard, Seq(2));
+    let head = world.reader().head(&place("lobby")).await.unwrap();
+    assert_eq!(head.pending.map(|pending| pending.heard), Some(Seq(2)));
 }
 
 #[tokio::test(start_paused = true)]

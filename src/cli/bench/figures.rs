@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+/// How many bytes the store takes up.
+pub(super) const STORE_SIZE: &str = "tertulia_store_size_bytes";
+
 /// Everything that was measured up to a moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures(BTreeMap<String, f64>);
@@ -21,6 +24,12 @@ impl Figures {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let series = lines.filter_map(|line| line.rsplit_once(' '));
         Self(series.filter_map(|(series, value)| Some((series.to_owned(), value.parse().ok()?))).collect())
+    }
+
+    /// With this value for a series: one that is measured here, as it is at this moment.
+    pub(super) fn with(mut self, series: &str, value: Option<u64>) -> Self {
+        self.0.extend(value.map(|value| (series.to_owned(), value as f64)));
+        self
     }
 
     /// What happened since an earlier moment. Gauges become differences too.

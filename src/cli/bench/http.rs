@@ -1,17 +1,19 @@
 //! Talks to a server over its HTTP API: to one that runs already, or to one that is started for this.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use futures_util::{StreamExt as _, stream};
 use reqwest::{Method, StatusCode, Url};
 use serde_json::json;
 
-use super::figures::Figures;
+use super::figures::{Figures, STORE_SIZE};
 use super::load::{Fate, Listener};
+use super::minutes::Watched;
 use super::talk::Said;
 use super::{AT_A_TIME, Rooms};
+use crate::adapters::store::sled::disk_bytes;
 use crate::cli::client::Client;
 use crate::cli::failure::Failure;
 use crate::settings::Sources;
@@ -38,8 +40,8 @@ const UNLIMITED: [(&str, &str); 15] = [
 /// A server, and where its rooms take messages.
 pub(super) struct Http {
     client: Client,
-    /// The server, if it was started for this.
-    own: Option<Child>,
+    /// The server and its folder, if it was started for this.
+    own: Option<(Child, PathBuf)>,
 }
 
 impl Http {
@@ -70,7 +72,7 @@ impl Http {
             None => Err(Failure::Failed("the server that was started did not come up; `tertulia check` may say why".into())),
         };
         match client {
-            Ok(client) => Ok(Self { client, own: Some(own) }),
+            Ok(client) => Ok(Self { client, own: Some((own, data.to_path_buf())) }),
             Err(failure) => {
                 end(&mut own);
                 Err(failure)
@@ -106,12 +108,15 @@ impl Http {
         let looked: Vec<_> = looking.buffer_unordered(AT_A_TIME).collect().await;
         looked.into_iter().collect()
     }
+}
 
-    /// What the server measured up to now.
-    pub(super) async fn figures(&self) -> Result<Figures, Failure> {
+impl Watched for Http {
+    async fn figures(&self) -> Result<Figures, Failure> {
         let answer = self.client.send(self.client.request(Method::GET, "/metrics", &[])).await?;
         let text = answer.text().await.map_err(|error| self.client.broken(&error))?;
-        Ok(Figures::read(&text))
+        let data = self.own.as_ref().map(|(_, data)| data);
+        // What a server says of its disk is some seconds old.
+        Ok(Figures::read(&text).with(STORE_SIZE, data.and_then(|data| disk_bytes(data).ok())))
     }
 }
 
@@ -135,7 +140,7 @@ impl Listener for Http {
 
 impl Drop for Http {
     fn drop(&mut self) {
-        if let Some(own) = &mut self.own {
+        if let Some((own, _)) = &mut self.own {
             end(own);
         }
     }

@@ -1,19 +1,21 @@
 //! Talks to a system in this process, through the way in that platforms use.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
 use serde_json::json;
 
-use super::figures::Figures;
+use super::figures::{Figures, STORE_SIZE};
 use super::instant::Instant;
 use super::load::{Fate, Listener};
+use super::minutes::Watched;
 use super::talk::Said;
 use super::{AT_A_TIME, Rooms};
 use crate::actors::inbound::Speech;
 use crate::actors::scribe::Refused;
 use crate::actors::side_models::Models;
+use crate::adapters::store::sled::disk_bytes;
 use crate::cli::failure::Failure;
 use crate::domain::message::{Author, Modality, Role};
 use crate::journal::place::Place;
@@ -28,6 +30,7 @@ use crate::telemetry::metrics::Metrics;
 pub(super) struct Inside {
     system: Apart,
     metrics: Metrics,
+    data: PathBuf,
     rooms: Vec<(RoomId, Place)>,
 }
 
@@ -48,7 +51,7 @@ impl Inside {
         let model: Arc<Instant> = Arc::default();
         let models = Models { side: model.clone(), main: model };
         let system = Apart::start(loaded, models, data, telemetry).await?;
-        Ok(Self { system, metrics: telemetry.metrics(), rooms: Vec::new() })
+        Ok(Self { system, metrics: telemetry.metrics(), data: data.to_path_buf(), rooms: Vec::new() })
     }
 
     /// Makes the rooms.
@@ -79,13 +82,21 @@ impl Inside {
         looked.into_iter().try_for_each(|state| state.map(drop)).map_err(Failure::from)
     }
 
-    /// What was measured up to now.
-    pub(super) fn figures(&self) -> Result<Figures, Failure> {
-        self.metrics.exposition().map(|text| Figures::read(&text)).map_err(Failure::Failed)
-    }
-
     pub(super) async fn stop(self) {
         self.system.stop().await;
+    }
+}
+
+impl Watched for Inside {
+    /// By a thread of its own: whoever talks must not wait for it.
+    async fn figures(&self) -> Result<Figures, Failure> {
+        let (metrics, data) = (self.metrics.clone(), self.data.clone());
+        let read = move || {
+            // What the disk says for itself is kept for some seconds there.
+            metrics.exposition().map(|text| Figures::read(&text).with(STORE_SIZE, disk_bytes(&data).ok()))
+        };
+        let read = tokio::task::spawn_blocking(read).await;
+        read.map_err(|error| Failure::Failed(format!("the metrics: {error}")))?.map_err(Failure::Failed)
     }
 }
 

@@ -4,6 +4,7 @@
 //! would leave that out.
 
 use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -15,7 +16,7 @@ use tokio::time::Instant;
 use super::talk::{Said, Talk};
 
 /// Three digits of every time are kept.
-const DIGITS: u8 = 3;
+pub(super) const DIGITS: u8 = 3;
 /// What is not answered so long after the last was said is given up.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(30);
 
@@ -45,6 +46,32 @@ pub(super) trait Listener {
     fn take(&self, said: Said) -> impl Future<Output = Fate>;
 }
 
+/// Microseconds of what was accepted since somebody looked last. Cloned, it is the same.
+#[derive(Clone, Debug)]
+pub(super) struct Recent(Arc<Mutex<Histogram<u64>>>);
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(times())))
+    }
+}
+
+impl Recent {
+    fn note(&self, micros: u64) {
+        // It grows with what it is given; nothing takes so long that there would be no room for it.
+        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).record(micros);
+    }
+
+    /// Takes what there is.
+    pub(super) fn take(&self) -> Histogram<u64> {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), times())
+    }
+}
+
+fn times() -> Histogram<u64> {
+    Histogram::new(DIGITS).expect("three digits are few enough")
+}
+
 /// What came of it all.
 pub(super) struct Taken {
     /// Microseconds from when each accepted message was to be said.
@@ -55,20 +82,22 @@ pub(super) struct Taken {
     pub failed: u64,
     /// From the first message to the last answer.
     pub took: Duration,
+    recent: Recent,
 }
 
 impl Taken {
-    fn new() -> Self {
-        let times = Histogram::new(DIGITS).expect("three digits are few enough");
-        Self { times, said: 0, accepted: 0, refused: 0, failed: 0, took: Duration::ZERO }
+    fn new(recent: &Recent) -> Self {
+        Self { times: times(), said: 0, accepted: 0, refused: 0, failed: 0, took: Duration::ZERO, recent: recent.clone() }
     }
 
     fn note(&mut self, due: Instant, fate: Fate) {
         match fate {
             Fate::Accepted => {
                 self.accepted += 1;
-                // It grows with what it is given; nothing takes so long that there would be no room for it.
-                let _ = self.times.record(u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX));
+                let micros = u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX);
+                // As above.
+                let _ = self.times.record(micros);
+                self.recent.note(micros);
             }
             Fate::Refused => self.refused += 1,
             Fate::Failed => self.failed += 1,
@@ -77,18 +106,18 @@ impl Taken {
 }
 
 /// Talks for so long.
-pub(super) async fn talk(listener: &impl Listener, talk: &mut Talk, pace: Pace, span: Duration) -> Taken {
+pub(super) async fn talk(listener: &impl Listener, talk: &mut Talk, pace: Pace, span: Duration, recent: &Recent) -> Taken {
     let began = Instant::now();
+    let taken = Taken::new(recent);
     let mut taken = match pace {
-        Pace::Rate(rate) => at_a_rate(listener, talk, rate, span).await,
-        Pace::FlatOut(width) => flat_out(listener, talk, width, span).await,
+        Pace::Rate(rate) => at_a_rate(listener, talk, rate, span, taken).await,
+        Pace::FlatOut(width) => flat_out(listener, talk, width, span, taken).await,
     };
     taken.took = began.elapsed();
     taken
 }
 
-async fn at_a_rate(listener: &impl Listener, talk: &mut Talk, rate: f64, span: Duration) -> Taken {
-    let mut taken = Taken::new();
+async fn at_a_rate(listener: &impl Listener, talk: &mut Talk, rate: f64, span: Duration, mut taken: Taken) -> Taken {
     let mut moments = moments(rate, span);
     let mut under_way = FuturesUnordered::new();
     let mut is_over = false;
@@ -129,8 +158,7 @@ fn moments(rate: f64, span: Duration) -> mpsc::UnboundedReceiver<Instant> {
     told
 }
 
-async fn flat_out(listener: &impl Listener, talk: &mut Talk, width: NonZeroUsize, span: Duration) -> Taken {
-    let mut taken = Taken::new();
+async fn flat_out(listener: &impl Listener, talk: &mut Talk, width: NonZeroUsize, span: Duration, mut taken: Taken) -> Taken {
     let began = Instant::now();
     let mut under_way = FuturesUnordered::new();
     loop {
@@ -178,7 +206,7 @@ mod tests {
         let slow = Slow { all: 50, heard: Cell::new(0), go_on: Notify::new() };
         let mut people = Talk::new(1, 1, Vec::new());
 
-        let taken = talk(&slow, &mut people, Pace::Rate(1_000.0), Duration::from_millis(50)).await;
+        let taken = talk(&slow, &mut people, Pace::Rate(1_000.0), Duration::from_millis(50), &Recent::default()).await;
 
         assert_eq!((taken.said, taken.accepted, taken.failed), (50, 50, 0));
         // It was to be said at the very beginning.
@@ -200,7 +228,9 @@ mod tests {
         let narrow = Narrow(Cell::new(0), Cell::new(0));
         let width = NonZeroUsize::new(3).expect("it is not 0");
 
-        let taken = talk(&narrow, &mut Talk::new(1, 1, Vec::new()), Pace::FlatOut(width), Duration::from_millis(5)).await;
+        let taken =
+            talk(&narrow, &mut Talk::new(1, 1, Vec::new()), Pace::FlatOut(width), Duration::from_millis(5), &Recent::default())
+                .await;
 
         assert_eq!((narrow.1.get(), taken.refused), (3, taken.said));
     }

@@ -3,10 +3,12 @@
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
+use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::figures::{Figures, Spread};
+use super::figures::{Figures, STORE_SIZE, Spread};
 use super::load::{Pace, Taken};
+use super::minutes::Minute;
 
 /// What a load run came to. Times are milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -43,7 +45,11 @@ pub(super) struct Report {
     memory_mib: f64,
     memory_before_mib: f64,
     channels_awake: f64,
-    disk_bytes_per_message: f64,
+    /// What the store's folder grew by, by a million messages. In a short run it says little: files grow in steps.
+    disk_mib_per_million_messages: f64,
+    disk_mib: f64,
+    /// How it went meanwhile.
+    minutes: Vec<Minute>,
 }
 
 /// How times are spread, in milliseconds; none where nothing was measured, or where it lies beyond what is told apart.
@@ -76,11 +82,14 @@ pub(super) struct Measured {
     pub after: Figures,
     /// How long they took for that after the last message was accepted.
     pub caught_up: Duration,
+    /// How it went meanwhile.
+    pub minutes: Vec<Minute>,
 }
 
 impl Report {
-    pub(super) fn of(asked: Asked, taken: &Taken, measured: &Measured) -> Self {
-        let Measured { at_first, before, after, caught_up } = measured;
+    pub(super) fn of(asked: Asked, taken: &Taken, measured: Measured) -> Self {
+        let Measured { at_first, before, after, caught_up, minutes } = measured;
+        let (at_first, before, after) = (&at_first, &before, &after);
         let meanwhile = after.since(before);
         let seconds = taken.took.as_secs_f64();
         let whole = seconds + caught_up.as_secs_f64();
@@ -88,7 +97,7 @@ impl Report {
         let each = |total: f64| total / (taken.accepted.max(1) as f64);
         let commit = meanwhile.spread("tertulia_journal_commit_duration_seconds", "");
         let group = meanwhile.spread("tertulia_journal_group_size", "");
-        let mib = |figures: &Figures| figures.sum("process_memory_usage_bytes", "") / f64::from(1 << 20);
+        let memory = |figures: &Figures| mib(figures.sum("process_memory_usage_bytes", ""));
         let cpu = meanwhile.sum("process_cpu_time_seconds_total", "");
         Self {
             way: asked.way,
@@ -106,7 +115,7 @@ impl Report {
             failed: taken.failed,
             accepted_per_second: taken.accepted as f64 / whole,
             caught_up_after_ms: caught_up.as_secs_f64() * 1e3,
-            acceptance: Times::of(taken),
+            acceptance: Times::of(&taken.times),
             overhead: Times::of_spread(&meanwhile.spread("tertulia_turn_overhead_seconds", "outcome=\"posted\"")),
             evaluations_per_second: rate("tertulia_evaluations_total", ""),
             decisions_per_second: rate("tertulia_decisions_total", ""),
@@ -118,17 +127,19 @@ impl Report {
             events_per_second: rate("tertulia_journal_events_total", ""),
             processors: cpu / whole,
             processor_us_per_message: each(cpu * 1e6),
-            memory_mib: mib(after),
-            memory_before_mib: mib(at_first),
+            memory_mib: memory(after),
+            memory_before_mib: memory(at_first),
             channels_awake: after.sum("tertulia_actors", "\"channel\""),
-            disk_bytes_per_message: each(meanwhile.sum("tertulia_store_size_bytes", "")),
+            disk_mib_per_million_messages: mib(each(meanwhile.sum(STORE_SIZE, "")) * 1e6),
+            disk_mib: mib(after.sum(STORE_SIZE, "")),
+            minutes,
         }
     }
 }
 
 impl Times {
-    fn of(taken: &Taken) -> Self {
-        let times = &taken.times;
+    /// Of microseconds.
+    pub(super) fn of(times: &Histogram<u64>) -> Self {
         let millis = |us: u64| Some(us as f64 / 1e3).filter(|_| !times.is_empty());
         Self {
             count: times.len(),
@@ -139,9 +150,14 @@ impl Times {
         }
     }
 
-    fn of_spread(spread: &Spread) -> Self {
+    pub(super) fn of_spread(spread: &Spread) -> Self {
         let millis = |part: f64| spread.quantile(part).map(|seconds| seconds * 1e3);
         Self { count: spread.count as u64, p50: millis(0.5), p99: millis(0.99), p999: millis(0.999), max: None }
+    }
+
+    /// Half of them take no longer, and 99 of a hundred.
+    pub(super) const fn middle_and_most(&self) -> [Option<f64>; 2] {
+        [self.p50, self.p99]
     }
 }
 
@@ -184,10 +200,11 @@ impl fmt::Display for Report {
         line("memory, MiB", format!("{:.1}, {:.1} at first", self.memory_mib, self.memory_before_mib))?;
         line("channels awake", format!("{:.0}", self.channels_awake))?;
         // The file grows by whole segments, which a short run may not fill.
-        let has_grown = self.disk_bytes_per_message > 0.0;
-        let disk =
-            if has_grown { format!("{:.0} bytes a message", self.disk_bytes_per_message) } else { "has not grown yet".into() };
-        line("disk", disk)
+        let for_a_million = match self.disk_mib_per_million_messages {
+            grown if grown > 0.0 => format!("{grown:.0} for a million messages"),
+            _ => "has not grown yet".to_owned(),
+        };
+        line("disk, MiB", format!("{:.1}; {for_a_million}", self.disk_mib))
     }
 }
 
@@ -207,7 +224,7 @@ fn counted(count: usize, one: &str) -> String {
 }
 
 /// A figure, or a dash where there is none.
-fn shown(value: Option<f64>) -> String {
+pub(super) fn shown(value: Option<f64>) -> String {
     let mut shown = String::new();
     // Writing to a text does not fail.
     let _ = match value {
@@ -215,4 +232,9 @@ fn shown(value: Option<f64>) -> String {
         None => write!(shown, "–"),
     };
     shown
+}
+
+/// Bytes in MiB.
+pub(super) fn mib(bytes: f64) -> f64 {
+    bytes / f64::from(1 << 20)
 }

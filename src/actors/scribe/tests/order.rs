@@ -45,7 +45,7 @@ type Journals = HashMap<String, Vec<(u64, String)>>;
 
 /// What the journals should hold by the answers, numbered by the order of requests; and what they do hold.
 async fn live_through(deeds: Vec<Deed>, group_batches: usize) -> (Journals, Journals) {
-    let world = World::bounded(Bounds { group_batches, journals: 2, ..Bounds::default() }).await;
+    let world = World::bounded(Bounds { group_batches, ahead: group_batches, journals: 2, ..Bounds::default() }).await;
     let (mut heard, mut made) = (Vec::new(), Vec::new());
     let (mut expected, mut first): (Journals, HashMap<_, u64>) = (HashMap::new(), HashMap::new());
     for (step, deed) in deeds.into_iter().enumerate() {

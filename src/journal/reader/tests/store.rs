@@ -13,6 +13,8 @@ use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value, Write}
 pub(crate) struct TestStore {
     inner: Mutex<Inner>,
     is_held: watch::Sender<bool>,
+    /// Commits that wait do so in the order in which they came.
+    order: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -25,7 +27,7 @@ struct Inner {
 
 impl TestStore {
     pub(crate) fn new() -> Self {
-        Self { inner: Mutex::default(), is_held: watch::Sender::new(false) }
+        Self { inner: Mutex::default(), is_held: watch::Sender::new(false), order: tokio::sync::Mutex::default() }
     }
 
     /// From now on commits wait.
@@ -75,6 +77,7 @@ impl Store for TestStore {
     }
 
     async fn commit(&self, group: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
+        let _order = self.order.lock().await;
         self.is_held.subscribe().wait_for(|is_held| !is_held).await.unwrap();
         let mut inner = self.inner();
         inner.groups.push(group.len());

@@ -1,0 +1,176 @@
+//! What is on record before anything is measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tertulia::domain::event::{Event, Recorded};
+use tertulia::domain::id::{CompanionId, PersonId, Seq, Ward};
+use tertulia::domain::message::Address;
+use tertulia::domain::moment::Moment;
+use tertulia::journal::key;
+use tertulia::journal::place::Place;
+use tertulia::journal::record::{ChannelRecord, PendingRecord, RoomRecord, encode, encode_event, encode_snapshot};
+use tertulia::journal::residence::{self, Residence};
+use tertulia::ports::house::room::RoomId;
+use tertulia::ports::store::key::ChannelNo;
+use tertulia::ports::store::{Append, Batch, Store, Term, Value, Write};
+
+use super::room::{Room, message};
+
+/// Channels that are put on record together.
+const AT_A_TIME: usize = 64;
+/// Somebody who talks a lot.
+const INTERVAL: u64 = 9;
+
+/// Channels that have lived through so much, all of them the same, and are asleep.
+#[derive(Clone, Copy, Debug)]
+pub struct Stock {
+    pub channels: usize,
+    pub guilds: usize,
+    pub companions: usize,
+    /// Messages of each channel.
+    pub messages: usize,
+}
+
+impl Stock {
+    /// The ids of its companions.
+    pub fn cast(&self) -> Vec<String> {
+        (0..self.companions).map(|number| format!("name{number}")).collect()
+    }
+
+    /// The id of a channel's room.
+    pub fn room(&self, number: usize) -> RoomId {
+        RoomId::parse(&format!("room-{number}")).expect("a room's name")
+    }
+
+    /// Where a channel is.
+    pub fn place(&self, number: usize) -> Place {
+        Place::new(&format!("guild-{}", number % self.guilds).as_str().into(), &self.room(number).channel())
+    }
+
+    /// Where every channel is, and the number that stands for it in its ward.
+    fn places(&self) -> impl Iterator<Item = (Place, ChannelNo)> + '_ {
+        let mut next: BTreeMap<Ward, u32> = BTreeMap::new();
+        (0..self.channels).map(move |number| {
+            let place = self.place(number);
+            let next = next.entry(place.ward()).or_default();
+            *next += 1;
+            (place, ChannelNo(*next - 1))
+        })
+    }
+
+    /// Puts all of it on record, as of so long before this moment as it took.
+    pub async fn put(&self, store: &dyn Store, now: Moment) -> anyhow::Result<()> {
+        let life = self.life(now);
+        let mut terms = Terms { store, held: BTreeMap::new() };
+        let mut group = Vec::new();
+        let mut counts: BTreeMap<Ward, u32> = BTreeMap::new();
+        for (place, no) in self.places() {
+            counts.insert(place.ward(), no.0 + 1);
+            group.extend(self.lived(&place, no, &life, &mut terms).await?);
+            if group.len() >= AT_A_TIME {
+                commit(store, std::mem::take(&mut group)).await?;
+            }
+        }
+        for (ward, count) in counts {
+            let writes = vec![Write::Put(key::next_channel(ward), encode(&count))];
+            group.push(Batch { ward, term: terms.of(ward).await?, append: None, fresh: Vec::new(), writes });
+        }
+        commit(store, group).await
+    }
+
+    /// Has somebody call a companion in each of the first so many channels, at this moment: nobody handles it.
+    pub async fn call(&self, store: &dyn Store, channels: usize, now: Moment) -> anyhow::Result<()> {
+        let mut terms = Terms { store, held: BTreeMap::new() };
+        let mut called = message("Name0, what do you think of it?");
+        called.address = Address { companions: vec!["name0".into()], others: false };
+        let event = Event::Said { message: called, reply_to: None, reply: None, said_at: None };
+        let mut group = Vec::new();
+        for (place, no) in self.places().take(channels) {
+            let ward = place.ward();
+            let last = tertulia::journal::reader::Reader::new(store).head(&place).await?.last;
+            let recorded = Recorded { seq: last.next(), at: now, handled: last.next(), event: event.clone() };
+            let append = Some(Append { channel: no, after: last, records: vec![encode_event(&recorded)] });
+            let writes = vec![
+                Write::Put(key::person(&place.guild, &PersonId::from("Ana"), no, recorded.seq), encode(&())),
+                Write::Put(key::pending(ward, no), encode(&PendingRecord { heard: recorded.seq })),
+            ];
+            group.push(Batch { ward, term: terms.of(ward).await?, append, fresh: Vec::new(), writes });
+        }
+        commit(store, group).await
+    }
+
+    /// What one of them has lived through.
+    fn life(&self, now: Moment) -> Life {
+        let span = std::time::Duration::from_secs(self.messages as u64);
+        let mut room = Room::on_record(
+            self.companions,
+            INTERVAL,
+            Moment::from_micros(now.as_micros().saturating_sub(span.as_micros() as u64)),
+        );
+        for number in 0..self.messages {
+            let called = (number % 10 == 9).then(|| room.companion(number / 10));
+            room.hear(called.as_ref());
+        }
+        let record = room.record.as_deref().unwrap_or_default();
+        let newest = record.last().map_or(Seq::NONE, |recorded| recorded.seq);
+        let said = record.iter().filter(|recorded| matches!(recorded.event, Event::Said { .. })).map(|recorded| recorded.seq);
+        Life {
+            said: said.collect(),
+            records: record.iter().map(encode_event).collect(),
+            snapshot: encode_snapshot(newest, &room.conversation),
+            companions: self.cast().iter().map(|id| CompanionId::from(id.as_str())).collect(),
+            now,
+        }
+    }
+
+    async fn lived(&self, place: &Place, no: ChannelNo, life: &Life, terms: &mut Terms<'_>) -> anyhow::Result<[Batch; 2]> {
+        let (ward, ana) = (place.ward(), PersonId::from("Ana"));
+        let record = ChannelRecord { guild: place.guild.clone(), channel: place.channel.clone() };
+        let residence = Residence { companions: life.companions.clone(), ..Residence::empty(place.guild.clone(), life.now) };
+        let room = RoomRecord { room: place.channel.clone(), guild: place.guild.clone(), created_at: life.now };
+        let mut writes = vec![
+            Write::Put(key::channel_name(place), encode(&no.0)),
+            Write::Put(key::channel_of(ward, no), encode(&record)),
+            Write::Put(key::snapshot(ward, no), life.snapshot.clone()),
+            Write::Put(residence::key(place), encode(&residence)),
+        ];
+        writes.extend(life.said.iter().map(|seq| Write::Put(key::person(&place.guild, &ana, no, *seq), encode(&()))));
+        let append = Some(Append { channel: no, after: Seq::NONE, records: life.records.clone() });
+        let whole = Batch { ward, term: terms.of(ward).await?, append, fresh: Vec::new(), writes };
+        let writes = vec![Write::Put(key::room(&place.channel), encode(&room))];
+        Ok([whole, Batch { ward: Ward(0), term: terms.of(Ward(0)).await?, append: None, fresh: Vec::new(), writes }])
+    }
+}
+
+/// What a channel has lived through.
+struct Life {
+    records: Vec<Value>,
+    snapshot: Value,
+    said: Vec<Seq>,
+    companions: BTreeSet<CompanionId>,
+    now: Moment,
+}
+
+/// Under which terms wards are held.
+struct Terms<'a> {
+    store: &'a dyn Store,
+    held: BTreeMap<Ward, Term>,
+}
+
+impl Terms<'_> {
+    async fn of(&mut self, ward: Ward) -> anyhow::Result<Term> {
+        if let Some(term) = self.held.get(&ward) {
+            return Ok(*term);
+        }
+        let term = self.store.take(ward).await?;
+        self.held.insert(ward, term);
+        Ok(term)
+    }
+}
+
+async fn commit(store: &dyn Store, group: Vec<Batch>) -> anyhow::Result<()> {
+    for outcome in store.commit(group).await? {
+        outcome?;
+    }
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! A system at work on what is on record.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use ractor::{Actor, ActorRef};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::json;
+use tertulia::actors::house::ActorHouse;
+use tertulia::actors::house::rooms::move_in;
+use tertulia::actors::inbound::{Inbound, Speech};
+use tertulia::actors::kit::Kit;
+use tertulia::actors::root::{Root, RootMessage};
+use tertulia::adapters::store::OpenError;
+use tertulia::adapters::store::sled::{OpenOptions, SledStore};
+use tertulia::domain::message::{Author, Modality, Role};
+use tertulia::ports::clock::Clock;
+use tertulia::ports::house::House as _;
+use tertulia::ports::store::Store;
+use tertulia::ports::store::keeper::Keeper;
+use tertulia::telemetry::instruments::Instruments;
+use tertulia::telemetry::metrics::Metrics;
+use tertulia::telemetry::recorder::Recorder;
+use tokio::time::Instant;
+
+use super::stock::Stock;
+use super::system;
+
+/// Messages on their way at a time.
+const WIDTH: usize = 64;
+
+/// A system.
+pub struct World {
+    pub kit: Kit,
+    pub metrics: Metrics,
+    stock: Stock,
+    house: ActorHouse,
+    inbound: Inbound,
+    root: ActorRef<RootMessage>,
+    tree: tokio::task::JoinHandle<()>,
+}
+
+/// What talking took.
+pub struct Took {
+    /// Microseconds of the clock, and of processors, for each message.
+    pub wall: f64,
+    pub processor: f64,
+}
+
+impl World {
+    /// Starts on this store.
+    pub async fn on<S: Store + Keeper>(store: Arc<S>, stock: Stock, clock: Option<Arc<dyn Clock>>) -> anyhow::Result<Self> {
+        let metrics = Metrics::local();
+        let generous = json!({ "gate": {
+            "addresses_per_minute": u32::MAX, "evaluations_per_hour": u32::MAX, "guild_evaluations_per_hour": u32::MAX,
+        } });
+        let recorder = Recorder::new(None, false, metrics.instruments());
+        let mut kit = system::kit_of(&stock.cast(), generous, store.clone(), recorder)?;
+        if let Some(clock) = clock {
+            kit.clock = clock;
+        }
+        let (root, tree) = Actor::spawn(None, Root, kit.clone()).await?;
+        move_in(&kit, &[]).await?;
+        root.cast(RootMessage::WakePending)?;
+        let house = ActorHouse::new(kit.clone(), store);
+        Ok(Self { metrics, stock, house, inbound: Inbound::new(kit.clone()), kit, root, tree })
+    }
+
+    /// Says a message in each of these channels, in turn, so many times, and waits until all is handled.
+    pub async fn talk(&self, channels: std::ops::Range<usize>, times: usize) -> anyhow::Result<Took> {
+        let (began, worked) = (Instant::now(), processor_time());
+        if times == 0 {
+            return Ok(Took { wall: 0.0, processor: 0.0 });
+        }
+        let numbers = (0..times).flat_map(|time| channels.clone().map(move |number| (time, number)));
+        let saying = stream::iter(numbers).map(|(time, number)| self.say(time, number)).buffer_unordered(WIDTH);
+        let said: Vec<_> = saying.collect().await;
+        let count = said.len() as f64;
+        said.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+        let looking = stream::iter(channels).map(|number| async move { self.house.state(&self.stock.room(number)).await });
+        let looked: Vec<_> = looking.buffer_unordered(WIDTH).collect().await;
+        looked.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let micros = |span: Duration| span.as_secs_f64() * 1e6 / count;
+        Ok(Took { wall: micros(began.elapsed()), processor: micros(processor_time() - worked) })
+    }
+
+    async fn say(&self, time: usize, number: usize) -> anyhow::Result<()> {
+        let called = (time % 10 == 9).then(|| format!("name{}, ", time / 10 % self.stock.companions));
+        let text = format!("{}I thought that the bread would be done by now, but nobody looked", called.unwrap_or_default());
+        let ana: Arc<str> = "Ana".into();
+        let speech = Speech {
+            id: None,
+            from: Author { id: ana.clone(), name: ana, role: Role::Person },
+            text: text.into(),
+            own_words: None,
+            modality: Modality::Text,
+            lull_endpoint: false,
+            mentions: Vec::new(),
+            reply_to: None,
+            to_all: false,
+            said_at: None,
+        };
+        self.inbound.say(&self.stock.place(number), speech).await?;
+        Ok(())
+    }
+
+    /// Stops the actors, and lets everything go.
+    pub async fn end(self) -> anyhow::Result<()> {
+        let Self { kit, house, inbound, root, tree, .. } = self;
+        let store = Arc::downgrade(&kit.store);
+        root.stop(None);
+        tree.await?;
+        drop((kit, house, inbound, root));
+        // Whoever is told to stop does so by and by; the store is closed by the last of them.
+        let until = Instant::now() + Duration::from_secs(10);
+        while store.strong_count() > 0 && Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    }
+}
+
+/// A store in this folder.
+pub async fn open(data: &Path) -> anyhow::Result<Arc<SledStore>> {
+    let options = OpenOptions {
+        accept_loss: false,
+        deadline: Duration::from_secs(600),
+        cache_bytes: 128 << 20,
+        new_id: 1,
+        instruments: Instruments::unread(),
+    };
+    // One that was just let go may still be closing.
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        match SledStore::open(data, &options) {
+            Err(OpenError::InUse { .. }) if Instant::now() < until => tokio::time::sleep(Duration::from_millis(5)).await,
+            opened => return Ok(Arc::new(opened?)),
+        }
+    }
+}
+
+/// What all threads of this process have worked.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
