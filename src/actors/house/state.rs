@@ -92,7 +92,7 @@ impl ActorHouse {
         };
         for recorded in &restored.events {
             if restored.skip.contains(&recorded.seq) {
-                conversation.pass_over(recorded.seq);
+                conversation.pass_over(recorded);
             } else {
                 conversation.fold(recorded, &mut world);
             }
