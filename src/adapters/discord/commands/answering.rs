@@ -19,6 +19,8 @@ const TRY: Duration = Duration::from_millis(900);
 const PAUSE: Duration = Duration::from_millis(100);
 /// An answer that was to come is tried so often. Nobody waits for it by the second.
 const LATER_TRIES: u32 = 5;
+/// For so long Discord takes the answer that was to come (Discord's documentation, "Receiving and Responding", "Followup Messages").
+const TAKEN_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// Discord's code for an interaction that was answered before.
 const ALREADY_ANSWERED: u32 = 40_060;
@@ -113,7 +115,11 @@ impl Desk {
                 Err(Failed::NotNow { after, .. }) => after.unwrap_or_default(),
                 Err(Failed::Unknown(_)) => Duration::ZERO,
             };
-            sleep(after.max(PAUSE * 10 * tried)).await;
+            let wait = after.max(PAUSE * 10 * tried);
+            if self.discord.now().since(handle.id.time()).saturating_add(wait) > TAKEN_FOR {
+                break;
+            }
+            sleep(wait).await;
         }
         tracing::warn!(interaction = %handle.id, "an answer that was to come could not be given; whoever asked still waits for it");
         false

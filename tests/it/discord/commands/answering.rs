@@ -107,6 +107,26 @@ async fn an_answer_that_was_to_come_comes_in_spite_of_failures() {
 }
 
 #[tokio::test]
+async fn an_answer_that_would_come_too_late_is_given_up() {
+    let scene = Scene::new().await;
+    scene.house.hold();
+    let asked: Vec<_> = (0..8)
+        .map(|_| scene.discord.invoke(scene.ana, scene.general, "tertulia", sub("status", json!([]))).expect("it is there"))
+        .collect();
+    for asked in asked {
+        scene.discord.answer_to(asked).await;
+    }
+    let in_an_hour = Does::TooMany { retry_after: Duration::from_secs(3_600), scope: Scope::User };
+    scene.discord.spoil_next(8, on("edit_webhook_message"), in_an_hour);
+
+    scene.house.let_go();
+
+    // Eight at once are all that she may ask, so the next one is heard when one of them is done with.
+    while scene.told(scene.ana, scene.general, sub("help", json!([]))).await.starts_with("Too many") {}
+    assert!(scene.counted("status", "unanswered") >= 1.0);
+}
+
+#[tokio::test]
 async fn what_is_told_twice_is_done_once() {
     let scene = Scene::new().await;
     let mut heard = scene.overhear();
