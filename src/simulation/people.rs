@@ -89,11 +89,11 @@ impl Life {
             companions.retain(|companion| self.props.is_configured(companion));
             let has_external = rooms[room].has_external;
             // Where nobody is left to be let in, a platform has no room to be made.
-            let is_to_open = !rooms[room].opens_by_itself() && !(companions.is_empty() && rooms[room].is_on_platform);
-            if !is_to_open {
+            let is_left_alone = rooms[room].opens_by_itself() || companions.is_empty() && rooms[room].is_on_platform;
+            if is_left_alone {
                 lock(&people.unmade).insert(room);
             }
-            while is_to_open && let Err(refused) = self.move_to(room, &companions, has_external).await {
+            while !is_left_alone && let Err(refused) = self.move_to(room, &companions, has_external).await {
                 if !matches!(refused, Refused::Unavailable { .. } | Refused::TooMany { .. }) {
                     stage.violate(format!("room {room} cannot be made: {refused}"));
                     break;
