@@ -20,14 +20,20 @@
 //! | planted | seed |
 //! | --- | --- |
 //! | a prompt carries words of another guild | 1 |
+//! | a summary of one guild is read in another | 1 |
+//! | whoever declines settles what came after it was asked: stragglers are lost | 1 |
+//! | a NO after a lull leaves what it settles where it is: it is settled twice | 1 |
+//! | the timer of whoever was selected is forgotten | 1 |
 //! | a message's id need not be new: a duplicate is taken in | 1 |
 //! | an event is counted twice where a group is large | 1 |
+//! | a part that may have left is sent again without a look: a reply is doubled | 2 |
 //! | who has ended the conversation is selected | 2 |
 //! | a question in flight is not asked again after a restart | 2 |
 //! | a number of a journal is left out | 3 |
 //! | a turn-taking manager stays when its round is over | 3 |
 //! | an unreadable answer settles nothing: it is settled twice, or asked about for ever | 4 |
 //! | what is owed leaves the outbox before it is sent: a reply is lost | 5 |
+//! | the deadline of a round is forgotten | 7 |
 //! | what is heard while a channel reads its record is lost | 7 |
 //! | a commit of unknown outcome is taken for one that succeeded | 8 |
 //! | a tie goes to the greater id | 22 |
@@ -60,8 +66,10 @@ use course::run;
 use tally::Tally;
 
 /// Seeds that found something once: a buffer beyond its bound after a restart; what a scribe that died had stored and handed to nobody; what
-/// in the simulation itself was wrong.
-const FOUND: &[u64] = &[2, 33, 134, 172, 241, 247];
+/// in the simulation itself was wrong; two rooms that spoke at once beyond the budget of their guild (2410); a dropped statement on its way
+/// that nobody looked for after a restart (2721, 3063); one that left opened again (5423); a part that was looked for under another name than
+/// it was sent with (6430); a statement that was set aside and made again (7724); the same words taken for those of a dropped reply (8838).
+const FOUND: &[u64] = &[2, 33, 134, 172, 241, 247, 2_410, 2_721, 3_063, 5_423, 6_430, 7_724, 8_838];
 
 /// Seeds of one `cargo test`, unless `TERTULIA_SIM_RUNS` says otherwise; shared by the functions below, which run side by side.
 const RUNS: u64 = 200;

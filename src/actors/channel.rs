@@ -275,6 +275,8 @@ pub struct State {
     patience: Patience,
     replies: HashMap<ActorId, (Ticket, ractor::ActorCell)>,
     deliveries: HashMap<ActorId, Underway>,
+    /// Where they go one after the other.
+    lane: Arc<tokio::sync::Mutex<()>>,
     /// The statement that was on its way when the channel began.
     owed_before: Option<(Ticket, OutboxRecord)>,
     /// Who was asked in the newest round.
@@ -349,6 +351,7 @@ impl Actor for Channel {
             patience: Patience::default(),
             replies: HashMap::new(),
             deliveries: HashMap::new(),
+            lane: Arc::default(),
             owed_before: None,
             round_asked: Vec::new(),
             manager: None,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout};
 
 use super::channel::ChannelMessage;
@@ -62,6 +62,8 @@ pub struct Arguments {
     pub platform: Arc<dyn ChatPlatform>,
     /// True: what has not left yet shall not leave any more.
     pub stop: watch::Receiver<bool>,
+    /// Held while it is under way: of a channel's statements one after the other is, lest the same words of two be taken for each other.
+    pub lane: Arc<Mutex<()>>,
     /// Who is told what came of it.
     pub channel: ActorRef<ChannelMessage>,
     /// What it works with.
@@ -103,6 +105,7 @@ impl Actor for Delivery {
 
     async fn handle(&self, myself: ActorRef<Deliver>, _: Deliver, state: &mut State) -> Result<(), ActorProcessingErr> {
         let delivery = &mut state.arguments;
+        let _lane = delivery.lane.clone().lock_owned().await;
         let texts = split(delivery.owed.text.as_deref().unwrap_or_default(), delivery.platform.capabilities().longest_part);
         delivery.doubt_what_is_anothers().await;
         delivery.owed.parts.resize(texts.len(), PartRecord::Owed);

@@ -22,7 +22,7 @@ pub fn folded(kit: &Kit, place: &Place, restored: Restored) -> Conversation {
     };
     for recorded in &restored.events {
         if restored.skip.contains(&recorded.seq) {
-            conversation.pass_over(recorded.seq);
+            conversation.pass_over(recorded);
         } else {
             conversation.fold(recorded, &mut world);
         }

@@ -199,6 +199,7 @@ impl State {
         if let Some(actor) = self.children.dismiss(&Child::Channel(channel.clone())) {
             actor.kill();
         }
+        self.books.ledger.lock().unwrap_or_else(std::sync::PoisonError::into_inner).promise_statement(channel, false);
     }
 
     fn prune(&self) {

@@ -1,6 +1,6 @@
 //! How much may be asked and said within a while (DESIGN.md 2, "Budgets").
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::time::Duration;
 
@@ -72,7 +72,10 @@ pub struct Ledger {
     evaluations: VecDeque<Moment>,
     evaluations_by_gate: HashMap<(ChannelId, CompanionId), VecDeque<Moment>>,
     addresses: HashMap<PersonId, VecDeque<(Moment, ChannelId, Seq)>>,
-    statements: VecDeque<Moment>,
+    /// In the order of time.
+    statements: VecDeque<(Moment, ChannelId)>,
+    /// Where somebody wants to speak in an open round, was selected, or has the floor: one statement each.
+    promised: HashSet<ChannelId>,
     tokens: VecDeque<(Moment, u64)>,
     tokens_sum: u64,
 }
@@ -96,8 +99,11 @@ pub enum Use<'a> {
         /// With which message.
         message: Seq,
     },
-    /// A statement: made, or in the making.
-    Statement,
+    /// A statement that was made. It counts once, however often it is read: of a channel there is one at a moment.
+    Statement {
+        /// Where.
+        channel: &'a ChannelId,
+    },
     /// Tokens, read and written.
     Tokens(u64),
 }
@@ -124,11 +130,23 @@ impl Ledger {
                 let free_at = addresses.get(too_many).map(|(at, ..)| *at + MINUTE);
                 Some(UsedUp { budget: Budget::Addresses, free_at })
             }
-            Use::Statement => {
-                let free_at = full(&mut self.statements, now, DAY, policy.guild_statements_per_day)?;
-                Some(UsedUp { budget: Budget::GuildStatements, free_at })
-            }
+            Use::Statement { .. } => self.refuses_statement(now, policy),
             Use::Tokens(_) => None,
+        }
+    }
+
+    /// Why one more statement does not stay within the budget, those that are promised counted as made now; none: it does.
+    pub fn refuses_statement(&mut self, now: Moment, policy: &Policy) -> Option<UsedUp> {
+        self.drop_old_statements(now);
+        let most = policy.guild_statements_per_day as usize;
+        let too_many = (self.statements.len() + self.promised.len()).checked_sub(most)?;
+        let free_at = (most > 0).then(|| self.statements.get(too_many).map_or(now, |(at, _)| *at) + DAY);
+        Some(UsedUp { budget: Budget::GuildStatements, free_at })
+    }
+
+    fn drop_old_statements(&mut self, now: Moment) {
+        while self.statements.front().is_some_and(|(at, _)| is_over(*at, now, DAY)) {
+            self.statements.pop_front();
         }
     }
 
@@ -167,7 +185,13 @@ impl Ledger {
                     addresses.push_back((at, channel.clone(), message));
                 }
             }
-            Use::Statement => self.statements.push_back(at),
+            Use::Statement { channel } => {
+                let place = self.statements.partition_point(|(other, _)| *other <= at);
+                let mut as_old = self.statements.range(..place).rev().take_while(|(other, _)| *other == at);
+                if as_old.all(|(_, other)| other != channel) {
+                    self.statements.insert(place, (at, channel.clone()));
+                }
+            }
             Use::Tokens(tokens) => {
                 self.tokens.push_back((at, tokens));
                 self.tokens_sum = self.tokens_sum.saturating_add(tokens);
@@ -175,15 +199,22 @@ impl Ledger {
         }
     }
 
-    /// A statement that was counted will not be made.
-    pub fn give_back_statement(&mut self) {
-        self.statements.pop_back();
+    /// Whether a statement is going to be made in a channel. It is counted as one until it is made, or will not be.
+    pub fn promise_statement(&mut self, channel: &ChannelId, is_promised: bool) {
+        if is_promised == self.promised.contains(channel) {
+            return;
+        }
+        if is_promised {
+            self.promised.insert(channel.clone());
+        } else {
+            self.promised.remove(channel);
+        }
     }
 
     /// Forgets whose windows are over, so that a guild of many people and channels stays small.
     pub fn prune(&mut self, now: Moment) {
         used(&mut self.evaluations, now, HOUR);
-        used(&mut self.statements, now, DAY);
+        self.drop_old_statements(now);
         self.tokens_used(now);
         retain_used(&mut self.evaluations_by_gate, |times| used(times, now, HOUR) > 0);
         retain_used(&mut self.addresses, |times| times.back().is_some_and(|(at, ..)| !is_over(*at, now, MINUTE)));
@@ -219,13 +250,14 @@ mod tests {
     #[test]
     fn a_full_budget_says_when_one_more_fits_in() {
         let policy = policy(2, 5);
+        let statement = Use::Statement { channel: &"lobby".into() };
         let mut ledger = Ledger::default();
-        ledger.count(Use::Statement, at(10));
-        ledger.count(Use::Statement, at(20));
+        ledger.count(statement, at(10));
+        ledger.count(statement, at(20));
 
-        let full = ledger.refuses(Use::Statement, at(30), &policy);
-        let still = ledger.refuses(Use::Statement, at(86_409), &policy);
-        let free = ledger.refuses(Use::Statement, at(86_410), &policy);
+        let full = ledger.refuses_statement(at(30), &policy);
+        let still = ledger.refuses_statement(at(86_409), &policy);
+        let free = ledger.refuses_statement(at(86_410), &policy);
 
         let used_up = UsedUp { budget: Budget::GuildStatements, free_at: Some(at(86_410)) };
         assert_eq!((full, still, free), (Some(used_up), Some(used_up), None));
@@ -235,9 +267,30 @@ mod tests {
     fn a_budget_of_nothing_is_never_free() {
         let mut ledger = Ledger::default();
 
-        let refused = ledger.refuses(Use::Statement, at(30), &policy(0, 5));
+        let refused = ledger.refuses_statement(at(30), &policy(0, 5));
 
         assert_eq!(refused, Some(UsedUp { budget: Budget::GuildStatements, free_at: None }));
+    }
+
+    #[test]
+    fn a_statement_counts_once_and_from_when_it_is_promised() {
+        let policy = policy(2, 5);
+        let (lobby, den) = (ChannelId::from("lobby"), ChannelId::from("den"));
+        let mut ledger = Ledger::default();
+        for at in [at(20), at(10), at(20)] {
+            ledger.count(Use::Statement { channel: &lobby }, at);
+        }
+        let refused = |ledger: &mut Ledger, secs| ledger.refuses_statement(at(secs), &policy).map(|used_up| used_up.free_at);
+
+        let full = refused(&mut ledger, 30);
+        let free = refused(&mut ledger, 86_415);
+        ledger.promise_statement(&den, true);
+        ledger.promise_statement(&den, true);
+        let promised = refused(&mut ledger, 86_415);
+        ledger.promise_statement(&den, false);
+
+        assert_eq!((full, free, promised), (Some(Some(at(86_410))), None, Some(Some(at(86_420)))));
+        assert_eq!(refused(&mut ledger, 86_415), None);
     }
 
     #[test]

@@ -166,7 +166,7 @@ pub struct World<'a> {
 impl World<'_> {
     /// The budget for which nothing more may be said in the guild, if there is one.
     fn no_more_statements(&mut self, now: Moment) -> Option<UsedUp> {
-        let statements = self.ledger.refuses(Use::Statement, now, self.rules.gate);
+        let statements = self.ledger.refuses_statement(now, self.rules.gate);
         UsedUp::last_of(statements.into_iter().chain(self.no_more_tokens(now)))
     }
 
@@ -266,6 +266,7 @@ impl Conversation {
             Input::Woken => self.wake(world, &mut out),
         }
         self.advance(occasion, over, world, &mut out);
+        world.ledger.promise_statement(world.channel, self.owes_statement());
         out
     }
 
@@ -276,6 +277,7 @@ impl Conversation {
         if recorded.event.follows_timers() {
             self.fire_due(|due| due <= now);
         }
+        count_statement(recorded, world);
         self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut Vec::new());
     }
 
@@ -329,9 +331,13 @@ impl Conversation {
         }
     }
 
-    /// Passes over an event from outside that must not be handled, because handling it kills.
-    pub fn pass_over(&mut self, seq: Seq) {
-        self.handled = self.handled.max(seq);
+    /// Passes over an event from outside that must not be handled, because handling it kills. A statement was made all the same, and is owed
+    /// no more.
+    pub fn pass_over(&mut self, recorded: &Recorded) {
+        self.handled = self.handled.max(recorded.seq);
+        if let Event::Said { reply: Some(ticket), .. } = recorded.event {
+            self.floor.take_if(|floor| floor.ticket == ticket);
+        }
     }
 
     /// Goes on after a restart: what the record leaves open is computed again. Questions in flight and replies owed are told by
@@ -339,9 +345,7 @@ impl Conversation {
     pub fn resume(&mut self, now: Moment, world: &mut World<'_>) -> Vec<Output> {
         let mut out = Vec::new();
         self.clock = self.clock.max(now);
-        if self.floor.is_some() || self.turn.is_some() {
-            world.ledger.count(Use::Statement, self.clock);
-        }
+        world.ledger.promise_statement(world.channel, self.owes_statement());
         // The round is held again: who was asked is asked again, and has the whole time.
         if let Some(round) = &mut self.round {
             round.deadline = round.deadline.max(self.clock + world.rules.turn_taking.state_timeout());
@@ -355,6 +359,7 @@ impl Conversation {
         self.wake(world, &mut out);
         let after_statement = self.spoken.is_some();
         self.advance(Occasion { by_deadline: true, after_statement }, Vec::new(), world, &mut out);
+        world.ledger.promise_statement(world.channel, self.owes_statement());
         out
     }
 
@@ -393,6 +398,13 @@ impl Conversation {
 
     fn is_being_judged(&self) -> bool {
         self.spoken.as_ref().is_some_and(|spoken| matches!(spoken.judgement, Judgement::Asked(_)))
+    }
+}
+
+/// A statement counts once it is on record, and once, whoever takes it in again.
+fn count_statement(recorded: &Recorded, world: &mut World<'_>) {
+    if matches!(recorded.event, Event::Said { reply: Some(_), .. }) {
+        world.ledger.count(Use::Statement { channel: world.channel }, recorded.at);
     }
 }
 

@@ -74,6 +74,11 @@ impl Round {
         self.ballots.values().flatten()
     }
 
+    /// Whether somebody may speak, so that one will be selected.
+    pub fn has_wishes(&self) -> bool {
+        self.states().any(is_candidate)
+    }
+
     /// Those who may speak, in the order in which they would: whoever was called upon first, then by importance; of equals whoever spoke
     /// least recently here, then the smaller id. `spoke` gives the newest statement of a companion.
     pub fn ranking(&self, spoke: impl Fn(&CompanionId) -> Option<Seq>) -> Vec<CompanionId> {

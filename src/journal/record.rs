@@ -174,6 +174,9 @@ pub struct OutboxRecord {
     /// What became of each part, once the words are split.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartRecord>,
+    /// Under which name it is sent to a platform, whoever is called what there later: by it a part that left is found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
 }
 
 /// How far a part of a reply has come.

@@ -294,6 +294,52 @@ async fn a_part_that_is_sent_again_after_a_crash_has_the_nonce_that_it_had() {
     assert_eq!(platform.nonces()[0], platform.nonces()[1]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_part_is_found_under_the_name_that_it_was_sent_with_whoever_is_configured_since() {
+    let (platform, mut world) = asked("Hello!").await;
+    platform.will([Fate::Silent]);
+    world.pass(4.0).await;
+
+    world.recast(&["ben"]).await;
+    world.kill(&ChannelPlace(room("lobby").channel())).await;
+    world.pass(60.0).await;
+
+    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(owed(&world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_on_its_way_when_it_was_cleared_is_looked_for_after_a_crash_though_nothing_else_is_to_be_done() {
+    let (platform, world) = asked("Hello!").await;
+    platform.will([Fate::Silent]);
+    world.pass(4.0).await;
+    world.house.clear(&room("lobby")).await.unwrap();
+    world.pass(1.0).await;
+
+    let world = world.crash_onto(Some(platform.clone())).await;
+    world.pass(60.0).await;
+
+    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(owed(&world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_words_said_again_are_not_taken_for_those_that_were_dropped_and_never_arrived() {
+    let (platform, world) = asked("Hello!").await;
+    platform.will([Fate::Fails(NotSent::Unknown("cut off".into())), Fate::Silent]);
+    world.pass(4.0).await;
+    world.house.clear(&room("lobby")).await.unwrap();
+
+    asked_again(&world).await;
+    world.pass(120.0).await;
+
+    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("Ana", "Ari, two"), ("aria", "Hello!")]));
+    assert_eq!(owed(&world).await, 0);
+}
+
 /// A world in which Aria was just addressed and will say this, and the platform of its lobby.
 async fn asked(words: &'static str) -> (Arc<FakePlatform>, World) {
     let platform = Arc::<FakePlatform>::default();

@@ -178,6 +178,7 @@ async fn a_reply_that_was_dropped_before_a_crash_is_owed_no_more_after_it() {
         upto: Seq(1),
         text: None,
         parts: Vec::new(),
+        name: None,
     };
     let (reply, committed) = Reply::awaited();
     let record = Record {

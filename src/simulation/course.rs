@@ -158,6 +158,7 @@ async fn release(life: &Life) {
     let Ok(quarantine) = life.house.quarantine().await else { return };
     for guild in quarantine.guilds {
         life.props.stage.reach("guild in quarantine");
+        life.props.stage.disturb();
         drop(life.house.release(guild.id.as_str()).await);
     }
 }

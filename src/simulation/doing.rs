@@ -1,6 +1,7 @@
 //! What people and operators do, besides saying something.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -187,6 +188,7 @@ impl Life {
         let Ok(quarantine) = self.house.quarantine().await else { return };
         for guild in quarantine.guilds {
             stage.reach("guild released by an operator");
+            stage.disturb();
             drop(self.house.release(guild.id.as_str()).await);
         }
         for entry in quarantine.messages {
@@ -223,7 +225,9 @@ impl Life {
         let decisions = told(self.house.decisions(query).await);
         let why = told(self.house.why(WhyQuery { room: id, companion: None, at: None }).await);
         let home = &stage.plan.rooms[room];
-        let may_be_missing = home.opens_by_itself() || lock(&self.props.people.deleted).contains(&room);
+        let is_in = |rooms: &Mutex<BTreeSet<usize>>| lock(rooms).contains(&room);
+        let may_be_missing = is_in(&self.props.people.unmade) || is_in(&self.props.people.deleted);
+        let is_empty = self.kit.residents.present(&self.room(room).channel()).is_empty();
         for (what, outcome) in [("history", history), ("state", state), ("decisions", decisions), ("why", why)] {
             match outcome {
                 Ok(text) => {
@@ -232,6 +236,8 @@ impl Life {
                     }
                 }
                 Err(Refused::NotFound(_)) if what == "why" || may_be_missing => {}
+                // Nobody can be asked why.
+                Err(Refused::Invalid { .. }) if what == "why" && is_empty => {}
                 Err(refused) => stage.violate(format!("{what} cannot be read: {refused}")),
             }
         }

@@ -87,6 +87,7 @@ async fn storm(stage: &Arc<Stage>, room: usize) {
             stage.reach("guild in quarantine");
             for guild in quarantine.guilds.iter().filter(|_| stage.plan.seed.is_multiple_of(2)) {
                 stage.reach("guild released by an operator");
+                stage.disturb();
                 drop(present.house.release(guild.id.as_str()).await);
             }
             return;

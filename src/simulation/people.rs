@@ -60,6 +60,8 @@ pub(super) struct People {
     next_act: AtomicUsize,
     /// Which messages were set aside, by room.
     pub(super) set_aside: Mutex<Vec<(usize, Seq)>>,
+    /// Rooms that nobody made.
+    pub(super) unmade: Mutex<BTreeSet<usize>>,
     /// Rooms that were deleted once.
     pub(super) deleted: Mutex<BTreeSet<usize>>,
 }
@@ -86,8 +88,12 @@ impl Life {
             let mut companions = rooms[room].companions.clone();
             companions.retain(|companion| self.props.is_configured(companion));
             let has_external = rooms[room].has_external;
-            let is_to_open = !rooms[room].opens_by_itself();
-            while is_to_open && let Err(refused) = self.move_to(room, &companions, has_external).await {
+            // Where nobody is left to be let in, a platform has no room to be made.
+            let is_left_alone = rooms[room].opens_by_itself() || companions.is_empty() && rooms[room].is_on_platform;
+            if is_left_alone {
+                lock(&people.unmade).insert(room);
+            }
+            while !is_left_alone && let Err(refused) = self.move_to(room, &companions, has_external).await {
                 if !matches!(refused, Refused::Unavailable { .. } | Refused::TooMany { .. }) {
                     stage.violate(format!("room {room} cannot be made: {refused}"));
                     break;

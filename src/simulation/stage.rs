@@ -13,6 +13,8 @@ use super::plan::{Beat, Plan, Strike, When};
 use super::time::{SimChance, SimClock};
 use crate::actors::directory::Directory;
 use crate::actors::house::ActorHouse;
+use crate::domain::moment::Moment;
+use crate::ports::clock::Clock;
 
 /// Why a process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +59,8 @@ pub(super) struct Notes {
     pub(super) reached: BTreeMap<&'static str, u64>,
     /// When somebody was killed, the clock was set, the process died.
     pub(super) disturbed: Vec<Duration>,
+    /// Until when, at the latest, a guild was kept away, by its id.
+    pub(super) kept_away: Vec<(Duration, String)>,
     /// Who was killed in which life.
     pub(super) killed: BTreeSet<(u64, &'static str)>,
 }
@@ -223,6 +227,12 @@ impl Stage {
         if times > 0 {
             *self.notes().reached.entry(what).or_default() += times;
         }
+    }
+
+    /// A guild's actors are not there, until this moment of the wall clock or until an operator lets it go; then it begins anew.
+    pub(super) fn is_kept_away(&self, guild: &str, until: Moment) {
+        let until = self.now() + until.since(self.clock.now());
+        self.notes().kept_away.push((until, guild.to_owned()));
     }
 
     /// Deadlines begin anew for whoever is begun anew.

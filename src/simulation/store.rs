@@ -258,7 +258,7 @@ impl SimStore {
 /// An event in one line.
 fn shown(place: &Place, recorded: &Recorded) -> String {
     let (seq, handled) = (recorded.seq, recorded.handled);
-    let event: String = format!("{:?}", recorded.event).chars().take(240).collect();
+    let event: String = format!("{:?}", recorded.event).chars().take(400).collect();
     format!("{} #{seq} after {handled}: {event}", place.channel)
 }
 

@@ -145,7 +145,7 @@ pub(super) fn story(outcome: &Outcome, tail: usize) -> String {
     }
     let told = &outcome.notes.told;
     for (at, what) in &told[told.len().saturating_sub(tail)..] {
-        let _ = writeln!(story, "  {:>10.3} {}", at.as_secs_f64(), what.chars().take(300).collect::<String>());
+        let _ = writeln!(story, "  {:>10.3} {}", at.as_secs_f64(), what.chars().take(500).collect::<String>());
     }
     let _ = writeln!(story, "again: TERTULIA_SIM_SEED={} cargo test --lib simulation::one_seed -- --nocapture", outcome.seed);
     story

@@ -422,6 +422,7 @@ fn outbox_write(event: &Event) -> Option<OutboxWrite> {
                 upto: *upto,
                 text: None,
                 parts: Vec::new(),
+                name: None,
             };
             Some(OutboxWrite::Put(*ticket, record))
         }

@@ -39,6 +39,7 @@ impl State {
             upto: floor.upto,
             text: Some(text),
             parts: Vec::new(),
+            name: None,
         });
         self.send_off(ticket, owed, platform, words, false);
     }
@@ -94,7 +95,7 @@ impl State {
     fn send_off(
         &mut self,
         ticket: Ticket,
-        owed: OutboxRecord,
+        mut owed: OutboxRecord,
         platform: Arc<dyn ChatPlatform>,
         words: Option<Words>,
         is_stopped: bool,
@@ -102,6 +103,7 @@ impl State {
         let companion = owed.companion.clone();
         let known = self.kit.residents.companion(&self.place.channel, &companion);
         let (name, picture) = known.map_or_else(|| (companion.as_str().into(), None), |known| (known.name, known.picture));
+        let name = owed.name.get_or_insert(name).clone();
         let (stop, stopped) = watch::channel(is_stopped);
         let residence = self.kit.residents.get(&self.place.channel);
         let arguments = Arguments {
@@ -115,6 +117,7 @@ impl State {
             used: self.traces.take_spent(ticket),
             platform,
             stop: stopped,
+            lane: self.lane.clone(),
             channel: self.myself.clone(),
             kit: self.kit.clone(),
         };

@@ -86,7 +86,7 @@ async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Re
             let counted = match &record.used {
                 Used::Evaluation { companion } => Use::Evaluation { channel: &record.channel, companion },
                 Used::Address { person, message } => Use::Address { person, channel: &record.channel, message: *message },
-                Used::Statement { .. } => Use::Statement,
+                Used::Statement { .. } => Use::Statement { channel: &record.channel },
                 Used::Call { input_tokens, output_tokens, .. } => Use::Tokens(input_tokens.saturating_add(*output_tokens)),
             };
             used.count(counted, record.at);
@@ -136,7 +136,7 @@ impl State {
         for (recorded, committed) in meanwhile {
             self.newest = self.newest.max(recorded.seq);
             if skip.contains(&recorded.seq) {
-                self.conversation.pass_over(recorded.seq);
+                self.conversation.pass_over(&recorded);
             } else {
                 self.heard(recorded, committed);
             }
@@ -191,7 +191,7 @@ impl State {
 
     fn fold(&mut self, recorded: &Recorded, is_set_aside: bool) {
         if is_set_aside {
-            self.conversation.pass_over(recorded.seq);
+            self.conversation.pass_over(recorded);
             return;
         }
         self.in_hand.hold(recorded.seq);

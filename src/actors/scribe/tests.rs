@@ -174,6 +174,7 @@ async fn what_follows_a_duplicate_is_numbered_anew_in_its_order() {
         upto: Seq(1),
         text: None,
         parts: Vec::new(),
+        name: None,
     };
     let made = world.record(|record| {
         record.made = vec![(Seq(1), jitter(9))];
@@ -404,6 +405,7 @@ async fn a_posted_statement_takes_its_reply_out_of_the_outbox() {
         upto: Seq(1),
         text: None,
         parts: Vec::new(),
+        name: None,
     };
     world.hear("lobby", "Aria?", None).await.unwrap().unwrap();
     world.record(|record| record.outbox = vec![OutboxWrite::Put(Ticket(4), owed.clone())]).await.unwrap().unwrap();

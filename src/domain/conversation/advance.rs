@@ -20,11 +20,8 @@ impl Conversation {
         if let Event::Said { message, .. } = &recorded.event {
             self.make_room(message, world, out);
         }
-        let was_owed = self.owes_statement();
+        count_statement(recorded, world);
         self.apply(recorded.at, recorded.seq, &recorded.event, world, out);
-        if was_owed && !self.owes_statement() && !matches!(recorded.event, Event::Said { .. }) {
-            world.ledger.give_back_statement();
-        }
         // On record, room was made before the message was taken in; to be told, it cancelled the timer first.
         out[first..].sort_by_key(|output| !matches!(output, Output::LullCancelled { .. }));
         if !self.opened_again.is_empty() {
@@ -48,9 +45,9 @@ impl Conversation {
         }
     }
 
-    /// Whether a statement is counted that was not posted yet.
-    fn owes_statement(&self) -> bool {
-        self.floor.is_some() || self.turn.is_some()
+    /// Whether a statement is going to be made: somebody has the floor, was selected, or will be.
+    pub(super) fn owes_statement(&self) -> bool {
+        self.floor.is_some() || self.turn.is_some() || self.round.as_ref().is_some_and(Round::has_wishes)
     }
 
     /// An address counts when it is heard, once, however many it names.
@@ -173,7 +170,6 @@ impl Conversation {
                 let candidate = Candidate { companion, trigger: evaluation.trigger, why: why.clone() };
                 answered.why = why;
                 self.agree(&candidate.companion, evaluation.trigger, Reason::ModelYes, answered, world, out);
-                world.ledger.count(Use::Statement, self.clock);
                 self.take_floor(&candidate, world, out);
             }
             Verdict::No => self.decline(&companion, evaluation.trigger, Reason::ModelNo, upto, answered, world, out),
@@ -200,10 +196,6 @@ impl Conversation {
         if let Some(floor) = self.floor.as_ref().filter(|floor| floor.ticket == ticket) {
             let (companion, trigger) = (floor.companion.clone(), floor.trigger);
             self.make(Event::ReplyFailed { companion, ticket, trigger, error }, world, out);
-            // One that takes over uses what the failed one gives back.
-            if self.turn.is_none() {
-                world.ledger.give_back_statement();
-            }
         }
     }
 

@@ -31,6 +31,7 @@ impl Conversation {
             Event::Left { companion } => {
                 self.drop_what_goes_on(Some(companion), notes);
                 self.gates.remove(companion);
+                self.opened_again.remove(companion);
                 if let Some(round) = &mut self.round {
                     round.withdraw(companion);
                 }
@@ -39,6 +40,7 @@ impl Conversation {
             Event::Cleared => {
                 self.drop_what_goes_on(None, notes);
                 self.episode = None;
+                self.opened_again.clear();
                 for gate in self.gates.values_mut() {
                     *gate = Gate { paused: gate.paused, external: gate.external, ..Gate::new(self.handled) };
                 }

@@ -59,7 +59,9 @@ impl Conversation {
         let opened = round.message;
         let wants = vote.verdict == Verdict::Yes;
         if wants && vote.closing != Stage::Terminal {
-            answered.used_up = world.no_more_statements(self.clock);
+            // Where somebody else wants to speak, one of them will, and that statement is promised.
+            answered.used_up =
+                if self.owes_statement() { world.no_more_tokens(self.clock) } else { world.no_more_statements(self.clock) };
         }
         let reason = match vote.closing {
             Stage::Terminal => Reason::Closed,
@@ -120,9 +122,6 @@ impl Conversation {
             selected,
             by_deadline: occasion.by_deadline,
         };
-        if closed.selected.is_some() {
-            world.ledger.count(Use::Statement, self.clock);
-        }
         self.make(Event::RoundClosed(closed), world, out);
     }
 

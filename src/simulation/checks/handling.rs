@@ -8,6 +8,7 @@ use super::super::store::Committed;
 use super::place_of;
 use crate::actors::reaching::look;
 use crate::domain::id::Seq;
+use crate::ports::house::House;
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_secs(20);
@@ -19,6 +20,9 @@ pub(in super::super) fn watch(life: Life) {
     tokio::spawn(async move {
         loop {
             life.props.stage.pass(EVERY).await;
+            for guild in life.house.quarantine().await.map(|quarantine| quarantine.guilds).unwrap_or_default() {
+                life.props.stage.is_kept_away(guild.id.as_str(), guild.until.0);
+            }
             for room in 0..life.props.stage.plan.rooms.len() {
                 check(&life, room).await;
             }

@@ -55,9 +55,10 @@ pub(super) struct Record<'a> {
     tickets: BTreeSet<Ticket>,
     spoke: BTreeMap<CompanionId, Seq>,
     newest_human: Seq,
-    streak: u32,
-    /// The same without what was set aside, which may have been handled or not.
     longest_streak: u32,
+    /// The same with what was set aside, which may have been handled or not.
+    newest_human_maybe: Seq,
+    streak: u32,
 }
 
 impl<'a> Record<'a> {
@@ -78,14 +79,15 @@ impl<'a> Record<'a> {
             tickets: BTreeSet::new(),
             spoke: BTreeMap::new(),
             newest_human: Seq::NONE,
-            streak: 0,
             longest_streak: 0,
+            newest_human_maybe: Seq::NONE,
+            streak: 0,
         };
         for recorded in events {
-            if !skipped.contains(&recorded.seq) {
-                record.enter(recorded);
-            } else if matches!(&recorded.event, Event::Said { message, .. } if message.from.role == Role::Person) {
-                record.streak = 0;
+            match &recorded.event {
+                _ if !skipped.contains(&recorded.seq) => record.enter(recorded),
+                Event::Said { message, reply, .. } => record.skip(recorded.seq, message, *reply),
+                _ => {}
             }
         }
         record.end();
@@ -136,9 +138,24 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// A message that was set aside. If it is a statement, it was made all the same.
+    fn skip(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>) {
+        if message.from.role == Role::Person {
+            (self.newest_human_maybe, self.streak) = (seq, 0);
+        }
+        if let Some(ticket) = reply {
+            self.candidates.clear();
+            let had = self.floor.take_if(|floor| floor.ticket == ticket && message.is_by(&floor.companion));
+            if had.is_none() && !self.dropped.remove(&ticket) {
+                self.broken(format_args!("{seq} is said for reply {ticket}, which is not owed (any more), and set aside"));
+            }
+            self.longest_streak += 1;
+        }
+    }
+
     fn said(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>) {
         if message.from.role == Role::Person {
-            (self.newest_human, self.streak, self.longest_streak) = (seq, 0, 0);
+            (self.newest_human, self.longest_streak, self.newest_human_maybe, self.streak) = (seq, 0, seq, 0);
         }
         if let Some(ticket) = reply {
             self.spoken(seq, message, ticket);
@@ -153,13 +170,11 @@ impl<'a> Record<'a> {
     fn spoken(&mut self, seq: Seq, message: &Message, ticket: Ticket) {
         let companion = CompanionId::from(&*message.from.id);
         self.spoke.insert(companion.clone(), seq);
-        self.candidates.clear();
         match self.floor.take_if(|floor| floor.ticket == ticket && floor.companion == companion) {
             Some(floor) => {
-                if floor.selected_at >= self.newest_human {
-                    self.streak += 1;
-                    self.longest_streak += 1;
-                }
+                self.candidates.clear();
+                self.streak += u32::from(floor.selected_at >= self.newest_human_maybe);
+                self.longest_streak += u32::from(floor.selected_at >= self.newest_human);
                 if self.streak > self.told.plan.rules.streak {
                     self.broken(format_args!("{} statements in a row without a human: {seq} by {companion}", self.streak));
                 }
@@ -243,11 +258,19 @@ impl<'a> Record<'a> {
                 self.broken(format_args!("{companion} is not present: {recorded:?}"));
                 continue;
             };
-            if let Some(ticket) = decided.ticket
-                && seat.asked.take_if(|(asked, _)| *asked == ticket).is_none()
-            {
-                self.broken(format_args!("{companion} was not asked, or has decided already: {recorded:?}"));
-                continue;
+            if let Some(ticket) = decided.ticket {
+                match seat.asked.take_if(|(asked, _)| *asked == ticket) {
+                    // Whatever came after the question was read by nobody.
+                    Some((_, upto)) if decided.upto > upto => {
+                        self.broken(format_args!("{companion} settles what it was not asked about: {recorded:?}"));
+                        continue;
+                    }
+                    Some(_) => {}
+                    None => {
+                        self.broken(format_args!("{companion} was not asked, or has decided already: {recorded:?}"));
+                        continue;
+                    }
+                }
             }
             if decided.decision == Decision::Yes {
                 if self.round.is_none() {

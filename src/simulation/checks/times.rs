@@ -18,11 +18,13 @@ pub(super) fn check(props: &Props) {
     let stage = &props.stage;
     let rules = &stage.plan.rules;
     let disturbed = stage.notes().disturbed.clone();
+    let kept_away = stage.notes().kept_away.clone();
     let patience = Duration::from_secs_f64(rules.state_timeout);
     // The pool's own deadline, and the five seconds that a channel waits beyond it, or the round's.
     let question = patience.max(Duration::from_secs_f64(rules.side_timeout + 5.0));
-    let is_late = |from: Duration, to: Duration, most: Duration| {
-        let last = disturbed.iter().filter(|at| **at >= from && **at <= to).max().copied().unwrap_or(from);
+    let is_late = |place: &Place, from: Duration, to: Duration, most: Duration| {
+        let back = kept_away.iter().filter(|(_, guild)| guild == place.guild.as_str()).map(|(until, _)| until);
+        let last = disturbed.iter().chain(back).filter(|at| **at >= from && **at <= to).max().copied().unwrap_or(from);
         to.saturating_sub(last) > most + SLACK
     };
     let mut rounds = BTreeMap::<Place, (Seq, Duration)>::new();
@@ -36,7 +38,7 @@ pub(super) fn check(props: &Props) {
             Event::RoundClosed(closed) => {
                 if let Some((opened, since)) = rounds.remove(place)
                     && opened == closed.message
-                    && is_late(since, *at, patience)
+                    && is_late(place, since, *at, patience)
                 {
                     let held = (*at - since).as_secs_f64();
                     stage.violate(format!("{place}: the round about {opened} was held for {held:.1} s"));
@@ -46,14 +48,14 @@ pub(super) fn check(props: &Props) {
             Event::Decided(decided) => {
                 if let Some(ticket) = decided.ticket
                     && let Some(since) = questions.remove(&(place.clone(), ticket))
-                    && is_late(since, *at, question)
+                    && is_late(place, since, *at, question)
                 {
                     stage.violate(format!("{place}: question {ticket} took {:.1} s", (*at - since).as_secs_f64()));
                 }
             }
             Event::Unanswered { ticket, .. } => {
                 if let Some(since) = questions.remove(&(place.clone(), *ticket))
-                    && is_late(since, *at, question)
+                    && is_late(place, since, *at, question)
                 {
                     stage.violate(format!("{place}: question {ticket} was given up after {:.1} s", (*at - since).as_secs_f64()));
                 }

@@ -203,3 +203,45 @@ fn what_a_message_opened_again_is_on_record_though_the_server_died_in_between() 
     };
     assert_eq!((lived, told(&outputs), told(&again)), (1, 1, 0));
 }
+
+#[test]
+fn whoever_left_before_a_crash_is_not_opened_again_after_it() {
+    let setup = Setup { companions: 2, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
+    let mut scene = Scene::new(&setup);
+    let to_aria = || Address { companions: ["aria".into()].into(), others: false };
+    scene.say(to_aria(), false, false);
+    scene.answer(0, Vote { closing: Stage::Terminal, ..plain(Verdict::No) });
+    scene.say(to_aria(), false, false);
+    let heard = scene.conversation.handled();
+    scene.journal.retain(|recorded| recorded.event.is_heard() || recorded.handled < heard);
+    let goes = |event| {
+        let mut resumed = scene.folded();
+        scene.with_world(|world| {
+            resumed.fold(&Recorded { seq: heard.next(), at: scene.now, handled: heard.next(), event }, world);
+            resumed.resume(scene.now, world)
+        })
+    };
+
+    let outputs = [goes(Event::Left { companion: "aria".into() }), goes(Event::Cleared)].concat();
+
+    let is_told = |output: &Output| matches!(output, Output::Made { event: Event::StageChanged { .. }, .. });
+    assert!(!outputs.iter().any(is_told), "{outputs:?}");
+}
+
+#[test]
+fn a_statement_that_was_set_aside_is_not_made_again() {
+    let setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
+    let mut scene = Scene::new(&setup);
+    scene.say(Address { companions: ["aria".into()].into(), others: false }, false, false);
+    scene.answer(0, plain(Verdict::Yes));
+    let owed = scene.conversation.floor().map(|floor| floor.ticket);
+    let mut resumed = scene.folded();
+    scene.act(&Act::Write(0));
+    let statement = scene.journal.last().cloned().expect("it was said");
+
+    resumed.pass_over(&statement);
+    scene.with_world(|world| resumed.resume(scene.now, world));
+
+    assert!(owed.is_some() && matches!(statement.event, Event::Said { reply, .. } if reply == owed));
+    assert_eq!(resumed.floor(), None);
+}

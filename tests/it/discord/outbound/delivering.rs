@@ -72,6 +72,7 @@ async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
         upto: Seq(0),
         text: Some(part.text.clone()),
         parts: Vec::new(),
+        name: None,
     };
     let arguments = Arguments {
         place: Place { guild: part.guild.clone(), channel: part.channel.clone() },
@@ -84,6 +85,7 @@ async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
         used: Vec::new(),
         platform: kit.platforms.of(&part.channel).expect("Discord").clone(),
         stop: stopping,
+        lane: Arc::default(),
         channel: channel.clone(),
         kit: kit.clone(),
     };
