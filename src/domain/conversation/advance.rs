@@ -8,6 +8,9 @@ use super::asking::Attendance;
 use super::heard::is_too_late;
 use super::*;
 
+/// How long somebody is not asked again who is about to leave.
+const LEAVING: Duration = Duration::from_secs(10);
+
 impl Conversation {
     /// An event from outside is taken in; one that was taken in before is passed over.
     pub(super) fn hear(&mut self, recorded: &Recorded, world: &mut World<'_>, out: &mut Vec<Output>) {
@@ -179,9 +182,9 @@ impl Conversation {
 
     pub(super) fn go_unanswered(&mut self, ticket: Ticket, error: Arc<str>, world: &mut World<'_>, out: &mut Vec<Output>) {
         let Some((companion, evaluation)) = self.asked(ticket) else { return };
-        let Some(temper) = world.tempers.get(&companion) else { return };
         let last = self.gates[&companion].back_off.map(|back_off| back_off.pause);
-        let back_off = temper.back_off(last);
+        // One that is configured no more is about to leave. Until that is on record, nobody waits for it.
+        let back_off = world.tempers.get(&companion).map_or(LEAVING, |temper| temper.back_off(last));
         self.make(Event::Unanswered { companion, ticket, trigger: evaluation.trigger, error, back_off }, world, out);
     }
 
