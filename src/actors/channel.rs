@@ -256,6 +256,8 @@ pub struct State {
     conversation: Conversation,
     /// What was heard while the record was read; none once it was.
     heard_meanwhile: Option<Vec<(Recorded, Moment)>>,
+    /// What stands below this was kept for long enough, and is let go of once the record is read.
+    let_go_below: Seq,
     /// What follows once a batch is committed, by batch, oldest first.
     owed: VecDeque<(u64, Vec<Duty>)>,
     batches: u64,
@@ -336,6 +338,7 @@ impl Actor for Channel {
             registration: Some(registration),
             conversation: Conversation::default(),
             heard_meanwhile: Some(Vec::new()),
+            let_go_below: Seq::NONE,
             owed: VecDeque::new(),
             batches: 0,
             is_pending: true,

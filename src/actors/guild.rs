@@ -219,6 +219,12 @@ impl State {
             Some(Report::Ended { child, .. }) => {
                 if let Child::Channel(channel) = child {
                     self.in_hand.remove(&channel);
+                    // It may have promised one while it was killed.
+                    self.books
+                        .ledger
+                        .lock()
+                        .unwrap_or_else(std::sync::PoisonError::into_inner)
+                        .promise_statement(&channel, false);
                     if self.wanted.remove(&channel) {
                         self.open(channel);
                     }

@@ -8,17 +8,18 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::channel::ChannelMessage;
+use super::channel::{ChannelMessage, Look};
 use super::folded::folded;
 use super::kit::Kit;
 use super::places::{ChannelPlace, ScribePlace};
 use super::reaching::{administer, fence, look, tell_scribe};
 use super::scribe::{Contested, Expire, Lost, Pace, Reply, ScribeMessage, Sweep};
+use crate::domain::event::Recorded;
 use crate::domain::id::{GuildId, Seq, Ward};
 use crate::domain::moment::Moment;
 use crate::journal::key;
 use crate::journal::place::Place;
-use crate::journal::reader::{Head, Range, ReadError, Reader};
+use crate::journal::reader::{Head, Range, ReadError, Reader, Restored};
 use crate::journal::record::{ChannelRecord, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot};
 use crate::ports::store::Write;
 use crate::ports::store::key::{Key, Kind};
@@ -235,13 +236,18 @@ async fn renew_snapshot(
 ) -> Result<Option<Seq>, NotDeleted> {
     // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the scribe answers: no
     // snapshot with these words comes after this one.
-    look(kit, &place.channel).await;
+    let is_awake = || kit.directory.find(&ChannelPlace(place.channel.clone())).is_some();
+    let was_awake = is_awake();
+    let look = look(kit, &place.channel).await;
     fence(kit, place).await?;
-    let restored = reader.restore(place).await?;
-    let last = restored.head;
+    let mut restored = reader.restore(place).await?;
+    let unhandled = (was_awake || is_awake()).then(|| leave_unhandled(&mut restored, look.as_ref())).flatten();
+    // A channel that is awake may have written a newer snapshot after its head was read.
+    let last = restored.snapshot.as_ref().map_or(restored.head, |snapshot| snapshot.made.max(restored.head));
     let answered = restored.owed.iter().filter_map(|(_, record)| record.messages.iter().min()).min().copied();
     let mut conversation = folded(kit, place, restored);
-    let needed = answered.unwrap_or(last.next()).min(last.next()).min(conversation.needed_from());
+    let kept_for = [answered, unhandled].into_iter().flatten().min().unwrap_or(last.next());
+    let needed = kept_for.min(last.next()).min(conversation.needed_from());
     let below = kept.min(needed).max(head.lowest);
     if below == Seq::NONE {
         return Ok(None);
@@ -253,6 +259,19 @@ async fn renew_snapshot(
         done.await.unwrap_or(Err(Lost::Unknown))?;
     }
     Ok(Some(below))
+}
+
+/// Leaves out what a channel that is awake may not have handled yet, and tells the first of it: what the channel makes next may follow from
+/// less, and is folded before that.
+fn leave_unhandled(restored: &mut Restored, look: Option<&Look>) -> Option<Seq> {
+    let made = restored.events.iter().filter(|recorded| !recorded.event.is_heard()).map(|recorded| recorded.handled);
+    let known = restored.snapshot.iter().map(|snapshot| snapshot.handled);
+    let looked = look.map(|look| look.conversation.handled());
+    let handled = made.chain(known).chain(looked).max().unwrap_or(Seq::NONE);
+    let is_unhandled = |recorded: &Recorded| recorded.event.is_heard() && recorded.seq > handled;
+    let first = restored.events.iter().filter(|recorded| is_unhandled(recorded)).map(|recorded| recorded.seq).min();
+    restored.events.retain(|recorded| !is_unhandled(recorded));
+    first
 }
 
 /// The number of the first event that happened at this moment or later, found by halving; one past the end, if there is none.
@@ -305,5 +324,29 @@ pub fn without_person(record: &UsageRecord) -> Option<UsageRecord> {
             Some(UsageRecord { used: Used::Address { person: "".into(), message: *message }, ..record.clone() })
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::event::Event;
+
+    #[test]
+    fn what_a_channel_that_is_awake_may_not_have_handled_is_left_to_it() {
+        let event = |seq, handled, event| Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(handled), event };
+        let made = || Event::Summarised { upto: Seq(1), text: "Talk.".into() };
+        let events =
+            vec![event(1, 1, Event::Cleared), event(3, 1, made()), event(2, 2, Event::Cleared), event(4, 4, Event::Cleared)];
+        let mut restored = Restored { events: events.clone(), head: Seq(4), ..Restored::default() };
+        let mut further =
+            Restored { events: [&events[..], &[event(5, 2, made())]].concat(), head: Seq(5), ..Restored::default() };
+
+        let first = leave_unhandled(&mut restored, None);
+        let later = leave_unhandled(&mut further, None);
+
+        assert_eq!((first, restored.events), (Some(Seq(2)), events[..2].to_vec()));
+        assert_eq!(later, Some(Seq(4)));
+        assert_eq!(further.events.iter().map(|recorded| recorded.seq.0).collect::<Vec<_>>(), [1, 3, 2, 5]);
     }
 }

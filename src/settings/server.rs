@@ -39,7 +39,7 @@ pub struct Server {
     pub max_body_bytes: usize,
     /// Longest text of a message, in characters: 1 to 100,000.
     pub max_text_chars: usize,
-    /// Connections at once: 1 to 100,000. A sixteenth of them is kept for this machine itself.
+    /// Connections at once: 1 to 100,000. Of 16 and more a sixteenth, at most 64, is kept for this machine itself.
     pub max_connections: usize,
     /// Connections at once from one address (of IPv6, one /64) that is not this machine: 1 to 100,000.
     pub max_connections_per_address: usize,

@@ -118,10 +118,12 @@ impl State {
         self.step(Input::Summarised { upto, text });
     }
 
-    /// Lets go of what was kept for long enough, as far as nothing that goes on needs it. One that still reads its record does it the next time.
+    /// Lets go of what was kept for long enough, as far as nothing that goes on needs it. One that still reads its record does it when
+    /// it has.
     pub(super) fn let_go(&mut self, below: Seq) {
+        self.let_go_below = self.let_go_below.max(below);
         if self.heard_meanwhile.is_none() {
-            let below = below.min(self.conversation.needed_from());
+            let below = std::mem::take(&mut self.let_go_below).min(self.conversation.needed_from());
             self.conversation.let_go(below);
         }
     }

@@ -141,6 +141,7 @@ impl State {
                 self.heard(recorded, committed);
             }
         }
+        self.let_go(Seq::NONE);
         if std::mem::take(&mut self.is_to_look_again) {
             self.look_again();
         }

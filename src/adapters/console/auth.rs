@@ -95,9 +95,10 @@ impl Auth {
         Ok(session.map_or(Admission::Stranger, Admission::Browser))
     }
 
-    /// Whether these headers show the token or an open session. Counts nothing.
+    /// Whether these headers show a token that nobody can guess, or an open session. Counts nothing.
     pub(super) fn knows(&self, headers: &HeaderMap, now: Instant) -> bool {
-        let shows_token = || bearer(headers).is_some_and(|shown| self.is_token(shown));
+        // One that could be guessed counts like none here, or what is let through would tell it without an attempt.
+        let shows_token = || self.has_unguessable_token() && bearer(headers).is_some_and(|shown| self.is_token(shown));
         !self.is_needed() || shows_token() || self.cookie(headers).is_some_and(|session| self.is_signed_in(&session, now))
     }
 
@@ -131,9 +132,11 @@ impl Auth {
     }
 
     fn try_token(&self, shown: &str, address: IpAddr, now: Instant) -> Result<(), Problem> {
-        let Some(token) = &self.token else { return Ok(()) };
+        if !self.is_needed() {
+            return Ok(());
+        }
         let is_right = self.is_token(shown);
-        if is_right && is_unguessable(token.expose_secret()) {
+        if is_right && self.has_unguessable_token() {
             self.trust(address);
             return Ok(());
         }
@@ -167,6 +170,10 @@ impl Auth {
     /// How long that takes tells nothing but the token's length.
     fn is_token(&self, shown: &str) -> bool {
         self.token.as_ref().is_some_and(|token| token.expose_secret().as_bytes().ct_eq(shown.as_bytes()).into())
+    }
+
+    fn has_unguessable_token(&self) -> bool {
+        self.token.as_ref().is_some_and(|token| is_unguessable(token.expose_secret()))
     }
 
     fn is_trusted(&self, address: IpAddr) -> bool {

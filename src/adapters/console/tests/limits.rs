@@ -44,12 +44,29 @@ async fn who_asks_too_often_is_told_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn strangers_do_not_use_up_the_requests_of_who_shows_the_token_from_the_same_address() {
+async fn what_is_let_through_does_not_tell_a_token_that_could_be_guessed() {
     let world = World::with(Server { requests_per_second: 1, request_burst: 2, ..with_token() }).await;
+    for _ in 0..3 {
+        world.get("/api/rooms").await;
+    }
+
+    let ask = |token: &str| world.request(Method::GET, "/api/rooms").bearer_auth(token).send();
+    let (wrong, right) = tokio::join!(ask("correct-horse-battery-stapl?"), ask(TOKEN));
+
+    let (wrong, right) = (wrong.unwrap(), right.unwrap());
+    assert_eq!((wrong.status().as_u16(), right.status().as_u16()), (429, 429));
+    assert_eq!(wrong.text().await.unwrap(), right.text().await.unwrap());
+}
+
+#[tokio::test]
+async fn strangers_do_not_use_up_the_requests_of_who_shows_the_token_from_the_same_address() {
+    let token = "correct-horse-battery-staple-of-32-characters";
+    let settings = Server { admin_token: Some(token.into()), ..settings() };
+    let world = World::with(Server { requests_per_second: 1, request_burst: 2, ..settings }).await;
 
     let strangers = [(); 3].map(|()| world.get("/api/rooms"));
     let strangers: Vec<_> = futures_util::future::join_all(strangers).await.into_iter().map(|answer| answer.0).collect();
-    let operator = world.request(Method::GET, "/api/rooms").bearer_auth(TOKEN).send().await.unwrap();
+    let operator = world.request(Method::GET, "/api/rooms").bearer_auth(token).send().await.unwrap();
 
     assert_eq!(strangers.iter().filter(|status| **status == 429).count(), 1, "{strangers:?}");
     assert_eq!(operator.status(), 200);
