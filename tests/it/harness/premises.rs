@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -25,7 +26,7 @@ pub fn program() -> String {
 
 /// Where a server lives: its data, its settings, its environment.
 pub struct Premises {
-    folder: TempDir,
+    folder: Arc<TempDir>,
     environment: Vec<(String, String)>,
 }
 
@@ -37,7 +38,7 @@ impl Premises {
 
     /// A server as it ships, with three companions in its lobby, on a free port, whose rehearsal answers at once.
     pub fn shipped() -> Self {
-        let folder = tempfile::Builder::new().prefix("tertulia-").tempdir().expect("a folder");
+        let folder = Arc::new(tempfile::Builder::new().prefix("tertulia-").tempdir().expect("a folder"));
         std::fs::create_dir(folder.path().join("config")).expect("a folder for settings");
         let premises = Self { folder, environment: Vec::new() };
         premises.with("server.listen", "127.0.0.1:0").with("models.rehearsal.pace", "0")
@@ -107,7 +108,7 @@ impl Premises {
 
     /// Starts the server and waits until it says that it is ready.
     pub async fn start(&self) -> Server {
-        Server::of(self.command(&[])).await
+        Server::of(self.command(&[])).await.living_in(Arc::clone(&self.folder))
     }
 
     /// Runs the program to its end.

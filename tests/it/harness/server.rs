@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
@@ -17,6 +19,8 @@ pub struct Server {
     child: Child,
     log: Lines,
     http: reqwest::Client,
+    /// Stays as long as the server does, whoever forgets its premises.
+    _folder: Option<Arc<TempDir>>,
 }
 
 impl Server {
@@ -41,7 +45,11 @@ impl Server {
         };
         let url = ready.trim_start_matches("ready ").to_owned();
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-        Ok(Self { url, child, log, http })
+        Ok(Self { url, child, log, http, _folder: None })
+    }
+
+    pub(super) fn living_in(self, folder: Arc<TempDir>) -> Self {
+        Self { _folder: Some(folder), ..self }
     }
 
     pub fn id(&self) -> u32 {
