@@ -1,5 +1,6 @@
 //! The root of the tree: starts everything in order, starts again what fails, and stops it in order.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use super::supervision::children::{Children, Report, Upkeep};
 use super::supervision::restarts::RestartPolicy;
 use super::switchboard::{self, Switchboard};
 use crate::domain::id::Ward;
+use crate::journal::reader::Pending;
 use crate::telemetry::operations::{self, ActorFacts};
 
 /// The node's own actors are started again at once, then after 0.1 s, doubling to 5 s; more than 50 times in a minute, and the process ends.
@@ -215,16 +217,17 @@ fn scribe_arguments(kit: &Kit) -> scribe::Arguments {
 /// Opens the guilds that have something to do. Each wakes its channels by itself.
 fn wake_pending(kit: Kit) {
     tokio::spawn(async move {
-        for ward in (0..=u8::MAX).map(Ward) {
-            let mut guilds: Vec<_> = pending::channels(&kit, ward).await.into_iter().map(|record| record.guild).collect();
-            guilds.sort();
-            guilds.dedup();
+        let wards = (0..=u8::MAX).map(Ward).collect();
+        let open = |ward, pending: Pending| {
+            pending::tell_nameless(ward, &pending);
+            let guilds: BTreeSet<_> = pending.channels.into_iter().map(|record| record.guild).collect();
             for guild in guilds {
                 if let Some(actor) = kit.directory.find(&GuildsPlace()) {
                     // A supervisor that is gone opens them when it is back.
                     let _ = actor.cast(GuildsMessage::Open(guild, None));
                 }
             }
-        }
+        };
+        pending::of_wards(&*kit.store, wards, open).await;
     });
 }

@@ -78,6 +78,13 @@ pub fn sweep(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::Meta).text("sweep").channel(channel)
 }
 
+/// The channel in a key of [`sweep`].
+pub fn swept_in(key: &Key) -> Option<ChannelNo> {
+    let [ward, ..] = *key.as_bytes() else { return None };
+    let sweeps = Key::new(Ward(ward), Kind::Meta).text("sweep");
+    key.as_bytes().strip_prefix(sweeps.as_bytes())?.try_into().ok().map(u32::from_be_bytes).map(ChannelNo)
+}
+
 /// That a server was started at this moment. Ward 0.
 pub fn start(at: Moment) -> Key {
     Key::new(Ward(0), Kind::Meta).text("start").number(at.as_micros())

@@ -5,6 +5,10 @@ use std::ops::ControlFlow;
 
 use serde::de::DeserializeOwned;
 
+mod pending;
+
+pub use self::pending::Pending;
+
 use super::key;
 use super::place::Place;
 use super::record::{
@@ -277,34 +281,6 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(owed)
-    }
-
-    /// The channels of a ward with something unsettled, armed or owed; and those where something is on its way that nobody wants any more, of
-    /// which nobody knows yet whether it was posted.
-    pub async fn pending(&self, ward: Ward) -> Result<Vec<(ChannelRecord, PendingRecord)>, ReadError> {
-        let mut pending = Vec::new();
-        let mut known = BTreeSet::new();
-        for (key, value) in self.all(Key::new(ward, Kind::Pending)).await? {
-            known.extend(key::channel_in(&key));
-            let record = decode(&key, &value)?;
-            let channel = match key::channel_in(&key) {
-                Some(no) => self.channel_of(ward, no).await?,
-                None => None,
-            };
-            let nameless = || RecordError::Malformed { key: key.clone(), detail: "no channel is known by its number".into() };
-            pending.push((channel.ok_or_else(nameless)?, record));
-        }
-        let owing: BTreeSet<_> =
-            self.all(Key::new(ward, Kind::Outbox)).await?.iter().filter_map(|(key, _)| key::channel_in(key)).collect();
-        for no in owing.difference(&known) {
-            // What belongs to a channel that was deleted is about to be swept.
-            if let Some(channel) = self.channel_of(ward, *no).await?
-                && !self.outbox(&Place::new(&channel.guild, &channel.channel)).await?.is_empty()
-            {
-                pending.push((channel, PendingRecord { heard: Seq::NONE }));
-            }
-        }
-        Ok(pending)
     }
 
     /// The directory of rooms.

@@ -1,12 +1,17 @@
-//! What the records that are left of a damaged store tell of those that are lost: names and numbers of channels, and who said what.
+//! What the records that are left of a damaged store tell of those that are lost: names and numbers of channels, how far their journals
+//! went, who said what, and under which id.
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+
 use super::key;
 use super::place::Place;
-use super::record::{ChannelRecord, decode, decode_event, encode};
-use crate::domain::event::Event;
-use crate::domain::id::{PersonId, Ward};
+use super::record::{
+    ChannelRecord, OutboxRecord, PendingRecord, UsageRecord, Used, decode, decode_event, decode_number, encode, encode_number,
+};
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::{PersonId, Seq, Ward};
 use crate::domain::message::Role;
 use crate::ports::store::Value;
 use crate::ports::store::keeper::Complete;
@@ -16,8 +21,17 @@ use crate::ports::store::key::{ChannelNo, Key, Kind};
 #[derive(Debug, Default)]
 pub struct Salvaged {
     channels: BTreeMap<(Ward, ChannelNo), ChannelRecord>,
+    /// The greatest number of an event that anything names, by channel.
+    last: BTreeMap<(Ward, ChannelNo), Seq>,
     /// One more than the greatest number of a channel that anything belongs to, by ward.
     next: BTreeMap<Ward, u32>,
+}
+
+/// Where a snapshot stands, whatever else is in it.
+#[derive(Deserialize)]
+struct Stand {
+    handled: Seq,
+    made: Seq,
 }
 
 impl Salvaged {
@@ -25,16 +39,81 @@ impl Salvaged {
         let next = self.next.entry(ward).or_default();
         *next = (*next).max(channel.0.saturating_add(1));
     }
+
+    /// An event of this number was there once.
+    fn reach(&mut self, ward: Ward, channel: ChannelNo, seq: Seq) {
+        // No journal comes so far: nothing would follow it.
+        if seq > Seq::NONE && seq.0 < u64::MAX {
+            let last = self.last.entry((ward, channel)).or_default();
+            *last = (*last).max(seq);
+        }
+    }
+}
+
+/// The channel that a record belongs to.
+fn owner(kind: u8, key: &Key) -> Option<ChannelNo> {
+    let begins = [
+        Kind::Journal,
+        Kind::Head,
+        Kind::Snapshot,
+        Kind::Pending,
+        Kind::Outbox,
+        Kind::MessageId,
+        Kind::ChannelOf,
+        Kind::Summary,
+        Kind::SetAside,
+        Kind::Tombstone,
+    ];
+    let ends = [Kind::Person, Kind::Usage];
+    if begins.iter().any(|known| *known as u8 == kind) {
+        key::channel_in(key)
+    } else if ends.iter().any(|known| *known as u8 == kind) {
+        key::channel_before_number(key)
+    } else if kind == Kind::Meta as u8 {
+        key::swept_in(key)
+    } else {
+        None
+    }
+}
+
+/// The greatest number of an event of its channel that a record names, if it names any.
+fn named(kind: u8, key: &Key, value: &[u8]) -> Option<Seq> {
+    let is = |known: Kind| kind == known as u8;
+    let before = |seq: Seq| Seq(seq.0.saturating_sub(1));
+    if is(Kind::Journal) || is(Kind::SetAside) || is(Kind::Person) {
+        key.last_number().map(Seq)
+    } else if is(Kind::Head) {
+        decode_number(key, value).ok()
+    } else if is(Kind::Tombstone) || is(Kind::Meta) {
+        decode_number(key, value).ok().map(before)
+    } else if is(Kind::Snapshot) {
+        decode(key, value).ok().map(|Stand { handled, made }| handled.max(made))
+    } else if is(Kind::Pending) {
+        decode(key, value).ok().map(|PendingRecord { heard }| heard)
+    } else if is(Kind::Outbox) {
+        decode(key, value).ok().map(|record: OutboxRecord| record.upto)
+    } else if is(Kind::MessageId) {
+        decode(key, value).ok()
+    } else if is(Kind::Usage) {
+        match decode(key, value).ok()? {
+            UsageRecord { used: Used::Address { message, .. }, .. } => Some(message),
+            _ => None,
+        }
+    } else {
+        None
+    }
 }
 
 impl Complete for Salvaged {
     fn note(&mut self, key: &Key, value: &[u8]) {
         let [ward, kind, ..] = *key.as_bytes() else { return };
         let ward = Ward(ward);
-        let belongs = [Kind::Journal, Kind::Head, Kind::Snapshot, Kind::Tombstone, Kind::ChannelOf];
-        let own = belongs.iter().any(|known| *known as u8 == kind).then(|| key::channel_in(key)).flatten();
+        let own = owner(kind, key);
         if let Some(channel) = own {
             self.count(ward, channel);
+            if let Some(seq) = named(kind, key, value) {
+                self.reach(ward, channel, seq);
+            }
         }
         if kind == Kind::ChannelOf as u8
             && let (Some(channel), Ok(record)) = (own, decode(key, value))
@@ -56,79 +135,25 @@ impl Complete for Salvaged {
         });
         // A number that stands for a channel already must never be given again.
         let next = self.next.iter().map(|(ward, next)| (key::next_channel(*ward), encode(next)));
-        names.chain(next).collect()
+        // Nor the number of an event: a snapshot that has seen it would take the new one for handled.
+        let heads = self.last.iter().map(|((ward, channel), last)| (Key::head(*ward, *channel), encode_number(*last)));
+        names.chain(next).chain(heads).collect()
     }
 
-    fn follows(&self, key: &Key, value: &[u8]) -> Option<(Key, Value)> {
-        let [ward, kind, ..] = *key.as_bytes() else { return None };
-        if kind != Kind::Journal as u8 {
-            return None;
-        }
-        let channel = key::channel_in(key)?;
-        let recorded = decode_event(key, value).ok()?;
-        let Event::Said { message, .. } = recorded.event else { return None };
-        if message.from.role == Role::Companion || message.from.id.is_empty() {
-            return None;
-        }
-        let guild = &self.channels.get(&(Ward(ward), channel))?.guild;
-        Some((key::person(guild, &PersonId::from(&*message.from.id), channel, recorded.seq), encode(&())))
+    fn follows(&self, key: &Key, value: &[u8]) -> Vec<(Key, Value)> {
+        let [ward, kind, ..] = *key.as_bytes() else { return Vec::new() };
+        let ward = Ward(ward);
+        let Some(channel) = key::channel_in(key).filter(|_| kind == Kind::Journal as u8) else { return Vec::new() };
+        let Ok(Recorded { seq, event: Event::Said { message, .. }, .. }) = decode_event(key, value) else { return Vec::new() };
+        let id = message.id.as_ref().map(|id| (key::message_id(ward, channel, id), encode(&seq)));
+        let person = (message.from.role != Role::Companion && !message.from.id.is_empty()).then(|| &*message.from.id);
+        let said = person.zip(self.channels.get(&(ward, channel))).map(|(person, record)| {
+            let key = key::person(&record.guild, &PersonId::from(person), channel, seq);
+            (key, encode(&()))
+        });
+        said.into_iter().chain(id).collect()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::event::Recorded;
-    use crate::domain::id::{ChannelId, GuildId, Seq};
-    use crate::domain::message::{Address, Author, Message, Modality};
-    use crate::domain::moment::Moment;
-    use crate::journal::record::encode_event;
-
-    fn place() -> Place {
-        Place::new(&GuildId::from("home"), &ChannelId::from("console:lobby"))
-    }
-
-    fn said(by: &str) -> Recorded {
-        let from = Author { id: by.into(), name: by.into(), role: Role::Person };
-        let (address, modality) = (Address::default(), Modality::Text);
-        let message = Message { id: None, from, text: "zebra".into(), address, modality, lull_endpoint: false };
-        let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
-        Recorded { seq: Seq(7), at: Moment::ZERO, handled: Seq(7), event }
-    }
-
-    fn salvaged(records: &[(Key, Value)]) -> Salvaged {
-        let mut salvaged = Salvaged::default();
-        records.iter().for_each(|(key, value)| salvaged.note(key, value));
-        salvaged
-    }
-
-    #[test]
-    fn each_half_of_a_channels_name_tells_the_other_and_its_number_is_never_given_again() {
-        let (place, no) = (place(), ChannelNo(3));
-        let record = ChannelRecord { guild: place.guild.clone(), channel: place.channel.clone() };
-        let of = (key::channel_of(place.ward(), no), encode(&record));
-        let name = (key::channel_name(&place), encode(&no.0));
-        let next = (key::next_channel(place.ward()), encode(&4_u32));
-
-        for left in [&of, &name] {
-            let lacking = salvaged(std::slice::from_ref(left)).lacking();
-
-            assert_eq!(lacking, [of.clone(), name.clone(), next.clone()]);
-        }
-    }
-
-    #[test]
-    fn who_said_a_message_can_be_found_again() {
-        let (place, no) = (place(), ChannelNo(3));
-        let salvaged = salvaged(&[(key::channel_name(&place), encode(&no.0))]);
-        let event = |recorded: &Recorded| (Key::event(place.ward(), no, recorded.seq), encode_event(recorded));
-
-        let (key, value) = event(&said("Ana"));
-        let entry = salvaged.follows(&key, &value);
-
-        assert_eq!(entry, Some((key::person(&place.guild, &"Ana".into(), no, Seq(7)), encode(&()))));
-        // One whose words were taken out belongs to nobody.
-        let (key, value) = event(&said(""));
-        assert_eq!(salvaged.follows(&key, &value), None);
-    }
-}
+mod tests;

@@ -7,11 +7,13 @@ use crate::actors::house::ActorHouse;
 use crate::actors::places::{ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace};
 use crate::actors::scribe::{Administer, Reply, ScribeMessage};
 use crate::domain::conversation::poison;
+use crate::domain::id::{Ticket, Ward};
+use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::ports::house::House;
 use crate::ports::store::Write;
-use crate::ports::store::key::Key;
+use crate::ports::store::key::{ChannelNo, Key};
 
 macro_rules! survives {
     ($($name:ident: $place:expr;)+) => {
@@ -155,6 +157,32 @@ async fn a_channel_whose_record_is_damaged_stays_away_and_takes_nobody_along() {
 
     assert!(kept > seq);
     assert_eq!(world.history("den").await, said(&[("Ana", "Bruno?"), ("bruno", "Hello!")]));
+    assert_eq!(world.spans.named("actor.restart").len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_that_nobody_can_read_any_more_keep_no_other_channel_from_waking() {
+    let world = World::with_lobby().await;
+    world.open("den", &["bruno"]).await;
+    world.say("den", "one").await;
+    world.pass(60.0).await;
+    let place = Place::new(&"home".into(), &room("den").channel());
+    let (den, nobodys) = (Reader::new(&*world.kit.store).channel_no(&place).await.unwrap().unwrap(), ChannelNo(900));
+    for ward in [Ward(0), place.ward()] {
+        let broken = [key::pending(ward, nobodys), key::outbox(ward, den, Ticket(900))];
+        let writes = broken.map(|key| Write::Put(key, b"\x01not what it was".to_vec())).to_vec();
+        let (reply, done) = Reply::awaited();
+        let administer = Administer { ward, writes, fresh: Vec::new(), reply };
+        world.kit.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
+        done.await.unwrap().unwrap();
+    }
+    world.say("lobby", "Ari?").await;
+
+    let world = world.crash().await;
+    world.side.answers([Ok("They mean me.\nYES")]);
+    world.pass(60.0).await;
+
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
     assert_eq!(world.spans.named("actor.restart").len(), 0);
 }
 

@@ -14,7 +14,7 @@ use crate::domain::message::Role;
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::journal::key;
-use crate::journal::reader::Range;
+use crate::journal::reader::{Pending, Range};
 use crate::journal::record::{OutboxRecord, Used, encode, encode_number};
 use crate::journal::redaction::without_words;
 use crate::ports::store::Write;
@@ -284,7 +284,7 @@ async fn a_channel_is_pending_until_it_is_quiet_after_the_newest_it_heard() {
 
     assert!(after_one);
     assert!(!after_quiet);
-    assert_eq!(world.reader().pending(place("lobby").ward()).await, Ok(Vec::new()));
+    assert_eq!(world.reader().pending(place("lobby").ward()).await, Ok(Pending::default()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -302,7 +302,7 @@ async fn a_message_accepted_while_a_quiet_record_is_on_its_way_stays_pending() {
 
     assert!(world.is_pending("lobby").await);
     let pending = world.reader().pending(place("lobby").ward()).await.unwrap();
-    assert_eq!(pending[0].0.channel, "lobby".into());
+    assert_eq!(pending.channels[0].channel, "lobby".into());
     let head = world.reader().head(&place("lobby")).await.unwrap();
     assert_eq!(head.pending.map(|pending| pending.heard), Some(Seq(2)));
 }

@@ -242,4 +242,6 @@ mod damage_tests;
 #[cfg(test)]
 mod million_tests;
 #[cfg(test)]
+mod salvage_tests;
+#[cfg(test)]
 mod tests;

@@ -103,11 +103,15 @@ impl Conversation {
                 if let Some(evaluation) = self.gates.get(&companion).and_then(|gate| gate.evaluation) {
                     self.go_unanswered(evaluation.ticket, "timeout".into(), world, out);
                     out.push(Output::Cancel { ticket: evaluation.ticket });
+                } else if let Some(round) = &mut self.round {
+                    // Nobody asked it: where events were lost, a round may name somebody who never joined.
+                    round.withdraw(&companion);
                 }
             }
         }
         let Some(round) = self.round.as_ref().filter(|round| round.missing().next().is_none()) else { return };
-        let mut ranking = round.ranking(|companion| self.spoke.get(companion).copied()).into_iter();
+        let ranking = round.ranking(|companion| self.spoke.get(companion).copied()).into_iter();
+        let mut ranking = ranking.filter(|companion| self.gates.contains_key(companion));
         let selected = ranking.next();
         let others = ranking.map(|companion| {
             let gate = &self.gates[&companion];

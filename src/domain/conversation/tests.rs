@@ -2,5 +2,6 @@
 
 mod alone;
 mod late;
+mod lost;
 mod room;
 mod scene;

@@ -32,8 +32,8 @@ pub trait Complete {
     /// Records that have to be there, as all that were noted tell.
     fn lacking(&self) -> Vec<(Key, Value)>;
 
-    /// What else has to be there because of this record.
-    fn follows(&self, key: &Key, value: &[u8]) -> Option<(Key, Value)>;
+    /// What else has to be there because of this record. Where two say different things of one key, the one with the greater key is right.
+    fn follows(&self, key: &Key, value: &[u8]) -> Vec<(Key, Value)>;
 }
 
 /// Why a store could not be copied or measured.

@@ -128,7 +128,8 @@ fn completed(db: &sled::Db, complete: &mut dyn Complete) -> Result<(), sled::Err
         Ok(())
     };
     complete.lacking().into_iter().try_for_each(add)?;
-    for entry in db.iter() {
+    // What is there already is left alone, so whoever is right comes first.
+    for entry in db.iter().rev() {
         let (key, value) = entry?;
         complete.follows(&Key::from_bytes(&key), &value).into_iter().try_for_each(add)?;
     }

@@ -241,11 +241,14 @@ fn prepare(
                 return Err(OpenError::Holes { folder, holes: report.holes(), first });
             }
             Some(_) => return Ok(facts),
-            None => {}
-        }
-        let left = mend(db, &report, &mut facts).map_err(|error| explain(data, error))?;
-        if !report.is_sound() {
-            tracing::warn!(folder = %data.display(), problems = report.problem_count, left, "what was lost counts as deleted");
+            // The copy is mended, once it is known what the rest tells of what was lost.
+            None if holes == Holes::Passed => {}
+            None => {
+                let left = mend(db, &report, &mut facts).map_err(|error| explain(data, error))?;
+                if !report.is_sound() {
+                    tracing::warn!(folder = %data.display(), problems = report.problem_count, left, "what was lost counts as deleted");
+                }
+            }
         }
     }
     facts.term += 1;

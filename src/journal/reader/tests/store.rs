@@ -1,6 +1,6 @@
 //! A small store in memory, whose commits can be held up and can go wrong.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
@@ -23,6 +23,7 @@ struct Inner {
     terms: HashMap<Ward, Term>,
     groups: Vec<usize>,
     fault: Option<StoreError>,
+    unreadable: BTreeSet<Ward>,
 }
 
 impl TestStore {
@@ -43,6 +44,11 @@ impl TestStore {
     /// The next commit stores everything and answers this.
     pub(crate) fn fail_next(&self, error: StoreError) {
         self.inner().fault = Some(error);
+    }
+
+    /// From now on these wards' keys cannot be scanned, and all others can.
+    pub(crate) fn cannot_read(&self, wards: impl IntoIterator<Item = Ward>) {
+        self.inner().unreadable = wards.into_iter().collect();
     }
 
     /// The sizes of all groups committed.
@@ -94,6 +100,9 @@ impl Store for TestStore {
             return Ok(Vec::new());
         }
         let inner = self.inner();
+        if inner.unreadable.contains(&Ward(from.as_bytes()[0])) {
+            return Err(StoreError::Damaged("as the test wants it".into()));
+        }
         let found = inner.values.range(from..to).map(|(key, value)| (key.clone(), value.clone()));
         Ok(if newest_first { found.rev().take(limit).collect() } else { found.take(limit).collect() })
     }

@@ -1,0 +1,97 @@
+//! A store that lost records, and what is made of the rest.
+
+use super::tests::{OnDisk, options};
+use super::*;
+use crate::domain::conversation::Conversation;
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::{ChannelId, GuildId, Seq};
+use crate::domain::message::{Address, Author, Message, Modality, Role};
+use crate::domain::moment::Moment;
+use crate::journal::key;
+use crate::journal::place::Place;
+use crate::journal::reader::Reader;
+use crate::journal::record::{ChannelRecord, SnapshotRecord, encode, encode_event};
+use crate::journal::salvaged::Salvaged;
+use crate::ports::store::key::ChannelNo;
+use crate::ports::store::{Append, Write};
+
+const NO: ChannelNo = ChannelNo(5);
+
+#[tokio::test]
+async fn a_journal_that_lost_its_end_goes_on_behind_what_its_snapshot_has_seen() {
+    let mut subject = lost(&[Key::event(place().ward(), NO, Seq(4)), Key::head(place().ward(), NO)], 9).await;
+    let reader = Reader::new(subject.open());
+
+    let before = reader.restore(&place()).await.unwrap();
+    let term = subject.open().take(place().ward()).await.unwrap();
+    let after = Append { channel: NO, after: before.head, records: vec![encode_event(&said(10, "4711"))] };
+    let batch = Batch { ward: place().ward(), term, append: Some(after), fresh: Vec::new(), writes: Vec::new() };
+    let outcomes = subject.open().commit(vec![batch]).await.unwrap();
+    subject.store = None;
+    subject.store = Some(SledStore::open(&subject.data(), &options()).unwrap());
+    let reader = Reader::new(subject.open());
+    let restored = reader.restore(&place()).await.unwrap();
+
+    assert_eq!((before.head, before.events), (Seq(9), Vec::new()));
+    assert_eq!(outcomes, [Ok(())]);
+    assert_eq!(restored.events.iter().map(|recorded| recorded.seq).collect::<Vec<_>>(), [Seq(10)]);
+    let head = reader.head(&place()).await.unwrap();
+    assert_eq!((head.last, head.lowest), (Seq(10), Seq(10)), "what lies between counts as deleted");
+}
+
+#[tokio::test]
+async fn a_message_is_known_by_its_id_again_and_the_newest_of_that_id_counts() {
+    let subject = lost(&[key::message_id(place().ward(), NO, "id 2"), key::message_id(place().ward(), NO, "twice")], 0).await;
+    let reader = Reader::new(subject.open());
+
+    assert_eq!(reader.message(&place(), "id 2").await, Ok(Some(Seq(2))));
+    assert_eq!(reader.message(&place(), "twice").await, Ok(Some(Seq(4))));
+}
+
+/// A store with a journal of four events, that lost these records and was salvaged; its snapshot says that so many were handled.
+async fn lost(keys: &[Key], handled: u64) -> OnDisk {
+    let mut subject = OnDisk::new();
+    let ward = place().ward();
+    let record = ChannelRecord { guild: place().guild, channel: place().channel };
+    let snapshot = SnapshotRecord { handled: Seq(handled), made: Seq(handled), conversation: Conversation::default() };
+    let events = [said(1, "id 1"), said(2, "id 2"), said(3, "twice"), said(4, "twice")];
+    let mut writes = vec![
+        Write::Put(key::channel_name(&place()), encode(&NO.0)),
+        Write::Put(key::channel_of(ward, NO), encode(&record)),
+        Write::Put(key::snapshot(ward, NO), encode(&snapshot)),
+    ];
+    writes.extend(keys.iter().cloned().map(Write::Remove));
+    let term = subject.open().take(ward).await.unwrap();
+    let append = Append { channel: NO, after: Seq::NONE, records: events.iter().map(encode_event).collect() };
+    let batch = Batch { ward, term, append: Some(append), fresh: Vec::new(), writes };
+    assert_eq!(subject.open().commit(vec![batch]).await.unwrap(), [Ok(())]);
+    subject.store = None;
+    let folder = subject.data().join("store");
+    files::finished(&folder).unwrap();
+    let db = open::config(&folder, 1 << 20).open().unwrap();
+    for key in keys {
+        db.remove(key.as_bytes()).unwrap();
+    }
+    drop(db);
+    files::finished(&folder).unwrap();
+
+    salvage(&subject.data(), &options(), &mut Salvaged::default(), |_| {}).unwrap();
+
+    let store = SledStore::open(&subject.data(), &options()).unwrap();
+    let report = store.verify(|_| {}).unwrap();
+    assert!(report.is_sound(), "{report:?}");
+    subject.store = Some(store);
+    subject
+}
+
+fn said(seq: u64, id: &str) -> Recorded {
+    let from = Author { id: "ana".into(), name: "Ana".into(), role: Role::Person };
+    let (address, modality) = (Address::default(), Modality::Text);
+    let message = Message { id: Some(id.into()), from, text: "zebra".into(), address, modality, lull_endpoint: false };
+    let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
+    Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(seq), event }
+}
+
+fn place() -> Place {
+    Place::new(&GuildId::from("home"), &ChannelId::from("console:lobby"))
+}

@@ -1,0 +1,57 @@
+//! Journals of which a part was lost, and the loss was accepted.
+
+use super::super::super::event::RoundOpened;
+use super::super::super::message::Address;
+use super::super::*;
+use super::scene::{Scene, Setup, plain};
+
+const PAIR: Setup = Setup { companions: 2, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
+
+#[test]
+fn a_round_that_names_somebody_who_never_joined_ends_with_those_who_are_here() {
+    let mut scene = Scene::new(&PAIR);
+    open_round(&mut scene, &["aria", "zoe"]);
+
+    scene.wait(60_000_000);
+    let is_over = scene.conversation.round().is_none();
+    scene.say(Address { companions: ["ben".into()].into(), others: false }, false, false);
+
+    assert!(is_over);
+    assert_eq!(scene.conversation.open_questions().map(|(companion, _)| companion.as_str()).collect::<Vec<_>>(), ["ben"]);
+}
+
+#[test]
+fn somebody_who_never_joined_is_not_selected_though_its_wish_is_on_record() {
+    let mut scene = Scene::new(&PAIR);
+    scene.say(Address { companions: ["aria".into()].into(), others: false }, false, false);
+    let opened = scene.conversation.round.take().expect("two are here");
+    let wishes = ["yan", "zoe"].map(|lost| {
+        let vote = Vote { importance: 10.0, ..plain(Verdict::Yes) };
+        State::voted(&vote, lost.into(), opened.message_id(), true)
+    });
+    let asked = ["aria".into()];
+    scene.conversation.round = Some(Round::new(opened.message, opened.opened_at, opened.deadline, &wishes, &asked));
+
+    scene.answer(0, plain(Verdict::Yes));
+    scene.wait(60_000_000);
+
+    assert_eq!(scene.conversation.floor().map(|floor| floor.companion.as_str()), Some("aria"));
+}
+
+/// What an earlier life put on record before that of who is here was lost.
+fn open_round(scene: &mut Scene, asked: &[&str]) {
+    let opened = RoundOpened {
+        message: Seq(1),
+        deadline: scene.now + Duration::from_secs(15),
+        asked: asked.iter().map(|id| CompanionId::from(*id)).collect(),
+        listening: Vec::new(),
+        by_deadline: false,
+        trace: None,
+    };
+    let (at, seq) = (scene.now, Seq(scene.journal.len() as u64 + 1));
+    let recorded = Recorded { seq, at, handled: seq, event: Event::RoundOpened(opened) };
+    scene.journal.push(recorded.clone());
+    let mut conversation = std::mem::take(&mut scene.conversation);
+    scene.with_world(|world| conversation.fold(&recorded, world));
+    scene.conversation = conversation;
+}

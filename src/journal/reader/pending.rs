@@ -1,0 +1,149 @@
+//! Which channels have something to do, whatever of their records can be read.
+
+use std::collections::BTreeSet;
+
+use super::{ReadError, Reader};
+use crate::domain::id::Ward;
+use crate::journal::key;
+use crate::journal::place::Place;
+use crate::journal::record::ChannelRecord;
+use crate::ports::store::StoreError;
+use crate::ports::store::key::{ChannelNo, Key, Kind};
+
+/// Which channels of a ward have something to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pending {
+    /// Those that can be named.
+    pub channels: Vec<ChannelRecord>,
+    /// Those of which nobody can say any more whose they are.
+    pub nameless: Vec<ChannelNo>,
+}
+
+impl Reader<'_> {
+    /// The channels of a ward with something unsettled, armed or owed; and those where something is on its way that nobody wants any more, of
+    /// which nobody knows yet whether it was posted. One of which that cannot be read is among them: it tells so itself.
+    ///
+    /// # Errors
+    /// The store's alone.
+    pub async fn pending(&self, ward: Ward) -> Result<Pending, StoreError> {
+        let mut pending = Pending::default();
+        // That it is there says everything; what it holds does not matter here.
+        let known = self.channels_with(ward, Kind::Pending).await?;
+        for no in &known {
+            match readable(self.channel_of(ward, *no).await)? {
+                Some(Some(channel)) => pending.channels.push(channel),
+                Some(None) | None => pending.nameless.push(*no),
+            }
+        }
+        for no in self.channels_with(ward, Kind::Outbox).await?.difference(&known) {
+            // What belongs to a channel that was deleted is about to be swept.
+            let Some(Some(channel)) = readable(self.channel_of(ward, *no).await)? else { continue };
+            let owed = readable(self.outbox(&Place::new(&channel.guild, &channel.channel)).await)?;
+            if owed.is_none_or(|owed| !owed.is_empty()) {
+                pending.channels.push(channel);
+            }
+        }
+        Ok(pending)
+    }
+
+    /// The channels of a ward that have a record of this kind.
+    async fn channels_with(&self, ward: Ward, kind: Kind) -> Result<BTreeSet<ChannelNo>, StoreError> {
+        let stored = readable(self.all(Key::new(ward, kind)).await)?.unwrap_or_default();
+        Ok(stored.iter().filter_map(|(key, _)| key::channel_in(key)).collect())
+    }
+}
+
+/// What was read, or nothing where the store holds it and it is not what it should be.
+fn readable<T>(read: Result<T, ReadError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(ReadError::Store(error)) => Err(error),
+        Err(ReadError::Record(_) | ReadError::Gap { .. }) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::{ChannelId, GuildId, Seq, Ticket};
+    use crate::journal::reader::tests::store::TestStore;
+    use crate::journal::record::{OutboxRecord, PendingRecord, encode};
+
+    const WARD: Ward = Ward(77);
+    const BROKEN: &[u8] = b"\x01not what it was";
+
+    #[tokio::test]
+    async fn a_channel_is_pending_whatever_is_left_of_the_record_that_says_so() {
+        let store = TestStore::new();
+        let place = named(&store, 1, "console:lobby");
+        named(&store, 2, "console:den");
+        let ward = place.ward();
+        store.put(key::pending(ward, ChannelNo(1)), BROKEN.to_vec());
+        store.put(key::pending(ward, ChannelNo(2)), encode(&PendingRecord { heard: Seq(1) }));
+
+        let pending = Reader::new(&store).pending(ward).await.unwrap();
+
+        assert_eq!(names(&pending), ["console:lobby", "console:den"]);
+        assert!(pending.nameless.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_channel_that_nobody_can_name_is_told_of_and_the_others_are_found() {
+        let store = TestStore::new();
+        for no in 1..=3 {
+            store.put(key::pending(WARD, ChannelNo(no)), encode(&PendingRecord { heard: Seq(1) }));
+        }
+        store.put(key::channel_of(WARD, ChannelNo(2)), BROKEN.to_vec());
+        let record = ChannelRecord { guild: "home".into(), channel: "console:lobby".into() };
+        store.put(key::channel_of(WARD, ChannelNo(3)), encode(&record));
+
+        let pending = Reader::new(&store).pending(WARD).await.unwrap();
+
+        assert_eq!(pending, Pending { channels: vec![record], nameless: vec![ChannelNo(1), ChannelNo(2)] });
+    }
+
+    #[tokio::test]
+    async fn a_quiet_channel_of_which_it_cannot_be_read_what_it_owes_is_looked_after() {
+        let store = TestStore::new();
+        let place = named(&store, 1, "console:lobby");
+        named(&store, 2, "console:den");
+        let ward = place.ward();
+        let owed = OutboxRecord {
+            companion: "aria".into(),
+            trigger: crate::domain::trigger::Trigger::Lull,
+            messages: Vec::new(),
+            upto: Seq(1),
+            text: None,
+            parts: Vec::new(),
+            name: None,
+        };
+        store.put(key::outbox(ward, ChannelNo(1), Ticket(1)), BROKEN.to_vec());
+        store.put(key::outbox(ward, ChannelNo(2), Ticket(1)), encode(&owed));
+
+        let pending = Reader::new(&store).pending(ward).await.unwrap();
+
+        assert_eq!(names(&pending), ["console:lobby", "console:den"]);
+    }
+
+    #[tokio::test]
+    async fn a_store_that_fails_is_an_error() {
+        let store = TestStore::new();
+        store.cannot_read([WARD]);
+
+        let error = Reader::new(&store).pending(WARD).await.unwrap_err();
+
+        assert!(matches!(error, StoreError::Damaged(_)), "{error}");
+    }
+
+    fn named(store: &TestStore, no: u32, channel: &str) -> Place {
+        let record = ChannelRecord { guild: GuildId::from("home"), channel: ChannelId::from(channel) };
+        let place = Place::new(&record.guild, &record.channel);
+        store.put(key::channel_of(place.ward(), ChannelNo(no)), encode(&record));
+        store.put(key::channel_name(&place), encode(&no));
+        place
+    }
+
+    fn names(pending: &Pending) -> Vec<&str> {
+        pending.channels.iter().map(|record| record.channel.as_str()).collect()
+    }
+}

@@ -1,0 +1,114 @@
+use super::*;
+use crate::domain::conversation::Conversation;
+use crate::domain::id::{ChannelId, GuildId, Ticket};
+use crate::domain::message::{Address, Author, Message, Modality};
+use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
+use crate::journal::record::{encode_event, encode_snapshot};
+
+fn place() -> Place {
+    Place::new(&GuildId::from("home"), &ChannelId::from("console:lobby"))
+}
+
+fn said(by: &str, id: Option<&str>) -> Recorded {
+    let from = Author { id: by.into(), name: by.into(), role: Role::Person };
+    let (address, modality) = (Address::default(), Modality::Text);
+    let message = Message { id: id.map(Into::into), from, text: "zebra".into(), address, modality, lull_endpoint: false };
+    let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
+    Recorded { seq: Seq(7), at: Moment::ZERO, handled: Seq(7), event }
+}
+
+fn salvaged(records: &[(Key, Value)]) -> Salvaged {
+    let mut salvaged = Salvaged::default();
+    records.iter().for_each(|(key, value)| salvaged.note(key, value));
+    salvaged
+}
+
+#[test]
+fn each_half_of_a_channels_name_tells_the_other_and_its_number_is_never_given_again() {
+    let (place, no) = (place(), ChannelNo(3));
+    let record = ChannelRecord { guild: place.guild.clone(), channel: place.channel.clone() };
+    let of = (key::channel_of(place.ward(), no), encode(&record));
+    let name = (key::channel_name(&place), encode(&no.0));
+    let next = (key::next_channel(place.ward()), encode(&4_u32));
+
+    for left in [&of, &name] {
+        let lacking = salvaged(std::slice::from_ref(left)).lacking();
+
+        assert_eq!(lacking, [of.clone(), name.clone(), next.clone()]);
+    }
+}
+
+#[test]
+fn who_said_a_message_and_which_id_it_has_can_be_found_again() {
+    let (place, no) = (place(), ChannelNo(3));
+    let salvaged = salvaged(&[(key::channel_name(&place), encode(&no.0))]);
+    let followers = |recorded: &Recorded| salvaged.follows(&Key::event(place.ward(), no, recorded.seq), &encode_event(recorded));
+    let person = (key::person(&place.guild, &"Ana".into(), no, Seq(7)), encode(&()));
+    let id = (key::message_id(place.ward(), no, "4711"), encode(&Seq(7)));
+
+    assert_eq!(followers(&said("Ana", None)), [person.clone()]);
+    assert_eq!(followers(&said("Ana", Some("4711"))), [person, id]);
+    // One whose words were taken out belongs to nobody.
+    assert_eq!(followers(&said("", None)), []);
+}
+
+#[test]
+fn no_number_that_anything_names_is_given_to_an_event_again() {
+    let (place, no) = (place(), ChannelNo(3));
+    let (ward, seq) = (place.ward(), Seq(41));
+    let owed = OutboxRecord {
+        companion: "aria".into(),
+        trigger: Trigger::Lull,
+        messages: Vec::new(),
+        upto: seq,
+        text: None,
+        parts: Vec::new(),
+        name: None,
+    };
+    let used = Used::Address { person: "ana".into(), message: seq };
+    let usage = UsageRecord { at: Moment::ZERO, channel: place.channel.clone(), used };
+    let left = [
+        (Key::event(ward, no, seq), b"?".to_vec()),
+        (Key::head(ward, no), encode_number(seq)),
+        (key::snapshot(ward, no), encode_snapshot(seq, &Conversation::default())),
+        (key::pending(ward, no), encode(&PendingRecord { heard: seq })),
+        (key::outbox(ward, no, Ticket(900)), encode(&owed)),
+        (key::message_id(ward, no, "a rather long id"), encode(&seq)),
+        (key::person(&place.guild, &"ana".into(), no, seq), encode(&())),
+        (key::set_aside(ward, no, seq), b"?".to_vec()),
+        (key::tombstone(ward, no), encode_number(seq.next())),
+        (key::sweep(ward, no), encode_number(seq.next())),
+        (key::usage(&place.guild, Moment::ZERO, no, 900), encode(&usage)),
+    ];
+
+    for record in left {
+        let lacking = salvaged(std::slice::from_ref(&record)).lacking();
+
+        let expected = [(key::next_channel(ward), encode(&4_u32)), (Key::head(ward, no), encode_number(seq))];
+        assert_eq!(lacking, expected, "{}", record.0);
+    }
+}
+
+#[test]
+fn a_channels_number_is_never_given_again_whatever_is_left_of_it() {
+    let (place, no) = (place(), ChannelNo(3));
+    let ward = place.ward();
+    let left = [
+        key::pending(ward, no),
+        key::outbox(ward, no, Ticket(1)),
+        key::message_id(ward, no, "4711"),
+        key::summary(ward, no),
+        key::set_aside(ward, no, Seq(1)),
+        key::snapshot(ward, no),
+        key::person(&place.guild, &"ana".into(), no, Seq(1)),
+        key::usage(&place.guild, Moment::ZERO, no, 1),
+        key::sweep(ward, no),
+    ];
+
+    for key in left {
+        let lacking = salvaged(&[(key.clone(), b"?".to_vec())]).lacking();
+
+        assert!(lacking.contains(&(key::next_channel(ward), encode(&4_u32))), "{key}");
+    }
+}
