@@ -47,7 +47,7 @@ fn who_said_a_message_and_which_id_it_has_can_be_found_again() {
     let person = (key::person(&place.guild, &"Ana".into(), no, Seq(7)), encode(&()));
     let id = (key::message_id(place.ward(), no, "4711"), encode(&Seq(7)));
 
-    assert_eq!(followers(&said("Ana", None)), [person.clone()]);
+    assert_eq!(followers(&said("Ana", None)), std::slice::from_ref(&person));
     assert_eq!(followers(&said("Ana", Some("4711"))), [person, id]);
     // One whose words were taken out belongs to nobody.
     assert_eq!(followers(&said("", None)), []);
