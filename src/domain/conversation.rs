@@ -265,8 +265,6 @@ impl Conversation {
             Input::Summarised { upto, text } => self.take_summary(upto, text, world, &mut out),
             Input::Woken => self.wake(world, &mut out),
         }
-        // What was just made, or will not be made, is promised no more: what follows may be asked.
-        world.ledger.promise_statement(world.channel, self.owes_statement());
         self.advance(occasion, over, world, &mut out);
         world.ledger.promise_statement(world.channel, self.owes_statement());
         out

@@ -301,22 +301,6 @@ async fn a_guild_that_has_said_enough_for_a_day_is_silent_until_its_oldest_state
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_statement_that_failed_leaves_its_place_to_whoever_waits_for_it() {
-    let world = World::with_lobby_set(json!({ "gate": { "guild_statements_per_day": 1 } })).await;
-    world.side.answers([Ok("Me.\nYES"), Ok("Me.\nYES")]);
-    world.main.takes(Duration::from_secs(5));
-    world.main.answers([Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })]);
-    world.say("lobby", "Ari, one").await;
-    world.pass(4.0).await;
-
-    world.say("lobby", "Ari, two").await;
-    world.pass(30.0).await;
-
-    let decisions = world.decisions("lobby").await;
-    assert_eq!(told(decisions.last().unwrap()), ("YES", "model_yes", "direct_address"), "{decisions:?}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_restart_frees_no_cap() {
     let world = World::with_lobby_set(json!({ "gate": { "guild_statements_per_day": 1 } })).await;
     world.side.answers([Ok("Me.\nYES")]);
