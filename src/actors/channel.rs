@@ -90,6 +90,13 @@ pub struct Books {
     pub refused: std::sync::Mutex<BTreeMap<Budget, Moment>>,
 }
 
+impl Books {
+    /// What counts against its budgets, for as long as nothing is waited for.
+    pub fn ledger(&self) -> std::sync::MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
 /// What a channel is told.
 pub enum ChannelMessage {
     /// What is on record was read, or could not be.

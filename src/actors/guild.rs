@@ -199,12 +199,11 @@ impl State {
         if let Some(actor) = self.children.dismiss(&Child::Channel(channel.clone())) {
             actor.kill();
         }
-        self.books.ledger.lock().unwrap_or_else(std::sync::PoisonError::into_inner).promise_statement(channel, false);
+        self.books.ledger().promise_statement(channel, false);
     }
 
     fn prune(&self) {
-        let mut ledger = self.books.ledger.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        ledger.prune(self.kit.clock.now());
+        self.books.ledger().prune(self.kit.clock.now());
     }
 
     fn carry_on(&mut self, report: Option<Report<Child>>) -> Result<(), ActorProcessingErr> {
@@ -220,11 +219,7 @@ impl State {
                 if let Child::Channel(channel) = child {
                     self.in_hand.remove(&channel);
                     // It may have promised one while it was killed.
-                    self.books
-                        .ledger
-                        .lock()
-                        .unwrap_or_else(std::sync::PoisonError::into_inner)
-                        .promise_statement(&channel, false);
+                    self.books.ledger().promise_statement(&channel, false);
                     if self.wanted.remove(&channel) {
                         self.open(channel);
                     }

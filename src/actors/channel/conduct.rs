@@ -1,7 +1,6 @@
 //! Takes a channel's messages to its conversation, and what comes of it to the scribe.
 
 use std::sync::Arc;
-use std::sync::PoisonError;
 
 use ractor::{ActorProcessingErr, RpcReplyPort};
 
@@ -238,7 +237,7 @@ impl State {
         if tempers.0 != edition {
             *tempers = (edition, kit.residents.tempers(&place.channel));
         }
-        let mut ledger = books.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ledger = books.ledger();
         let mut world = World {
             channel: &place.channel,
             rules: Rules::from(&*kit.settings),

@@ -94,7 +94,7 @@ async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Re
         })
         .await?;
     // All channels of the guild wait for this before they count anything of their own.
-    *books.ledger.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = used;
+    *books.ledger() = used;
     Ok(())
 }
 

@@ -78,7 +78,7 @@ impl State {
     pub(super) fn count_tokens(&self, outcome: &Outcome) {
         let tokens = outcome.facts.usage.total();
         if tokens > 0 {
-            let mut ledger = self.books.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ledger = self.books.ledger();
             ledger.count(Use::Tokens(tokens), self.kit.clock.now());
         }
     }

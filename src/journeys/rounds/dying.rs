@@ -7,6 +7,7 @@ use crate::actors::directory::Place as Address;
 use crate::actors::places::{
     ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, TurnTakingManagerPlace,
 };
+use crate::journeys::keeping::one_turn;
 
 /// In the open round; as its answers come; in the turn delay; while the statement is written; in the round that it opens.
 const MOMENTS: [f64; 8] = [0.0, 0.5, 0.999, 1.0, 1.5, 2.9, 3.5, 4.5];
@@ -151,7 +152,7 @@ fn saboteur(world: &World, steps: u32, kill: impl FnOnce() + Send + 'static) -> 
     tokio::spawn(async move {
         answered.notified().await;
         for _ in 0..steps {
-            step().await;
+            one_turn().await;
         }
         kill();
     })
@@ -164,19 +165,6 @@ fn kill<P: Address + Send + 'static>(world: &World, place: P) -> impl FnOnce() +
             actor.kill();
         }
     }
-}
-
-/// Lets everybody else who can run do so once; `yield_now` would let them run until nobody can.
-async fn step() {
-    let mut has_waited = false;
-    std::future::poll_fn(|context| {
-        if std::mem::replace(&mut has_waited, true) {
-            return std::task::Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        std::task::Poll::Pending
-    })
-    .await;
 }
 
 macro_rules! survives_at_every_step {
