@@ -109,11 +109,11 @@ impl Room {
         for output in self.conversation.step(self.now, input, &mut world) {
             if let Output::Made { handled, event } = output {
                 self.newest = self.newest.next();
-                if let Event::Evaluated(evaluated) = &event {
+                if let Event::Evaluated(evaluated) = &*event {
                     asked.push(evaluated.ticket);
                 }
                 if let Some(record) = &mut self.record {
-                    record.push(Recorded { seq: self.newest, at: self.now, handled, event });
+                    record.push(Recorded { seq: self.newest, at: self.now, handled, event: *event });
                 }
             }
         }

@@ -8,6 +8,7 @@ mod advance;
 mod apply;
 mod asking;
 mod ending;
+mod gates;
 mod heard;
 mod parts;
 mod rounds;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use ending::JUDGED_MESSAGES;
 use ending::Judgement;
+use gates::Gates;
 use parts::Spoken;
 pub use parts::{Candidate, Episode, Floor, Selection, Summary, Tally, Turn};
 pub use view::{Doing, View};
@@ -107,8 +109,8 @@ pub enum Output {
     Made {
         /// The newest event from outside that was handled.
         handled: Seq,
-        /// What happened.
-        event: Event,
+        /// What happened; apart, since most of what a message leads to is smaller.
+        event: Box<Event>,
     },
     /// A lull timer was armed.
     LullArmed {
@@ -207,7 +209,7 @@ impl<'a> From<&'a Settings> for Rules<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conversation {
     window: Window,
-    gates: BTreeMap<CompanionId, Gate>,
+    gates: Gates,
     #[serde(default)]
     round: Option<Round>,
     #[serde(default)]

@@ -65,8 +65,9 @@ impl Window {
 
     /// Forgets what everybody has settled, but for the most recent turns.
     pub(super) fn trim(&mut self, settled: Seq) {
-        let first_unsettled = self.entries.partition_point(|entry| entry.seq <= settled);
-        self.entries.drain(..first_unsettled.saturating_sub(RECENT_TURNS));
+        while self.entries.get(RECENT_TURNS).is_some_and(|entry| entry.seq <= settled) {
+            self.entries.pop_front();
+        }
         // Room that a burst has left is given back, with some to spare for the next messages.
         if self.entries.capacity() > 4 * (self.entries.len() + ROOM_KEPT) {
             self.entries.shrink_to(self.entries.len() + ROOM_KEPT);
@@ -81,6 +82,11 @@ impl Window {
     /// The channel's messages by others after a companion's cursor: its buffer.
     pub fn buffer<'a>(&'a self, companion: &'a CompanionId, cursor: Seq) -> impl DoubleEndedIterator<Item = &'a Entry> {
         self.after(cursor).filter(|entry| !entry.message.is_by(companion))
+    }
+
+    /// The newest entry of a buffer.
+    pub fn newest(&self, companion: &CompanionId, cursor: Seq) -> Option<&Entry> {
+        self.entries.iter().rev().take_while(|entry| entry.seq > cursor).find(|entry| !entry.message.is_by(companion))
     }
 
     /// How many entries there are.

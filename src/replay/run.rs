@@ -295,7 +295,7 @@ impl<'a> Run<'a> {
 
     fn carry_out(&mut self, channel: &str, output: Output) {
         match output {
-            Output::Made { event, .. } => self.made(channel, event),
+            Output::Made { event, .. } => self.made(channel, *event),
             Output::LullArmed { companion, lull_at } => self.tell(channel, What::LullArmed { companion, lull_at }),
             Output::LullCancelled { companion } => self.tell(channel, What::LullCancelled { companion }),
             Output::Post { companion, ticket, text } => self.post(channel, &companion, ticket, text),
@@ -413,7 +413,7 @@ impl<'a> Run<'a> {
 fn is_heard(output: &Output) -> bool {
     match output {
         Output::Post { .. } => true,
-        Output::Made { event, .. } => match event {
+        Output::Made { event, .. } => match &**event {
             Event::RoundClosed(_) | Event::ReplyFailed { .. } | Event::Unanswered { .. } => true,
             Event::Decided(decided) => decided.ticket.is_some(),
             _ => false,

@@ -258,7 +258,7 @@ impl State {
             match output {
                 Output::Made { handled, event } => {
                     self.tell_used_up(&event);
-                    made.push((handled, event));
+                    made.push((handled, *event));
                 }
                 Output::Cancel { ticket } => cancelled.push(ticket),
                 Output::Post { companion, ticket, text } => {

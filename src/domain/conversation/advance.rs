@@ -243,7 +243,7 @@ impl Conversation {
     pub(super) fn make(&mut self, event: Event, world: &World<'_>, out: &mut Vec<Output>) {
         let place = out.len();
         self.apply(self.clock, Seq::NONE, &event, world, out);
-        out.insert(place, Output::Made { handled: self.handled, event });
+        out.insert(place, Output::Made { handled: self.handled, event: Box::new(event) });
     }
 
     /// The buffer holds so many messages; before one more comes, the oldest settle.

@@ -26,7 +26,7 @@ impl Conversation {
             Event::Edited { message, text } => self.window.edit(*message, text),
             Event::Deleted { messages } => self.apply_deleted(messages),
             Event::Joined { companion, external } => {
-                self.gates.entry(companion.clone()).or_insert_with(|| Gate::new(self.handled)).external = *external;
+                self.gates.get_or_insert(companion, Gate::new(self.handled)).external = *external;
             }
             Event::Left { companion } => {
                 self.drop_what_goes_on(Some(companion), notes);
@@ -116,9 +116,9 @@ impl Conversation {
     }
 
     pub(super) fn fire_due(&mut self, is_due: impl Fn(Moment) -> bool) {
-        for (companion, gate) in &mut self.gates {
+        for (companion, gate) in self.gates.iter_mut() {
             if gate.lull_at.take_if(|due| is_due(*due)).is_some()
-                && let Some(newest) = self.window.buffer(companion, gate.cursor).next_back()
+                && let Some(newest) = self.window.newest(companion, gate.cursor)
             {
                 let message = newest.seq;
                 gate.fire(Waiting { trigger: Trigger::Lull, message, check: Check::Quiet, urgent: false, is_refused: false });
@@ -132,7 +132,7 @@ impl Conversation {
             for (companion, gate) in
                 self.gates.iter_mut().filter(|(_, gate)| !gate.is_silent() && !is_backing_off(gate, self.clock))
             {
-                gate.recheck(self.window.buffer(companion, gate.cursor).next_back().map(|entry| entry.seq));
+                gate.recheck(self.window.newest(companion, gate.cursor).map(|entry| entry.seq));
             }
             self.wait_for_quiet(world, notes);
         }
@@ -152,7 +152,7 @@ impl Conversation {
                 continue;
             }
             gate.end_back_off();
-            match (self.window.buffer(companion, gate.cursor).next_back(), world.tempers.get(companion)) {
+            match (self.window.newest(companion, gate.cursor), world.tempers.get(companion)) {
                 // There is nothing left to be quiet about.
                 (None, _) => cancel_lull(companion, gate, notes),
                 (Some(last), Some(temper)) if gate.lull_at.is_none() && is_over => {

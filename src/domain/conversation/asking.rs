@@ -23,7 +23,7 @@ impl Conversation {
         let next_interjection_at = temper.interval(0, (world.jitter)());
         self.make(Event::JitterDrawn { companion: companion.clone(), next_interjection_at }, world, out);
         // After a crash before this was on record, the counter may be past it already.
-        let newest = self.window.buffer(companion, self.gates[companion].cursor).next_back().map(|entry| entry.seq);
+        let newest = self.window.newest(companion, self.gates[companion].cursor).map(|entry| entry.seq);
         if let (Some(gate), Some(message)) = (self.gates.get_mut(companion), newest)
             && gate.is_interjection_due()
         {
@@ -161,10 +161,10 @@ impl Conversation {
         occasion: Occasion,
         world: &World<'_>,
     ) {
-        for (companion, gate) in &self.gates {
+        for (companion, gate) in self.gates.iter() {
             let takes_part = left_out != Some(companion) && asked.iter().all(|(other, _)| other != companion);
             let is_able = !gate.is_silent() && !self.is_backing_off(gate, occasion) && world.tempers.contains_key(companion);
-            let newest = self.window.buffer(companion, gate.cursor).next_back().map(|entry| entry.seq);
+            let newest = self.window.newest(companion, gate.cursor).map(|entry| entry.seq);
             if let Some(message) = newest.filter(|_| takes_part && is_able) {
                 let waiting =
                     Waiting { trigger: Trigger::Lull, message, check: Check::Unsettled, urgent: false, is_refused: false };

@@ -103,7 +103,7 @@ impl Conversation {
     }
 
     pub(super) fn apply_paused(&mut self, whom: Option<&CompanionId>, paused: bool, notes: &mut Vec<Output>) {
-        for (companion, gate) in &mut self.gates {
+        for (companion, gate) in self.gates.iter_mut() {
             if whom.is_some_and(|whom| whom != companion) {
                 continue;
             }

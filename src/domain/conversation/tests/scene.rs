@@ -310,7 +310,7 @@ impl Scene {
             folded.clock = self.conversation.clock();
             let now = folded.clock;
             folded.fire_due(|due| due < now || !self.is_armed_at(due));
-            for (companion, gate) in &mut folded.gates {
+            for (companion, gate) in folded.gates.iter_mut() {
                 // The end of a pause is not on record, nor is what cut it short once that is gone: the longer pause does no harm.
                 if self.conversation.gate(companion).is_some_and(|lived| lived.retry_at().is_none()) {
                     gate.end_back_off();
@@ -379,7 +379,7 @@ impl Scene {
                 Output::Made { handled, event } => {
                     self.notice(&event);
                     let seq = Seq(self.journal.len() as u64 + 1);
-                    self.journal.push(Recorded { seq, at, handled, event });
+                    self.journal.push(Recorded { seq, at, handled, event: *event });
                 }
                 Output::Post { companion, ticket, text } => posts.push((companion, ticket, text)),
                 Output::Cancel { ticket } => {
