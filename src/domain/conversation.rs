@@ -244,6 +244,7 @@ impl Conversation {
         let now = self.clock.max(now);
         let mut occasion = Occasion { by_deadline: matches!(input, Input::Woken), after_statement: false };
         let mut over = Vec::new();
+        let is_heard = matches!(input, Input::Heard(_));
         if let Input::Heard(recorded) = &input {
             occasion.after_statement = matches!(recorded.event, Event::Said { reply: Some(_), .. });
         } else {
@@ -255,7 +256,7 @@ impl Conversation {
             self.close_round(occasion, world, &mut out);
         }
         match input {
-            Input::Heard(recorded) => self.hear(&recorded, world, &mut out),
+            Input::Heard(ref recorded) => self.hear(recorded, world, &mut out),
             Input::Answered { ticket, vote, call } => self.conclude(ticket, vote, call, world, &mut out),
             Input::Voted(state) => self.take_vote(state, world, &mut out),
             Input::Judged { ticket, score, call } => {
@@ -266,6 +267,9 @@ impl Conversation {
             Input::ReplyFailed { ticket, error } => self.fail_reply(ticket, error, world, &mut out),
             Input::Summarised { upto, text } => self.take_summary(upto, text, world, &mut out),
             Input::Woken => self.wake(world, &mut out),
+        }
+        if !is_heard {
+            self.tidy(world, &mut out);
         }
         self.advance(occasion, over, world, &mut out);
         world.ledger.promise_statement(world.channel, self.owes_statement());

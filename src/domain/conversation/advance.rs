@@ -12,10 +12,10 @@ use super::*;
 const LEAVING: Duration = Duration::from_secs(10);
 
 impl Conversation {
-    /// An event from outside is taken in; one that was taken in before is passed over.
+    /// An event from outside is taken in, which leaves everything tidy; one that was taken in before is passed over.
     pub(super) fn hear(&mut self, recorded: &Recorded, world: &mut World<'_>, out: &mut Vec<Output>) {
         if recorded.seq <= self.handled && recorded.seq != Seq::NONE {
-            return;
+            return self.tidy(world, out);
         }
         self.clock = self.clock.max(recorded.at);
         self.fire_due_before(self.clock);
@@ -55,11 +55,14 @@ impl Conversation {
 
     /// An address counts when it is heard, once, however many it names.
     fn count_address(&mut self, seq: Seq, message: &Message, world: &mut World<'_>, out: &mut Vec<Output>) {
+        if message.address.companions.is_empty() || message.from.role == Role::Companion {
+            return;
+        }
         let said_at = self.window.get(seq).map_or(self.clock, |entry| entry.at);
         let is_too_late = is_too_late(self.clock, said_at, true, &world.rules);
         let is_heard =
             |(companion, gate): (&CompanionId, &Gate)| message.address.includes(companion) && !gate.is_silent() && !is_too_late;
-        if message.from.role == Role::Companion || !self.gates.iter().any(is_heard) {
+        if !self.gates.iter().any(is_heard) {
             return;
         }
         let person = PersonId::from(&*message.from.id);
@@ -71,7 +74,7 @@ impl Conversation {
         }
     }
 
-    /// Goes on as far as the way is free: what is over is closed; then everyone's triggers, in the order of ids; then the summary.
+    /// Goes on as far as the way is free, from a state that is tidy: what is over is closed; then everyone's triggers, in the order of ids; then the summary.
     /// The back-offs of `over` are known to have come to their end; the others are looked at.
     pub(super) fn advance(
         &mut self,
@@ -82,7 +85,6 @@ impl Conversation {
     ) {
         #[cfg(test)]
         poison::is_there(poison::GONE_ON, self);
-        self.tidy(world, out);
         self.settle_silenced(world, out);
         self.close_round(occasion, world, out);
         self.give_up_words(occasion, world, out);
