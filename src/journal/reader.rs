@@ -136,7 +136,11 @@ impl<'a> Reader<'a> {
         let ward = place.ward();
         let last = self.number(Key::head(ward, no)).await?;
         let at = self.read_event(Key::event(ward, no, last)).await?.map_or(Moment::ZERO, |event| event.at);
-        let pending: Option<PendingRecord> = self.record(key::pending(ward, no)).await?;
+        let pending = match self.record(key::pending(ward, no)).await {
+            // That it is there says that something is to be done, and the journal tells the rest.
+            Err(ReadError::Record(RecordError::Malformed { .. })) => Some(PendingRecord { heard: Seq::NONE }),
+            read => read?,
+        };
         let pending = match pending {
             Some(PendingRecord { heard }) => Some(PendingRecord { heard: self.newest_heard(ward, no, heard, last).await? }),
             None => None,

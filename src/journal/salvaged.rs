@@ -25,6 +25,10 @@ pub struct Salvaged {
     last: BTreeMap<(Ward, ChannelNo), Seq>,
     /// One more than the greatest number of a channel that anything belongs to, by ward.
     next: BTreeMap<Ward, u32>,
+    /// How far the journals went, as is kept of them.
+    heads: BTreeMap<(Ward, ChannelNo), Seq>,
+    /// The number that a ward's next new channel gets, as is kept of it.
+    kept_next: BTreeMap<Ward, u32>,
 }
 
 /// Where a snapshot stands, whatever else is in it.
@@ -115,7 +119,15 @@ impl Complete for Salvaged {
                 self.reach(ward, channel, seq);
             }
         }
-        if kind == Kind::ChannelOf as u8
+        if kind == Kind::Head as u8
+            && let (Some(channel), Ok(head)) = (own, decode_number(key, value))
+        {
+            self.heads.insert((ward, channel), head);
+        } else if *key == key::next_channel(ward)
+            && let Ok(next) = decode(key, value)
+        {
+            self.kept_next.insert(ward, next);
+        } else if kind == Kind::ChannelOf as u8
             && let (Some(channel), Ok(record)) = (own, decode(key, value))
         {
             self.channels.insert((ward, channel), record);
@@ -133,11 +145,17 @@ impl Complete for Salvaged {
             let place = Place::new(&record.guild, &record.channel);
             [(key::channel_of(*ward, *number), encode(record)), (key::channel_name(&place), encode(&number.0))]
         });
+        names.collect()
+    }
+
+    fn behind(&self) -> Vec<(Key, Value)> {
         // A number that stands for a channel already must never be given again.
-        let next = self.next.iter().map(|(ward, next)| (key::next_channel(*ward), encode(next)));
+        let next = self.next.iter().filter(|(ward, next)| self.kept_next.get(ward).is_none_or(|kept| kept < next));
+        let next = next.map(|(ward, next)| (key::next_channel(*ward), encode(next)));
         // Nor the number of an event: a snapshot that has seen it would take the new one for handled.
-        let heads = self.last.iter().map(|((ward, channel), last)| (Key::head(*ward, *channel), encode_number(*last)));
-        names.chain(next).chain(heads).collect()
+        let heads = self.last.iter().filter(|(of, last)| self.heads.get(of).is_none_or(|head| head < last));
+        let heads = heads.map(|((ward, channel), last)| (Key::head(*ward, *channel), encode_number(*last)));
+        next.chain(heads).collect()
     }
 
     fn follows(&self, key: &Key, value: &[u8]) -> Vec<(Key, Value)> {

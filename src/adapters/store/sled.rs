@@ -26,7 +26,7 @@ use super::audit::{Audit, Report};
 use super::backup::{Copied, CopyError};
 use super::open_error::WAYS_OUT;
 use crate::domain::id::Ward;
-use crate::ports::store::keeper::{KeepError, Keeper};
+use crate::ports::store::keeper::{Complete, KeepError, Keeper};
 use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 use crate::telemetry::instruments::Instruments;
@@ -77,7 +77,19 @@ impl SledStore {
     /// # Errors
     /// Each way in which a store can be unfit; [`OpenError`] says which of them leave it untouched.
     pub fn open(data: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
-        let opened = open::open(data, options, Holes::Refused)?;
+        Self::open_completed(data, options, &mut ())
+    }
+
+    /// The same. Where a loss is accepted, what the records that are left tell of those that are lost is made anew first.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_completed(data: &Path, options: &OpenOptions, complete: &mut dyn Complete) -> Result<Self, OpenError> {
+        let opened = if options.accept_loss {
+            open::open_rest(data, options, complete)
+        } else {
+            open::open(data, options, Holes::Refused)
+        }?;
         let (orders, inbox) = mpsc::channel();
         let open::Opened { db, facts, manifest, lock } = opened;
         let (db, committer) = attempt(db, |db| {

@@ -49,6 +49,23 @@ async fn a_low_water_mark_explains_what_is_missing_below_it() {
 }
 
 #[tokio::test]
+async fn a_channel_whose_record_of_work_is_damaged_finds_it_again_in_its_journal() {
+    for damaged in [&b""[..], b"\x01not what it was"] {
+        let store = journal(5);
+        let record = PendingRecord { heard: Seq(2) };
+        store.put(key::pending(place().ward(), NO), encode(&record));
+        let sound = Reader::new(&store).head(&place()).await.unwrap();
+        store.put(key::pending(place().ward(), NO), damaged.to_vec());
+
+        let head = Reader::new(&store).head(&place()).await;
+
+        assert!(sound.pending.is_some_and(|pending| pending.heard > Seq(2)), "{sound:?}");
+        assert_eq!(head, Ok(sound));
+        assert_eq!(numbers(&Reader::new(&store).restore(&place()).await.unwrap().events), [1, 2, 3, 4, 5]);
+    }
+}
+
+#[tokio::test]
 async fn events_are_read_in_ranges_from_either_end() {
     let store = journal(2_000);
     let reader = Reader::new(&store);

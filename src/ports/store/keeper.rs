@@ -29,11 +29,31 @@ pub trait Complete {
     /// Takes note of a record. Every record is told, before anything else is asked.
     fn note(&mut self, key: &Key, value: &[u8]);
 
-    /// Records that have to be there, as all that were noted tell.
+    /// Records that have to be there, whatever they hold, as all that were noted tell.
     fn lacking(&self) -> Vec<(Key, Value)>;
+
+    /// Counters that are not there, or are less than what was noted tells: they have to become this.
+    fn behind(&self) -> Vec<(Key, Value)>;
 
     /// What else has to be there because of this record. Where two say different things of one key, the one with the greater key is right.
     fn follows(&self, key: &Key, value: &[u8]) -> Vec<(Key, Value)>;
+}
+
+/// Where records tell of no others.
+impl Complete for () {
+    fn note(&mut self, _: &Key, _: &[u8]) {}
+
+    fn lacking(&self) -> Vec<(Key, Value)> {
+        Vec::new()
+    }
+
+    fn behind(&self) -> Vec<(Key, Value)> {
+        Vec::new()
+    }
+
+    fn follows(&self, _: &Key, _: &[u8]) -> Vec<(Key, Value)> {
+        Vec::new()
+    }
 }
 
 /// Why a store could not be copied or measured.

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use super::facts::Facts;
 use super::letting_go::attempt;
-use super::mend::mend;
+use super::mend::restored;
 use super::open::Holes;
 use super::readable::Readable;
 use super::{OpenOptions, files, log, open};
 use crate::adapters::store::OpenError;
-use crate::adapters::store::audit::{Audit, Hole, PROGRESS_EVERY};
+use crate::adapters::store::audit::{Hole, PROGRESS_EVERY};
 use crate::adapters::store::backup::{self, Copied, CopyError};
 use crate::adapters::store::manifest::{self, FORMAT, Manifest};
 use crate::ports::store::keeper::Complete;
@@ -77,12 +77,7 @@ pub fn salvage(
             }
         });
         fill_with(data, &options, records, progress, |db, facts| {
-            completed(db, complete)?;
-            let report = Audit::keeping_all().run_on(readable(db), |_| {});
-            for problem in &report.problems {
-                tracing::warn!("{problem}");
-            }
-            mend(db, &report, facts)?;
+            restored(db, complete, facts)?;
             facts.write(db)
         })
     })
@@ -110,30 +105,8 @@ fn copy(
     Ok(Copied { records, bytes_before, bytes_after: size(data)?, holes })
 }
 
-fn readable(db: &sled::Db) -> impl Iterator<Item = Result<(Key, Value), Hole>> + use<> {
+pub(super) fn readable(db: &sled::Db) -> impl Iterator<Item = Result<(Key, Value), Hole>> + use<> {
     Readable::of(db).map(|entry| entry.map(|(key, value)| (Key::from_bytes(&key), value.to_vec())))
-}
-
-/// Makes anew what is not there and has to be, as the rest tells.
-fn completed(db: &sled::Db, complete: &mut dyn Complete) -> Result<(), sled::Error> {
-    for entry in db.iter() {
-        let (key, value) = entry?;
-        complete.note(&Key::from_bytes(&key), &value);
-    }
-    let add = |(key, value): (Key, Value)| -> Result<(), sled::Error> {
-        if !db.contains_key(key.as_bytes())? {
-            tracing::warn!("the record {key} was lost; it is made anew");
-            db.insert(key.as_bytes(), value)?;
-        }
-        Ok(())
-    };
-    complete.lacking().into_iter().try_for_each(add)?;
-    // What is there already is left alone, so whoever is right comes first.
-    for entry in db.iter().rev() {
-        let (key, value) = entry?;
-        complete.follows(&Key::from_bytes(&key), &value).into_iter().try_for_each(add)?;
-    }
-    Ok(())
 }
 
 /// Writes records into a new database beside sled's folder, and closes it. Returns its manifest and how many there were.

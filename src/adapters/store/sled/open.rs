@@ -8,12 +8,13 @@ use std::time::Duration;
 use super::committer::panic_text;
 use super::facts::Facts;
 use super::letting_go::attempt;
-use super::mend::mend;
+use super::mend::restored;
 use super::readable::Readable;
 use super::{OpenOptions, files, log};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::{self, Audit, Problem};
 use crate::adapters::store::manifest::{self, FORMAT, Manifest};
+use crate::ports::store::keeper::Complete;
 use crate::ports::store::key::Key;
 
 // sled fills its file in segments of this many bytes, and gives empty ones at the end back whole.
@@ -110,6 +111,19 @@ pub(super) fn open(data: &Path, options: &OpenOptions, holes: Holes) -> Result<O
         Ok(files::db_bytes(data)?.unwrap_or_default())
     })?;
     let manifest = Manifest { format: facts.format, store: facts.store.clone(), counts: facts.counts, db_bytes, closed: None };
+    Ok(Opened { db, facts, manifest, lock })
+}
+
+/// The same where less may be left than there was: what the rest tells of that is made anew, and what the journals miss then counts as
+/// deleted.
+pub(super) fn open_rest(data: &Path, options: &OpenOptions, complete: &mut dyn Complete) -> Result<Opened, OpenError> {
+    let Opened { db, mut facts, manifest, lock } = open(data, options, Holes::Refused)?;
+    let (db, db_bytes) = attempt(db, |db| {
+        let mended = restored(db, complete, &mut facts).and_then(|_| facts.write(db));
+        mended.map_err(|error| explain(data, error))?;
+        Ok(files::db_bytes(data)?.unwrap_or_default())
+    })?;
+    let manifest = Manifest { counts: facts.counts, db_bytes, ..manifest };
     Ok(Opened { db, facts, manifest, lock })
 }
 
@@ -241,14 +255,8 @@ fn prepare(
                 return Err(OpenError::Holes { folder, holes: report.holes(), first });
             }
             Some(_) => return Ok(facts),
-            // The copy is mended, once it is known what the rest tells of what was lost.
-            None if holes == Holes::Passed => {}
-            None => {
-                let left = mend(db, &report, &mut facts).map_err(|error| explain(data, error))?;
-                if !report.is_sound() {
-                    tracing::warn!(folder = %data.display(), problems = report.problem_count, left, "what was lost counts as deleted");
-                }
-            }
+            // Whoever opens it mends it, once it is known what the rest tells of what was lost.
+            None => {}
         }
     }
     facts.term += 1;

@@ -19,37 +19,59 @@ const NO: ChannelNo = ChannelNo(5);
 
 #[tokio::test]
 async fn a_journal_that_lost_its_end_goes_on_behind_what_its_snapshot_has_seen() {
-    let mut subject = lost(&[Key::event(place().ward(), NO, Seq(4)), Key::head(place().ward(), NO)], 9).await;
-    let reader = Reader::new(subject.open());
+    let (end, head) = (Key::event(place().ward(), NO, Seq(4)), Key::head(place().ward(), NO));
+    for (salvaged, keys) in
+        [(COPIED, vec![end.clone(), head.clone()]), (IN_PLACE, vec![end.clone(), head]), (IN_PLACE, vec![end])]
+    {
+        let mut subject = lost(&keys, 9, salvaged).await;
+        let reader = Reader::new(subject.open());
 
-    let before = reader.restore(&place()).await.unwrap();
-    let term = subject.open().take(place().ward()).await.unwrap();
-    let after = Append { channel: NO, after: before.head, records: vec![encode_event(&said(10, "4711"))] };
-    let batch = Batch { ward: place().ward(), term, append: Some(after), fresh: Vec::new(), writes: Vec::new() };
-    let outcomes = subject.open().commit(vec![batch]).await.unwrap();
-    subject.store = None;
-    subject.store = Some(SledStore::open(&subject.data(), &options()).unwrap());
-    let reader = Reader::new(subject.open());
-    let restored = reader.restore(&place()).await.unwrap();
+        let before = reader.restore(&place()).await.unwrap();
+        let term = subject.open().take(place().ward()).await.unwrap();
+        let after = Append { channel: NO, after: before.head, records: vec![encode_event(&said(10, "4711"))] };
+        let batch = Batch { ward: place().ward(), term, append: Some(after), fresh: Vec::new(), writes: Vec::new() };
+        let outcomes = subject.open().commit(vec![batch]).await.unwrap();
+        subject.store = None;
+        subject.store = Some(SledStore::open(&subject.data(), &options()).unwrap());
+        let reader = Reader::new(subject.open());
+        let restored = reader.restore(&place()).await.unwrap();
 
-    assert_eq!((before.head, before.events), (Seq(9), Vec::new()));
-    assert_eq!(outcomes, [Ok(())]);
-    assert_eq!(restored.events.iter().map(|recorded| recorded.seq).collect::<Vec<_>>(), [Seq(10)]);
-    let head = reader.head(&place()).await.unwrap();
-    assert_eq!((head.last, head.lowest), (Seq(10), Seq(10)), "what lies between counts as deleted");
+        assert_eq!((before.head, before.events), (Seq(9), Vec::new()), "{keys:?}");
+        assert_eq!(outcomes, [Ok(())]);
+        assert_eq!(restored.events.iter().map(|recorded| recorded.seq).collect::<Vec<_>>(), [Seq(10)]);
+        let head = reader.head(&place()).await.unwrap();
+        assert_eq!((head.last, head.lowest), (Seq(10), Seq(10)), "what lies between counts as deleted");
+    }
 }
 
 #[tokio::test]
 async fn a_message_is_known_by_its_id_again_and_the_newest_of_that_id_counts() {
-    let subject = lost(&[key::message_id(place().ward(), NO, "id 2"), key::message_id(place().ward(), NO, "twice")], 0).await;
-    let reader = Reader::new(subject.open());
+    for salvaged in [COPIED, IN_PLACE] {
+        let keys = [key::message_id(place().ward(), NO, "id 2"), key::message_id(place().ward(), NO, "twice")];
+        let subject = lost(&keys, 0, salvaged).await;
+        let reader = Reader::new(subject.open());
 
-    assert_eq!(reader.message(&place(), "id 2").await, Ok(Some(Seq(2))));
-    assert_eq!(reader.message(&place(), "twice").await, Ok(Some(Seq(4))));
+        assert_eq!(reader.message(&place(), "id 2").await, Ok(Some(Seq(2))));
+        assert_eq!(reader.message(&place(), "twice").await, Ok(Some(Seq(4))));
+    }
 }
 
-/// A store with a journal of four events, that lost these records and was salvaged; its snapshot says that so many were handled.
-async fn lost(keys: &[Key], handled: u64) -> OnDisk {
+/// How a loss is accepted.
+type Accepted = fn(&Path);
+
+/// As `history compact --accept-loss` does it.
+const COPIED: Accepted = |data| {
+    salvage(data, &options(), &mut Salvaged::default(), |_| {}).unwrap();
+};
+
+/// As `serve --accept-loss` does it where all pages can be read.
+const IN_PLACE: Accepted = |data| {
+    let options = OpenOptions { accept_loss: true, ..options() };
+    drop(SledStore::open_completed(data, &options, &mut Salvaged::default()).unwrap());
+};
+
+/// A store with a journal of four events, that lost these records, and where that was accepted; its snapshot says that so many were handled.
+async fn lost(keys: &[Key], handled: u64, accepted: Accepted) -> OnDisk {
     let mut subject = OnDisk::new();
     let ward = place().ward();
     let record = ChannelRecord { guild: place().guild, channel: place().channel };
@@ -75,7 +97,7 @@ async fn lost(keys: &[Key], handled: u64) -> OnDisk {
     drop(db);
     files::finished(&folder).unwrap();
 
-    salvage(&subject.data(), &options(), &mut Salvaged::default(), |_| {}).unwrap();
+    accepted(&subject.data());
 
     let store = SledStore::open(&subject.data(), &options()).unwrap();
     let report = store.verify(|_| {}).unwrap();
