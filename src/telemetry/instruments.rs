@@ -358,6 +358,13 @@ impl std::ops::Deref for Instruments {
     }
 }
 
+/// How many series an instrument can have at most, each label left out counted too; none where a label is bound by settings alone.
+pub fn series_at_most(name: &str) -> Option<usize> {
+    let entry = CATALOGUE.iter().chain(OBSERVED).find(|entry| entry.name == name)?;
+    let closed = entry.labels.iter().map(|label| (!label.values.is_empty()).then_some(label.values.len() + 1));
+    closed.product()
+}
+
 /// A code of what went wrong, as a label: what is none of the closed list is `other`, so that no text from outside becomes a series.
 pub fn error_label(code: &str) -> &'static str {
     values::ERRORS.iter().find(|known| **known == code).copied().unwrap_or("other")

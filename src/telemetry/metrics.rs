@@ -11,12 +11,12 @@ use std::time::Duration;
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry_otlp::{ExporterBuildError, Protocol, WithExportConfig};
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::metrics::{MeterProviderBuilder, PeriodicReader, SdkMeterProvider};
+use opentelemetry_sdk::metrics::{Instrument, MeterProviderBuilder, PeriodicReader, SdkMeterProvider, Stream};
 use prometheus::{Registry, TextEncoder};
 use tokio::time::Instant;
 
 use super::export::{Ledger, shown};
-use super::instruments::{DISK_FREE, Instruments, STORE_SIZE, TELEMETRY_QUEUE, TELEMETRY_SPANS, kinds};
+use super::instruments::{DISK_FREE, Instruments, STORE_SIZE, TELEMETRY_QUEUE, TELEMETRY_SPANS, kinds, series_at_most};
 use watched::Watched;
 
 #[cfg(test)]
@@ -98,7 +98,7 @@ impl Metrics {
             .without_target_info()
             .build()
             .map_err(|error| MetricsError::Prometheus(error.to_string()))?;
-        let readers = SdkMeterProvider::builder().with_resource(resource).with_reader(prometheus);
+        let readers = SdkMeterProvider::builder().with_resource(resource).with_view(room).with_reader(prometheus);
         let provider = match plan {
             Some(plan) => sent(readers, plan)?,
             None => readers,
@@ -212,6 +212,11 @@ impl Lasting {
             }
         }
     }
+}
+
+/// Room for as many series of an instrument as its labels allow, where they are closed: the SDK would make room for 2,000 of each, at once.
+fn room(instrument: &Instrument) -> Option<Stream> {
+    Stream::builder().with_cardinality_limit(series_at_most(instrument.name())?).build().ok()
 }
 
 fn sent(readers: MeterProviderBuilder, plan: &MetricsPlan) -> Result<MeterProviderBuilder, MetricsError> {

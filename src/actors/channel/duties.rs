@@ -15,14 +15,16 @@ use crate::actors::reply;
 use crate::actors::side_models::Priority;
 use crate::actors::turn_taking_manager::NotTaken;
 use crate::domain::conversation::Input;
-use crate::domain::event::{Event, RoundClosed};
+use crate::domain::event::{Event, Recorded, RoundClosed};
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::Message;
 use crate::domain::prompt;
 use crate::domain::vote::State as Ballot;
 use crate::domain::window;
+use crate::journal::place::Place;
 use crate::journal::reader::{Range, Reader};
 use crate::ports::language_model::{Line, ModelRole, Purpose, Request};
+use crate::settings;
 use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
 
@@ -211,29 +213,15 @@ impl State {
         tokio::spawn(async move {
             let range = Range { after, before: Some(upto.next()), limit: SUMMARISED_AT_MOST, newest_first: true };
             let events = Reader::new(&*kit.store).events(&place, range).await;
-            let messages: Vec<Message> = match events {
-                Ok(events) => events.into_iter().rev().filter_map(|recorded| said(recorded.event)).collect(),
+            let request = match events {
+                Ok(events) => Arc::new(to_summarise(events, previous.as_deref(), &place, &kit.settings.prompt)),
                 Err(error) => {
                     tracing::warn!(channel = %Plain(place.channel.as_str()), %error, "what is to be summarised cannot be read");
                     let _ = channel.cast(ChannelMessage::Summarised { upto, text: None, outcome: None });
                     return;
                 }
             };
-            let words = &kit.settings.prompt;
-            let prompt = prompt::summary(previous.as_deref(), &messages.iter().collect::<Vec<_>>(), words);
-            let request = Request {
-                role: ModelRole::Side,
-                purpose: Purpose::Summary,
-                companion: None,
-                guild: place.guild.clone(),
-                system: prompt.system,
-                user: prompt.user,
-                sizes: prompt.sizes,
-                newest: Line::newest_of(messages.iter()),
-                max_tokens: words.max_side_answer_tokens,
-            };
             let deadline = kit.pool.deadline(ModelRole::Side);
-            let request = Arc::new(request);
             let outcome = kit.pool.answer(request.clone(), Priority::Summary, deadline, None).await;
             // Of no turn: all that was settled since the last one led to it.
             traces::tell_call(None, &request, &outcome, &place, &kit);
@@ -242,6 +230,23 @@ impl State {
             // A channel that is gone has it done again.
             let _ = channel.cast(ChannelMessage::Summarised { upto, text, outcome: Some(Box::new(outcome)) });
         });
+    }
+}
+
+/// Asks for a summary of these events, newest first. Once it is worded they are let go of: the answer may be waited for for long.
+fn to_summarise(events: Vec<Recorded>, previous: Option<&str>, place: &Place, words: &settings::prompt::Prompt) -> Request {
+    let messages: Vec<Message> = events.into_iter().rev().filter_map(|recorded| said(recorded.event)).collect();
+    let prompt = prompt::summary(previous, &messages.iter().collect::<Vec<_>>(), words);
+    Request {
+        role: ModelRole::Side,
+        purpose: Purpose::Summary,
+        companion: None,
+        guild: place.guild.clone(),
+        system: prompt.system,
+        user: prompt.user,
+        sizes: prompt.sizes,
+        newest: Line::newest_of(messages.iter()),
+        max_tokens: words.max_side_answer_tokens,
     }
 }
 

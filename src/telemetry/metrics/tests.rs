@@ -33,6 +33,24 @@ fn no_decision_begins_that_cannot_be() {
 }
 
 #[test]
+fn there_is_room_for_every_series_that_labels_allow() {
+    let metrics = Metrics::local();
+    let instruments = metrics.instruments();
+    metrics.observe_process(&Ledger::default());
+    let entry = CATALOGUE.iter().find(|entry| entry.name == "tertulia.turn.duration").unwrap();
+    let values = |label: usize| entry.labels[label].values.iter().copied().chain([""]);
+
+    for (trigger, outcome) in values(0).flat_map(|trigger| values(1).map(move |outcome| (trigger, outcome))) {
+        instruments.turn_duration.record(0.1, [trigger, outcome]);
+    }
+
+    let text = metrics.exposition().unwrap();
+    let all = (entry.labels[0].values.len() + 1) * (entry.labels[1].values.len() + 1);
+    assert_eq!(text.lines().filter(|line| line.starts_with("tertulia_turn_duration_seconds_count")).count(), all);
+    assert!(!text.contains("otel_metric_overflow"), "{text}");
+}
+
+#[test]
 fn a_handle_counts_until_it_is_dropped() {
     let metrics = Metrics::local();
     let instruments = metrics.instruments();
