@@ -33,10 +33,10 @@ fn main() -> anyhow::Result<()> {
         Some(at) => arguments.get(at + 1).and_then(|limit| limit.replace('_', "").parse().ok()).unwrap_or(usize::MAX),
         None => usize::MAX,
     };
-    if let [row, table, size] = arguments.as_slice()
-        && row == tables::ROW
-    {
-        return tables::row(table, size.parse()?);
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [tables::PUT, table, size] => return tables::put(table, size.parse()?),
+        [tables::ROW, table, size] => return tables::row(table, size.parse()?),
+        _ => {}
     }
     let named: Vec<_> = ALL.into_iter().filter(|part| arguments.iter().any(|argument| argument == part)).collect();
     for part in if named.is_empty() { ALL.to_vec() } else { named } {

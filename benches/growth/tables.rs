@@ -1,5 +1,6 @@
 //! How costs grow with one thing at a time, and the exponent of each.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -16,14 +17,16 @@ use super::world::{World, open};
 const ROOMS: usize = 100;
 const TIMES: usize = 200;
 
-/// So long it is waited before memory is counted.
-const SETTLES_IN: Duration = Duration::from_millis(500);
+/// Where a row's store is, in its folder.
+const DATA: &str = "data";
 
 /// What is measured of each size.
 const COSTS: [&str; 7] =
     ["start, ms", "memory, MiB", "disk, MiB", "a wake, ms", "µs a message", "processors, µs", "/metrics, KiB"];
 
-/// What a process of its own is asked for, so that nothing of another row is in its memory.
+/// What a process of its own is asked for, in a folder: to put on record what a row begins with.
+pub const PUT: &str = "put";
+/// The same, to measure that row: nothing of another row, nor of what was put on record, is in its memory.
 pub const ROW: &str = "row";
 
 /// What grows in a table.
@@ -49,10 +52,9 @@ pub fn measure(table: &str, limit: usize) -> anyhow::Result<()> {
     println!();
     let mut rows = Vec::new();
     for size in sizes.into_iter().filter(|size| *size <= limit) {
-        let asked = [ROW, table, &size.to_string()];
-        let told = Command::new(std::env::current_exe()?).args(asked).stderr(Stdio::inherit()).output()?;
-        anyhow::ensure!(told.status.success(), "the row of {size} failed");
-        let costs = String::from_utf8(told.stdout)?;
+        let folder = tempfile::tempdir()?;
+        ask(folder.path(), [PUT, table, &size.to_string()])?;
+        let costs = ask(folder.path(), [ROW, table, &size.to_string()])?;
         let costs: Vec<f64> = costs.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
         anyhow::ensure!(costs.len() == COSTS.len(), "the row of {size} told {costs:?}");
         print!("{size:>9}");
@@ -66,25 +68,29 @@ pub fn measure(table: &str, limit: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One row of a table, told as numbers.
-pub fn row(table: &str, size: usize) -> anyhow::Result<()> {
-    of(grown(table, size))?.iter().for_each(|cost| println!("{cost}"));
-    Ok(())
+/// What a process of its own tells.
+fn ask(folder: &Path, asked: [&str; 3]) -> anyhow::Result<String> {
+    let mut process = Command::new(std::env::current_exe()?);
+    let told = process.args(asked).current_dir(folder).stderr(Stdio::inherit()).output()?;
+    anyhow::ensure!(told.status.success(), "{} failed", asked.join(" "));
+    Ok(String::from_utf8(told.stdout)?)
 }
 
-/// What a system costs that has this on record.
-fn of(stock: Stock) -> anyhow::Result<[f64; COSTS.len()]> {
+/// Puts on record what a row begins with, in this folder.
+pub fn put(table: &str, size: usize) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
-    let folder = tempfile::tempdir()?;
-    let data = folder.path().join("data");
-    runtime.block_on(async { stock.put(&*open(&data).await?, SystemClock.now()).await })?;
-    let disk = disk_bytes(&data)? as f64;
-    runtime.block_on(async {
-        // What was held to put it on record is let go by and by.
-        tokio::time::sleep(SETTLES_IN).await;
+    runtime.block_on(async { grown(table, size).put(&*open(Path::new(DATA)).await?, SystemClock.now()).await })
+}
+
+/// One row of a table, told as numbers: what a system costs that has this on record.
+pub fn row(table: &str, size: usize) -> anyhow::Result<()> {
+    let (stock, data) = (grown(table, size), Path::new(DATA));
+    let disk = disk_bytes(data)? as f64;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let costs = runtime.block_on(async {
         let before = allocated();
         let began = Instant::now();
-        let world = World::on(open(&data).await?, stock, None).await?;
+        let world = World::on(open(data).await?, stock, None).await?;
         let start = began.elapsed();
         let memory = allocated() - before;
         let rooms = ROOMS.min(stock.channels);
@@ -97,8 +103,10 @@ fn of(stock: Stock) -> anyhow::Result<[f64; COSTS.len()]> {
         let (mib, kib) = (f64::from(1 << 20), 1024.0);
         let millis = |span: Duration| span.as_secs_f64() * 1e3;
         let exposition = exposition as f64 / kib;
-        Ok([millis(start), memory / mib, disk / mib, millis(wake), took.wall, took.processor, exposition])
-    })
+        anyhow::Ok([millis(start), memory / mib, disk / mib, millis(wake), took.wall, took.processor, exposition])
+    })?;
+    costs.iter().for_each(|cost: &f64| println!("{cost}"));
+    Ok(())
 }
 
 /// The slope of the line through the logarithms: 0 does not grow, 1 grows as it must where each one costs something.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use futures_util::{StreamExt as _, stream};
-use reqwest::{Method, StatusCode, Url};
+use reqwest::{Method, Response, StatusCode, Url};
 use serde_json::json;
 
 use super::figures::{Figures, STORE_SIZE};
@@ -99,12 +99,19 @@ impl Http {
         made.into_iter().collect()
     }
 
+    /// Asks for this, once more where that fails: the server ends a connection that was idle for long, maybe at this very moment.
+    async fn look(&self, path: &str) -> Result<Response, Failure> {
+        let ask = || self.client.send(self.client.request(Method::GET, path, &[]));
+        match ask().await {
+            Ok(answer) => Ok(answer),
+            Err(_) => ask().await,
+        }
+    }
+
     /// Waits until every room has handled what it was told.
     pub(super) async fn catch_up(&self, rooms: &Rooms) -> Result<(), Failure> {
-        let looking = stream::iter(0..rooms.channels).map(|number| async move {
-            let path = format!("/api/rooms/{}/state", Rooms::name(number));
-            self.client.send(self.client.request(Method::GET, &path, &[])).await.map(drop)
-        });
+        let looking = stream::iter(0..rooms.channels)
+            .map(|number| async move { self.look(&format!("/api/rooms/{}/state", Rooms::name(number))).await.map(drop) });
         let looked: Vec<_> = looking.buffer_unordered(AT_A_TIME).collect().await;
         looked.into_iter().collect()
     }
@@ -112,7 +119,7 @@ impl Http {
 
 impl Watched for Http {
     async fn figures(&self) -> Result<Figures, Failure> {
-        let answer = self.client.send(self.client.request(Method::GET, "/metrics", &[])).await?;
+        let answer = self.look("/metrics").await?;
         let text = answer.text().await.map_err(|error| self.client.broken(&error))?;
         let data = self.own.as_ref().map(|(_, data)| data);
         // What a server says of its disk is some seconds old.

@@ -6,12 +6,16 @@ use std::time::Duration;
 use super::super::life::Props;
 use super::super::stage::lock;
 use super::super::store::Committed;
+use crate::actors::guild::RESTARTS;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
 use crate::journal::place::Place;
 
 /// What the store and the scheduler may add to a deadline.
 const SLACK: Duration = Duration::from_secs(12);
+
+/// Whoever cannot write dies, and starts again later each time: so long after it can, at the latest, with what chance adds.
+const LONGEST_WAY_BACK: Duration = Duration::from_secs(45);
 
 /// A round is over by its deadline, a question by that of the pool and a little; whoever is begun anew has the time anew.
 pub(super) fn check(props: &Props) {
@@ -23,8 +27,12 @@ pub(super) fn check(props: &Props) {
     // The pool's own deadline, and the five seconds that a channel waits beyond it, or the round's.
     let question = patience.max(Duration::from_secs_f64(rules.side_timeout + 5.0));
     let is_late = |place: &Place, from: Duration, to: Duration, most: Duration| {
-        let back = kept_away.iter().filter(|(_, guild)| guild == place.guild.as_str()).map(|(until, _)| until);
-        let last = disturbed.iter().chain(back).filter(|at| **at >= from && **at <= to).max().copied().unwrap_or(from);
+        let is_within = |at: &Duration| (from..=to).contains(at);
+        let released = kept_away.iter().filter(|(_, guild)| guild == place.guild.as_str()).map(|(until, _)| *until);
+        let began_anew = disturbed.iter().filter(|at| is_within(at)).map(|at| back(&disturbed, *at));
+        let full =
+            stage.plan.full.filter(|(since, until)| *since <= to && from <= *until).map(|(_, until)| until + LONGEST_WAY_BACK);
+        let last = began_anew.chain(released.filter(is_within)).chain(full).max().unwrap_or(from);
         to.saturating_sub(last) > most + SLACK
     };
     let mut rounds = BTreeMap::<Place, (Seq, Duration)>::new();
@@ -63,4 +71,10 @@ pub(super) fn check(props: &Props) {
             _ => {}
         }
     }
+}
+
+/// When whoever was killed at this moment is back, at the latest: it starts again later each time, if it was killed again and again.
+fn back(disturbed: &[Duration], at: Duration) -> Duration {
+    let in_row = disturbed.iter().filter(|other| **other <= at && at - **other < RESTARTS.window).count();
+    at + RESTARTS.delay(u32::try_from(in_row).unwrap_or(u32::MAX)).mul_f64(1.5)
 }
