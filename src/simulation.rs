@@ -70,7 +70,7 @@ use tally::Tally;
 /// that nobody looked for after a restart (2721, 3063); one that left opened again (5423); a part that was looked for under another name than
 /// it was sent with (6430); a statement that was set aside and made again (7724); a round whose deadline rang
 /// without end, because one of it was about to leave (4564); the same words taken for those of a dropped reply (8838); a channel that was killed
-/// so often, or could not write for so long, that it was back later than the check allowed for (10895, 17505).
+/// (10895), or panicked (17505), so often that it was back later than the check allowed for.
 const FOUND: &[u64] = &[2, 33, 134, 172, 241, 247, 2_410, 2_721, 3_038, 3_063, 4_564, 5_423, 6_430, 7_724, 8_838, 10_895, 17_505];
 
 /// Seeds of one `cargo test`, unless `TERTULIA_SIM_RUNS` says otherwise; shared by the functions below, which run side by side.

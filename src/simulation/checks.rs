@@ -9,7 +9,6 @@ mod times;
 pub(super) use handling::watch;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
 
 use super::life::{Life, Props};
 use super::people::{Fate, Said};
@@ -170,7 +169,7 @@ fn number_of(mark: &str) -> Option<usize> {
 /// What kills is set aside, and nothing else is. Where handlers panicked without a reason, anything may be blamed.
 fn poison(props: &Props, set_aside: &BTreeMap<Place, BTreeSet<Seq>>) {
     let stage = &props.stage;
-    if stage.chance.has_panicked.load(Ordering::Relaxed) {
+    if !stage.chance.panicked().is_empty() {
         return;
     }
     let planned: BTreeSet<_> = lock(&props.people.set_aside).iter().map(|(room, seq)| (place_of(props, *room), *seq)).collect();

@@ -67,9 +67,10 @@ pub(super) struct Notes {
 
 impl Stage {
     pub(super) fn new(plan: Plan) -> Arc<Self> {
+        let clock = Arc::<SimClock>::default();
         Arc::new(Self {
-            clock: Arc::default(),
-            chance: Arc::new(SimChance::new(plan.seed)),
+            chance: Arc::new(SimChance::new(plan.seed, clock.clone())),
+            clock,
             is_dead: AtomicBool::new(true),
             is_calm: AtomicBool::new(false),
             ended: Notify::new(),

@@ -1,7 +1,7 @@
 //! The simulation's own clock, which may be set while everything runs, and its own chance.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -61,13 +61,20 @@ pub(super) struct SimChance {
     ids: AtomicU64,
     /// How many of the next draws of a jitter panic.
     panics: AtomicU64,
-    pub(super) has_panicked: AtomicBool,
+    clock: Arc<SimClock>,
+    /// When one did.
+    panicked: Mutex<Vec<Duration>>,
 }
 
 impl SimChance {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64, clock: Arc<SimClock>) -> Self {
         let dice = Mutex::new(Dice::new(seed, "chance"));
-        Self { dice, ids: AtomicU64::new(0), panics: AtomicU64::new(0), has_panicked: AtomicBool::new(false) }
+        Self { dice, ids: AtomicU64::new(0), panics: AtomicU64::new(0), clock, panicked: Mutex::default() }
+    }
+
+    /// When a handler panicked.
+    pub(super) fn panicked(&self) -> Vec<Duration> {
+        self.panicked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn panics(&self, times: u64) {
@@ -83,7 +90,7 @@ impl Chance for SimChance {
     fn jitter(&self) -> i8 {
         let is_to_panic = self.panics.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
         if is_to_panic {
-            self.has_panicked.store(true, Ordering::Relaxed);
+            self.panicked.lock().unwrap_or_else(PoisonError::into_inner).push(self.clock.elapsed());
             std::panic::resume_unwind(Box::new("a handler panics, as the simulation wants it".to_owned()));
         }
         self.draw(|dice| dice.below(5) as i8 - 2)

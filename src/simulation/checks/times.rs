@@ -21,7 +21,8 @@ const LONGEST_WAY_BACK: Duration = Duration::from_secs(45);
 pub(super) fn check(props: &Props) {
     let stage = &props.stage;
     let rules = &stage.plan.rules;
-    let disturbed = stage.notes().disturbed.clone();
+    let mut disturbed = stage.notes().disturbed.clone();
+    disturbed.extend(stage.chance.panicked());
     let kept_away = stage.notes().kept_away.clone();
     let patience = Duration::from_secs_f64(rules.state_timeout);
     // The pool's own deadline, and the five seconds that a channel waits beyond it, or the round's.
