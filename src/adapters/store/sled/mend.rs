@@ -8,9 +8,9 @@ use crate::ports::store::Value;
 use crate::ports::store::keeper::Complete;
 use crate::ports::store::key::{Key, Kind};
 
-/// Makes anew what the rest of a store tells of what it lost, and mends what is wrong then. Nothing in it may be unreadable. Returns how
-/// much was wrong; the facts are the caller's to write.
-pub(super) fn restored(db: &sled::Db, complete: &mut dyn Complete, facts: &mut Facts) -> Result<u64, sled::Error> {
+/// Makes anew what the rest of a store tells of what it lost, and mends what is wrong then. Nothing in it may be unreadable. The
+/// facts are the caller's to write.
+pub(super) fn restored(db: &sled::Db, complete: &mut dyn Complete, facts: &mut Facts) -> Result<(), sled::Error> {
     completed(db, complete)?;
     let report = Audit::keeping_all().run_on(readable(db), |_| {});
     for problem in &report.problems {
@@ -20,7 +20,7 @@ pub(super) fn restored(db: &sled::Db, complete: &mut dyn Complete, facts: &mut F
     if !report.is_sound() {
         tracing::warn!(problems = report.problem_count, left, "what was lost counts as deleted");
     }
-    Ok(report.problem_count)
+    Ok(())
 }
 
 /// Makes anew what is not there and has to be, as the rest tells.

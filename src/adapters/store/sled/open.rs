@@ -119,7 +119,7 @@ pub(super) fn open(data: &Path, options: &OpenOptions, holes: Holes) -> Result<O
 pub(super) fn open_rest(data: &Path, options: &OpenOptions, complete: &mut dyn Complete) -> Result<Opened, OpenError> {
     let Opened { db, mut facts, manifest, lock } = open(data, options, Holes::Refused)?;
     let (db, db_bytes) = attempt(db, |db| {
-        let mended = restored(db, complete, &mut facts).and_then(|_| facts.write(db));
+        let mended = restored(db, complete, &mut facts).and_then(|()| facts.write(db));
         mended.map_err(|error| explain(data, error))?;
         Ok(files::db_bytes(data)?.unwrap_or_default())
     })?;
