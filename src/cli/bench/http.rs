@@ -99,7 +99,7 @@ impl Http {
         made.into_iter().collect()
     }
 
-    /// Asks for this, once more where that fails: the server ends a connection that was idle for long, maybe at this very moment.
+    /// Asks for this, once more where that fails: while messages pile up a server may have no connection left, or end one at this moment.
     async fn look(&self, path: &str) -> Result<Response, Failure> {
         let ask = || self.client.send(self.client.request(Method::GET, path, &[]));
         match ask().await {
