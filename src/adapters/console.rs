@@ -1,12 +1,13 @@
 //! The console: the HTTP API, the live view and the page, on one port.
 //!
-//! A request's way: `connection` accepts it, `guard` decides whether it may come in, `routes` finds its handler, which reads it (`body`,
+//! A request's way: `connection` accepts it (or `farewell` turns it away), `guard` decides whether it may come in, `routes` finds its handler, which reads it (`body`,
 //! `words`), asks the [`House`] and answers, or says what is wrong (`problem`).
 
 mod auth;
 mod body;
 mod connection;
 mod external;
+mod farewell;
 mod guard;
 mod health;
 mod host;
@@ -38,7 +39,7 @@ use std::time::Duration;
 use axum::Router;
 use secrecy::SecretString;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::ports::chance::Chance;
@@ -48,12 +49,10 @@ use crate::settings::server::Server;
 use crate::telemetry::instruments::{Instruments, NONE};
 use crate::telemetry::metrics::Metrics;
 use auth::Auth;
+use farewell::Farewells;
 use host::Names;
 use limits::{Allowance, Places};
 use page::Page;
-
-/// How many peers are told at once that there are too many; those over it are cut off without a word.
-const MAX_TURNED_AWAY: usize = 64;
 
 /// After an error that is no peer's, for example too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -148,7 +147,7 @@ impl Console {
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let Self { listener, router, shared, .. } = self;
         let places = Places::new(shared.settings.max_connections, shared.settings.max_connections_per_address);
-        let farewells = Arc::new(Semaphore::new(MAX_TURNED_AWAY));
+        let farewells = Farewells::new();
         let mut connections = JoinSet::new();
         let mut stop = pin!(stop);
         loop {
@@ -170,11 +169,8 @@ impl Console {
                     }
                     Err(full) => {
                         shared.instruments.http_connections_refused.add(1, NONE);
-                        if let Ok(place) = farewells.clone().try_acquire_owned() {
-                            connections.spawn(async move {
-                                connection::turn_away(stream, full).await;
-                                drop(place);
-                            });
+                        if let Some(farewell) = farewells.one_more() {
+                            connections.spawn(farewell.say(stream, full));
                         }
                     }
                 },

@@ -1,4 +1,4 @@
-//! Serves one connection: bounds how long its peer may take, and turns it away where there are too many.
+//! Serves one connection: bounds how long its peer may take, and whether there is a place for it.
 
 use std::convert::Infallible;
 use std::io;
@@ -19,20 +19,16 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::time::{Sleep, sleep};
 use tower::ServiceExt;
 
 use super::guard::Peer;
 use super::host::is_loopback;
 use super::limits::{NoPlace, Place, Places};
-use super::problem::Problem;
 use crate::settings::server::Server;
 
 /// How much of a request's head, and of a response, is held in memory at once.
 const BUFFER_BYTES: usize = 32 << 10;
-
-/// How long somebody who is turned away has to take the answer.
-const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Serves requests until the peer has no more, takes too long, or `closing` turns true: then the one in flight is finished.
 pub(super) async fn serve(
@@ -73,30 +69,6 @@ pub(super) async fn serve(
 /// A place for a connection. Programs and proxies of this machine speak for many: of them the total alone counts, and others leave them some.
 pub(super) fn place(places: &Arc<Places>, peer: IpAddr) -> Result<Place, NoPlace> {
     if is_loopback(peer) { places.take_any(peer) } else { places.take_leaving_some(peer) }
-}
-
-/// Says that there are too many connections, without reading what is asked.
-pub(super) async fn turn_away(stream: TcpStream, full: NoPlace) {
-    let told = match full {
-        NoPlace::Full => "too many connections are open; try again, or raise server.max_connections",
-        NoPlace::FullForAddress => {
-            "this address has too many connections open; close some, or raise server.max_connections_per_address"
-        }
-    };
-    let problem = Problem::unavailable(told, FAREWELL).json();
-    let head = format!(
-        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
-        problem.len()
-    );
-    let answer = [head.as_bytes(), &problem].concat();
-    let farewell = async {
-        stream.writable().await?;
-        stream.try_write(&answer)?;
-        // What arrived unread would make the system reset the connection, and take the answer along.
-        stream.readable().await?;
-        stream.try_read(&mut [0; 4_096])
-    };
-    let _ = timeout(FAREWELL, farewell).await;
 }
 
 /// A stream whose peer may leave unread what was written for so long only.

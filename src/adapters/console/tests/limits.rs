@@ -92,19 +92,49 @@ async fn a_body_that_does_not_end_is_cut_off() {
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
 }
 
-#[tokio::test]
-async fn a_connection_too_many_is_told_so() {
+/// A console whose only connection is taken as long as the stream lives.
+async fn full() -> (World, TcpStream) {
     let world = World::with(Server { max_connections: 1, ..settings() }).await;
     let mut first = world.connect().await;
     first.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     first.readable().await.unwrap();
+    (world, first)
+}
 
-    let answer = read_all(&mut world.connect().await).await;
+#[tokio::test]
+async fn a_client_too_many_reads_an_answer_and_when_to_come_back() {
+    let (world, _first) = full().await;
 
-    assert!(
-        answer.starts_with("HTTP/1.1 503 ") && answer.contains("Retry-After: 1") && answer.contains("server.max_connections"),
-        "{answer}"
-    );
+    // Whoever answered before it was asked would be taken for broken once in a while.
+    for _ in 0..20 {
+        let refused = world.request(Method::GET, "/healthz").send().await.unwrap();
+
+        assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"1".parse().unwrap()));
+        assert_eq!(refused.headers()["connection"], "close");
+        assert!(refused.text().await.unwrap().contains("server.max_connections"));
+    }
+}
+
+#[tokio::test]
+async fn a_client_too_many_reads_its_answer_whatever_it_sent_beside_its_head() {
+    let (world, _first) = full().await;
+    let head = "POST /api/rooms/lobby/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n";
+
+    let answer = world.raw(&format!("{head}{}", "x".repeat(200_000))).await;
+
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.ends_with('}'), "{answer}");
+}
+
+#[tokio::test]
+async fn whoever_comes_too_many_is_counted() {
+    let (world, mut first) = full().await;
+
+    let refused = [world.get("/healthz").await.0, world.get("/healthz").await.0];
+
+    assert_eq!(refused, [503, 503]);
+    first.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
+    let metrics = read_all(&mut first).await;
+    assert!(metrics.contains("tertulia_http_connections_refused_total 2\n"), "{metrics}");
 }
 
 #[tokio::test]
