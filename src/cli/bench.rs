@@ -172,7 +172,7 @@ impl Bench {
     }
 
     /// Talks while it is measured, and tells meanwhile how it goes.
-    async fn measure<S: Listener + Watched>(&self, system: &S, people: &mut Talk) -> Result<(Taken, Vec<Minute>), Failure> {
+    async fn measure<S: Listener + Watched>(&self, system: &S, people: &mut Talk) -> (Taken, Vec<Minute>) {
         let recent = Recent::default();
         let mut is_first = true;
         let tell = |minute: &Minute| {
@@ -209,7 +209,7 @@ fn within(loaded: Loaded, asked: &Bench) -> Result<(), Failure> {
         load::talk(&system, &mut people, asked.pace(), asked.warm_up(), &Recent::default()).await;
         system.catch_up().await?;
         let before = system.figures().await?;
-        let (taken, minutes) = asked.measure(&system, &mut people).await?;
+        let (taken, minutes) = asked.measure(&system, &mut people).await;
         let over = Instant::now();
         system.catch_up().await?;
         let caught_up = over.elapsed();
@@ -246,7 +246,7 @@ async fn over_http(loaded: &Loaded, sources: &Sources, asked: &Bench) -> Result<
     load::talk(&server, &mut people, asked.pace(), asked.warm_up(), &Recent::default()).await;
     server.catch_up(&rooms).await?;
     let before = server.figures().await?;
-    let (taken, minutes) = asked.measure(&server, &mut people).await?;
+    let (taken, minutes) = asked.measure(&server, &mut people).await;
     let over = Instant::now();
     server.catch_up(&rooms).await?;
     let caught_up = over.elapsed();
