@@ -39,6 +39,9 @@ const PRUNE_EVERY: Duration = Duration::from_secs(600);
 const WOKEN_AT_ONCE: usize = 100;
 const WAKE_PAUSE: Duration = Duration::from_millis(100);
 
+/// A channel that dies whenever it goes on from its record is left alone for so long, as long as a guild is kept away at first.
+const LEFT_ALONE: Duration = Duration::from_secs(300);
+
 /// The actor.
 pub struct Guild;
 
@@ -68,6 +71,8 @@ pub enum GuildMessage {
     ResidenceChanged(Option<ChannelId>),
     /// A channel is no more.
     Close(ChannelId),
+    /// A channel was left alone for long enough.
+    TryAgain(ChannelId),
     /// Budgets are to be cleared of what is over.
     Prune,
     /// What its supervision tells itself.
@@ -84,11 +89,14 @@ impl From<Upkeep<Child>> for GuildMessage {
 pub struct State {
     guild: GuildId,
     kit: Kit,
+    myself: ActorRef<GuildMessage>,
     children: Children<Child, GuildMessage>,
     books: Arc<Books>,
     in_hand: HashMap<ChannelId, Arc<InHand>>,
     /// Channels that are wanted while they go to sleep.
     wanted: BTreeSet<ChannelId>,
+    /// Channels that died whenever they went on from their record.
+    left_alone: BTreeSet<ChannelId>,
     suspects: Suspects,
     _registration: Registration,
     _counted: Counted,
@@ -105,13 +113,15 @@ impl Actor for Guild {
         wake_pending(guild.clone(), kit.clone(), myself.clone());
         myself.send_interval(PRUNE_EVERY, || GuildMessage::Prune);
         Ok(State {
-            children: Children::new(myself, RESTARTS, kit.chance.clone()),
+            children: Children::new(myself.clone(), RESTARTS, kit.chance.clone()),
+            myself,
             _counted: kit.recorder.instruments().actors.one([Sort::Guild.as_str()]),
             guild,
             kit,
             books: Arc::default(),
             in_hand: HashMap::new(),
             wanted: BTreeSet::new(),
+            left_alone: BTreeSet::new(),
             suspects: Suspects::default(),
             _registration: registration,
         })
@@ -127,6 +137,11 @@ impl Actor for Guild {
             GuildMessage::Open(channel) => state.open(channel),
             GuildMessage::ResidenceChanged(channel) => state.residence_changed(channel),
             GuildMessage::Close(channel) => state.close(&channel),
+            GuildMessage::TryAgain(channel) => {
+                if state.left_alone.remove(&channel) {
+                    state.open(channel);
+                }
+            }
             GuildMessage::Prune => state.prune(),
             GuildMessage::Upkeep(upkeep) => {
                 let report = state.children.upkeep(upkeep);
@@ -149,7 +164,7 @@ impl Actor for Guild {
 
 impl State {
     fn open(&mut self, channel: ChannelId) {
-        if self.kit.platforms.is_away(&channel) {
+        if self.kit.platforms.is_away(&channel) || self.left_alone.contains(&channel) {
             return;
         }
         if let Some(residence) = self.kit.residents.get(&channel) {
@@ -195,6 +210,7 @@ impl State {
 
     fn close(&mut self, channel: &ChannelId) {
         self.wanted.remove(channel);
+        self.left_alone.remove(channel);
         self.in_hand.remove(channel);
         if let Some(actor) = self.children.dismiss(&Child::Channel(channel.clone())) {
             actor.kill();
@@ -229,6 +245,12 @@ impl State {
                 let escalation = Escalation { child: child.to_string(), ..escalation };
                 let ending = escalation.to_string();
                 operations::escalated(&self.kit.recorder, &self.facts(&child, &escalation.child, &ending));
+                if let Child::Channel(channel) = child
+                    && self.in_hand.get(&channel).is_some_and(|in_hand| in_hand.died_restoring())
+                {
+                    self.leave_alone(channel, &ending);
+                    return Ok(());
+                }
                 self.children.fell();
                 return Err(escalation.into());
             }
@@ -249,6 +271,23 @@ impl State {
             tracing::error!(%guild, channel = %named, %seq, %error, "a message kills its handler and is set aside");
             self.set_aside(channel.clone(), seq, ending.in_full());
         }
+    }
+
+    /// What a channel dies of while it goes on from its record is in that record: nobody else in the guild has a part in it.
+    fn leave_alone(&mut self, channel: ChannelId, ending: &str) {
+        let (guild, named, for_secs) = (Plain(self.guild.as_str()), Plain(channel.as_str()), LEFT_ALONE.as_secs());
+        tracing::error!(
+            %guild,
+            channel = %named,
+            error = ending,
+            for_secs,
+            "this channel dies whenever it goes on from its record and is left alone for a while; what is accepted for it is kept. If that \
+             goes on, go back to a backup, or delete the room"
+        );
+        self.in_hand.remove(&channel);
+        self.books.ledger().promise_statement(&channel, false);
+        self.left_alone.insert(channel.clone());
+        self.myself.send_after(LEFT_ALONE, move || GuildMessage::TryAgain(channel));
     }
 
     fn set_aside(&self, channel: ChannelId, seq: Seq, error: String) {

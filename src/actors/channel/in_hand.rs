@@ -39,6 +39,7 @@ impl HungBefore {
 #[derive(Debug, Default)]
 pub struct InHand {
     event: AtomicU64,
+    is_restoring: AtomicBool,
     is_resuming: AtomicBool,
     is_in_words: AtomicBool,
 }
@@ -62,6 +63,21 @@ impl InHand {
 
     pub(super) fn lay_down(&self) {
         self.hold(Seq::NONE);
+    }
+
+    /// It begins to go on from its record.
+    pub(super) fn restore(&self) {
+        self.is_restoring.store(true, Ordering::Release);
+    }
+
+    /// It is back, with everything that was on record.
+    pub(super) fn is_restored(&self) {
+        self.is_restoring.store(false, Ordering::Release);
+    }
+
+    /// Whoever had this before died before it was back.
+    pub fn died_restoring(&self) -> bool {
+        self.is_restoring.load(Ordering::Acquire)
     }
 
     /// It goes on from its record, which any message that is still open may have a part in.

@@ -101,6 +101,7 @@ async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Re
 impl State {
     /// Folds the record, goes on with what it leaves open, and takes in what was heard meanwhile.
     pub(super) fn restored(&mut self, restored: Restored) {
+        self.in_hand.restore();
         if self.in_hand.died_resuming() {
             self.try_one_by_one(&restored);
         }
@@ -147,6 +148,7 @@ impl State {
         }
         self.reconcile();
         self.watch_for_doze();
+        self.in_hand.is_restored();
     }
 
     /// These events are on record, and everything before them was handed over or was made here. Otherwise the scribe died in between,
