@@ -6,13 +6,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt as _, stream};
 use serde::Deserialize;
 
 use super::Shared;
 use super::body::{Asked, Entry, Json};
 use super::problem::Problem;
 use super::words;
+use crate::ports::house::Refused;
 use crate::ports::house::keeping::{BackedUp, ExportForm, ExportQuery, Forget, Forgotten, Person, Quarantine};
 
 /// `GET /api/quarantine`
@@ -48,8 +49,8 @@ pub(super) struct AskedExport {
     person: Option<String>,
 }
 
-/// `GET /api/export?room=&as=`, or `?guild=&person=`: JSON lines as they are read. When reading fails midway, the connection breaks off, so that what arrived
-/// is not taken for whole.
+/// `GET /api/export?room=&as=`, or `?guild=&person=`: JSON lines as they are read. When reading fails midway, the last line is the problem, and the
+/// connection breaks off, so that what arrived is not taken for whole.
 pub(super) async fn export(State(console): State<Shared>, Asked(asked): Asked<AskedExport>) -> Result<Response, Problem> {
     let room = asked.room.map(|room| words::room("room", &room)).transpose()?;
     let form = asked.form.unwrap_or(ExportForm::Json);
@@ -73,13 +74,23 @@ pub(super) async fn export(State(console): State<Shared>, Asked(asked): Asked<As
             return Err(Problem::query("person", "person is missing; for everything that is kept leave guild out"));
         }
     };
-    let body = Body::from_stream(lines.map(|line| {
-        line.map(|mut line| {
-            line.push('\n');
-            line
-        })
+    let body = Body::from_stream(lines.flat_map(|line| match line {
+        Ok(line) => stream::iter([Ok(line + "\n")]).left_stream(),
+        Err(refused) => broken_off(refused).right_stream(),
     }));
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], body).into_response())
+}
+
+/// Says why, and ends in the middle.
+fn broken_off(refused: Refused) -> impl Stream<Item = Result<String, Refused>> {
+    let mut why = String::from_utf8_lossy(&Problem::from(refused.clone()).json()).into_owned();
+    why.push('\n');
+    let told = stream::iter([Ok(why)]);
+    told.chain(stream::once(async {
+        // What is told goes out first.
+        tokio::task::yield_now().await;
+        Err(refused)
+    }))
 }
 
 #[derive(Deserialize)]

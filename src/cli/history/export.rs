@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use futures_util::StreamExt as _;
 use reqwest::Method;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{Form, check_id};
 use crate::adapters::store::part::Part;
-use crate::cli::client::{Client, block_on};
+use crate::cli::client::{Client, block_on, one_line};
 use crate::cli::failure::Failure;
 use crate::cli::whom::{self, Whom};
-use crate::ports::house::House;
 use crate::ports::house::keeping::{ExportForm, ExportQuery, Person};
 use crate::ports::house::room::RoomId;
+use crate::ports::house::{DAMAGED, House};
 use crate::server::offline;
 use crate::settings::Loaded;
 
@@ -82,10 +83,21 @@ async fn from_server(client: &Client, query: &Query, sink: &mut Sink) -> Result<
     };
     let response = client.send(client.request(Method::GET, "/api/export", &asked)).await?;
     let mut pieces = response.bytes_stream();
+    // The line that was read last: where the server breaks off it says why.
+    let mut last = Vec::new();
     while let Some(piece) = pieces.next().await {
-        sink.write(&piece.map_err(|_| broken_off(client))?)?;
+        let Ok(piece) = piece else {
+            return Err(broken_off(client, &last));
+        };
+        let known = last.len().saturating_sub(1);
+        last.extend_from_slice(&piece);
+        let end = last.len().saturating_sub(1).max(known);
+        if let Some(at) = last[known..end].iter().rposition(|byte| *byte == b'\n') {
+            let rest = last.split_off(known + at + 1);
+            sink.write(&std::mem::replace(&mut last, rest))?;
+        }
     }
-    Ok(())
+    sink.write(&last)
 }
 
 async fn from_store(house: &dyn House, query: Query, sink: &mut Sink) -> Result<(), Failure> {
@@ -100,8 +112,12 @@ async fn from_store(house: &dyn House, query: Query, sink: &mut Sink) -> Result<
     Ok(())
 }
 
-/// A server that cannot read on ends the answer in the middle.
-fn broken_off(client: &Client) -> Failure {
+/// A server that cannot read on ends the answer in the middle, after a line that says why.
+fn broken_off(client: &Client, last: &[u8]) -> Failure {
+    let why: Value = serde_json::from_slice(last).unwrap_or_default();
+    if why["type"] == DAMAGED {
+        return Failure::Store(one_line(why["detail"].as_str().unwrap_or_default()));
+    }
     Failure::Failed(format!(
         "the server at {} broke off, so this is not whole: its log says why, and `tertulia history verify` whether the store is damaged",
         client.address()

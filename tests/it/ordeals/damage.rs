@@ -1,6 +1,7 @@
 //! What a damaged store does. Damage is refused, with words that name the file and a way out, or it harms nothing: never is anything lost
 //! in silence, and never does the program panic or search for ever.
 
+mod ends;
 mod holes;
 mod kinds;
 mod model_home;

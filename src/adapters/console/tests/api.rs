@@ -341,8 +341,11 @@ async fn an_export_that_fails_midway_does_not_look_whole() {
     world.house.add("torn");
 
     let read = async { world.request(Method::GET, "/api/export?room=torn").send().await?.bytes().await };
+    let raw = world.raw("GET /api/export?room=torn HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
 
     assert!(read.await.is_err());
+    let last = raw.lines().rfind(|line| line.starts_with('{')).unwrap_or_default();
+    assert!(serde_json::from_str::<Value>(last).is_ok_and(|why| why["status"] == 500), "it says why: {raw}");
 }
 
 #[tokio::test]
