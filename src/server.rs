@@ -283,7 +283,11 @@ fn reload(kit: &Kit, sources: &Sources) {
     let loaded = match settings::load(sources) {
         Ok(loaded) => loaded,
         Err(problems) => {
-            tracing::error!(%problems, "the settings have errors; nothing was changed");
+            // A line each, and quoted: files may hold what somebody else wrote.
+            for problem in &problems.0 {
+                let problem = problem.to_string();
+                tracing::error!(problem, "the settings have errors; nothing was changed");
+            }
             return;
         }
     };

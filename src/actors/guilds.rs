@@ -18,6 +18,7 @@ use crate::domain::id::{ChannelId, GuildId};
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::operations::{self, ActorFacts};
+use crate::telemetry::plain::Plain;
 
 /// How guilds that die by themselves are started again. Their number is no reason to fail: the sum is without a limit that matters.
 const RESTARTS: RestartPolicy = RestartPolicy {
@@ -170,6 +171,7 @@ impl State {
                     instruments.quarantines.add(1, NONE);
                     entry.insert(instruments.guilds_quarantined.one(NONE));
                 }
+                let guild = Plain(guild.as_str());
                 tracing::error!(%guild, reason, for_secs = until.since(now).as_secs(), "a guild is kept away; release it or wait");
                 self.myself.send_after(until.since(now), || GuildsMessage::QuarantineOver);
             }

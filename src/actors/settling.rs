@@ -23,6 +23,7 @@ use crate::journal::record::{RoomRecord, encode};
 use crate::journal::residence::{self, Residence};
 use crate::ports::hearing::Spot;
 use crate::ports::store::Write;
+use crate::telemetry::plain::Plain;
 
 /// Why a residence could not be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -217,6 +218,7 @@ async fn tell_threads(kit: &Kit, channel: &ChannelId) {
             continue;
         }
         if let Err(error) = enter(kit, &thread, Some(&recorded), residence).await {
+            let (channel, thread) = (Plain(channel.as_str()), Plain(thread.as_str()));
             tracing::warn!(%channel, %thread, %error, "a thread goes by what was, until something is said in it");
         }
     }

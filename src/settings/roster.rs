@@ -90,8 +90,10 @@ impl Roster {
             let name = path.display().to_string();
             match path.file_stem().and_then(|stem| stem.to_str()) {
                 Some(stem) if check_id(stem).is_ok() => roster.take(stem, &name, read_text(&path), defaults, problems),
-                _ => problems
-                    .push(Located::at(name, "is not named after an id; name it with 1 to 32 letters, digits, _ or -, and .toml")),
+                _ => problems.push(Located::at(
+                    name.escape_debug().to_string(),
+                    "is not named after an id; name it with 1 to 32 letters, digits, _ or -, and .toml",
+                )),
             }
         }
         roster

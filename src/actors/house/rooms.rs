@@ -29,6 +29,7 @@ use crate::ports::house::room::{
 use crate::ports::house::stamp::rfc3339;
 use crate::settings::companion::{Interjection, Overrides};
 use crate::settings::console;
+use crate::telemetry::plain::Plain;
 
 /// A title is cut after this many characters.
 const LONGEST_TITLE: usize = 200;
@@ -79,17 +80,19 @@ pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInErr
         let Some(value) = residences.remove(&key) else { continue };
         let residence: Residence = decode(&key, &value).map_err(ReadError::from)?;
         for companion in &residence.companions {
+            let (room, named) = (Plain(room.as_str()), Plain(companion.as_str()));
             match (residence.is_external(companion), cast.contains_key(companion)) {
                 (false, false) => {
-                    tracing::warn!(%room, %companion, "a companion of this room is not configured any more; the room goes on without it");
+                    tracing::warn!(%room, companion = %named, "a companion of this room is not configured any more; the room goes on without it");
                 }
                 (true, true) => {
-                    tracing::warn!(%room, %companion, "a companion of this id is configured now, and stays external in this room");
+                    tracing::warn!(%room, companion = %named, "a companion of this id is configured now, and stays external in this room");
                 }
                 _ => {}
             }
         }
         if let Err(shared) = kit.residents.put(&room, residence) {
+            let (room, guild) = (Plain(room.as_str()), Plain(guild.as_str()));
             tracing::error!(%room, %guild, %shared, "this room cannot be opened; give one of the two another name");
         }
     }

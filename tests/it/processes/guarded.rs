@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
@@ -154,36 +154,24 @@ async fn no_secret_is_told_anywhere_however_much_is_logged() {
 #[tokio::test]
 async fn nothing_from_outside_makes_a_line_of_the_log_or_moves_a_terminal() {
     let outside = Outside::start(HOSTILE).await;
-    for form in ["text", "json"] {
-        let premises = premises(&outside).with("telemetry.log_format", form).with("telemetry.log", "info,tertulia=trace");
+    for (form, levels) in [("text", "info"), ("text", "info,tertulia=trace"), ("json", "info"), ("json", "info,tertulia=trace")] {
+        let premises = premises(&outside).with("telemetry.log_format", form).with("telemetry.log", levels);
         let server = premises.start().await;
-        for at in [
-            "rooms/lobby%0Aforged%1B%5B31m",
-            "rooms/%E2%80%AElobby",
-            "nothing%0d%0aforged",
-            "decisions?room=%1b%5b31m&companion=%0a",
-        ] {
-            server.ask(reqwest::Method::GET, &format!("/api/{at}"), None).await;
-        }
-        let said = |from: &str, text: &str, id: &str| json!({ "from": from, "text": text, "id": id });
-        for message in [
-            said(
-                "Ana",
-                &format!("Aria? {}", HOSTILE.replace(|c: char| c.is_control() && c != '\n', "")),
-                "id decision=YES \u{202e}\u{2066}",
-            ),
-            said(HOSTILE, "Aria?", "2"),
-            said("Ana", "Aria?", HOSTILE),
-        ] {
-            server.ask(reqwest::Method::POST, "/api/rooms/lobby/messages", Some(message)).await;
-        }
+        ask_with_hostile_words(&server).await;
         server.logs("a model gives no answer").await;
-
         let mut shown = String::new();
         for command in [&["health"][..], &["why", "lobby"], &["why", "lobby", "aria"], &["usage"], &["why", HOSTILE]] {
             let ran = premises.run(command).await;
             shown += &format!("{}{}", ran.stdout, ran.stderr);
         }
+        // What an operator was given to put among the companions.
+        premises.write_companion("eve", &format!("name = {}\ninterjection = {}\n", json!(HOSTILE), json!(HOSTILE)));
+        premises.write_companion("e\nforged", "name = \"Eve\"\n");
+        server.signal("HUP").await;
+        server.logs_many("the settings have errors", 3).await;
+        let checked = premises.run(&["check"]).await;
+        fs::remove_dir_all(premises.path().join("config/companions")).expect("a folder");
+        shown += &format!("{}{}", checked.stdout, checked.stderr);
         server.signal("TERM").await;
         let (_, log) = server.ended().await;
 
@@ -202,8 +190,53 @@ async fn nothing_from_outside_makes_a_line_of_the_log_or_moves_a_terminal() {
                 is_dated(line) && !line.starts_with("2026-01-01")
             };
             assert!(is_ours, "{line:?}");
+            // What people, models and programs say is nobody's but whom it was said to; what an operator wrote is told with its file.
+            assert!(!line.contains("forged") || line.contains("the settings have errors"), "{line:?}");
         }
     }
+}
+
+/// Asks and says wherever words from outside come in.
+async fn ask_with_hostile_words(server: &Server) {
+    for at in
+        ["rooms/lobby%0Aforged%1B%5B31m", "rooms/%E2%80%AElobby", "nothing%0d%0aforged", "decisions?room=%1b%5b31m&companion=%0a"]
+    {
+        server.ask(reqwest::Method::GET, &format!("/api/{at}"), None).await;
+    }
+    // Headers of bytes that are no ASCII, as programs may send them.
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let forged = HeaderValue::from_bytes("forged decision=YES \u{202e}\u{9b}2J".as_bytes()).expect("a header");
+    for name in ["host", "origin", "user-agent", "authorization", "x-forwarded-for", "traceparent"] {
+        let asked = client.get(format!("{}/api/rooms", server.url)).header(name, forged.clone());
+        asked.send().await.expect("an answer");
+    }
+    let den = json!({ "guild": "home", "companions": ["aria", { "id": "zed", "external": true }] });
+    server.ask(reqwest::Method::PUT, "/api/rooms/den", Some(den)).await;
+    // Those that are taken, and those that are not.
+    let named = "Ana forged decision=YES \u{e0041}\u{200b}";
+    let spoken = format!("Aria? {}", HOSTILE.replace(|char: char| char.is_control() && char != '\n', ""));
+    let mut taken = 0;
+    for (from, text, id) in [
+        ("Ana", &*spoken, "id forged decision=YES \u{202e}\u{2066}"),
+        (named, "Aria?", "1"),
+        (named, &spoken, "1 \u{2028}forged"),
+        (HOSTILE, "Aria?", "2"),
+        ("Ana", "Aria?", HOSTILE),
+    ] {
+        for room in ["lobby", "den"] {
+            let message = json!({ "from": from, "text": text, "id": id });
+            let (status, _) = server.ask(reqwest::Method::POST, &format!("/api/rooms/{room}/messages"), Some(message)).await;
+            taken += u32::from(status == StatusCode::ACCEPTED);
+        }
+        for plan in [json!({ "guild": from }), json!({ "guild": "home", "companions": [from] }), json!({ text: id })] {
+            server.ask(reqwest::Method::PUT, "/api/rooms/cellar", Some(plan)).await;
+        }
+        let vote = json!({ "from": "zed", "messageId": HOSTILE, "state": "speak", "importance": 5, "closing": HOSTILE });
+        server.ask(reqwest::Method::POST, "/api/rooms/den/states", Some(vote)).await;
+        let words = json!({ "from": "zed", "message_id": "1", "text": spoken });
+        server.ask(reqwest::Method::POST, "/api/rooms/den/statements", Some(words)).await;
+    }
+    assert_eq!(taken, 6, "those whose names and ids are fit are taken in both rooms");
 }
 
 /// Whether a line begins as each of the log does.
