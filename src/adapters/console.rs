@@ -50,6 +50,7 @@ use crate::telemetry::instruments::{Instruments, NONE};
 use crate::telemetry::metrics::Metrics;
 use auth::Auth;
 use farewell::Farewells;
+pub use farewell::turned_away_at_once;
 use host::Names;
 use limits::{Allowance, Places};
 use page::Page;
@@ -147,7 +148,7 @@ impl Console {
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let Self { listener, router, shared, .. } = self;
         let places = Places::new(shared.settings.max_connections, shared.settings.max_connections_per_address);
-        let farewells = Farewells::new();
+        let farewells = Farewells::new(shared.settings.max_connections);
         let mut connections = JoinSet::new();
         let mut stop = pin!(stop);
         loop {

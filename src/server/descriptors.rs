@@ -2,6 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::adapters::console::turned_away_at_once;
+
 /// Files that are kept for the store, the models, the platforms and the log.
 const RESERVED: u64 = 64;
 /// So many connections there are in any case: an operator has to get in.
@@ -29,7 +31,7 @@ pub(super) fn are_enough() -> bool {
 /// There is room for hardly anything.
 pub(super) fn connections(wished: usize) -> Result<usize, TooFewFiles> {
     let known = getrlimit(Resource::Nofile);
-    let enough = wished as u64 + RESERVED;
+    let enough = (wished + turned_away_at_once(wished)) as u64 + RESERVED;
     let open = raised(known, enough);
     if let Some(files) = open.filter(|files| *files < FEWEST_FILES) {
         return Err(TooFewFiles(files));
@@ -62,6 +64,8 @@ fn raised(known: Rlimit, enough: u64) -> Option<u64> {
 fn room(open: Option<u64>, wished: usize) -> usize {
     let Some(open) = open else { return wished };
     let left = usize::try_from(open.saturating_sub(RESERVED)).unwrap_or(usize::MAX);
+    // Whoever comes too many has a file too while it is told so.
+    let left = left.saturating_sub(turned_away_at_once(left.min(wished)));
     left.max(FEWEST).min(wished)
 }
 
@@ -72,7 +76,7 @@ mod tests {
     #[test]
     fn connections_leave_files_to_the_store() {
         for (open, wished, connections) in
-            [(None, 1024, 1024), (Some(65_536), 1024, 1024), (Some(256), 1024, 192), (Some(40), 1024, 8)]
+            [(None, 1024, 1024), (Some(65_536), 1024, 1024), (Some(256), 1024, 180), (Some(40), 1024, 8)]
         {
             assert_eq!(room(open, wished), connections, "{open:?}");
         }

@@ -21,8 +21,11 @@ use tokio::time::timeout;
 use super::limits::NoPlace;
 use super::problem::Problem;
 
-/// How many are told at once that there are too many; those over it are cut off without a word.
-const AT_ONCE: usize = 64;
+/// How many are told at once that there are too many, where there is room for so many connections: a sixteenth of them, from 8 to 64. Those over it
+/// are cut off without a word. Each has a file open meanwhile.
+pub fn turned_away_at_once(max_connections: usize) -> usize {
+    (max_connections / 16).clamp(8, 64)
+}
 
 /// How long one has to say what it wants, and then again to take the answer.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -37,8 +40,8 @@ const BODY_BYTES: u64 = 1 << 20;
 pub(super) struct Farewells(Arc<Semaphore>);
 
 impl Farewells {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(AT_ONCE)))
+    pub(super) fn new(max_connections: usize) -> Self {
+        Self(Arc::new(Semaphore::new(turned_away_at_once(max_connections))))
     }
 
     /// What turns one more away, or nothing where too many already are: then its connection is just closed.
@@ -109,7 +112,7 @@ mod tests {
             [(NoPlace::Full, "raise server.max_connections\""), (NoPlace::FullForAddress, "server.max_connections_per_address")]
         {
             let (ours, mut theirs) = duplex(4_096);
-            let farewell = tokio::spawn(Farewells::new().one_more().unwrap().say(ours, full));
+            let farewell = tokio::spawn(Farewells::new(1).one_more().unwrap().say(ours, full));
             theirs.write_all(&ASKED[..20]).await.unwrap();
             assert!(timeout(PATIENCE / 2, theirs.read_u8()).await.is_err());
 
@@ -132,7 +135,7 @@ mod tests {
             let since = Instant::now();
             theirs.write_all(asked).await.unwrap();
 
-            Farewells::new().one_more().unwrap().say(ours, NoPlace::Full).await;
+            Farewells::new(1).one_more().unwrap().say(ours, NoPlace::Full).await;
 
             assert_eq!(since.elapsed().as_millis(), after.as_millis(), "{}", String::from_utf8_lossy(asked));
             assert_eq!(all_of(theirs).await.is_empty(), asked != ASKED);
@@ -148,7 +151,7 @@ mod tests {
             theirs
         });
 
-        Farewells::new().one_more().unwrap().say(ours, NoPlace::Full).await;
+        Farewells::new(1).one_more().unwrap().say(ours, NoPlace::Full).await;
 
         assert_eq!(since.elapsed().as_secs(), (PATIENCE * 2).as_secs());
         drop(asking.await.unwrap());
@@ -173,7 +176,7 @@ mod tests {
                 answer.read_to_end(&mut read).await
             });
 
-            Farewells::new().one_more().unwrap().say(ours, NoPlace::Full).await;
+            Farewells::new(1).one_more().unwrap().say(ours, NoPlace::Full).await;
 
             reading.await.unwrap().unwrap();
             assert_eq!(since.elapsed(), Duration::ZERO, "{head}");
@@ -183,13 +186,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn so_many_are_turned_away_at_once_and_no_more() {
-        let farewells = Farewells::new();
+        let farewells = Farewells::new(320);
 
         let (silent, _theirs): (Vec<_>, Vec<_>) = (0..200).map(|_| duplex(16)).unzip();
         let told: Vec<_> =
             silent.into_iter().filter_map(|ours| Some(tokio::spawn(farewells.one_more()?.say(ours, NoPlace::Full)))).collect();
 
-        assert_eq!(told.len(), AT_ONCE);
+        assert_eq!(told.len(), 20);
         assert!(farewells.one_more().is_none());
         for told in told {
             told.await.unwrap();
