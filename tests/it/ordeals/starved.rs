@@ -21,7 +21,7 @@ async fn connections_leave_the_store_the_files_that_it_needs() {
     let first = server.say("lobby", "Ana", "before the rush").await;
     let address = server.url.trim_start_matches("http://").to_owned();
     let mut crowd = Vec::new();
-    let (mut turned_away, mut told) = (0, 0);
+    let mut turned_away = 0;
     while turned_away < 20 {
         let mut stream = TcpStream::connect(&address).await.expect("a connection");
         stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: ").await.expect("sent");
@@ -37,10 +37,8 @@ async fn connections_leave_the_store_the_files_that_it_needs() {
             let read = tokio::time::timeout(PATIENCE, last.read_exact(&mut answer)).await.expect("an answer in time");
             assert!(read.is_err() || &answer == b"HTTP/1.1 503", "{answer:?}");
             turned_away += 1;
-            told += u32::from(read.is_ok());
         }
     }
-    assert!(told > 0, "some are told why");
 
     let second = server.say("lobby", "Ana", "hey aria, in the rush").await;
 

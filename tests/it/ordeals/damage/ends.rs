@@ -4,8 +4,13 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
+use axum::Router;
+use axum::body::Body;
+use axum::routing::get;
+use futures_util::{StreamExt as _, stream};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use tertulia::ports::house::DAMAGED;
 use tertulia::ports::store::key::Kind;
 
 use crate::harness::{Premises, Server};
@@ -37,29 +42,29 @@ async fn who_serves_with_a_loss_accepted_gives_no_number_twice_and_knows_what_wa
 }
 
 #[tokio::test]
-async fn an_export_of_what_cannot_be_read_ends_the_same_way_whoever_reads_it() {
-    let premises = Premises::new().with("console.rooms", r#"[{ id = "lobby", guild = "home", companions = [] }]"#);
-    let server = premises.start().await;
-    for id in ["one", "two", "three"] {
-        say(&server, id).await;
+async fn an_export_that_breaks_off_ends_as_one_of_a_damaged_store_where_the_server_says_so() {
+    let premises = Premises::new();
+    for (kind, code) in [(DAMAGED, 3), ("about:blank", 1)] {
+        let why = json!({ "type": kind, "title": "…", "status": 500, "detail": "the record 4711 cannot be read" });
+        let export = move || async move {
+            let lines = [Ok("{\"event\":1}\n".to_owned()), Ok(format!("{why}\n"))];
+            let broken = stream::once(async {
+                tokio::task::yield_now().await;
+                Err(std::io::Error::other("it breaks off"))
+            });
+            Body::from_stream(stream::iter(lines).chain(broken))
+        };
+        let router = Router::new().route("/api/export", get(export)).fallback(|| async { "{}" });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback is there");
+        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+        tokio::spawn(axum::serve(listener, router).into_future());
+
+        let ran = premises.run(&["history", "export", "--server", &url]).await;
+
+        assert_eq!((ran.code, ran.stderr.contains("4711")), (Some(code), code == 3), "{ran:?}");
+        assert!(ran.stdout.starts_with("{\"event\":1}\n") || ran.stdout.is_empty(), "{ran:?}");
+        assert!(!ran.stdout.contains("4711"), "{ran:?}");
     }
-    server.stop().await;
-    changed(&premises.data(), |db| {
-        let garbled = of(db, Kind::Journal).remove(1);
-        db.insert(garbled, b"\x01not what it was").expect("it is sound");
-    });
-
-    let alone = premises.run(&["history", "export"]).await;
-    let server = premises.start().await;
-    let asked = premises.run(&["history", "export"]).await;
-    let kept = premises.run(&["history", "export", "--out", "all.json"]).await;
-    server.stop().await;
-
-    assert_eq!([alone.code, asked.code, kept.code], [Some(3); 3], "{alone:?} {asked:?} {kept:?}");
-    assert!(asked.stderr.contains("history restore"), "{asked:?}");
-    let last = |told: &str| told.lines().last().map(str::to_owned);
-    assert_eq!((asked.stdout, last(&asked.stderr)), (alone.stdout, last(&alone.stderr)), "it is told the same");
-    assert!(!premises.path().join("all.json").exists());
 }
 
 /// Says something under an id of its own; the number it was given.
