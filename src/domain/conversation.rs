@@ -172,6 +172,12 @@ impl World<'_> {
         UsedUp::last_of(statements.into_iter().chain(self.no_more_tokens(now)))
     }
 
+    fn count_tokens(&mut self, call: Option<&Call>, now: Moment) {
+        if let Some(call) = call {
+            self.ledger.count_tokens(call.tokens(), now, self.tokens_per_day);
+        }
+    }
+
     fn no_more_tokens(&mut self, now: Moment) -> Option<UsedUp> {
         self.ledger.refuses_tokens(now, self.tokens_per_day)
     }
@@ -410,7 +416,7 @@ impl Conversation {
 /// A statement counts once it is on record, and once, whoever takes it in again.
 fn count_statement(recorded: &Recorded, world: &mut World<'_>) {
     if matches!(recorded.event, Event::Said { reply: Some(_), .. }) {
-        world.ledger.count(Use::Statement { channel: world.channel }, recorded.at);
+        world.ledger.count(Use::Statement { channel: world.channel }, recorded.at, world.rules.gate);
     }
 }
 

@@ -68,7 +68,7 @@ impl Conversation {
         let person = PersonId::from(&*message.from.id);
         let address = Use::Address { person: &person, channel: world.channel, message: seq };
         if world.ledger.refuses(address, self.clock, world.rules.gate).is_none() {
-            world.ledger.count(address, self.clock);
+            world.ledger.count(address, self.clock, world.rules.gate);
         } else {
             self.make(Event::AddressRefused { message: seq }, world, out);
         }
@@ -144,9 +144,7 @@ impl Conversation {
         out: &mut Vec<Output>,
     ) {
         let Some((companion, evaluation)) = self.asked(ticket) else { return };
-        if let Some(call) = &call {
-            world.ledger.count(Use::Tokens(call.input_tokens + call.output_tokens), self.clock);
-        }
+        world.count_tokens(call.as_deref(), self.clock);
         // Words about what was taken back meanwhile are not kept.
         let why = vote.why.as_deref().filter(|_| !evaluation.is_spoilt).map(Into::into);
         if let Some(call) = call.as_mut().filter(|_| evaluation.is_spoilt) {

@@ -103,7 +103,7 @@ impl Conversation {
             let waiting = gate.waiting.filter(|_| !self.is_backing_off(gate, occasion))?;
             let Some((reason, used_up)) = self.spares_the_call(companion, waiting, world) else {
                 if waiting.trigger != Trigger::DirectAddress {
-                    world.ledger.count(Use::Evaluation { channel: world.channel, companion }, self.clock);
+                    world.ledger.count(Use::Evaluation { channel: world.channel, companion }, self.clock, world.rules.gate);
                 }
                 return Some(waiting);
             };

@@ -89,9 +89,7 @@ impl Conversation {
         if let Some(call) = call.as_mut().filter(|_| *is_spoilt) {
             call.answer = Arc::from("");
         }
-        if let Some(call) = &call {
-            world.ledger.count(Use::Tokens(call.input_tokens + call.output_tokens), self.clock);
-        }
+        world.count_tokens(call.as_deref(), self.clock);
         self.take_judgement(message, opened, score, call, world, out);
         true
     }
