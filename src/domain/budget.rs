@@ -80,7 +80,7 @@ impl UsedUp {
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     evaluations: OfHour,
-    evaluations_by_gate: HashMap<(ChannelId, CompanionId), OfHour>,
+    evaluations_by_gate: HashMap<ChannelId, Vec<(CompanionId, OfHour)>>,
     /// In the order of time, each address by itself; no more than the limit.
     addresses: HashMap<PersonId, VecDeque<(Moment, ChannelId, Seq)>>,
     statements: OfDay,
@@ -91,7 +91,7 @@ pub struct Ledger {
     tokens: OfDay,
 }
 
-/// What a budget is asked for, or what used it.
+/// Something that used a budget.
 #[derive(Clone, Copy, Debug)]
 pub enum Use<'a> {
     /// A question for a lull, an interjection or a turn.
@@ -119,26 +119,37 @@ pub enum Use<'a> {
 }
 
 impl Ledger {
-    /// Why one more use of this kind does not stay within the budgets of the gate; none: it does.
-    pub fn refuses(&mut self, asked: Use<'_>, now: Moment, policy: &Policy) -> Option<UsedUp> {
-        match asked {
-            Use::Evaluation { channel, companion } => {
-                let guild = self.evaluations.full(now, policy.guild_evaluations_per_hour.into(), 0);
-                let by_gate = self.evaluations_by_gate.entry((channel.clone(), companion.clone())).or_default();
-                let gate = by_gate.full(now, policy.evaluations_per_hour.into(), 0);
-                let guild = guild.map(|free_at| UsedUp { budget: Budget::GuildEvaluations, free_at });
-                let gate = gate.map(|free_at| UsedUp { budget: Budget::Evaluations, free_at });
-                UsedUp::last_of(guild.into_iter().chain(gate))
-            }
-            Use::Address { person, .. } => {
-                let addresses = self.addresses.entry(person.clone()).or_default();
-                forget_addresses(addresses, now);
-                let too_many = addresses.len().checked_sub(policy.addresses_per_minute as usize)?;
-                let free_at = addresses.get(too_many).map(|(at, ..)| *at + MINUTE);
-                Some(UsedUp { budget: Budget::Addresses, free_at })
-            }
-            Use::Statement { .. } => self.refuses_statement(now, policy),
+    /// Counts a question for a lull, an interjection or a turn; or says why it does not stay within its budgets. Where `unless` is used up, it
+    /// is not asked either, and what is free last is told.
+    pub fn take_evaluation(
+        &mut self,
+        channel: &ChannelId,
+        companion: &CompanionId,
+        now: Moment,
+        policy: &Policy,
+        unless: Option<UsedUp>,
+    ) -> Result<(), UsedUp> {
+        let (of_guild, of_gate) = (policy.guild_evaluations_per_hour.into(), policy.evaluations_per_hour.into());
+        let guild = self.evaluations.full(now, of_guild, 0);
+        let by_gate = evaluations_of(&mut self.evaluations_by_gate, channel, companion);
+        let gate = by_gate.full(now, of_gate, 0);
+        let guild = guild.map(|free_at| UsedUp { budget: Budget::GuildEvaluations, free_at });
+        let gate = gate.map(|free_at| UsedUp { budget: Budget::Evaluations, free_at });
+        if let Some(used_up) = UsedUp::last_of([unless, guild, gate].into_iter().flatten()) {
+            return Err(used_up);
         }
+        self.evaluations.count(1, now, of_guild);
+        by_gate.count(1, now, of_gate);
+        Ok(())
+    }
+
+    /// Why one more message by which a person addresses somebody does not stay within the budget; none: it does.
+    pub fn refuses_address(&mut self, person: &PersonId, now: Moment, policy: &Policy) -> Option<UsedUp> {
+        let addresses = self.addresses.entry(person.clone()).or_default();
+        forget_addresses(addresses, now);
+        let too_many = addresses.len().checked_sub(policy.addresses_per_minute as usize)?;
+        let free_at = addresses.get(too_many).map(|(at, ..)| *at + MINUTE);
+        Some(UsedUp { budget: Budget::Addresses, free_at })
     }
 
     /// Why one more statement does not stay within the budget, those that are promised counted as made now; none: it does.
@@ -158,7 +169,7 @@ impl Ledger {
         match used {
             Use::Evaluation { channel, companion } => {
                 self.evaluations.count(1, at, policy.guild_evaluations_per_hour.into());
-                let by_gate = self.evaluations_by_gate.entry((channel.clone(), companion.clone())).or_default();
+                let by_gate = evaluations_of(&mut self.evaluations_by_gate, channel, companion);
                 by_gate.count(1, at, policy.evaluations_per_hour.into());
             }
             Use::Address { person, channel, message } => {
@@ -201,10 +212,27 @@ impl Ledger {
         self.evaluations.prune(now);
         self.statements.prune(now);
         self.tokens.prune(now);
-        self.evaluations_by_gate.retain(|_, used| used.prune(now));
+        self.evaluations_by_gate.retain(|_, gates| {
+            gates.retain_mut(|(_, used)| used.prune(now));
+            !gates.is_empty()
+        });
         self.spoke.retain(|_, newest| !is_over(*newest, now, DAY));
         self.addresses.retain(|_, used| used.back().is_some_and(|(at, ..)| !is_over(*at, now, MINUTE)));
     }
+}
+
+fn evaluations_of<'a>(
+    by_gate: &'a mut HashMap<ChannelId, Vec<(CompanionId, OfHour)>>,
+    channel: &ChannelId,
+    companion: &CompanionId,
+) -> &'a mut OfHour {
+    let gates = by_gate.entry(channel.clone()).or_default();
+    let place = gates.iter().position(|(other, _)| other == companion).unwrap_or_else(|| {
+        gates.reserve_exact(1);
+        gates.push((companion.clone(), OfHour::default()));
+        gates.len() - 1
+    });
+    &mut gates[place].1
 }
 
 fn forget_addresses(addresses: &mut VecDeque<(Moment, ChannelId, Seq)>, now: Moment) {
@@ -297,11 +325,26 @@ mod tests {
         ledger.count(Use::Evaluation { channel: &den, companion: &aria }, at(1), &policy);
         ledger.count(Use::Evaluation { channel: &lobby, companion: &aria }, at(2), &policy);
 
-        let both = ledger.refuses(Use::Evaluation { channel: &lobby, companion: &aria }, at(3), &policy);
-        let guild = ledger.refuses(Use::Evaluation { channel: &lobby, companion: &CompanionId::from("bruno") }, at(3), &policy);
+        let both = ledger.take_evaluation(&lobby, &aria, at(3), &policy, None);
+        let guild = ledger.take_evaluation(&lobby, &CompanionId::from("bruno"), at(3), &policy, None);
 
-        assert_eq!(both, Some(UsedUp { budget: Budget::Evaluations, free_at: Some(at(3_602)) }));
-        assert_eq!(guild, Some(UsedUp { budget: Budget::GuildEvaluations, free_at: Some(at(3_601)) }));
+        assert_eq!(both, Err(UsedUp { budget: Budget::Evaluations, free_at: Some(at(3_602)) }));
+        assert_eq!(guild, Err(UsedUp { budget: Budget::GuildEvaluations, free_at: Some(at(3_601)) }));
+    }
+
+    #[test]
+    fn a_question_that_something_else_stands_against_uses_nothing() {
+        let policy = policy(1, 5);
+        let mut ledger = Ledger::default();
+        let (lobby, aria) = (ChannelId::from("lobby"), CompanionId::from("aria"));
+        let no_tokens = UsedUp { budget: Budget::GuildTokens, free_at: Some(at(9)) };
+
+        let refused = ledger.take_evaluation(&lobby, &aria, at(1), &policy, Some(no_tokens));
+        let taken = ledger.take_evaluation(&lobby, &aria, at(2), &policy, None);
+        let full = ledger.take_evaluation(&lobby, &aria, at(3), &policy, None);
+
+        assert_eq!((refused, taken), (Err(no_tokens), Ok(())));
+        assert_eq!(full, Err(UsedUp { budget: Budget::GuildEvaluations, free_at: Some(at(3_602)) }));
     }
 
     #[test]
@@ -314,7 +357,7 @@ mod tests {
         ledger.count(address(1), at(2), &policy);
         ledger.count(address(2), at(3), &policy);
 
-        let refused = ledger.refuses(address(3), at(4), &policy);
+        let refused = ledger.refuses_address(&ana, at(4), &policy);
 
         assert_eq!(refused, Some(UsedUp { budget: Budget::Addresses, free_at: Some(at(61)) }));
     }

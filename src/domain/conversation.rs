@@ -14,6 +14,7 @@ mod parts;
 mod rounds;
 mod view;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -262,7 +263,7 @@ impl Conversation {
             self.close_round(occasion, world, &mut out);
         }
         match input {
-            Input::Heard(ref recorded) => self.hear(recorded, world, &mut out),
+            Input::Heard(recorded) => self.hear(recorded, world, &mut out),
             Input::Answered { ticket, vote, call } => self.conclude(ticket, vote, call, world, &mut out),
             Input::Voted(state) => self.take_vote(state, world, &mut out),
             Input::Judged { ticket, score, call } => {
@@ -290,7 +291,7 @@ impl Conversation {
             self.fire_due(|due| due <= now);
         }
         count_statement(recorded, world);
-        self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut Vec::new());
+        self.apply(recorded.at, recorded.seq, Cow::Borrowed(&recorded.event), world, &mut Vec::new());
     }
 
     /// Takes in how an event that was folded long ago reads now that its words were taken out. Nothing else changes.

@@ -114,8 +114,14 @@ impl Conversation {
     }
 
     /// Why a message changes the stage of a companion back to none, if it does.
-    pub(super) fn opens_again(&self, companion: &CompanionId, message: &Message, now: Moment, rules: Rules<'_>) -> Option<Cause> {
-        let gate = self.gates.get(companion)?;
+    pub(super) fn opens_again(
+        &self,
+        companion: &CompanionId,
+        gate: &Gate,
+        message: &Message,
+        now: Moment,
+        rules: Rules<'_>,
+    ) -> Option<Cause> {
         if gate.stage != Stage::None && self.begins_episode(now, rules) {
             return Some(Cause::NewEpisode);
         }
