@@ -1,19 +1,27 @@
 //! How much may be asked and said within a while (DESIGN.md 2, "Budgets").
 
+mod sliding;
+
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::Hash;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use self::sliding::is_over;
+pub use self::sliding::{PIECE, Sliding};
 use super::id::{ChannelId, CompanionId, PersonId, Seq};
 use super::moment::Moment;
 use crate::settings::gate::Gate as Policy;
 
 const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3_600);
+const HOUR_SECS: u64 = 3_600;
+const DAY_SECS: u64 = 86_400;
 /// The longest window: that of statements and tokens.
-pub const DAY: Duration = Duration::from_secs(86_400);
+pub const DAY: Duration = Duration::from_secs(DAY_SECS);
+
+type OfHour = Sliding<HOUR_SECS>;
+/// What is used in a day: statements, tokens.
+pub type OfDay = Sliding<DAY_SECS>;
 
 /// The budgets that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -66,21 +74,24 @@ impl UsedUp {
     }
 }
 
-/// What one guild has used: sliding windows, open at the old end. A refused use does not count.
+/// What one guild has used: [sliding windows](Sliding), open at the old end. A refused use does not count, and what has no limit is not kept.
+///
+/// What it takes grows with the channels, companions and people that used something of late, and not with how much they used.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    evaluations: VecDeque<Moment>,
-    evaluations_by_gate: HashMap<(ChannelId, CompanionId), VecDeque<Moment>>,
+    evaluations: OfHour,
+    evaluations_by_gate: HashMap<ChannelId, Vec<(CompanionId, OfHour)>>,
+    /// In the order of time, each address by itself; no more than the limit.
     addresses: HashMap<PersonId, VecDeque<(Moment, ChannelId, Seq)>>,
-    /// In the order of time.
-    statements: VecDeque<(Moment, ChannelId)>,
+    statements: OfDay,
+    /// When the newest statement of each channel was made that is counted: all up to it are.
+    spoke: HashMap<ChannelId, Moment>,
     /// Where somebody wants to speak in an open round, was selected, or has the floor: one statement each.
     promised: HashSet<ChannelId>,
-    tokens: VecDeque<(Moment, u64)>,
-    tokens_sum: u64,
+    tokens: OfDay,
 }
 
-/// What a budget is asked for, or what used it.
+/// Something that used a budget.
 #[derive(Clone, Copy, Debug)]
 pub enum Use<'a> {
     /// A question for a lull, an interjection or a turn.
@@ -99,103 +110,88 @@ pub enum Use<'a> {
         /// With which message.
         message: Seq,
     },
-    /// A statement that was made. It counts once, however often it is read: of a channel there is one at a moment.
+    /// A statement that was made. It counts once, however often it is read: those of a channel are counted in the order in which they were
+    /// made, one for a moment.
     Statement {
         /// Where.
         channel: &'a ChannelId,
     },
-    /// Tokens, read and written.
-    Tokens(u64),
 }
 
 impl Ledger {
-    /// Why one more use of this kind does not stay within the budgets of the gate; none: it does.
-    pub fn refuses(&mut self, asked: Use<'_>, now: Moment, policy: &Policy) -> Option<UsedUp> {
-        match asked {
-            Use::Evaluation { channel, companion } => {
-                let most = (policy.guild_evaluations_per_hour, policy.evaluations_per_hour);
-                let guild = full(&mut self.evaluations, now, HOUR, most.0);
-                let by_gate = self.evaluations_by_gate.entry((channel.clone(), companion.clone())).or_default();
-                let gate = full(by_gate, now, HOUR, most.1);
-                let guild = guild.map(|free_at| UsedUp { budget: Budget::GuildEvaluations, free_at });
-                let gate = gate.map(|free_at| UsedUp { budget: Budget::Evaluations, free_at });
-                UsedUp::last_of(guild.into_iter().chain(gate))
-            }
-            Use::Address { person, .. } => {
-                let addresses = self.addresses.entry(person.clone()).or_default();
-                while addresses.front().is_some_and(|(at, ..)| is_over(*at, now, MINUTE)) {
-                    addresses.pop_front();
-                }
-                let too_many = addresses.len().checked_sub(policy.addresses_per_minute as usize)?;
-                let free_at = addresses.get(too_many).map(|(at, ..)| *at + MINUTE);
-                Some(UsedUp { budget: Budget::Addresses, free_at })
-            }
-            Use::Statement { .. } => self.refuses_statement(now, policy),
-            Use::Tokens(_) => None,
+    /// Counts a question for a lull, an interjection or a turn; or says why it does not stay within its budgets. Where `unless` is used up, it
+    /// is not asked either, and what is free last is told.
+    pub fn take_evaluation(
+        &mut self,
+        channel: &ChannelId,
+        companion: &CompanionId,
+        now: Moment,
+        policy: &Policy,
+        unless: Option<UsedUp>,
+    ) -> Result<(), UsedUp> {
+        let (of_guild, of_gate) = (policy.guild_evaluations_per_hour.into(), policy.evaluations_per_hour.into());
+        let guild = self.evaluations.full(now, of_guild, 0);
+        let by_gate = evaluations_of(&mut self.evaluations_by_gate, channel, companion);
+        let gate = by_gate.full(now, of_gate, 0);
+        let guild = guild.map(|free_at| UsedUp { budget: Budget::GuildEvaluations, free_at });
+        let gate = gate.map(|free_at| UsedUp { budget: Budget::Evaluations, free_at });
+        if let Some(used_up) = UsedUp::last_of([unless, guild, gate].into_iter().flatten()) {
+            return Err(used_up);
         }
+        self.evaluations.count(1, now, of_guild);
+        by_gate.count(1, now, of_gate);
+        Ok(())
+    }
+
+    /// Why one more message by which a person addresses somebody does not stay within the budget; none: it does.
+    pub fn refuses_address(&mut self, person: &PersonId, now: Moment, policy: &Policy) -> Option<UsedUp> {
+        let addresses = self.addresses.entry(person.clone()).or_default();
+        forget_addresses(addresses, now);
+        let too_many = addresses.len().checked_sub(policy.addresses_per_minute as usize)?;
+        let free_at = addresses.get(too_many).map(|(at, ..)| *at + MINUTE);
+        Some(UsedUp { budget: Budget::Addresses, free_at })
     }
 
     /// Why one more statement does not stay within the budget, those that are promised counted as made now; none: it does.
     pub fn refuses_statement(&mut self, now: Moment, policy: &Policy) -> Option<UsedUp> {
-        self.drop_old_statements(now);
-        let most = policy.guild_statements_per_day as usize;
-        let too_many = (self.statements.len() + self.promised.len()).checked_sub(most)?;
-        let free_at = (most > 0).then(|| self.statements.get(too_many).map_or(now, |(at, _)| *at) + DAY);
+        let free_at = self.statements.full(now, policy.guild_statements_per_day.into(), self.promised.len() as u64)?;
         Some(UsedUp { budget: Budget::GuildStatements, free_at })
-    }
-
-    fn drop_old_statements(&mut self, now: Moment) {
-        while self.statements.front().is_some_and(|(at, _)| is_over(*at, now, DAY)) {
-            self.statements.pop_front();
-        }
     }
 
     /// Why no more tokens may be used, if so many may in a day; none: some may.
     pub fn refuses_tokens(&mut self, now: Moment, most: Option<u64>) -> Option<UsedUp> {
-        let mut left = self.tokens_used(now);
-        let most = most.filter(|most| left >= *most)?;
-        let free_at = self.tokens.iter().find_map(|(at, tokens)| {
-            left = left.saturating_sub(*tokens);
-            (left < most).then(|| *at + DAY)
-        });
+        let free_at = self.tokens.full(now, most?, 0)?;
         Some(UsedUp { budget: Budget::GuildTokens, free_at })
     }
 
-    /// Tokens used within a day (`models.guild_tokens_per_day` bounds them).
-    pub fn tokens_used(&mut self, now: Moment) -> u64 {
-        while let Some((at, tokens)) = self.tokens.front().copied()
-            && is_over(at, now, DAY)
-        {
-            self.tokens.pop_front();
-            self.tokens_sum = self.tokens_sum.saturating_sub(tokens);
-        }
-        self.tokens_sum
-    }
-
     /// Counts what was used.
-    pub fn count(&mut self, used: Use<'_>, at: Moment) {
+    pub fn count(&mut self, used: Use<'_>, at: Moment, policy: &Policy) {
         match used {
             Use::Evaluation { channel, companion } => {
-                self.evaluations.push_back(at);
-                self.evaluations_by_gate.entry((channel.clone(), companion.clone())).or_default().push_back(at);
+                self.evaluations.count(1, at, policy.guild_evaluations_per_hour.into());
+                let by_gate = evaluations_of(&mut self.evaluations_by_gate, channel, companion);
+                by_gate.count(1, at, policy.evaluations_per_hour.into());
             }
             Use::Address { person, channel, message } => {
                 let addresses = self.addresses.entry(person.clone()).or_default();
+                forget_addresses(addresses, at);
                 if !addresses.iter().any(|(_, known, seq)| *seq == message && known == channel) {
                     addresses.push_back((at, channel.clone(), message));
                 }
             }
             Use::Statement { channel } => {
-                let place = self.statements.partition_point(|(other, _)| *other <= at);
-                let mut as_old = self.statements.range(..place).rev().take_while(|(other, _)| *other == at);
-                if as_old.all(|(_, other)| other != channel) {
-                    self.statements.insert(place, (at, channel.clone()));
+                if self.spoke.get(channel).is_none_or(|newest| *newest < at) {
+                    self.spoke.insert(channel.clone(), at);
+                    self.statements.count(1, at, policy.guild_statements_per_day.into());
                 }
             }
-            Use::Tokens(tokens) => {
-                self.tokens.push_back((at, tokens));
-                self.tokens_sum = self.tokens_sum.saturating_add(tokens);
-            }
+        }
+    }
+
+    /// Counts tokens that were used, read and written, if only so many may be used in a day (`models.guild_tokens_per_day`).
+    pub fn count_tokens(&mut self, tokens: u64, at: Moment, most: Option<u64>) {
+        if let Some(most) = most {
+            self.tokens.count(tokens, at, most);
         }
     }
 
@@ -213,33 +209,36 @@ impl Ledger {
 
     /// Forgets whose windows are over, so that a guild of many people and channels stays small.
     pub fn prune(&mut self, now: Moment) {
-        used(&mut self.evaluations, now, HOUR);
-        self.drop_old_statements(now);
-        self.tokens_used(now);
-        retain_used(&mut self.evaluations_by_gate, |times| used(times, now, HOUR) > 0);
-        retain_used(&mut self.addresses, |times| times.back().is_some_and(|(at, ..)| !is_over(*at, now, MINUTE)));
+        self.evaluations.prune(now);
+        self.statements.prune(now);
+        self.tokens.prune(now);
+        self.evaluations_by_gate.retain(|_, gates| {
+            gates.retain_mut(|(_, used)| used.prune(now));
+            !gates.is_empty()
+        });
+        self.spoke.retain(|_, newest| !is_over(*newest, now, DAY));
+        self.addresses.retain(|_, used| used.back().is_some_and(|(at, ..)| !is_over(*at, now, MINUTE)));
     }
 }
 
-fn retain_used<K: Eq + Hash, V>(map: &mut HashMap<K, V>, mut is_used: impl FnMut(&mut V) -> bool) {
-    map.retain(|_, times| is_used(times));
+fn evaluations_of<'a>(
+    by_gate: &'a mut HashMap<ChannelId, Vec<(CompanionId, OfHour)>>,
+    channel: &ChannelId,
+    companion: &CompanionId,
+) -> &'a mut OfHour {
+    let gates = by_gate.entry(channel.clone()).or_default();
+    let place = gates.iter().position(|(other, _)| other == companion).unwrap_or_else(|| {
+        gates.reserve_exact(1);
+        gates.push((companion.clone(), OfHour::default()));
+        gates.len() - 1
+    });
+    &mut gates[place].1
 }
 
-/// If a window is full, when it will not be any more; which is never where nothing fits in.
-fn full(times: &mut VecDeque<Moment>, now: Moment, window: Duration, most: u32) -> Option<Option<Moment>> {
-    let too_many = used(times, now, window).checked_sub(most as usize)?;
-    Some(times.get(too_many).map(|at| *at + window))
-}
-
-fn used(times: &mut VecDeque<Moment>, now: Moment, window: Duration) -> usize {
-    while times.front().is_some_and(|at| is_over(*at, now, window)) {
-        times.pop_front();
+fn forget_addresses(addresses: &mut VecDeque<(Moment, ChannelId, Seq)>, now: Moment) {
+    while addresses.front().is_some_and(|(at, ..)| is_over(*at, now, MINUTE)) {
+        addresses.pop_front();
     }
-    times.len()
-}
-
-fn is_over(at: Moment, now: Moment, window: Duration) -> bool {
-    now.since(at) >= window
 }
 
 #[cfg(test)]
@@ -252,8 +251,8 @@ mod tests {
         let policy = policy(2, 5);
         let statement = Use::Statement { channel: &"lobby".into() };
         let mut ledger = Ledger::default();
-        ledger.count(statement, at(10));
-        ledger.count(statement, at(20));
+        ledger.count(statement, at(10), &policy);
+        ledger.count(statement, at(20), &policy);
 
         let full = ledger.refuses_statement(at(30), &policy);
         let still = ledger.refuses_statement(at(86_409), &policy);
@@ -277,8 +276,8 @@ mod tests {
         let policy = policy(2, 5);
         let (lobby, den) = (ChannelId::from("lobby"), ChannelId::from("den"));
         let mut ledger = Ledger::default();
-        for at in [at(20), at(10), at(20)] {
-            ledger.count(Use::Statement { channel: &lobby }, at);
+        for at in [at(10), at(20), at(10), at(20)] {
+            ledger.count(Use::Statement { channel: &lobby }, at, &policy);
         }
         let refused = |ledger: &mut Ledger, secs| ledger.refuses_statement(at(secs), &policy).map(|used_up| used_up.free_at);
 
@@ -297,7 +296,7 @@ mod tests {
     fn tokens_are_free_again_when_enough_of_them_are_a_day_old() {
         let mut ledger = Ledger::default();
         for (secs, tokens) in [(1, 40), (2, 30), (3, 50)] {
-            ledger.count(Use::Tokens(tokens), at(secs));
+            ledger.count_tokens(tokens, at(secs), Some(60));
         }
 
         let within = ledger.refuses_tokens(at(4), Some(121));
@@ -310,18 +309,42 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_limit_is_not_kept() {
+        let mut ledger = Ledger::default();
+
+        ledger.count_tokens(40, at(1), None);
+
+        assert_eq!(ledger.refuses_tokens(at(2), Some(40)), None);
+    }
+
+    #[test]
     fn of_two_budgets_the_one_that_is_free_last_is_named() {
         let policy = policy(2, 1);
         let mut ledger = Ledger::default();
         let (lobby, den, aria) = (ChannelId::from("lobby"), ChannelId::from("den"), CompanionId::from("aria"));
-        ledger.count(Use::Evaluation { channel: &den, companion: &aria }, at(1));
-        ledger.count(Use::Evaluation { channel: &lobby, companion: &aria }, at(2));
+        ledger.count(Use::Evaluation { channel: &den, companion: &aria }, at(1), &policy);
+        ledger.count(Use::Evaluation { channel: &lobby, companion: &aria }, at(2), &policy);
 
-        let both = ledger.refuses(Use::Evaluation { channel: &lobby, companion: &aria }, at(3), &policy);
-        let guild = ledger.refuses(Use::Evaluation { channel: &lobby, companion: &CompanionId::from("bruno") }, at(3), &policy);
+        let both = ledger.take_evaluation(&lobby, &aria, at(3), &policy, None);
+        let guild = ledger.take_evaluation(&lobby, &CompanionId::from("bruno"), at(3), &policy, None);
 
-        assert_eq!(both, Some(UsedUp { budget: Budget::Evaluations, free_at: Some(at(3_602)) }));
-        assert_eq!(guild, Some(UsedUp { budget: Budget::GuildEvaluations, free_at: Some(at(3_601)) }));
+        assert_eq!(both, Err(UsedUp { budget: Budget::Evaluations, free_at: Some(at(3_602)) }));
+        assert_eq!(guild, Err(UsedUp { budget: Budget::GuildEvaluations, free_at: Some(at(3_601)) }));
+    }
+
+    #[test]
+    fn a_question_that_something_else_stands_against_uses_nothing() {
+        let policy = policy(1, 5);
+        let mut ledger = Ledger::default();
+        let (lobby, aria) = (ChannelId::from("lobby"), CompanionId::from("aria"));
+        let no_tokens = UsedUp { budget: Budget::GuildTokens, free_at: Some(at(9)) };
+
+        let refused = ledger.take_evaluation(&lobby, &aria, at(1), &policy, Some(no_tokens));
+        let taken = ledger.take_evaluation(&lobby, &aria, at(2), &policy, None);
+        let full = ledger.take_evaluation(&lobby, &aria, at(3), &policy, None);
+
+        assert_eq!((refused, taken), (Err(no_tokens), Ok(())));
+        assert_eq!(full, Err(UsedUp { budget: Budget::GuildEvaluations, free_at: Some(at(3_602)) }));
     }
 
     #[test]
@@ -330,11 +353,11 @@ mod tests {
         let mut ledger = Ledger::default();
         let (lobby, ana) = (ChannelId::from("lobby"), PersonId::from("ana"));
         let address = |message| Use::Address { person: &ana, channel: &lobby, message: Seq(message) };
-        ledger.count(address(1), at(1));
-        ledger.count(address(1), at(2));
-        ledger.count(address(2), at(3));
+        ledger.count(address(1), at(1), &policy);
+        ledger.count(address(1), at(2), &policy);
+        ledger.count(address(2), at(3), &policy);
 
-        let refused = ledger.refuses(address(3), at(4), &policy);
+        let refused = ledger.refuses_address(&ana, at(4), &policy);
 
         assert_eq!(refused, Some(UsedUp { budget: Budget::Addresses, free_at: Some(at(61)) }));
     }

@@ -14,6 +14,7 @@ mod parts;
 mod rounds;
 mod view;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -172,6 +173,12 @@ impl World<'_> {
         UsedUp::last_of(statements.into_iter().chain(self.no_more_tokens(now)))
     }
 
+    fn count_tokens(&mut self, call: Option<&Call>, now: Moment) {
+        if let Some(call) = call {
+            self.ledger.count_tokens(call.tokens(), now, self.tokens_per_day);
+        }
+    }
+
     fn no_more_tokens(&mut self, now: Moment) -> Option<UsedUp> {
         self.ledger.refuses_tokens(now, self.tokens_per_day)
     }
@@ -256,7 +263,7 @@ impl Conversation {
             self.close_round(occasion, world, &mut out);
         }
         match input {
-            Input::Heard(ref recorded) => self.hear(recorded, world, &mut out),
+            Input::Heard(recorded) => self.hear(recorded, world, &mut out),
             Input::Answered { ticket, vote, call } => self.conclude(ticket, vote, call, world, &mut out),
             Input::Voted(state) => self.take_vote(state, world, &mut out),
             Input::Judged { ticket, score, call } => {
@@ -284,7 +291,7 @@ impl Conversation {
             self.fire_due(|due| due <= now);
         }
         count_statement(recorded, world);
-        self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut Vec::new());
+        self.apply(recorded.at, recorded.seq, Cow::Borrowed(&recorded.event), world, &mut Vec::new());
     }
 
     /// Takes in how an event that was folded long ago reads now that its words were taken out. Nothing else changes.
@@ -410,7 +417,7 @@ impl Conversation {
 /// A statement counts once it is on record, and once, whoever takes it in again.
 fn count_statement(recorded: &Recorded, world: &mut World<'_>) {
     if matches!(recorded.event, Event::Said { reply: Some(_), .. }) {
-        world.ledger.count(Use::Statement { channel: world.channel }, recorded.at);
+        world.ledger.count(Use::Statement { channel: world.channel }, recorded.at, world.rules.gate);
     }
 }
 

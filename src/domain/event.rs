@@ -359,6 +359,13 @@ pub struct Call {
     pub trace: Option<Arc<str>>,
 }
 
+impl Call {
+    /// Tokens, read and written.
+    pub const fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+}
+
 impl Event {
     /// Whether it comes from outside: accepted first, then handled in the order of its number.
     pub const fn is_heard(&self) -> bool {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::{Problem, duration, within};
 
-/// Section `gate`. The budgets count over sliding windows.
+/// Section `gate`. The budgets count over sliding windows: limits of up to 1,440 to the microsecond, larger ones of an hour or a day in minutes of
+/// the clock, each over when its newest use is, so that no window holds more than its limit.
 #[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gate {

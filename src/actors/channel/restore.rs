@@ -80,6 +80,7 @@ async fn fence(place: &Place, kit: &Kit) -> Result<(), CannotRestore> {
 
 async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Result<(), ReadError> {
     let from = kit.clock.now() - DAY;
+    let (policy, tokens_per_day) = (&kit.settings.gate, kit.settings.models.guild_tokens_per_day);
     let mut used = Ledger::default();
     reader
         .usage(&place.guild, from, None, |record| {
@@ -87,9 +88,12 @@ async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Re
                 Used::Evaluation { companion } => Use::Evaluation { channel: &record.channel, companion },
                 Used::Address { person, message } => Use::Address { person, channel: &record.channel, message: *message },
                 Used::Statement { .. } => Use::Statement { channel: &record.channel },
-                Used::Call { input_tokens, output_tokens, .. } => Use::Tokens(input_tokens.saturating_add(*output_tokens)),
+                Used::Call { input_tokens, output_tokens, .. } => {
+                    used.count_tokens(input_tokens.saturating_add(*output_tokens), record.at, tokens_per_day);
+                    return ControlFlow::Continue(());
+                }
             };
-            used.count(counted, record.at);
+            used.count(counted, record.at, policy);
             ControlFlow::Continue(())
         })
         .await?;

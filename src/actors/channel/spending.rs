@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::traces::tell_late_call;
 use super::{Books, State};
 use crate::actors::side_models::Outcome;
-use crate::domain::budget::{Budget, Use, UsedUp};
+use crate::domain::budget::{Budget, UsedUp};
 use crate::domain::event::{Decided, Event};
 use crate::domain::id::CompanionId;
 use crate::domain::model_role::ModelRole;
@@ -79,7 +79,7 @@ impl State {
         let tokens = outcome.facts.usage.total();
         if tokens > 0 {
             let mut ledger = self.books.ledger();
-            ledger.count(Use::Tokens(tokens), self.kit.clock.now());
+            ledger.count_tokens(tokens, self.kit.clock.now(), self.kit.settings.models.guild_tokens_per_day);
         }
     }
 }

@@ -1,11 +1,10 @@
 //! What guilds used, counted from the record.
 
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 use super::ActorHouse;
 use super::desk::{invalid, unread};
-use crate::domain::budget::DAY;
+use crate::domain::budget::{DAY, OfDay, PIECE};
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 use crate::journal::account::{Account, Calls as Sum};
@@ -14,8 +13,13 @@ use crate::journal::record::{UsageRecord, Used as Record};
 use crate::ports::house::Refused;
 use crate::ports::house::usage::{Calls, Cap, Caps, GuildUsage, Usage, UsageBy, UsageQuery, Used};
 
-/// The least span that there is.
-const MOMENT: Duration = Duration::from_micros(1);
+/// What was used of one thing within a day.
+struct Counted {
+    used: u64,
+    limit: Option<u64>,
+    /// As the budget counts it.
+    window: OfDay,
+}
 
 impl ActorHouse {
     pub(super) async fn count_usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
@@ -60,45 +64,18 @@ impl ActorHouse {
         Ok(account)
     }
 
-    /// How a guild stands with its caps. The same windows as those of the budgets: open at the old end.
+    /// How a guild stands with its caps, counted as the budgets are.
     pub(super) async fn caps(&self, guild: &GuildId, now: Moment) -> Result<Caps, ReadError> {
-        let since = now - DAY + MOMENT;
-        let (mut tokens, mut statements) = (0_u64, 0_u64);
-        let take = |record: UsageRecord| {
-            tokens = tokens.saturating_add(tokens_of(&record));
-            statements += statements_of(&record);
-            ControlFlow::Continue(())
-        };
-        self.reader().usage(guild, since, None, take).await?;
         let settings = &self.kit.settings;
-        let limits = (settings.models.guild_tokens_per_day, Some(u64::from(settings.gate.guild_statements_per_day)));
-        Ok(Caps {
-            tokens: self.cap(guild, since, tokens, limits.0, tokens_of).await?,
-            statements: self.cap(guild, since, statements, limits.1, statements_of).await?,
-        })
-    }
-
-    async fn cap(
-        &self,
-        guild: &GuildId,
-        since: Moment,
-        used: u64,
-        limit: Option<u64>,
-        of: impl Fn(&UsageRecord) -> u64 + Send,
-    ) -> Result<Cap, ReadError> {
-        let mut cap = Cap { used, limit, free_at: None };
-        let Some(limit) = limit.filter(|limit| used >= *limit) else { return Ok(cap) };
-        let mut left = used;
+        let mut tokens = Counted::with(settings.models.guild_tokens_per_day);
+        let mut statements = Counted::with(Some(settings.gate.guild_statements_per_day.into()));
         let take = |record: UsageRecord| {
-            left = left.saturating_sub(of(&record));
-            if left < limit {
-                cap.free_at = Some((record.at + DAY).into());
-                return ControlFlow::Break(());
-            }
+            tokens.count(tokens_of(&record), record.at, now);
+            statements.count(statements_of(&record), record.at, now);
             ControlFlow::Continue(())
         };
-        self.reader().usage(guild, since, None, take).await?;
-        Ok(cap)
+        self.reader().usage(guild, now - DAY - PIECE, None, take).await?;
+        Ok(Caps { tokens: tokens.cap(now), statements: statements.cap(now) })
     }
 
     fn told(&self, guild: GuildId, account: Account, caps: Caps) -> GuildUsage {
@@ -125,6 +102,26 @@ impl ActorHouse {
             unpriced_calls: unpriced,
             other_costs: costs,
         }
+    }
+}
+
+impl Counted {
+    fn with(limit: Option<u64>) -> Self {
+        Self { used: 0, limit, window: OfDay::default() }
+    }
+
+    fn count(&mut self, amount: u64, at: Moment, now: Moment) {
+        if now.since(at) < DAY {
+            self.used = self.used.saturating_add(amount);
+        }
+        if let Some(limit) = self.limit {
+            self.window.count(amount, at, limit);
+        }
+    }
+
+    fn cap(mut self, now: Moment) -> Cap {
+        let free_at = self.limit.and_then(|limit| self.window.full(now, limit, 0)).flatten();
+        Cap { used: self.used.max(self.window.used(now)), limit: self.limit, free_at: free_at.map(Into::into) }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::budget::{Use, UsedUp};
 use super::super::event::Decided;
 use super::super::id::PersonId;
-use super::super::message::{Message, Role};
+use super::super::message::{Address, Message, Role};
 use super::asking::Attendance;
 use super::heard::is_too_late;
 use super::*;
@@ -13,18 +13,22 @@ const LEAVING: Duration = Duration::from_secs(10);
 
 impl Conversation {
     /// An event from outside is taken in, which leaves everything tidy; one that was taken in before is passed over.
-    pub(super) fn hear(&mut self, recorded: &Recorded, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn hear(&mut self, recorded: Recorded, world: &mut World<'_>, out: &mut Vec<Output>) {
         if recorded.seq <= self.handled && recorded.seq != Seq::NONE {
             return self.tidy(world, out);
         }
         self.clock = self.clock.max(recorded.at);
         self.fire_due_before(self.clock);
         let first = out.len();
-        if let Event::Said { message, .. } = &recorded.event {
+        let (mut calls, mut is_late) = (None, false);
+        if let Event::Said { message, said_at, .. } = &recorded.event {
             self.make_room(message, world, out);
+            let is_call = !message.address.companions.is_empty() && message.from.role != Role::Companion;
+            calls = is_call.then(|| (PersonId::from(&*message.from.id), message.address.clone()));
+            is_late = said_at.is_some();
         }
-        count_statement(recorded, world);
-        self.apply(recorded.at, recorded.seq, &recorded.event, world, out);
+        count_statement(&recorded, world);
+        self.apply(recorded.at, recorded.seq, Cow::Owned(recorded.event), world, out);
         // On record, room was made before the message was taken in; to be told, it cancelled the timer first.
         out[first..].sort_by_key(|output| !matches!(output, Output::LullCancelled { .. }));
         if !self.opened_again.is_empty() {
@@ -33,11 +37,11 @@ impl Conversation {
             self.tell_opened_again(world, out);
             out.extend(rest);
         }
-        if let Event::Said { message, said_at, .. } = &recorded.event {
-            self.count_address(recorded.seq, message, world, out);
-            if said_at.is_some() {
-                self.settle_late(world, out);
-            }
+        if let Some((person, address)) = calls {
+            self.count_address(recorded.seq, &person, &address, world, out);
+        }
+        if is_late {
+            self.settle_late(world, out);
         }
     }
 
@@ -54,21 +58,17 @@ impl Conversation {
     }
 
     /// An address counts when it is heard, once, however many it names.
-    fn count_address(&mut self, seq: Seq, message: &Message, world: &mut World<'_>, out: &mut Vec<Output>) {
-        if message.address.companions.is_empty() || message.from.role == Role::Companion {
-            return;
-        }
+    fn count_address(&mut self, seq: Seq, person: &PersonId, address: &Address, world: &mut World<'_>, out: &mut Vec<Output>) {
         let said_at = self.window.get(seq).map_or(self.clock, |entry| entry.at);
         let is_too_late = is_too_late(self.clock, said_at, true, &world.rules);
         let is_heard =
-            |(companion, gate): (&CompanionId, &Gate)| message.address.includes(companion) && !gate.is_silent() && !is_too_late;
+            |(companion, gate): (&CompanionId, &Gate)| address.includes(companion) && !gate.is_silent() && !is_too_late;
         if !self.gates.iter().any(is_heard) {
             return;
         }
-        let person = PersonId::from(&*message.from.id);
-        let address = Use::Address { person: &person, channel: world.channel, message: seq };
-        if world.ledger.refuses(address, self.clock, world.rules.gate).is_none() {
-            world.ledger.count(address, self.clock);
+        if world.ledger.refuses_address(person, self.clock, world.rules.gate).is_none() {
+            let used = Use::Address { person, channel: world.channel, message: seq };
+            world.ledger.count(used, self.clock, world.rules.gate);
         } else {
             self.make(Event::AddressRefused { message: seq }, world, out);
         }
@@ -99,11 +99,13 @@ impl Conversation {
             self.draw_first_interval(companion, world, out);
         }
         over.extend(self.back_offs_over(occasion));
-        over.sort();
-        over.dedup();
-        over.retain(|companion| self.gates.contains_key(companion));
-        for companion in &over {
-            self.end_back_off(companion, world, out);
+        if !over.is_empty() {
+            over.sort();
+            over.dedup();
+            over.retain(|companion| self.gates.contains_key(companion));
+            for companion in &over {
+                self.end_back_off(companion, world, out);
+            }
         }
         if self.gates.values().any(|gate| gate.waiting.is_some()) {
             self.ask_who_waits(left_out, occasion, world, out);
@@ -144,9 +146,7 @@ impl Conversation {
         out: &mut Vec<Output>,
     ) {
         let Some((companion, evaluation)) = self.asked(ticket) else { return };
-        if let Some(call) = &call {
-            world.ledger.count(Use::Tokens(call.input_tokens + call.output_tokens), self.clock);
-        }
+        world.count_tokens(call.as_deref(), self.clock);
         // Words about what was taken back meanwhile are not kept.
         let why = vote.why.as_deref().filter(|_| !evaluation.is_spoilt).map(Into::into);
         if let Some(call) = call.as_mut().filter(|_| evaluation.is_spoilt) {
@@ -244,7 +244,7 @@ impl Conversation {
     /// Puts an event on record and changes the state by it.
     pub(super) fn make(&mut self, event: Event, world: &World<'_>, out: &mut Vec<Output>) {
         let place = out.len();
-        self.apply(self.clock, Seq::NONE, &event, world, out);
+        self.apply(self.clock, Seq::NONE, Cow::Borrowed(&event), world, out);
         out.insert(place, Output::Made { handled: self.handled, event: Box::new(event) });
     }
 
@@ -280,6 +280,9 @@ impl Conversation {
 
     /// What a companion heard while it was paused or closed settles at once; one record for all who heard the same.
     fn settle_silenced(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        if !self.gates.values().any(Gate::is_silent) {
+            return;
+        }
         let mut by_rest: BTreeMap<(Vec<Seq>, Reason), Vec<CompanionId>> = BTreeMap::new();
         for (companion, gate) in self.gates.iter().filter(|(_, gate)| gate.is_silent()) {
             let rest: Vec<_> = self.window.buffer(companion, gate.cursor).map(|entry| entry.seq).collect();
@@ -310,7 +313,7 @@ impl Conversation {
         let owed = Event::ReplyOwed {
             ticket: Ticket(self.tickets.0 + 1),
             trigger: candidate.trigger,
-            messages: self.window.buffer(companion, gate.cursor).map(|entry| entry.seq).collect(),
+            messages: self.unsettled(companion, gate, self.handled),
             upto: self.handled,
             next_interjection_at: next_interjection_at.or(gate.next_interjection_at).unwrap_or_default(),
             due_at: is_external.then(|| self.clock + world.rules.turn_taking.external_statement_timeout()),
@@ -382,14 +385,13 @@ impl Conversation {
         answered: Answered,
     ) -> Decided {
         let gate = &self.gates[companion];
-        let settles = self.window.buffer(companion, gate.cursor).take_while(|entry| entry.seq <= upto);
         Decided {
             companions: vec![companion.clone()],
             trigger,
             decision,
             reason,
             ticket: answered.ticket,
-            messages: settles.map(|entry| entry.seq).collect(),
+            messages: self.unsettled(companion, gate, upto),
             upto,
             message_count: gate.message_counter,
             check_count: gate.check_count,
@@ -400,6 +402,13 @@ impl Conversation {
             why: answered.why,
             call: answered.call,
         }
+    }
+
+    /// The numbers of what a companion has not settled, up to this one.
+    pub(super) fn unsettled(&self, companion: &CompanionId, gate: &Gate, upto: Seq) -> Vec<Seq> {
+        let mut unsettled = Vec::with_capacity(self.window.count_after(gate.cursor));
+        unsettled.extend(self.window.buffer(companion, gate.cursor).map(|entry| entry.seq).take_while(|seq| *seq <= upto));
+        unsettled
     }
 
     /// What is decided without a trigger of its own counts as a lull, or as a turn when the newest of it is a statement.

@@ -3,26 +3,22 @@
 use super::super::event::{Decided, Evaluated};
 use super::super::gate::{Check, Evaluation, Waiting, Wish};
 use super::super::message::Role;
-use super::heard::Heard;
 use super::*;
 
 impl Conversation {
     /// Changes the state by one event, and notes timers that were armed or cancelled and answers that nobody wants any more.
-    pub(super) fn apply(&mut self, at: Moment, seq: Seq, event: &Event, world: &World<'_>, notes: &mut Vec<Output>) {
+    pub(super) fn apply(&mut self, at: Moment, seq: Seq, event: Cow<'_, Event>, world: &World<'_>, notes: &mut Vec<Output>) {
         self.clock = self.clock.max(at);
         self.fire_due_before(self.clock);
         if event.is_heard() {
             self.handled = self.handled.max(seq);
             // A round is opened by a statement only as long as nothing else happens, unless it has to wait for a judgement.
-            if !self.is_being_judged() && !matches!(event, Event::CaughtUp { .. }) {
+            if !self.is_being_judged() && !matches!(*event, Event::CaughtUp { .. }) {
                 self.spoken = None;
             }
         }
-        match event {
-            Event::Said { message, reply, said_at, .. } => {
-                let said = Heard { seq, message, reply: *reply, said_at: said_at.unwrap_or(self.clock).min(self.clock) };
-                self.apply_said(&said, world, notes);
-            }
+        match &*event {
+            Event::Said { .. } => self.apply_said(seq, event, world, notes),
             Event::Edited { message, text } => self.window.edit(*message, text),
             Event::Deleted { messages } => self.apply_deleted(messages),
             Event::Joined { companion, external } => {
@@ -129,9 +125,9 @@ impl Conversation {
     /// After every change: what waits is checked again where the way is free, and quiet is waited for where nothing else is.
     pub(super) fn tidy(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
         if !self.is_busy() {
-            for (companion, gate) in
-                self.gates.iter_mut().filter(|(_, gate)| !gate.is_silent() && !is_backing_off(gate, self.clock))
-            {
+            let now = self.clock;
+            let is_to_check = |gate: &Gate| gate.waiting.is_some() && !gate.is_silent() && !is_backing_off(gate, now);
+            for (companion, gate) in self.gates.iter_mut().filter(|(_, gate)| is_to_check(gate)) {
                 gate.recheck(self.window.newest(companion, gate.cursor).map(|entry| entry.seq));
             }
             self.wait_for_quiet(world, notes);
@@ -143,8 +139,8 @@ impl Conversation {
     fn wait_for_quiet(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
         let now = self.clock;
         let is_next = |(companion, gate): (&CompanionId, &Gate)| {
-            let is_free = !gate.is_silent() && world.tempers.contains_key(companion);
-            is_free && gate.waiting.is_some_and(|waiting| waiting.urgent || !is_backing_off(gate, now))
+            let is_to_ask = gate.waiting.is_some_and(|waiting| waiting.urgent || !is_backing_off(gate, now));
+            is_to_ask && !gate.is_silent() && world.tempers.contains_key(companion)
         };
         let is_over = !self.gates.iter().any(is_next);
         for (companion, gate) in self.gates.iter_mut() {

@@ -1,6 +1,6 @@
 //! Who is asked: what waits is decided without a call, or becomes a question, once the way is free (DESIGN.md 2).
 
-use super::super::budget::{Budget, Use, UsedUp};
+use super::super::budget::{Budget, UsedUp};
 use super::super::event::Evaluated;
 use super::super::gate::{Check, Waiting};
 use super::super::id::PersonId;
@@ -101,17 +101,13 @@ impl Conversation {
                 return None;
             }
             let waiting = gate.waiting.filter(|_| !self.is_backing_off(gate, occasion))?;
-            let Some((reason, used_up)) = self.spares_the_call(companion, waiting, world) else {
-                if waiting.trigger != Trigger::DirectAddress {
-                    world.ledger.count(Use::Evaluation { channel: world.channel, companion }, self.clock);
-                }
-                return Some(waiting);
-            };
+            let Some((reason, used_up)) = self.spares_the_call(companion, waiting, world) else { return Some(waiting) };
             let spared = Answered { used_up, ..Answered::default() };
             self.decline(companion, waiting.trigger, reason, self.handled, spared, world, out);
         }
     }
 
+    /// Why it is decided without a call; none: it is asked, and counted as asked.
     fn spares_the_call(
         &self,
         companion: &CompanionId,
@@ -132,11 +128,10 @@ impl Conversation {
             return Some((Reason::OtherAddressed, None));
         }
         let of_guild = world.no_more_statements(self.clock);
-        let its_own = match waiting.trigger {
-            Trigger::DirectAddress => self.refused_address(waiting, world),
-            _ => world.ledger.refuses(Use::Evaluation { channel: world.channel, companion }, self.clock, world.rules.gate),
-        };
-        let used_up = UsedUp::last_of(of_guild.into_iter().chain(its_own))?;
+        let used_up = match waiting.trigger {
+            Trigger::DirectAddress => UsedUp::last_of(of_guild.into_iter().chain(self.refused_address(waiting, world))),
+            _ => world.ledger.take_evaluation(world.channel, companion, self.clock, world.rules.gate, of_guild).err(),
+        }?;
         Some((Reason::Budget, Some(used_up)))
     }
 
@@ -147,8 +142,7 @@ impl Conversation {
         }
         let still = self.window.get(waiting.message).and_then(|entry| {
             let person = PersonId::from(&*entry.message.from.id);
-            let again = Use::Address { person: &person, channel: world.channel, message: entry.seq };
-            world.ledger.refuses(again, self.clock, world.rules.gate)
+            world.ledger.refuses_address(&person, self.clock, world.rules.gate)
         });
         Some(still.unwrap_or(UsedUp { budget: Budget::Addresses, free_at: Some(self.clock) }))
     }
@@ -191,7 +185,7 @@ impl Conversation {
         }
         for (companion, waiting) in asked {
             let gate = &self.gates[&companion];
-            let messages: Vec<_> = self.window.buffer(&companion, gate.cursor).map(|entry| entry.seq).collect();
+            let messages = self.unsettled(&companion, gate, self.handled);
             let evaluated = Evaluated {
                 ticket: Ticket(self.tickets.0 + 1),
                 trigger: waiting.trigger,

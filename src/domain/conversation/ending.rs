@@ -89,9 +89,7 @@ impl Conversation {
         if let Some(call) = call.as_mut().filter(|_| *is_spoilt) {
             call.answer = Arc::from("");
         }
-        if let Some(call) = &call {
-            world.ledger.count(Use::Tokens(call.input_tokens + call.output_tokens), self.clock);
-        }
+        world.count_tokens(call.as_deref(), self.clock);
         self.take_judgement(message, opened, score, call, world, out);
         true
     }
@@ -116,8 +114,14 @@ impl Conversation {
     }
 
     /// Why a message changes the stage of a companion back to none, if it does.
-    pub(super) fn opens_again(&self, companion: &CompanionId, message: &Message, now: Moment, rules: Rules<'_>) -> Option<Cause> {
-        let gate = self.gates.get(companion)?;
+    pub(super) fn opens_again(
+        &self,
+        companion: &CompanionId,
+        gate: &Gate,
+        message: &Message,
+        now: Moment,
+        rules: Rules<'_>,
+    ) -> Option<Cause> {
         if gate.stage != Stage::None && self.begins_episode(now, rules) {
             return Some(Cause::NewEpisode);
         }

@@ -7,27 +7,20 @@ use super::super::window::Entry;
 use super::apply::{arm_lull, cancel_lull};
 use super::*;
 
-/// Something that was said.
-pub(super) struct Heard<'a> {
-    pub(super) seq: Seq,
-    pub(super) message: &'a Message,
-    /// Of a statement: the reply that it fulfils.
-    pub(super) reply: Option<Ticket>,
-    /// When it was said, never in the future.
-    pub(super) said_at: Moment,
-}
-
 impl Conversation {
-    pub(super) fn apply_said(&mut self, said: &Heard<'_>, world: &World<'_>, notes: &mut Vec<Output>) {
-        let Heard { seq, message, reply, said_at } = *said;
+    /// Something was said. It is copied only where it stays on record elsewhere.
+    pub(super) fn apply_said(&mut self, seq: Seq, said: Cow<'_, Event>, world: &World<'_>, notes: &mut Vec<Output>) {
+        let Event::Said { message, reply, said_at, .. } = said.into_owned() else { return };
+        let said_at = said_at.unwrap_or(self.clock).min(self.clock);
         #[cfg(test)]
-        poison::is_taken_in(message);
+        poison::is_taken_in(&message);
         let now = self.clock;
         let is_statement = message.from.role == Role::Companion;
         let begins_episode = self.begins_episode(now, world.rules);
-        let opens_again =
-            |companion: &CompanionId| Some((companion.clone(), self.opens_again(companion, message, now, world.rules)?));
-        for (companion, cause) in self.gates.keys().filter_map(opens_again).collect::<Vec<_>>() {
+        let opens_again = |(companion, gate): (&CompanionId, &Gate)| {
+            Some((companion.clone(), self.opens_again(companion, gate, &message, now, world.rules)?))
+        };
+        for (companion, cause) in self.gates.iter().filter_map(opens_again).collect::<Vec<_>>() {
             let from = self.gates[&companion].stage;
             self.apply_stage(&companion, Stage::None, notes);
             self.opened_again.insert(companion, (from, cause));
@@ -46,8 +39,7 @@ impl Conversation {
                 gate.heard_closed += 1;
             }
         }
-        let answers = is_statement.then(|| self.apply_statement(seq, message, reply));
-        self.window.push(Entry { seq, at: said_at, message: message.clone(), answers });
+        let answers = is_statement.then(|| self.apply_statement(seq, &message, reply));
         for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
             if gate.is_silent() || is_too_late(now, said_at, message.address.includes(companion), &world.rules) {
                 continue;
@@ -58,9 +50,10 @@ impl Conversation {
                 let check = Check::Unsettled;
                 gate.fire(Waiting { trigger: Trigger::Turn, message: seq, check, urgent: false, is_refused: false });
             } else {
-                pass_rows(companion, gate, seq, message, now, temper, notes);
+                pass_rows(companion, gate, seq, &message, now, temper, notes);
             }
         }
+        self.window.push(Entry { seq, at: said_at, message, answers });
     }
 
     /// A statement was posted: gives whom it concerns by what it answers.
