@@ -83,7 +83,8 @@ impl From<Upkeep<Child>> for GuildMessage {
 /// What a guild keeps. All of it can be made again.
 pub struct State {
     guild: GuildId,
-    kit: Kit,
+    /// One for all of its channels.
+    kit: Arc<Kit>,
     children: Children<Child, GuildMessage>,
     books: Arc<Books>,
     in_hand: HashMap<ChannelId, Arc<InHand>>,
@@ -108,7 +109,7 @@ impl Actor for Guild {
             children: Children::new(myself, RESTARTS, kit.chance.clone()),
             _counted: kit.recorder.instruments().actors.one([Sort::Guild.as_str()]),
             guild,
-            kit,
+            kit: Arc::new(kit),
             books: Arc::default(),
             in_hand: HashMap::new(),
             wanted: BTreeSet::new(),

@@ -15,6 +15,8 @@ use crate::telemetry::trace::TurnTrace;
 
 /// So many messages are remembered that have led to nothing so far.
 const REMEMBERED: usize = 64;
+/// Room for so many more stays when some are let go.
+const ROOM_KEPT: usize = 4;
 
 /// A trigger group.
 #[derive(Clone)]
@@ -117,6 +119,16 @@ impl Appends {
             self.0.pop_front();
         }
         self.0.push_back(append);
+    }
+
+    /// Whatever stands below this number leads to nothing.
+    pub(super) fn let_go(&mut self, below: Seq) {
+        while self.0.front().is_some_and(|append| append.seq < below) {
+            self.0.pop_front();
+        }
+        if self.0.capacity() > 4 * (self.0.len() + ROOM_KEPT) {
+            self.0.shrink_to(self.0.len() + ROOM_KEPT);
+        }
     }
 
     /// The message of this number, which led to something: that is told once.
