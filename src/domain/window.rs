@@ -128,3 +128,29 @@ impl Window {
         self.entries.iter()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::message::{Address, Author, Modality, Role};
+
+    #[test]
+    fn a_window_has_room_for_what_it_holds_and_little_more() {
+        let mut window = Window::default();
+        let room = |window: &Window| window.entries.capacity() - window.entries.len();
+
+        (1..=100).for_each(|seq| window.push(entry(seq)));
+        assert!(room(&window) <= 25, "room for {} more", room(&window));
+
+        window.trim(Seq(100));
+        assert_eq!(window.len(), RECENT_TURNS);
+        assert!(room(&window) <= 2 * ROOM_KEPT, "room for {} more", room(&window));
+    }
+
+    fn entry(seq: u64) -> Entry {
+        let from = Author { id: "ana".into(), name: "Ana".into(), role: Role::Person };
+        let (text, modality, address) = ("Yes".into(), Modality::Text, Address::default());
+        let message = Message { id: None, from, text, modality, lull_endpoint: false, address };
+        Entry { seq: Seq(seq), at: Moment::ZERO, message, answers: None }
+    }
+}

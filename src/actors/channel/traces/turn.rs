@@ -137,3 +137,22 @@ impl Appends {
         self.0.remove(at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_can_lead_to_nothing_any_more_is_let_go() {
+        let mut appends = Appends::default();
+        for seq in 1..=60 {
+            appends.remember(Append { seq: Seq(seq), taken: Moment::ZERO, committed: Moment::ZERO });
+        }
+
+        appends.let_go(Seq(58));
+
+        assert!(appends.take(Seq(57)).is_none());
+        assert!(appends.take(Seq(58)).is_some());
+        assert!(appends.0.capacity() <= 2 * ROOM_KEPT, "room for {}", appends.0.capacity());
+    }
+}
