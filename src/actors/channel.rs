@@ -15,6 +15,7 @@ mod questions;
 mod restore;
 mod rounds;
 mod spending;
+mod tempers;
 mod traces;
 mod trial;
 
@@ -37,7 +38,6 @@ use super::watchdog::at_work;
 use crate::domain::budget::{Budget, Ledger};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
-use crate::domain::gate::Temper;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::vote::{State as Ballot, Vote};
@@ -54,6 +54,7 @@ use pace::Pace;
 use patience::Patience;
 pub use restore::CannotRestore;
 use rounds::{Managed, Selected, Words};
+use tempers::{SharedTempers, Tempers};
 use traces::Traces;
 
 /// A channel at rest that hears nothing for so long goes to sleep.
@@ -72,14 +73,14 @@ pub struct Arguments {
     /// Which channel.
     pub place: Place,
     /// What it works with.
-    pub kit: Kit,
+    pub kit: Arc<Kit>,
     /// What the guild has used.
     pub books: Arc<Books>,
     /// What it has in hand, for whoever looks at why it died.
     pub in_hand: Arc<InHand>,
 }
 
-/// What a guild has used, shared by its channels.
+/// What a guild has used, shared by its channels; and how patient its companions are.
 #[derive(Debug, Default)]
 pub struct Books {
     /// What counts against its budgets.
@@ -88,6 +89,8 @@ pub struct Books {
     pub is_open: OnceCell<()>,
     /// When somebody last had to be silent for want of each budget of the guild.
     pub refused: std::sync::Mutex<BTreeMap<Budget, Moment>>,
+    /// Mostly the same in all of its channels.
+    tempers: SharedTempers,
 }
 
 impl Books {
@@ -219,7 +222,7 @@ pub enum ChannelMessage {
     },
     /// What stands below this number was kept for long enough.
     LetGo(Seq),
-    /// A deadline is due.
+    /// A deadline is due, or nothing was heard for a while.
     Woken,
     /// Who lives here changed, or how they are set.
     ResidenceChanged,
@@ -227,8 +230,6 @@ pub enum ChannelMessage {
     LookAgain,
     /// Everything up to this number is on record, and was handed over before this if it ever will be.
     Fenced(Seq),
-    /// Nothing was heard for a while.
-    Doze,
     /// How does it stand?
     Look(RpcReplyPort<Box<Look>>),
 }
@@ -255,7 +256,7 @@ struct Missed {
 /// What a channel keeps.
 pub struct State {
     place: Place,
-    kit: Kit,
+    kit: Arc<Kit>,
     books: Arc<Books>,
     in_hand: Arc<InHand>,
     myself: ActorRef<ChannelMessage>,
@@ -276,9 +277,11 @@ pub struct State {
     since_snapshot: u32,
     last_heard: tokio::time::Instant,
     /// How patient everyone is here, as of an edition of who lives where.
-    tempers: (u64, BTreeMap<CompanionId, Temper>),
+    tempers: (u64, Arc<Tempers>),
     pace: Pace,
     alarm: Option<Alarm>,
+    /// When it is looked whether it may sleep; none before its record was read.
+    doze_at: Option<Moment>,
     calls: HashMap<Ticket, CallId>,
     tries: HashMap<Ticket, u32>,
     patience: Patience,
@@ -287,7 +290,7 @@ pub struct State {
     /// Where they go one after the other.
     lane: Arc<tokio::sync::Mutex<()>>,
     /// The statement that was on its way when the channel began.
-    owed_before: Option<(Ticket, OutboxRecord)>,
+    owed_before: Option<Box<(Ticket, OutboxRecord)>>,
     /// Who was asked in the newest round.
     round_asked: Vec<CompanionId>,
     /// The turn-taking manager of the round that is open.
@@ -353,9 +356,10 @@ impl Actor for Channel {
             is_to_look_again: false,
             since_snapshot: 0,
             last_heard: tokio::time::Instant::now(),
-            tempers: (u64::MAX, BTreeMap::new()),
+            tempers: (u64::MAX, Arc::default()),
             pace,
             alarm: None,
+            doze_at: None,
             calls: HashMap::new(),
             tries: HashMap::new(),
             patience: Patience::default(),
@@ -415,11 +419,10 @@ impl Actor for Channel {
             ChannelMessage::Unclaimed { asked, outcome } => state.spent_in_vain(&asked, &outcome),
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
             ChannelMessage::LetGo(below) => state.let_go(below),
-            ChannelMessage::Woken => state.woken(),
+            ChannelMessage::Woken => state.woken()?,
             ChannelMessage::ResidenceChanged => state.residence_changed(),
             ChannelMessage::LookAgain => state.look_again(),
             ChannelMessage::Fenced(last) => state.follow(last.next(), last)?,
-            ChannelMessage::Doze => state.doze()?,
             ChannelMessage::Look(reply) => state.look(reply),
         }
         Ok(())

@@ -36,7 +36,7 @@ pub struct Arguments {
     /// Which one.
     pub companion: CompanionId,
     /// What it works with.
-    pub kit: Kit,
+    pub kit: Arc<Kit>,
 }
 
 /// What a companion is asked.
@@ -77,13 +77,13 @@ pub struct Asking {
     pub place: Place,
     /// The question's number.
     pub ticket: Ticket,
-    kit: Kit,
+    kit: Arc<Kit>,
     is_on_its_way: bool,
 }
 
 impl Asking {
     /// A question of this channel.
-    pub fn new(place: Place, ticket: Ticket, kit: Kit) -> Self {
+    pub fn new(place: Place, ticket: Ticket, kit: Arc<Kit>) -> Self {
         Self { place, ticket, kit, is_on_its_way: true }
     }
 
@@ -118,7 +118,7 @@ impl Drop for Asking {
 pub struct State {
     guild: GuildId,
     companion: CompanionId,
-    kit: Kit,
+    kit: Arc<Kit>,
     _registration: Registration,
     _counted: Counted,
 }
@@ -156,7 +156,7 @@ impl Actor for Companion {
     }
 }
 
-fn ask(evaluate: Evaluate, kit: &Kit) {
+fn ask(evaluate: Evaluate, kit: &Arc<Kit>) {
     let request = Arc::new(worded(&evaluate, kit));
     let Evaluate { mut asking, trigger, modality, is_vote, .. } = evaluate;
     let ticket = asking.ticket;

@@ -88,7 +88,8 @@ impl From<Upkeep<Child>> for GuildMessage {
 /// What a guild keeps. All of it can be made again.
 pub struct State {
     guild: GuildId,
-    kit: Kit,
+    /// One for all of its channels.
+    kit: Arc<Kit>,
     myself: ActorRef<GuildMessage>,
     children: Children<Child, GuildMessage>,
     books: Arc<Books>,
@@ -117,7 +118,7 @@ impl Actor for Guild {
             myself,
             _counted: kit.recorder.instruments().actors.one([Sort::Guild.as_str()]),
             guild,
-            kit,
+            kit: Arc::new(kit),
             books: Arc::default(),
             in_hand: HashMap::new(),
             wanted: BTreeSet::new(),

@@ -1,5 +1,7 @@
 //! Who lives in which channel, under which names, and how patient each is there.
 
+mod automata;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -11,6 +13,7 @@ use crate::journal::residence::{External, Residence};
 use crate::settings::Problem;
 use crate::settings::companion::{Companion, CompanionDefaults, CompanionFile};
 use crate::telemetry::instruments::{Instruments, NONE};
+use automata::Automata;
 
 /// The companions that are configured, by id.
 pub type Cast = BTreeMap<CompanionId, Companion>;
@@ -42,6 +45,8 @@ struct Register {
     defaults: CompanionDefaults,
     channels: BTreeMap<ChannelId, Residence>,
     guilds: HashMap<GuildId, Household>,
+    /// What looks for the names of companions that are configured, shared by guilds where the same ones live.
+    automata: Automata,
 }
 
 /// The companions of one guild.
@@ -76,7 +81,13 @@ pub enum Miscast {
 impl Residents {
     /// These companions, living nowhere. External ones will be what the defaults say, but for their names.
     pub fn new(cast: Cast, defaults: CompanionDefaults, instruments: Instruments) -> Self {
-        let register = Register { cast: Arc::new(cast), defaults, channels: BTreeMap::new(), guilds: HashMap::new() };
+        let register = Register {
+            cast: Arc::new(cast),
+            defaults,
+            channels: BTreeMap::new(),
+            guilds: HashMap::new(),
+            automata: Automata::default(),
+        };
         let (register, moves, edition) = (RwLock::new(register), Mutex::default(), AtomicU64::new(0));
         let changes = Arc::default();
         Self(Arc::new(Shared { register, changes, moves, edition, instruments }))
@@ -110,14 +121,17 @@ impl Residents {
                 return Err(Miscast::External { companion: companion.clone(), channel: channel.clone() });
             }
         }
-        let renamed = register
-            .guilds
-            .iter()
-            .map(|(guild, household)| Ok((guild.clone(), Arc::new(names_of(household, &cast)?))))
-            .collect::<Result<Vec<_>, SharedName>>()?;
+        let mut automata = Automata::default();
+        let mut renamed = Vec::with_capacity(register.guilds.len());
+        for (guild, household) in &register.guilds {
+            let names = household.names_in(&cast, &automata)?;
+            automata.share(household, &names);
+            renamed.push((guild.clone(), names));
+        }
         for (guild, names) in renamed {
             register.guilds.entry(guild).or_default().names = Some(names);
         }
+        register.automata = automata;
         register.cast = Arc::new(cast);
         Ok(())
     }
@@ -191,7 +205,7 @@ impl Residents {
     pub fn put(&self, channel: &ChannelId, residence: Residence) -> Result<(), SharedName> {
         let mut register = self.write();
         let household = register.household_with(channel, Some(&residence), &residence.guild)?;
-        register.guilds.insert(residence.guild.clone(), household);
+        register.settle(residence.guild.clone(), household);
         register.channels.insert(channel.clone(), residence);
         self.measure(&register);
         Ok(())
@@ -203,7 +217,7 @@ impl Residents {
         let guild = register.channels.get(channel)?.guild.clone();
         // Fewer companions share no more names than there were.
         if let Ok(household) = register.household_with(channel, None, &guild) {
-            register.guilds.insert(guild, household);
+            register.settle(guild, household);
         }
         let taken = register.channels.remove(channel);
         self.measure(&register);
@@ -340,9 +354,27 @@ impl Register {
         }
         household.channels.retain(|_, channels| *channels > 0);
         if !household.channels.keys().eq(&before) || externals_before.unwrap_or_default() != externals {
-            household.names = Some(Arc::new(names_of(&household, &self.cast)?));
+            household.names = Some(household.names_in(&self.cast, &self.automata)?);
         }
         Ok(household)
+    }
+
+    /// A guild's companions are these from now on.
+    fn settle(&mut self, guild: GuildId, household: Household) {
+        if let Some(names) = &household.names {
+            self.automata.share(&household, names);
+        }
+        self.guilds.insert(guild, household);
+    }
+}
+
+impl Household {
+    /// Everyone's names: those that a guild with the same companions has already, where no program outside plays one.
+    fn names_in(&self, cast: &Cast, automata: &Automata) -> Result<Arc<Names>, SharedName> {
+        match automata.of(self) {
+            Some(names) => Ok(names),
+            None => Ok(Arc::new(names_of(self, cast)?)),
+        }
     }
 }
 

@@ -14,7 +14,9 @@ use super::moment::Moment;
 pub const RECENT_TURNS: usize = 5;
 
 /// Room for so many more messages stays when a window becomes smaller.
-const ROOM_KEPT: usize = 8;
+const ROOM_KEPT: usize = 4;
+/// Room is made for so many more at the least when it is full.
+const ROOM_MADE: usize = 4;
 
 /// A message in the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +40,10 @@ pub struct Window {
 
 impl Window {
     pub(super) fn push(&mut self, entry: Entry) {
+        if self.entries.len() == self.entries.capacity() {
+            // Doubled, half of it would stay empty in most rooms.
+            self.entries.reserve_exact((self.entries.len() / 4).max(ROOM_MADE));
+        }
         self.entries.push_back(entry);
     }
 
@@ -69,7 +75,7 @@ impl Window {
             self.entries.pop_front();
         }
         // Room that a burst has left is given back, with some to spare for the next messages.
-        if self.entries.capacity() > 4 * (self.entries.len() + ROOM_KEPT) {
+        if self.entries.capacity() > 2 * (self.entries.len() + ROOM_KEPT) {
             self.entries.shrink_to(self.entries.len() + ROOM_KEPT);
         }
     }
@@ -120,5 +126,31 @@ impl Window {
     /// All that is in the window, oldest first.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
         self.entries.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::message::{Address, Author, Modality, Role};
+
+    #[test]
+    fn a_window_has_room_for_what_it_holds_and_little_more() {
+        let mut window = Window::default();
+        let room = |window: &Window| window.entries.capacity() - window.entries.len();
+
+        (1..=100).for_each(|seq| window.push(entry(seq)));
+        assert!(room(&window) <= 25, "room for {} more", room(&window));
+
+        window.trim(Seq(100));
+        assert_eq!(window.len(), RECENT_TURNS);
+        assert!(room(&window) <= 2 * ROOM_KEPT, "room for {} more", room(&window));
+    }
+
+    fn entry(seq: u64) -> Entry {
+        let from = Author { id: "ana".into(), name: "Ana".into(), role: Role::Person };
+        let (text, modality, address) = ("Yes".into(), Modality::Text, Address::default());
+        let message = Message { id: None, from, text, modality, lull_endpoint: false, address };
+        Entry { seq: Seq(seq), at: Moment::ZERO, message, answers: None }
     }
 }

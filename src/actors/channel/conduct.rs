@@ -8,6 +8,7 @@ use super::rounds::Words;
 use super::{Alarm, ChannelMessage, DOZE_AFTER, Look, State};
 use crate::actors::guild::GuildMessage;
 use crate::actors::inbound::Inbound;
+use crate::actors::kit::Kit;
 use crate::actors::places::{GuildPlace, ScribePlace};
 use crate::actors::scribe::{Accepted, OutboxWrite, Post, Record, Reply, ScribeMessage};
 use crate::actors::settling;
@@ -65,15 +66,18 @@ impl State {
         }
     }
 
-    pub(super) fn woken(&mut self) {
+    pub(super) fn woken(&mut self) -> Result<(), ActorProcessingErr> {
         // It has rung: if it rang too early, it is set again.
         self.alarm = None;
         let now = self.pace.now(self.kit.clock.now());
         if self.conversation.wake_at().is_some_and(|at| at <= now) {
             self.step(Input::Woken);
+        } else if self.doze_at.is_some_and(|at| at <= now) {
+            self.doze()?;
         } else {
             self.arm();
         }
+        Ok(())
     }
 
     pub(super) fn recorded(&mut self, batch: u64) {
@@ -163,7 +167,7 @@ impl State {
         if news.is_empty() {
             return;
         }
-        let (inbound, place, myself) = (Inbound::new(self.kit.clone()), self.place.clone(), self.myself.clone());
+        let (inbound, place, myself) = (Inbound::new(Kit::clone(&self.kit)), self.place.clone(), self.myself.clone());
         let moving = self.kit.residents.moving(&place.channel);
         tokio::spawn(async move {
             for event in news {
@@ -199,12 +203,14 @@ impl State {
         let _ = reply.send(Box::new(look));
     }
 
-    pub(super) fn watch_for_doze(&self) {
-        self.myself.send_after(DOZE_AFTER, || ChannelMessage::Doze);
+    /// Looks after a while whether it may sleep.
+    pub(super) fn watch_for_doze(&mut self) {
+        self.doze_at = Some(self.pace.now(self.kit.clock.now()) + DOZE_AFTER);
+        self.arm();
     }
 
     /// Goes to sleep, if nothing is going on. What comes meanwhile is still handled, or wakes it again.
-    pub(super) fn doze(&mut self) -> Result<(), ActorProcessingErr> {
+    fn doze(&mut self) -> Result<(), ActorProcessingErr> {
         let is_quiet = self.last_heard.elapsed() >= DOZE_AFTER
             && self.owed.is_empty()
             && self.replies.is_empty()
@@ -214,6 +220,7 @@ impl State {
             return Ok(());
         }
         self.record(Vec::new(), true, true);
+        self.doze_at = None;
         self.registration = None;
         self.myself.drain()?;
         Ok(())
@@ -235,7 +242,7 @@ impl State {
         let now = pace.now(kit.clock.now());
         let edition = kit.residents.edition();
         if tempers.0 != edition {
-            *tempers = (edition, kit.residents.tempers(&place.channel));
+            *tempers = (edition, books.tempers.shared(kit.residents.tempers(&place.channel)));
         }
         let mut ledger = books.ledger();
         let mut world = World {
@@ -310,7 +317,7 @@ impl State {
         self.is_pending &= !is_quiet;
         let outbox = made.iter().filter_map(|(_, event)| outbox_write(event)).collect();
         let mut usage: Vec<_> = made.iter().flat_map(|(_, event)| self.usage(event)).collect();
-        usage.append(&mut self.spent);
+        usage.extend(std::mem::take(&mut self.spent));
         let batch = self.batches;
         let channel = self.myself.clone();
         let record = Record {
@@ -400,10 +407,10 @@ impl State {
         }
     }
 
-    /// Sets the alarm for the next deadline. One that rings before that stays as it is, and is set again when it has rung: each message
+    /// Sets the alarm for the next deadline; where there is none, for the moment at which it may sleep. One that rings before that stays as it is, and is set again when it has rung: each message
     /// puts a lull off, and an alarm for each would be much for nothing.
     fn arm(&mut self) {
-        let Some(at) = self.conversation.wake_at() else { return };
+        let Some(at) = self.conversation.wake_at().or(self.doze_at) else { return };
         if self.alarm.as_ref().is_some_and(|alarm| alarm.at <= at) {
             return;
         }

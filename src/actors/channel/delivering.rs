@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use super::rounds::Words;
 use super::{ChannelMessage, State};
 use crate::actors::delivery::{Arguments, Delivered, Delivery};
+use crate::actors::kit::Kit;
 use crate::actors::scribe::{Accepted, OutboxWrite, Record, Reply, ScribeMessage};
 use crate::domain::conversation::Input;
 use crate::domain::id::{CompanionId, Ticket};
@@ -31,7 +32,7 @@ impl State {
     pub(super) fn deliver(&mut self, ticket: Ticket, text: Arc<str>, platform: Arc<dyn ChatPlatform>) {
         let words = self.awaited_words(ticket);
         let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else { return };
-        let owed = self.owed_before.take_if(|(known, _)| *known == ticket).map(|(_, owed)| owed);
+        let owed = self.owed_before.take_if(|known| known.0 == ticket).map(|known| known.1);
         let owed = owed.unwrap_or_else(|| OutboxRecord {
             companion: floor.companion.clone(),
             trigger: floor.trigger,
@@ -52,7 +53,7 @@ impl State {
         for (ticket, owed) in owed {
             match (owed.text.clone(), &platform) {
                 (Some(text), Some(_)) if owes == Some(ticket) => {
-                    self.owed_before = Some((ticket, owed));
+                    self.owed_before = Some(Box::new((ticket, owed)));
                     self.step(Input::Written { ticket, text });
                 }
                 (Some(_), Some(platform)) => self.send_off(ticket, owed, platform.clone(), None, true),
@@ -119,7 +120,7 @@ impl State {
             stop: stopped,
             lane: self.lane.clone(),
             channel: self.myself.clone(),
-            kit: self.kit.clone(),
+            kit: Kit::clone(&self.kit),
         };
         match ActorRuntime::spawn_linked_instant(None, Delivery, arguments, self.myself.get_cell()) {
             Ok((actor, _)) => {

@@ -10,6 +10,7 @@ use super::traces::{self, Tale};
 use super::{ChannelMessage, REPLY_AGAIN_AT_MOST, State};
 use crate::actors::companion::{Asking, CompanionMessage, Evaluate};
 use crate::actors::directory::Sort;
+use crate::actors::kit::Kit;
 use crate::actors::places::CompanionPlace;
 use crate::actors::reply;
 use crate::actors::side_models::Priority;
@@ -165,7 +166,7 @@ impl State {
             snapshot,
             settings: Arc::new(settings),
             channel: self.myself.clone(),
-            kit: self.kit.clone(),
+            kit: Kit::clone(&self.kit),
         };
         let begun = ActorRuntime::spawn_linked_instant(None, reply::Reply, arguments, self.myself.get_cell());
         match begun {

@@ -20,7 +20,13 @@ impl State {
     /// Waits for this question from now on: for a little longer than the pool does.
     pub(super) fn wait_for(&mut self, ticket: Ticket) {
         let span = self.kit.settings.models.side.timeout() + GRACE;
-        self.patience.waits.push_back((Instant::now() + span, ticket));
+        let mut waits = std::mem::take(&mut self.patience.waits);
+        if waits.len() == waits.capacity() {
+            // Most were answered long ago.
+            waits.retain(|(_, ticket)| self.is_waited_for(*ticket));
+        }
+        waits.push_back((Instant::now() + span, ticket));
+        self.patience.waits = waits;
         self.watch_the_oldest();
     }
 

@@ -48,7 +48,7 @@ impl From<ReadError> for CannotRestore {
 }
 
 /// Reads the record in a task of its own; the channel is told.
-pub(super) fn begin(place: Place, kit: Kit, books: Arc<Books>, channel: ActorRef<ChannelMessage>) {
+pub(super) fn begin(place: Place, kit: Arc<Kit>, books: Arc<Books>, channel: ActorRef<ChannelMessage>) {
     tokio::spawn(async move {
         let restored = read(&place, &kit, &books).await;
         // A channel that is gone needs no answer.

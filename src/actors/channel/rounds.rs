@@ -8,6 +8,7 @@ use ractor::{ActorId, ActorRef, ActorRuntime, RpcReplyPort};
 use super::State;
 use super::duties::Duty;
 use crate::actors::directory::Sort;
+use crate::actors::kit::Kit;
 use crate::actors::turn_taking_manager::{Arguments, ManagerMessage, NotTaken, TurnTakingManager};
 use crate::domain::conversation::{Input, Output};
 use crate::domain::event::{Event, RoundClosed};
@@ -60,7 +61,7 @@ impl State {
             patience: round.deadline.since(self.pace.now(self.kit.clock.now())),
             round,
             channel: self.myself.clone(),
-            kit: self.kit.clone(),
+            kit: Kit::clone(&self.kit),
         };
         self.dismiss_manager();
         match ActorRuntime::spawn_linked_instant(None, TurnTakingManager, arguments, self.myself.get_cell()) {

@@ -34,12 +34,12 @@ const ANSWER_KEPT_CHARS: usize = 1_000;
 #[derive(Default)]
 pub(super) struct Traces {
     /// Questions and replies, by their number.
-    flights: HashMap<Ticket, Flight>,
+    flights: HashMap<Ticket, Box<Flight>>,
     /// What the batch at hand begins, until a question or a round takes it over.
     batch: Option<Turn>,
     /// Stages that changed in the batch at hand, by what was heard.
     changed: Vec<Tale>,
-    round: Option<Open>,
+    round: Option<Box<Open>>,
     /// The turn of whoever was selected and does not speak yet.
     selected: Option<Turn>,
     /// Why the statement of that turn failed, if one has and nobody has taken over.
@@ -49,7 +49,7 @@ pub(super) struct Traces {
     /// The number of that statement.
     spoken: Seq,
     /// A turn that only has its statement judged, because the server was restarted before that was done.
-    judged_again: Option<Turn>,
+    judged_again: Option<Box<Turn>>,
     /// Why the newest judgement could not be made.
     misjudged: Option<Arc<str>>,
     /// The turns of those who were asked and gave no answer, and the message that it was about: what asks them next, or settles that
@@ -83,13 +83,13 @@ impl Traces {
                 if opened.message == self.spoken {
                     turn.follows = self.posted.as_ref().map(|posted| posted.trace);
                 }
-                self.round = Some(Open::new(turn, now));
+                self.round = Some(Box::new(Open::new(turn, now)));
                 Vec::new()
             }
             Event::Evaluated(evaluated) => self.asked(evaluated, now, kit).into_iter().collect(),
             Event::Decided(decided) => self.decided(decided, now, kit),
             Event::Unanswered { companion, ticket, error, .. } => {
-                let flight = self.flights.remove(ticket).unwrap_or_else(|| Flight::new(Turn::new(now, kit), Trigger::Lull, now));
+                let flight = self.landed(*ticket).unwrap_or_else(|| Flight::new(Turn::new(now, kit), Trigger::Lull, now));
                 let turn = flight.turn.clone();
                 self.unanswered.insert(companion.clone(), (turn.trace, turn.message));
                 let (companion, ticket) = (companion.clone(), *ticket);
@@ -118,7 +118,7 @@ impl Traces {
             }
             Event::RepetitionAsked { ticket, .. } => {
                 let turn = self.posted.clone().unwrap_or_else(|| Turn::new(now, kit));
-                self.flights.insert(*ticket, Flight::new(turn, Trigger::Turn, now));
+                self.flights.insert(*ticket, Box::new(Flight::new(turn, Trigger::Turn, now)));
                 Vec::new()
             }
             Event::RepetitionJudged { score, detections, call, .. } => {
@@ -130,18 +130,18 @@ impl Traces {
                 let (score, detections) = (*score, *detections);
                 let mut told = vec![Tale::Repetition { score, detections, asked, is_by_model, error, at: now, under }];
                 let again = self.judged_again.take();
-                told.extend(again.map(|turn| Tale::Ended { turn, outcome: "posted", error: None }));
+                told.extend(again.map(|turn| Tale::Ended { turn: *turn, outcome: "posted", error: None }));
                 told
             }
             Event::ReplyOwed { ticket, trigger, .. } => {
                 self.failed = None;
                 let turn = self.selected.take().unwrap_or_else(|| Turn::new(now, kit));
-                self.flights.insert(*ticket, Flight::new(turn, *trigger, now));
+                self.flights.insert(*ticket, Box::new(Flight::new(turn, *trigger, now)));
                 Vec::new()
             }
             Event::ReplyFailed { companion, ticket, error, .. } => {
                 self.spent.remove(ticket);
-                let Some(flight) = self.flights.remove(ticket) else { return Vec::new() };
+                let Some(flight) = self.landed(*ticket) else { return Vec::new() };
                 self.selected = Some(flight.turn.clone());
                 self.failed = Some(error.clone());
                 vec![Tale::StatementFailed {
@@ -186,7 +186,7 @@ impl Traces {
         }
         let counts = (evaluated.message_count, evaluated.check_count, evaluated.threshold);
         let flight = Flight { counts, ..Flight::new(turn.clone(), evaluated.trigger, now) };
-        self.flights.insert(evaluated.ticket, flight);
+        self.flights.insert(evaluated.ticket, Box::new(flight));
         append.map(|append| Tale::Appended { turn, append })
     }
 
@@ -215,7 +215,7 @@ impl Traces {
             let told = Tale::Decided { decided: Box::new(decided.clone()), flight, floor: None, at: now };
             return appended.into_iter().chain([told]).collect();
         };
-        let flight = self.flights.remove(&ticket).unwrap_or_else(|| {
+        let flight = self.landed(ticket).unwrap_or_else(|| {
             let turn = self.round.as_ref().map_or_else(|| Turn::new(now, kit), |round| round.turn.clone());
             Flight::new(turn, decided.trigger, now)
         });
@@ -252,7 +252,7 @@ impl Traces {
     }
 
     fn round_closed(&mut self, closed: &RoundClosed, now: Moment, kit: &Kit) -> Vec<Tale> {
-        let round = self.round.take().unwrap_or_else(|| Open::new(Turn::new(now, kit), now));
+        let round = self.round.take().map(|round| *round).unwrap_or_else(|| Open::new(Turn::new(now, kit), now));
         let Open { turn, since, wishes, answers, errors } = round;
         let floor = |companion: &CompanionId| {
             let lost = closed.others.iter().any(|other| other.companion == *companion);
@@ -353,7 +353,7 @@ impl Traces {
     /// Nobody waits for a question or a reply any more. A round goes on without it.
     pub(super) fn cancelled(&mut self, ticket: Ticket, place: &Place, kit: &Kit) {
         self.spent.remove(&ticket);
-        let Some(flight) = self.flights.remove(&ticket) else { return };
+        let Some(flight) = self.landed(ticket) else { return };
         if !flight.is_called && flight.written.is_none() {
             flight.turn.effort.waited(flight.since, kit.clock.now());
         }
@@ -368,8 +368,9 @@ impl Traces {
     /// Ends what the conversation has dropped: a round that was cleared, whoever was selected and may not speak any more, a retry.
     pub(super) fn abandon(&mut self, conversation: &Conversation, place: &Place, kit: &Kit) {
         if conversation.round().is_none()
-            && let Some(Open { turn, wishes, .. }) = self.round.take()
+            && let Some(round) = self.round.take()
         {
+            let Open { turn, wishes, .. } = *round;
             for (decided, flight, at) in wishes {
                 Tale::Decided { decided: Box::new(decided), flight, floor: Some("none"), at }.tell(place, kit);
             }
@@ -382,13 +383,24 @@ impl Traces {
         {
             Tale::Ended { turn, outcome: "cancelled", error: None }.tell(place, kit);
         }
+        // What the conversation does not show any more leads to nothing.
+        self.appends.let_go(conversation.window().entries().next().map_or(conversation.handled(), |entry| entry.seq));
+    }
+
+    /// A question or a reply is in flight no more. The room for them goes with the last one.
+    fn landed(&mut self, ticket: Ticket) -> Option<Flight> {
+        let flight = self.flights.remove(&ticket).map(|flight| *flight);
+        if self.flights.is_empty() {
+            self.flights.shrink_to_fit();
+        }
+        flight
     }
 
     /// Something was said, and is on record: it may lead to something, or it is the statement with which a turn is over.
     pub(super) fn heard(&mut self, recorded: &Recorded, committed: Moment, place: &Place, kit: &Kit) {
         let Event::Said { message, reply, .. } = &recorded.event else { return };
         let append = Append { seq: recorded.seq, taken: recorded.at, committed };
-        let fulfilled = reply.and_then(|ticket| Some((ticket, self.flights.remove(&ticket)?)));
+        let fulfilled = reply.and_then(|ticket| Some((ticket, self.landed(ticket)?)));
         let Some((ticket, flight)) = fulfilled else {
             self.appends.remember(append);
             return;

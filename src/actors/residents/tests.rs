@@ -46,6 +46,68 @@ fn a_new_cast_that_would_share_a_name_is_not_taken() {
 }
 
 #[test]
+fn guilds_with_the_same_companions_share_what_looks_for_their_names() {
+    let residents = residents(&[("aria", &["ari"]), ("bruno", &[])]);
+    residents.put(&"one".into(), residence("home", &["aria", "bruno"])).unwrap();
+    residents.put(&"two".into(), residence("away", &["aria"])).unwrap();
+    assert!(!share(&residents, "home", "away"));
+
+    residents.put(&"three".into(), residence("away", &["bruno"])).unwrap();
+    assert!(share(&residents, "home", "away"));
+
+    residents.recast(cast(&[("aria", &["aria mia"]), ("bruno", &[])])).unwrap();
+    assert!(share(&residents, "home", "away"));
+    assert_eq!(residents.names(&"away".into()).unwrap().find("aria mia, not ari"), ["aria".into()]);
+    assert_eq!(residents.names(&"away".into()).unwrap().find("ari"), []);
+}
+
+#[test]
+fn a_guild_whose_companions_change_has_its_own_names_and_leaves_the_others_theirs() {
+    let residents = residents(&[("aria", &[]), ("bruno", &[])]);
+    residents.put(&"one".into(), residence("home", &["aria", "bruno"])).unwrap();
+    residents.put(&"two".into(), residence("away", &["aria", "bruno"])).unwrap();
+    let found = |guild: &str| residents.names(&guild.into()).unwrap().find("aria, bruno and zed").len();
+
+    residents.put(&"two".into(), residence("away", &["aria"])).unwrap();
+    assert!(!share(&residents, "home", "away"));
+    assert_eq!((found("home"), found("away")), (2, 1));
+
+    residents.take(&"one".into());
+    residents.put(&"one".into(), with_external("zed", External::default())).unwrap();
+    assert!(!share(&residents, "home", "away"));
+    assert_eq!((found("home"), found("away")), (2, 1), "aria and zed, and aria");
+}
+
+#[test]
+fn guilds_in_which_programs_outside_play_the_same_companion_under_other_names_share_nothing() {
+    let residents = residents(&[("aria", &[])]);
+    let of = |guild: &str, name: &str| {
+        let zed = External { name: Some(name.into()), aliases: Vec::new() };
+        Residence { guild: guild.into(), ..with_external("zed", zed) }
+    };
+    residents.put(&"one".into(), of("home", "Zoltan")).unwrap();
+    residents.put(&"two".into(), of("away", "Zora")).unwrap();
+
+    assert!(!share(&residents, "home", "away"));
+    assert_eq!(residents.names(&"home".into()).unwrap().find("zora and zoltan"), ["zed".into()]);
+    assert_eq!(residents.names(&"away".into()).unwrap().find("zoltan"), []);
+}
+
+#[test]
+fn names_that_no_guild_has_any_more_are_forgotten() {
+    let ids: Vec<_> = (0..40).map(|number| format!("c{number}")).collect();
+    let named: Vec<(&str, &[&str])> = ids.iter().map(|id| (id.as_str(), [].as_slice())).collect();
+    let residents = residents(&named);
+
+    for id in &ids {
+        residents.put(&"one".into(), residence("home", &[id])).unwrap();
+    }
+
+    let known = residents.read().automata.known.len();
+    assert!(known < 10, "{known} are known");
+}
+
+#[test]
 fn an_external_companion_lives_under_its_names_and_is_what_the_defaults_say() {
     let residents = residents(&[("aria", &["ari"])]);
     let zed = External { name: None, aliases: vec!["zeddy".into()] };
@@ -85,6 +147,12 @@ fn a_companion_that_is_played_from_outside_is_not_configured_besides() {
 
     assert!(matches!(refused, Miscast::External { companion, .. } if companion.as_str() == "zed"));
     assert!(!residents.cast().contains_key(&CompanionId::from("zed")));
+}
+
+/// Whether what looks for names is the same in two guilds.
+fn share(residents: &Residents, one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(|guild| residents.names(&guild.into()).unwrap());
+    Arc::ptr_eq(&one, &other)
 }
 
 fn residents(companions: &[(&str, &[&str])]) -> Residents {

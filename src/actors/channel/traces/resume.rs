@@ -41,7 +41,7 @@ impl Traces {
                     open.wishes.push((decided.clone(), flight, recorded.at));
                 }
             }
-            self.round = Some(open);
+            self.round = Some(Box::new(open));
         }
         for (companion, evaluation) in conversation.open_questions() {
             let its_own = || turn(evaluation.message, evaluation.trigger, record.of(evaluation.ticket));
@@ -49,20 +49,21 @@ impl Traces {
             let gate = conversation.gate(companion);
             let check_count = gate.map_or(0, |gate| gate.check_count);
             let counts = (evaluation.message_count, check_count, gate.and_then(|gate| gate.next_interjection_at));
-            self.flights.insert(evaluation.ticket, Flight { counts, ..Flight::new(asked, evaluation.trigger, now) });
+            let flight = Flight { counts, ..Flight::new(asked, evaluation.trigger, now) };
+            self.flights.insert(evaluation.ticket, Box::new(flight));
         }
         let of_round = record.of_round();
         self.selected = conversation.turn().map(|next| turn(next.selection.opened, next.candidate.trigger, of_round));
         if let Some(floor) = conversation.floor() {
             let owed = turn(floor.selection.opened, floor.trigger, record.of(floor.ticket));
-            self.flights.insert(floor.ticket, Flight::new(owed, floor.trigger, now));
+            self.flights.insert(floor.ticket, Box::new(Flight::new(owed, floor.trigger, now)));
         }
         self.posted = record.of_statement().map(|trace| Turn { trace, ..turn(Seq::NONE, Trigger::Turn, None) });
         if let Some((ticket, message)) = conversation.open_judgement() {
             let judged = turn(message, Trigger::Turn, record.of(ticket));
-            self.flights.insert(ticket, Flight::new(judged.clone(), Trigger::Turn, now));
+            self.flights.insert(ticket, Box::new(Flight::new(judged.clone(), Trigger::Turn, now)));
             self.posted = Some(judged.clone());
-            self.judged_again = Some(judged);
+            self.judged_again = Some(Box::new(judged));
         }
         self.unanswered = record.unanswered();
         self.unanswered.retain(|companion, _| is_backing_off(conversation, companion));

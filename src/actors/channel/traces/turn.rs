@@ -15,6 +15,8 @@ use crate::telemetry::trace::TurnTrace;
 
 /// So many messages are remembered that have led to nothing so far.
 const REMEMBERED: usize = 64;
+/// Room for so many more stays when some are let go.
+const ROOM_KEPT: usize = 4;
 
 /// A trigger group.
 #[derive(Clone)]
@@ -119,9 +121,38 @@ impl Appends {
         self.0.push_back(append);
     }
 
+    /// Whatever stands below this number leads to nothing.
+    pub(super) fn let_go(&mut self, below: Seq) {
+        while self.0.front().is_some_and(|append| append.seq < below) {
+            self.0.pop_front();
+        }
+        if self.0.capacity() > 4 * (self.0.len() + ROOM_KEPT) {
+            self.0.shrink_to(self.0.len() + ROOM_KEPT);
+        }
+    }
+
     /// The message of this number, which led to something: that is told once.
     pub(super) fn take(&mut self, seq: Seq) -> Option<Append> {
         let at = self.0.iter().position(|append| append.seq == seq)?;
         self.0.remove(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_can_lead_to_nothing_any_more_is_let_go() {
+        let mut appends = Appends::default();
+        for seq in 1..=60 {
+            appends.remember(Append { seq: Seq(seq), taken: Moment::ZERO, committed: Moment::ZERO });
+        }
+
+        appends.let_go(Seq(58));
+
+        assert!(appends.take(Seq(57)).is_none());
+        assert!(appends.take(Seq(58)).is_some());
+        assert!(appends.0.capacity() <= 2 * ROOM_KEPT, "room for {}", appends.0.capacity());
     }
 }
