@@ -16,11 +16,13 @@ use crate::ports::house::usage::{Calls, Cap, Caps, GuildUsage, Usage, UsageBy, U
 
 /// The least span that there is.
 const MOMENT: Duration = Duration::from_micros(1);
+/// Times are told in whole ones.
+const MILLISECOND: Duration = Duration::from_millis(1);
 
 impl ActorHouse {
     pub(super) async fn count_usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
         let now = self.kit.clock.now();
-        let to = query.to.unwrap_or(now);
+        let to = query.to.unwrap_or_else(|| end_of_millisecond(now));
         let from = query.from.unwrap_or(to - DAY);
         if from >= to {
             return Err(invalid("from", "has to lie before to (without to: before now)"));
@@ -126,6 +128,12 @@ impl ActorHouse {
             other_costs: costs,
         }
     }
+}
+
+/// The end of the millisecond that this moment is in. Told, it is not cut: who asks again until then misses nothing that is on record now.
+fn end_of_millisecond(moment: Moment) -> Moment {
+    let micros = moment.as_micros();
+    Moment::from_micros(micros - micros % 1_000) + MILLISECOND
 }
 
 fn tokens_of(record: &UsageRecord) -> u64 {
