@@ -10,4 +10,5 @@ pub mod record;
 pub mod redaction;
 pub mod residence;
 pub mod salvaged;
+pub mod speakers;
 pub mod upgrade;

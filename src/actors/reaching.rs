@@ -1,5 +1,6 @@
 //! Reaching the scribe and the channels, for whoever is no actor: asks, and waits for the answer.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ractor::RpcReplyPort;
@@ -8,9 +9,9 @@ use tokio::sync::oneshot;
 use super::channel::{ChannelMessage, Look};
 use super::kit::Kit;
 use super::places::{ChannelPlace, ScribePlace};
-use super::scribe::{Administer, Contested, Fence, Lost, Reply, ScribeMessage, Scrub};
+use super::scribe::{self, Administer, Contested, Fence, Lost, Reply, ScribeMessage, Scrub};
 use crate::domain::event::Recorded;
-use crate::domain::id::{ChannelId, Seq, Ward};
+use crate::domain::id::{ChannelId, PersonId, Seq, Ward};
 use crate::journal::place::Place;
 use crate::ports::store::Write;
 
@@ -37,6 +38,15 @@ pub async fn scrub(kit: &Kit, place: &Place, events: Vec<Recorded>, writes: Vec<
     done.await.unwrap_or(Err(Lost::Unknown))
 }
 
+/// Takes people out of the index of persons of whom nothing is left in the stretch that a number lies in.
+///
+/// # Errors
+/// Some of them may still be listed: the same again goes on.
+pub async fn unlist(kit: &Kit, place: &Place, stretch: Seq, people: &BTreeSet<PersonId>) -> Result<(), Lost> {
+    let scribe = kit.directory.find(&ScribePlace()).ok_or_else(being_restarted)?;
+    scribe::unlist(&*kit.store, &scribe, place, stretch, Seq::NONE, people).await
+}
+
 /// The number of the journal's last event, once everything that was asked for before is settled and handed to its channel.
 ///
 /// # Errors
@@ -61,5 +71,9 @@ pub async fn look(kit: &Kit, channel: &ChannelId) -> Option<Look> {
 /// It is being restarted: nothing was stored.
 pub fn tell_scribe(kit: &Kit, message: ScribeMessage) -> Result<(), Lost> {
     let is_told = kit.directory.find(&ScribePlace()).is_some_and(|scribe| scribe.cast(message).is_ok());
-    if is_told { Ok(()) } else { Err(Lost::Unavailable("the scribe is being restarted".into())) }
+    if is_told { Ok(()) } else { Err(being_restarted()) }
+}
+
+fn being_restarted() -> Lost {
+    Lost::Unavailable("the scribe is being restarted".into())
 }

@@ -11,6 +11,7 @@ mod reply;
 mod request;
 mod shelf;
 mod sweep;
+mod unlisting;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -23,9 +24,10 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 pub use reply::Reply;
 pub use request::{
     Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Expire, Fence, Lost, OutboxWrite, Post, Record, Refused,
-    Scrub,
+    Scrub, Unlist,
 };
 pub use sweep::{Pace, Sweep};
+pub use unlisting::unlist;
 
 use self::desk::{Desk, Errand};
 use self::plan::Held;
@@ -126,6 +128,8 @@ pub enum ScribeMessage {
     Scrub(Scrub),
     /// Let the oldest events of a journal go.
     Expire(Expire),
+    /// Take people out of the index.
+    Unlist(Unlist),
     /// Wait for what was asked before.
     Fence(Fence),
     /// What the scribe tells itself.
@@ -180,6 +184,7 @@ impl Actor for Scribe {
             ScribeMessage::DeleteChannel(delete) => desk.take_in(Request::Delete(delete)),
             ScribeMessage::Scrub(scrub) => desk.take_in(Request::Scrub(scrub)),
             ScribeMessage::Expire(expire) => desk.take_in(Request::Expire(expire)),
+            ScribeMessage::Unlist(unlist) => desk.take_in(Request::Unlist(unlist)),
             ScribeMessage::Fence(fence) => desk.take_in(Request::Fence(fence)),
             ScribeMessage::Own(Own(note)) => match note {
                 Note::Taken(ward, held) => desk.hold(ward, held),

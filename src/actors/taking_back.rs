@@ -3,7 +3,7 @@
 //! Whoever changes the words of a channel waits for its turn, so that nobody writes back what somebody else has taken out meanwhile.
 
 use std::array;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::inbound::Inbound;
 use super::kit::Kit;
-use super::reaching::{fence, look, scrub};
+use super::reaching::{fence, look, scrub, unlist};
 use super::scribe::{self, Lost};
 use crate::domain::conversation::JUDGED_MESSAGES;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::Seq;
+use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::Message;
 use crate::domain::window::RECENT_TURNS;
 use crate::journal::key;
@@ -23,6 +23,7 @@ use crate::journal::place::Place;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::record::{SnapshotRecord, decode, encode_snapshot};
 use crate::journal::redaction::{is_wordless, without_words};
+use crate::journal::speakers::{speaker, stretch};
 use crate::ports::store::Write;
 
 /// So many channels' words can be changed at one moment; whoever shares a place waits for the other.
@@ -81,10 +82,31 @@ pub async fn take_back(kit: &Kit, place: &Place, messages: &BTreeSet<Seq>) -> Re
     if messages.is_empty() {
         return Ok(());
     }
+    let speakers = speakers_of(&reader, place, &messages).await?;
     // Conversations that are under way let them go.
     Inbound::new(kit.clone()).accept(place, Event::Deleted { messages: messages.clone() }, None).await?;
     let told = told_of(&reader, place, &messages.into_iter().collect()).await?;
-    take_words_out(kit, place, told, Vec::new()).await
+    take_words_out(kit, place, told, Vec::new()).await?;
+    for (stretch, people) in speakers {
+        unlist(kit, place, stretch, &people).await?;
+    }
+    Ok(())
+}
+
+/// Who said these messages, by stretch: afterwards nothing tells it any more.
+async fn speakers_of(
+    reader: &Reader<'_>,
+    place: &Place,
+    messages: &[Seq],
+) -> Result<BTreeMap<Seq, BTreeSet<PersonId>>, ReadError> {
+    let mut speakers: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for seq in messages {
+        let recorded = reader.event(place, *seq).await?;
+        if let Some(person) = recorded.as_ref().and_then(|recorded| speaker(&recorded.event)) {
+            speakers.entry(stretch(*seq)).or_default().insert(PersonId::from(&**person));
+        }
+    }
+    Ok(speakers)
 }
 
 /// Replaces the words of a message that is there and reads otherwise. False: there is none of that number any more.

@@ -1,10 +1,13 @@
 //! The keys under which a channel's records lie, one function for each kind.
 
+use std::ops::Range;
+
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
 use super::place::Place;
+use super::speakers::{after_stretch, stretch};
 
 /// The conversation's state.
 pub fn snapshot(ward: Ward, channel: ChannelNo) -> Key {
@@ -36,12 +39,18 @@ pub fn message_id(ward: Ward, channel: ChannelNo, id: &str) -> Key {
     Key::new(ward, Kind::MessageId).channel(channel).text(id)
 }
 
-/// That this person said this message.
+/// That this person said something in the stretch that this event lies in. It ends in the [stretch](super::speakers)'s first number.
 pub fn person(guild: &GuildId, person: &PersonId, channel: ChannelNo, seq: Seq) -> Key {
-    said_by(guild, person).channel(channel).number(seq.0)
+    said_by(guild, person).channel(channel).number(stretch(seq).0)
 }
 
-/// What all keys of a person's messages in a guild begin with.
+/// Where all keys lie that tell of a person in the stretch that this event lies in.
+pub fn person_in(guild: &GuildId, person: &PersonId, channel: ChannelNo, seq: Seq) -> Range<Key> {
+    let of = said_by(guild, person).channel(channel);
+    of.clone().number(stretch(seq).0)..of.number(after_stretch(seq).0)
+}
+
+/// What all keys of a person in the index of a guild begin with.
 pub fn said_by(guild: &GuildId, person: &PersonId) -> Key {
     Key::new(Ward::of(guild), Kind::Person).text(guild.as_str()).text(person.as_str())
 }

@@ -16,6 +16,7 @@ use super::record::{
     UsageRecord, decode, decode_event, decode_number,
 };
 use super::residence;
+use super::speakers::{after_stretch, speaker, stretch};
 use crate::domain::event::{Event, Recorded, order_of_handling};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
@@ -357,10 +358,46 @@ impl<'a> Reader<'a> {
         self.record(key::set_aside(place.ward(), no, seq)).await
     }
 
-    /// The messages of a person in a guild, by channel.
-    pub async fn said_by(&self, guild: &GuildId, person: &PersonId) -> Result<Vec<(ChannelNo, Seq)>, ReadError> {
+    /// Where the index of persons says that a person said something in a guild: channels, and in each the first numbers of stretches.
+    pub async fn listed(&self, guild: &GuildId, person: &PersonId) -> Result<BTreeSet<(ChannelNo, Seq)>, ReadError> {
         let stored = self.all(key::said_by(guild, person)).await?;
-        Ok(stored.iter().filter_map(|(key, _)| Some((key::channel_before_number(key)?, Seq(key.last_number()?)))).collect())
+        let entry = |key: &Key| Some((key::channel_before_number(key)?, stretch(Seq(key.last_number()?))));
+        Ok(stored.iter().filter_map(|(key, _)| entry(key)).collect())
+    }
+
+    /// The messages of a person in these stretches, by channel.
+    pub async fn said_in(
+        &self,
+        ward: Ward,
+        stretches: &BTreeSet<(ChannelNo, Seq)>,
+        person: &PersonId,
+    ) -> Result<Vec<(ChannelNo, Seq)>, ReadError> {
+        let mut said = Vec::new();
+        for (no, first) in stretches {
+            for (key, value) in self.stretch(ward, *no, *first, after_stretch(*first)).await? {
+                let recorded = decode_event(&key, &value)?;
+                if speaker(&recorded.event).is_some_and(|id| **id == *person.as_str()) {
+                    said.push((*no, recorded.seq));
+                }
+            }
+        }
+        Ok(said)
+    }
+
+    /// Who said something in a channel from one number on, and before another one.
+    pub async fn speakers(&self, ward: Ward, no: ChannelNo, from: Seq, to: Seq) -> Result<BTreeSet<PersonId>, ReadError> {
+        let mut speakers = BTreeSet::new();
+        for (key, value) in self.stretch(ward, no, from, to).await? {
+            let recorded = decode_event(&key, &value)?;
+            speakers.extend(speaker(&recorded.event).map(|id| PersonId::from(&**id)));
+        }
+        Ok(speakers)
+    }
+
+    async fn stretch(&self, ward: Ward, no: ChannelNo, from: Seq, to: Seq) -> Result<Vec<(Key, Value)>, ReadError> {
+        // What a deletion has not taken away yet is not there any more.
+        let from = from.max(self.number(key::sweep(ward, no)).await?);
+        self.collect(Key::event(ward, no, from), Key::event(ward, no, to), usize::MAX, false).await
     }
 
     /// People of a ward's guilds who are not to be heard.

@@ -10,9 +10,9 @@ use super::place::Place;
 use super::record::{
     ChannelRecord, OutboxRecord, PendingRecord, UsageRecord, Used, decode, decode_event, decode_number, encode, encode_number,
 };
+use super::speakers::speaker;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ward};
-use crate::domain::message::Role;
 use crate::ports::store::Value;
 use crate::ports::store::keeper::Complete;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
@@ -162,11 +162,13 @@ impl Complete for Salvaged {
         let [ward, kind, ..] = *key.as_bytes() else { return Vec::new() };
         let ward = Ward(ward);
         let Some(channel) = key::channel_in(key).filter(|_| kind == Kind::Journal as u8) else { return Vec::new() };
-        let Ok(Recorded { seq, event: Event::Said { message, .. }, .. }) = decode_event(key, value) else { return Vec::new() };
-        let id = message.id.as_ref().map(|id| (key::message_id(ward, channel, id), encode(&seq)));
-        let person = (message.from.role != Role::Companion && !message.from.id.is_empty()).then(|| &*message.from.id);
-        let said = person.zip(self.channels.get(&(ward, channel))).map(|(person, record)| {
-            let key = key::person(&record.guild, &PersonId::from(person), channel, seq);
+        let Ok(Recorded { seq, event, .. }) = decode_event(key, value) else { return Vec::new() };
+        let id = match &event {
+            Event::Said { message, .. } => message.id.as_ref().map(|id| (key::message_id(ward, channel, id), encode(&seq))),
+            _ => None,
+        };
+        let said = speaker(&event).zip(self.channels.get(&(ward, channel))).map(|(person, record)| {
+            let key = key::person(&record.guild, &PersonId::from(&**person), channel, seq);
             (key, encode(&()))
         });
         said.into_iter().chain(id).collect()

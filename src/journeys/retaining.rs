@@ -17,7 +17,7 @@ use crate::journal::reader::{Range, Reader};
 use crate::journal::record::encode_number;
 use crate::ports::house::House;
 use crate::ports::house::decisions::{WhyAt, WhyQuery};
-use crate::ports::house::keeping::{ExportForm, ExportQuery};
+use crate::ports::house::keeping::{ExportForm, ExportQuery, Forget};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Store, Value as Stored, Write};
@@ -274,6 +274,31 @@ async fn a_busy_room_loses_what_is_old_and_not_what_goes_on() {
     let world = world.crash().await;
     world.pass(60.0).await;
     assert_eq!(world.decisions("lobby").await.len(), before + 1);
+    assert_eq!(problems(&world).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_said_nothing_that_is_kept_is_named_nowhere_and_the_others_are_found() {
+    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    for number in 0..400 {
+        let from = ["Zoe", "Ana"][usize::from(number % 40 != 0)];
+        world.say_with("lobby", json!({ "from": from, "text": format!("number {number}") })).await;
+        world.pass(1.0).await;
+    }
+    world.pass(3.0 * DAY).await;
+    world.say_with("lobby", json!({ "from": "Ben", "text": "news" })).await;
+    world.say("lobby", "news indeed").await;
+    world.pass(1_000.0).await;
+
+    retention::pass(&world.kit).await;
+
+    assert_eq!(left_of("Zoe", &world).await, 0);
+    assert_eq!(world.history("lobby").await, said(&[("Ben", "news"), ("Ana", "news indeed")]));
+    for (person, messages) in [("Ben", 1), ("Ana", 1)] {
+        let forgotten = world.house.forget(Forget { guild: "home".into(), person: person.into(), answers: false }).await.unwrap();
+        assert_eq!(forgotten.messages, messages, "{person}");
+        assert_eq!(left_of(person, &world).await, 0, "{person}");
+    }
     assert_eq!(problems(&world).await, []);
 }
 

@@ -57,11 +57,12 @@ impl ActorHouse {
     /// What somebody said, by the index of persons. A message that was taken back has no words any more, and is left out.
     pub(super) async fn read_out_person(&self, person: &Person) -> Result<Lines, Refused> {
         let id = PersonId::from(&*person.id);
-        let said = self.reader().said_by(&person.guild, &id).await.map_err(unread)?;
-        if said.is_empty() {
+        let (store, ward) = (self.kit.store.clone(), Ward::of(&person.guild));
+        let listed = self.reader().listed(&person.guild, &id).await.map_err(unread)?;
+        if listed.is_empty() {
             return Err(self.nobody(&person.guild, &id).await);
         }
-        let (store, ward) = (self.kit.store.clone(), Ward::of(&person.guild));
+        let said = self.reader().said_in(ward, &listed, &id).await.map_err(unread)?;
         let lines = stream::iter(said).filter_map(move |(no, seq)| {
             let store = store.clone();
             async move {

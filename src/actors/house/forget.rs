@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::ActorHouse;
 use super::desk::{not_rewritten, unread};
+use crate::actors::reaching::unlist;
 use crate::actors::retention::without_person;
 use crate::actors::taking_back::{answers_to, still_there, take_words_out, told_of};
 use crate::domain::event::Event;
@@ -23,21 +24,26 @@ impl ActorHouse {
     pub(super) async fn forget_person(&self, forget: Forget) -> Result<Forgotten, Refused> {
         let Forget { guild, person, answers } = forget;
         let person = PersonId::from(&*person);
-        let said = self.reader().said_by(&guild, &person).await.map_err(unread)?;
         let ward = Ward::of(&guild);
-        let mut channels: Vec<_> = said.iter().map(|(no, _)| *no).collect();
-        channels.dedup();
+        let listed = self.reader().listed(&guild, &person).await.map_err(unread)?;
+        let said = self.reader().said_in(ward, &listed, &person).await.map_err(unread)?;
+        let channels: BTreeSet<_> = listed.iter().map(|(no, _)| *no).collect();
         let is_unknown = channels.is_empty();
         let mut forgotten = Forgotten::default();
         for no in channels {
             let mut gone: BTreeSet<Seq> = said.iter().filter(|(known, _)| *known == no).map(|(_, seq)| *seq).collect();
-            let index = gone.iter().map(|seq| Write::Remove(key::person(&guild, &person, no, *seq))).collect();
             let Some(record) = self.reader().channel_of(ward, no).await.map_err(unread)? else { continue };
             let place = Place::new(&record.guild, &record.channel);
             if answers {
                 gone.extend(answers_to(&self.reader(), &place, &gone).await.map_err(unread)?);
             }
-            self.forget_in(&place, gone, index, &mut forgotten).await?;
+            self.forget_in(&place, gone, &mut forgotten).await?;
+            // Last of all: whoever is interrupted finds the rest by doing the same again.
+            for (_, stretch) in listed.iter().filter(|(known, _)| *known == no) {
+                unlist(&self.kit, &place, *stretch, &BTreeSet::from([person.clone()]))
+                    .await
+                    .map_err(|lost| not_rewritten(lost.into()))?;
+            }
         }
         let has_used = self.forget_usage(&guild, &person).await?;
         if is_unknown && !has_used {
@@ -46,13 +52,7 @@ impl ActorHouse {
         Ok(forgotten)
     }
 
-    async fn forget_in(
-        &self,
-        place: &Place,
-        gone: BTreeSet<Seq>,
-        index: Vec<Write>,
-        forgotten: &mut Forgotten,
-    ) -> Result<(), Refused> {
+    async fn forget_in(&self, place: &Place, gone: BTreeSet<Seq>, forgotten: &mut Forgotten) -> Result<(), Refused> {
         let _turn = self.kit.rewriting.of(place).await;
         let still_there = still_there(&self.reader(), place, &gone).await.map_err(unread)?;
         if !still_there.is_empty() {
@@ -68,8 +68,7 @@ impl ActorHouse {
                 _ => {}
             }
         }
-        let mut writes = index;
-        writes.extend(self.without_errors(place, &gone).await?);
+        let writes = self.without_errors(place, &gone).await?;
         take_words_out(&self.kit, place, events, writes).await.map_err(not_rewritten)
     }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::plan::{Held, Standing, is_message_id, plan, weight};
 use super::reply::Reply;
 use super::request::{
-    Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Expire, Fence, Lost, Post, Record, Refused, Request, Scrub,
+    Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Expire, Fence, Lost, Post, Record, Refused, Request,
+    Scrub, Unlist,
 };
 use super::shelf::{Placed, Shelf};
 use super::{Arguments, Fate, measures};
@@ -428,6 +429,7 @@ impl Desk {
             Request::Scrub(Scrub { reply, .. }) | Request::Expire(Expire { reply, .. }) | Request::Swept { reply, .. } => {
                 reply.send(Ok(()))
             }
+            Request::Unlist(Unlist { reply, .. }) => reply.send(Ok(has_batch)),
             Request::Fence(Fence { reply, .. }) => reply.send(Ok(last)),
             Request::Administer(_) => {}
         }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::request::{Accept, Administer, DeleteChannel, Expire, Lost, OutboxWrite, Post, Record, Request, Scrub};
+use super::request::{Accept, Administer, DeleteChannel, Expire, Lost, OutboxWrite, Post, Record, Request, Scrub, Unlist};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket, Ward};
-use crate::domain::message::Role;
 use crate::domain::moment::Moment;
 use crate::journal::key;
 use crate::journal::place::Place;
@@ -13,6 +12,7 @@ use crate::journal::reader::Head;
 use crate::journal::record::{
     ChannelRecord, PendingRecord, UsageRecord, Used, encode, encode_event, encode_number, encode_snapshot,
 };
+use crate::journal::speakers::{self, Listed, speaker};
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Append, Batch, Term, Value, Write};
 
@@ -41,6 +41,8 @@ pub(super) struct Standing {
     deleted_below: Seq,
     /// What is missing below was deleted, or let go.
     lowest: Seq,
+    /// Who is known to be in the index of persons.
+    listed: Listed,
 }
 
 /// What a request comes to.
@@ -62,6 +64,7 @@ impl From<Head> for Standing {
             made: head.last,
             deleted_below: head.swept_below,
             lowest: head.lowest,
+            listed: Listed::default(),
         }
     }
 }
@@ -107,6 +110,17 @@ pub(super) fn plan(request: &Request, ward: &mut Held, standing: &mut Standing) 
             }
             let mut page = Page::of(place, ward, standing);
             page.let_go(*below, snapshot.as_ref());
+            Ok(page.finish())
+        }
+        Request::Unlist(Unlist { place, stretch, keys, as_of, .. }) => {
+            // In the newest stretch somebody may have been heard again, and is listed already.
+            let is_newest = speakers::stretch(standing.last.next()) == speakers::stretch(*stretch);
+            if standing.no.is_none() || (is_newest && standing.last != *as_of) {
+                return Ok(Plan::nothing());
+            }
+            let mut page = Page::of(place, ward, standing);
+            page.standing.listed = Listed::default();
+            page.batch.writes.extend(keys.iter().cloned().map(Write::Remove));
             Ok(page.finish())
         }
         Request::Swept { place, below, .. } => {
@@ -216,11 +230,11 @@ impl<'a> Page<'a> {
             self.batch.fresh.push(key.clone());
             self.batch.writes.push(Write::Put(key, encode(&seq)));
         }
-        if let Event::Said { message, .. } = event
-            && message.from.role != Role::Companion
+        if let Some(person) = speaker(event)
+            && self.standing.listed.add(person, seq)
         {
-            let person = PersonId::from(&*message.from.id);
-            self.batch.writes.push(Write::Put(key::person(&self.place.guild, &person, self.no, seq), encode(&())));
+            let entry = key::person(&self.place.guild, &PersonId::from(&**person), self.no, seq);
+            self.batch.writes.push(Write::Put(entry, encode(&())));
         }
         self.standing.heard = seq;
         if !self.standing.is_pending {

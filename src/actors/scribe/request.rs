@@ -108,7 +108,7 @@ pub struct Scrub {
     pub place: Place,
     /// The events as they are to read from now on; see [`without_words`](crate::journal::redaction::without_words).
     pub events: Vec<Recorded>,
-    /// Other keys of the channel to change: the snapshot that quotes them, the index of persons.
+    /// Other keys of the channel to change: the snapshot that quotes them, what was set aside of them.
     pub writes: Vec<Write>,
     /// Where the outcome goes.
     pub reply: Reply<()>,
@@ -126,6 +126,21 @@ pub struct Expire {
     pub snapshot: Option<Value>,
     /// Where the outcome goes.
     pub reply: Reply<()>,
+}
+
+/// Takes people out of the index of persons, of whom nothing is left in a stretch of a journal.
+#[derive(Debug)]
+pub struct Unlist {
+    /// Where.
+    pub place: Place,
+    /// A number in the [stretch](crate::journal::speakers).
+    pub stretch: Seq,
+    /// Their keys in the index.
+    pub keys: Vec<Key>,
+    /// The number of the journal's last event when nothing was left of them.
+    pub as_of: Seq,
+    /// Where it goes whether that was done: not, if something may have been said in the stretch since.
+    pub reply: Reply<bool>,
 }
 
 /// Waits until everything is settled that was asked for this channel before. Whoever restores a channel after a crash asks this first, or
@@ -213,6 +228,7 @@ pub(super) enum Request {
     Delete(DeleteChannel),
     Scrub(Scrub),
     Expire(Expire),
+    Unlist(Unlist),
     Fence(Fence),
     /// The remains of a deleted channel below this number are gone.
     Swept {
@@ -232,6 +248,7 @@ impl Request {
             | Self::Delete(DeleteChannel { place, .. })
             | Self::Scrub(Scrub { place, .. })
             | Self::Expire(Expire { place, .. })
+            | Self::Unlist(Unlist { place, .. })
             | Self::Fence(Fence { place, .. })
             | Self::Swept { place, .. } => Some(place),
             Self::Administer(_) => None,
@@ -276,6 +293,7 @@ impl Request {
             | Self::Scrub(Scrub { reply, .. })
             | Self::Expire(Expire { reply, .. })
             | Self::Swept { reply, .. } => reply.send(Err(lost)),
+            Self::Unlist(Unlist { reply, .. }) => reply.send(Err(lost)),
             Self::Fence(Fence { reply, .. }) => reply.send(Err(lost)),
         }
     }

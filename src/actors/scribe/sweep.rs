@@ -1,5 +1,6 @@
 //! Takes away what remains of a deleted channel, or of what was let go, a bounded page at a time, while the scribe goes on with the rest.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ractor::ActorRef;
@@ -7,12 +8,13 @@ use tokio::time::Instant;
 
 use super::reply::Reply;
 use super::request::{Administer, Contested, Lost};
+use super::unlisting::unlist;
 use super::{Note, Own, ScribeMessage};
-use crate::domain::event::Event;
 use crate::domain::id::{PersonId, Seq};
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::record::{OutboxRecord, decode, decode_event};
+use crate::journal::speakers::{speaker, stretch};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::ports::store::{Store, Value, Write};
 
@@ -73,20 +75,33 @@ impl Sweep {
         let (first, end) = (key::set_aside(ward, no, Seq::NONE), key::set_aside(ward, no, below));
         self.remove(first, end, |key, _| vec![key.clone()]).await?;
         // Last of all: as long as an event is left, whoever looks knows that this did not come to its end.
-        let (first, end) = (Key::event(ward, no, Seq::NONE), Key::event(ward, no, below));
-        let events = self.remove(first, end, |key, value| self.event(key, value)).await?;
-        Ok(events)
+        self.remove_events().await
     }
 
-    /// The keys of an event: its own, and that in the index of persons.
-    fn event(&self, key: &Key, value: &Value) -> Vec<Key> {
-        let mut keys = vec![key.clone()];
-        if let Ok(recorded) = decode_event(key, value)
-            && let Event::Said { message, .. } = recorded.event
-        {
-            keys.push(key::person(&self.place.guild, &PersonId::from(&*message.from.id), self.no, recorded.seq));
+    /// Takes the events away, and before them whoever said nothing else out of the index of persons: stretch by stretch.
+    async fn remove_events(&self) -> Result<u64, Lost> {
+        let (ward, no) = (self.place.ward(), self.no);
+        let mut passed = 0;
+        loop {
+            let began = Instant::now();
+            let (first, end) = (Key::event(ward, no, Seq::NONE), Key::event(ward, no, self.below));
+            let page = self.store.scan(first, end, false, PAGE).await;
+            let mut page = page.map_err(|error| Lost::Unavailable(error.to_string().into()))?;
+            let Some(last) = page.last().and_then(|(key, _)| key.last_number()).map(Seq) else { return Ok(passed) };
+            if page.len() == PAGE {
+                // The rest of the last stretch goes with the next page. A page is longer than a stretch.
+                let rest = Key::event(ward, no, stretch(last));
+                page.retain(|(key, _)| *key < rest);
+            }
+            for (stretch, people) in speakers(&page) {
+                unlist(&*self.store, &self.scribe, &self.place, stretch, self.below, &people).await?;
+            }
+            passed += page.len() as u64;
+            self.write(page.into_iter().map(|(key, _)| Write::Remove(key)).collect()).await?;
+            if self.pace == Pace::Patient {
+                tokio::time::sleep(began.elapsed()).await;
+            }
         }
-        keys
     }
 
     async fn remove(&self, mut from: Key, to: Key, chosen: impl Fn(&Key, &Value) -> Vec<Key>) -> Result<u64, Lost> {
@@ -119,6 +134,18 @@ impl Sweep {
             Ok(Err(Contested::Exists { .. })) | Err(_) => Err(Lost::Unknown),
         }
     }
+}
+
+/// Who said something in these events, by stretch.
+fn speakers(page: &[(Key, Value)]) -> BTreeMap<Seq, BTreeSet<PersonId>> {
+    let mut speakers: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    // What cannot be read goes too, and nobody knows whose it was.
+    for recorded in page.iter().filter_map(|(key, value)| decode_event(key, value).ok()) {
+        if let Some(person) = speaker(&recorded.event) {
+            speakers.entry(stretch(recorded.seq)).or_default().insert(PersonId::from(&**person));
+        }
+    }
+    speakers
 }
 
 fn only_if(is_chosen: bool, key: &Key) -> Vec<Key> {

@@ -74,6 +74,25 @@ async fn what_is_taken_back_leaves_no_word_in_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_has_taken_back_everything_is_named_nowhere_any_more() {
+    let world = world().await;
+    say(&world, "1", "zebra one").await;
+    say(&world, "2", "zebra two").await;
+    world.pass(1_000.0).await;
+    let entries = async || {
+        let listed = Reader::new(&*world.store).listed(&general().guild, &"discord:5".into()).await;
+        listed.unwrap().len()
+    };
+    assert_eq!(entries().await, 1);
+
+    hearing(&world).deleted(&general(), &["1".into()]).await.unwrap();
+    assert_eq!(entries().await, 1);
+    hearing(&world).deleted(&general(), &["2".into()]).await.unwrap();
+
+    assert_eq!(entries().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_taken_back_is_not_answered() {
     let world = world().await;
     say(&world, "1", "hello").await;

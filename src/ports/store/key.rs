@@ -24,7 +24,7 @@ pub enum Kind {
     Outbox = 5,
     /// Platform message id → number: channel, id.
     MessageId = 6,
-    /// Guild and person → number: guild, person, channel, number.
+    /// Guild and person → the first number of a stretch of events in which they said something: guild, person, channel, number.
     Person = 7,
     /// Interned channels: guild, channel name → number of the channel; and back.
     ChannelName = 8,

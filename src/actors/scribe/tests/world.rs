@@ -72,9 +72,19 @@ impl World {
     }
 
     pub(super) fn hear(&self, channel: &str, text: &str, id: Option<&str>) -> Receiver<Result<Accepted, Refused>> {
+        self.hear_from("ana", channel, text, id)
+    }
+
+    pub(super) fn hear_from(
+        &self,
+        person: &str,
+        channel: &str,
+        text: &str,
+        id: Option<&str>,
+    ) -> Receiver<Result<Accepted, Refused>> {
         let (reply, answer) = Reply::awaited();
-        let id = id.map(Into::into);
-        self.send(ScribeMessage::Accept(Accept { place: place(channel), at: None, event: said(text, Role::Person), id, reply }));
+        let (id, event) = (id.map(Into::into), said_by(person, text, Role::Person));
+        self.send(ScribeMessage::Accept(Accept { place: place(channel), at: None, event, id, reply }));
         answer
     }
 
@@ -155,7 +165,11 @@ pub(super) fn place(channel: &str) -> Place {
 }
 
 pub(super) fn said(text: &str, role: Role) -> Event {
-    let from = Author { id: "ana".into(), name: "Ana".into(), role };
+    said_by("ana", text, role)
+}
+
+fn said_by(person: &str, text: &str, role: Role) -> Event {
+    let from = Author { id: person.into(), name: person.into(), role };
     let message = Message {
         id: None,
         from,

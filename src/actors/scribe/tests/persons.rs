@@ -1,0 +1,137 @@
+//! The index of persons.
+
+use std::collections::BTreeSet;
+
+use super::world::{World, again, new, place};
+use super::*;
+use crate::domain::id::PersonId;
+use crate::journal::key;
+use crate::journal::redaction::without_words;
+use crate::journal::speakers::STRETCH;
+use crate::ports::store::key::ChannelNo;
+
+const LOBBY: ChannelNo = ChannelNo(0);
+
+impl World {
+    /// What somebody said in the lobby, as the index leads to it.
+    async fn said_by(&self, person: &str) -> Vec<u64> {
+        let (reader, person) = (self.reader(), PersonId::from(person));
+        let listed = reader.listed(&"home".into(), &person).await.unwrap();
+        let said = reader.said_in(place("lobby").ward(), &listed, &person).await.unwrap();
+        said.into_iter().map(|(_, seq)| seq.0).collect()
+    }
+
+    /// Where the index says that somebody said something in the lobby.
+    async fn listed(&self, person: &str) -> Vec<u64> {
+        let listed = self.reader().listed(&"home".into(), &person.into()).await.unwrap();
+        listed.into_iter().map(|(_, first)| first.0).collect()
+    }
+
+    async fn take_words_out_of(&self, seq: u64) {
+        let event = self.reader().event(&place("lobby"), Seq(seq)).await.unwrap().unwrap();
+        let (reply, answer) = Reply::awaited();
+        let events = vec![without_words(&event)];
+        self.send(ScribeMessage::Scrub(Scrub { place: place("lobby"), events, writes: Vec::new(), reply }));
+        answer.await.unwrap().unwrap();
+    }
+
+    async fn unlist(&self, stretch: u64, from: u64, people: &[&str]) -> Result<(), Lost> {
+        let people: BTreeSet<_> = people.iter().map(|person| PersonId::from(*person)).collect();
+        unlist(&*self.store, &self.scribe, &place("lobby"), Seq(stretch), Seq(from), &people).await
+    }
+
+    fn ask_to_unlist(&self, stretch: u64, person: &str, as_of: u64) -> tokio::sync::oneshot::Receiver<Result<bool, Lost>> {
+        let (reply, answer) = Reply::awaited();
+        let keys = vec![key::person(&"home".into(), &person.into(), LOBBY, Seq(stretch))];
+        self.send(ScribeMessage::Unlist(Unlist { place: place("lobby"), stretch: Seq(stretch), keys, as_of: Seq(as_of), reply }));
+        answer
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_somebody_said_is_found_by_an_entry_for_each_stretch() {
+    let world = World::new().await;
+    for number in 1..=600 {
+        let person = if number % 100 == 0 { "ben" } else { "ana" };
+        world.hear_from(person, "lobby", "hi", None).await.unwrap().unwrap();
+    }
+
+    assert_eq!(world.said_by("ben").await, [100, 200, 300, 400, 500, 600]);
+    assert_eq!(world.said_by("ana").await.len(), 594);
+    assert_eq!(world.listed("ana").await, [0, STRETCH, 2 * STRETCH]);
+    assert_eq!(world.listed("zoe").await, [0; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_was_first_heard_with_what_was_refused_is_listed_with_what_follows() {
+    let world = World::new().await;
+    world.hear("lobby", "one", Some("a")).await.unwrap().unwrap();
+    world.store.hold();
+    let busy = world.hear("attic", "hi", None);
+    world.settle().await;
+
+    let duplicate = world.hear_from("ben", "lobby", "one", Some("a"));
+    let next = world.hear_from("ben", "lobby", "two", None);
+    world.settle().await;
+    world.store.release();
+
+    assert_eq!((busy.await.unwrap(), duplicate.await.unwrap(), next.await.unwrap()), (Ok(new(1)), Ok(again(1)), Ok(new(2))));
+    assert_eq!(world.said_by("ben").await, [2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_nothing_left_in_a_stretch_is_taken_out_and_whoever_has_stays() {
+    let world = World::new().await;
+    for person in ["ana", "ben", "ana"] {
+        world.hear_from(person, "lobby", "hi", None).await.unwrap().unwrap();
+    }
+    world.take_words_out_of(1).await;
+    world.take_words_out_of(2).await;
+
+    world.unlist(3, 0, &["ana", "ben", "zoe"]).await.unwrap();
+
+    assert_eq!((world.said_by("ana").await, world.listed("ben").await), (vec![3], vec![]));
+    // What lies before the number does not count.
+    world.unlist(3, 4, &["ana"]).await.unwrap();
+    assert_eq!(world.listed("ana").await, [0; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_speaks_after_being_taken_out_is_listed_again() {
+    let world = World::new().await;
+    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.take_words_out_of(1).await;
+    world.unlist(0, 0, &["ana"]).await.unwrap();
+
+    world.hear("lobby", "two", None).await.unwrap().unwrap();
+
+    assert_eq!(world.said_by("ana").await, [2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_speaks_meanwhile_is_not_taken_out() {
+    let world = World::new().await;
+    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.take_words_out_of(1).await;
+    world.store.hold();
+
+    let meanwhile = world.hear("lobby", "two", None);
+    let unlisted = world.ask_to_unlist(0, "ana", 1);
+    world.settle().await;
+    world.store.release();
+
+    assert_eq!((meanwhile.await.unwrap(), unlisted.await.unwrap()), (Ok(new(2)), Ok(false)));
+    assert_eq!(world.said_by("ana").await, [2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn from_a_stretch_that_is_over_somebody_is_taken_out_whatever_is_said_now() {
+    let world = World::new().await;
+    for _ in 0..STRETCH {
+        world.hear("lobby", "hi", None).await.unwrap().unwrap();
+    }
+
+    let unlisted = world.ask_to_unlist(0, "ana", 1).await.unwrap();
+
+    assert_eq!((unlisted, world.listed("ana").await), (Ok(true), vec![STRETCH]));
+}
