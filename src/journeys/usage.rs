@@ -350,6 +350,26 @@ async fn only_what_was_used_in_the_span_is_counted() {
     assert!(matches!(never, Err(Refused::Invalid { field, .. }) if field == "from"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_span_that_is_told_can_be_asked_for_again_with_the_same_result() {
+    let part_of_a_millisecond = Duration::from_micros(300);
+    let world = World::with_lobby().await;
+    tokio::time::advance(part_of_a_millisecond).await;
+    world.say("lobby", "Ari?").await;
+    // Timers would go on to the next millisecond.
+    while home(&world).await.used.addresses == 0 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::advance(part_of_a_millisecond).await;
+
+    let told = usage(&world, UsageQuery::default()).await;
+    let time = |name: &str| from_rfc3339(serde_json::to_value(&told).unwrap()[name].as_str().unwrap());
+    let again = usage(&world, UsageQuery { from: time("from"), to: time("to"), guild: None }).await;
+
+    assert_eq!(told.total.addresses, 1);
+    assert_eq!(told, again);
+}
+
 fn priced() -> Value {
     let endpoint = |input: f64, output: f64| json!({ "base_url": "http://127.0.0.1:1/v1", "model": "m", "input_price": input, "output_price": output });
     json!({ "models": { "currency": "EUR", "side": endpoint(1.0, 2.0), "main": endpoint(10.0, 20.0) } })

@@ -1,6 +1,7 @@
 //! What guilds used, counted from the record.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use super::ActorHouse;
 use super::desk::{invalid, unread};
@@ -13,6 +14,9 @@ use crate::journal::record::{UsageRecord, Used as Record};
 use crate::ports::house::Refused;
 use crate::ports::house::usage::{Calls, Cap, Caps, GuildUsage, Usage, UsageBy, UsageQuery, Used};
 
+/// Times are told in whole ones.
+const MILLISECOND: Duration = Duration::from_millis(1);
+
 /// What was used of one thing within a day.
 struct Counted {
     used: u64,
@@ -24,7 +28,7 @@ struct Counted {
 impl ActorHouse {
     pub(super) async fn count_usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
         let now = self.kit.clock.now();
-        let to = query.to.unwrap_or(now);
+        let to = query.to.unwrap_or_else(|| end_of_millisecond(now));
         let from = query.from.unwrap_or(to - DAY);
         if from >= to {
             return Err(invalid("from", "has to lie before to (without to: before now)"));
@@ -123,6 +127,12 @@ impl Counted {
         let free_at = self.limit.and_then(|limit| self.window.full(now, limit, 0)).flatten();
         Cap { used: self.used.max(self.window.used(now)), limit: self.limit, free_at: free_at.map(Into::into) }
     }
+}
+
+/// The end of the millisecond that this moment is in. Told, it is not cut: who asks again until then misses nothing that is on record now.
+fn end_of_millisecond(moment: Moment) -> Moment {
+    let micros = moment.as_micros();
+    Moment::from_micros(micros - micros % 1_000) + MILLISECOND
 }
 
 fn tokens_of(record: &UsageRecord) -> u64 {

@@ -17,7 +17,7 @@ pub struct UsageQuery {
     pub guild: Option<GuildId>,
     /// From this moment on; none: a day before the end.
     pub from: Option<Moment>,
-    /// Until before this moment; none: now.
+    /// Until before this moment; none: now, to the end of the millisecond, so that the time that is told can be asked for again.
     pub to: Option<Moment>,
 }
 

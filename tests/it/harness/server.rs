@@ -139,8 +139,18 @@ impl Server {
             if let Some(state) = self.resting(room).await {
                 return state;
             }
-            watch.next_within(patience).await.expect("the server is there");
+            let event = watch.next_within(patience).await.expect("the server is there");
+            // It is told once it is on record, and its room may take it in a moment later, of which nothing is told any more.
+            if event["event"] == "message" && !room.contains(':') {
+                self.wait_for_scribe(room).await;
+            }
         }
+    }
+
+    /// Changes nothing in a room of the console, which is answered once everything that was told has been handed on to its room.
+    async fn wait_for_scribe(&self, room: &str) {
+        let (status, body) = self.ask(Method::PATCH, &format!("/api/rooms/{room}"), Some(json!({}))).await;
+        assert_eq!(status, StatusCode::OK, "{body}");
     }
 
     /// The state of a room, if nothing is open in it.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -60,12 +61,12 @@ impl ModelHome {
         let premises = premises.with("console.rooms", &format!("[{}]", rooms.join(", ")));
         let premises = premises.with("turn_taking.turn_delay_secs", "0.01");
         let server = premises.start().await;
-        talk(&server, messages / 2).await;
+        talk(&server, 0..messages / 2).await;
         server.kill().await;
         let server = premises.start().await;
-        talk(&server, messages / 2).await;
-        for room in ROOMS {
-            server.rest(room).await;
+        talk(&server, messages / 2..messages).await;
+        for number in messages - ROOMS.len() as u64..messages {
+            settle(&server, number).await;
         }
         let told = tell(&server).await.expect("it tells of itself");
         server.stop().await;
@@ -162,10 +163,14 @@ impl Damaged<'_> {
         ran(self.command(arguments)).await
     }
 
-    /// Starts a server on it, has somebody say something in every room, and stops it.
+    /// Starts a server on it, has somebody say something in every room, and stops it. A room of which it was lost who lives there counts as
+    /// deleted: it is made again.
     pub async fn serve(&self, arguments: &[&str]) -> Result<(), String> {
         let server = Server::attempt(self.command(arguments)).await.map_err(|refused| format!("{refused:?}"))?;
-        let greeted = greet(&server).await;
+        let greeted = match make_what_is_gone(&server).await {
+            Ok(()) => greet(&server).await,
+            Err(trouble) => Err(trouble),
+        };
         server.stop().await;
         greeted
     }
@@ -223,12 +228,31 @@ impl fmt::Display for Fate {
 }
 
 /// Has people talk in every room.
-async fn talk(server: &Server, messages: u64) {
-    for number in 0..messages {
-        let room = ROOMS[number as usize % ROOMS.len()];
-        let whom = if number % 7 == 0 { "hey aria, " } else { "" };
-        server.say(room, "Ana", &format!("{whom}this is number {number} of what is said here, and it has some length")).await;
+async fn talk(server: &Server, numbers: Range<u64>) {
+    for number in numbers {
+        say(server, number).await;
     }
+}
+
+/// Says the message of this number in its room; for the second time it is the same message.
+async fn say(server: &Server, number: u64) {
+    let whom = if number.is_multiple_of(7) { "hey aria, " } else { "" };
+    let text = format!("{whom}this is number {number} of what is said here, and it has some length");
+    let said = json!({ "id": number.to_string(), "from": "Ana", "text": text });
+    let (status, body) = server.ask(reqwest::Method::POST, &format!("/api/rooms/{}/messages", room_of(number)), Some(said)).await;
+    assert_eq!(status, 202, "{body}");
+}
+
+fn room_of(number: u64) -> &'static str {
+    ROOMS[number as usize % ROOMS.len()]
+}
+
+/// Waits until all that was done about a room is on record, of which this message is the newest. What a room says of itself is ahead of its
+/// record; but a room at rest has handed in everything, and whatever is said after that is answered after all that is on record. Said for
+/// the second time, a message changes nothing.
+async fn settle(server: &Server, number: u64) {
+    server.rest(room_of(number)).await;
+    say(server, number).await;
 }
 
 /// Everything that a server can be asked about what it keeps.
@@ -244,6 +268,22 @@ async fn tell(server: &Server) -> Result<Vec<(String, Vec<String>)>, String> {
         told.push((path, lines(answer)));
     }
     Ok(told)
+}
+
+/// Makes the rooms that are not there, as those who ask for them are told to.
+async fn make_what_is_gone(server: &Server) -> Result<(), String> {
+    for room in ROOMS {
+        let path = format!("/api/rooms/{room}");
+        let (status, body) = server.try_ask(reqwest::Method::GET, &path, None).await?;
+        if status == 404 && body["detail"].as_str().is_some_and(|detail| detail.ends_with(&format!("PUT {path} makes it"))) {
+            let plan = json!({ "guild": format!("{room}s"), "companions": ["aria"] });
+            let (status, body) = server.try_ask(reqwest::Method::PUT, &path, Some(plan)).await?;
+            if status != 201 {
+                return Err(format!("{room} made again: {status}: {body}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Has somebody say something in every room.
@@ -281,8 +321,18 @@ fn first_difference(before: &[(String, Vec<String>)], after: &[(String, Vec<Stri
     before.iter().zip(after).find_map(|((path, before), (_, after))| {
         let missing: Vec<_> = before.iter().filter(|line| !after.contains(line)).collect();
         let first = missing.first()?;
-        Some(format!("{path}: {} of {} are missing, the first: {}", missing.len(), before.len(), shortened(first)))
+        let (was, is) =
+            after.iter().map(|line| apart(first, line)).min_by_key(|(was, _)| was.len()).unwrap_or((first, "nothing"));
+        let (first, was, is) = (shortened(first), shortened(was), shortened(is));
+        Some(format!("{path}: {} of {} are missing, the first: {first}: {was} is now {is}", missing.len(), before.len()))
     })
+}
+
+/// What is left of two lines after what they begin with alike.
+fn apart<'a>(one: &'a str, other: &'a str) -> (&'a str, &'a str) {
+    let alike = one.char_indices().zip(other.chars()).find(|((_, one), other)| one != other);
+    let at = alike.map_or(one.len().min(other.len()), |((at, _), _)| at);
+    (&one[at..], &other[at..])
 }
 
 fn refusal(code: Option<i32>, log: &str) -> Fate {
