@@ -5,14 +5,18 @@
 //! taken away, a page at a time, each followed by as long a pause. Whatever interrupts it, the journal is whole above its mark, and the next
 //! pass goes on.
 
+mod names;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+pub use self::names::without_person;
+use self::names::{forget_who_addressed, forget_who_is_listed};
 use super::channel::{ChannelMessage, Look};
 use super::folded::folded;
 use super::kit::Kit;
 use super::places::{ChannelPlace, ScribePlace};
-use super::reaching::{administer, fence, look, tell_scribe};
+use super::reaching::{fence, look, tell_scribe};
 use super::scribe::{Contested, Expire, Lost, Pace, Reply, ScribeMessage, Sweep};
 use crate::domain::event::Recorded;
 use crate::domain::id::{GuildId, Seq, Ward};
@@ -20,9 +24,8 @@ use crate::domain::moment::Moment;
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::{Head, Range, ReadError, Reader, Restored};
-use crate::journal::record::{ChannelRecord, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot};
-use crate::ports::store::Write;
-use crate::ports::store::key::{Key, Kind};
+use crate::journal::record::{ChannelRecord, SnapshotRecord, decode, decode_event, encode_snapshot};
+use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::plain::Plain;
 
@@ -137,11 +140,14 @@ async fn pass_ward(kit: &Kit, kept_from: KeptFrom<'_>, ward: Ward, passed: &mut 
         }
     }
     for guild in guilds {
-        if let Some(before) = kept_from(&guild)
-            && let Err(error) = forget_who_addressed(kit, &guild, before).await
-        {
+        let Some(before) = kept_from(&guild) else { continue };
+        if let Err(error) = forget_who_addressed(kit, &guild, before).await {
             passed.failed += 1;
             tracing::warn!(guild = %Plain(guild.as_str()), %error, "who addressed whom here is not forgotten yet");
+        }
+        if let Err(error) = forget_who_is_listed(kit, &guild).await {
+            passed.failed += 1;
+            tracing::warn!(guild = %Plain(guild.as_str()), %error, "who said something here that is gone is not forgotten yet");
         }
     }
     Ok(())
@@ -204,7 +210,10 @@ async fn raise_mark(kit: &Kit, reader: &Reader<'_>, place: &Place, before: Momen
     if head.swept_below > Seq::NONE {
         return Ok(Some(head.swept_below));
     }
-    let kept = kept_after(reader, place, &head, before).await?;
+    let mut kept = kept_after(reader, place, &head, before).await?;
+    if kept <= head.lowest.max(Seq(1)) {
+        kept = oldest_kept(kit, place.ward(), no, kept, before).await?;
+    }
     // Lest what it has in mind comes on record again with its next snapshot.
     if let Some(channel) = kit.directory.find(&ChannelPlace(place.channel.clone())) {
         let _ = channel.cast(ChannelMessage::LetGo(kept));
@@ -214,7 +223,21 @@ async fn raise_mark(kit: &Kit, reader: &Reader<'_>, place: &Place, before: Momen
         renew_snapshot(kit, reader, place, &head, kept).await
     } else {
         // What an interrupted pass has left is swept.
-        Ok(Some(head.lowest).filter(|lowest| *lowest > Seq::NONE))
+        Ok(Some(kept.min(head.lowest)))
+    }
+}
+
+/// The first event below a mark that is not too old: a loss that was accepted has left it there.
+async fn oldest_kept(kit: &Kit, ward: Ward, no: ChannelNo, mark: Seq, before: Moment) -> Result<Seq, ReadError> {
+    let (mut from, end) = (Key::event(ward, no, Seq::NONE), Key::event(ward, no, mark));
+    loop {
+        let page = kit.store.scan(from, end.clone(), false, PAGE).await?;
+        let Some((last, _)) = page.last() else { return Ok(mark) };
+        let mut events = page.iter().filter_map(|(key, value)| decode_event(key, value).ok());
+        if let Some(kept) = events.find(|recorded| recorded.at >= before) {
+            return Ok(kept.seq);
+        }
+        from = key::successor(last);
     }
 }
 
@@ -248,17 +271,18 @@ async fn renew_snapshot(
     let mut conversation = folded(kit, place, restored);
     let kept_for = [answered, unhandled].into_iter().flatten().min().unwrap_or(last.next());
     let needed = kept_for.min(last.next()).min(conversation.needed_from());
-    let below = kept.min(needed).max(head.lowest);
+    let gone = kept.min(needed);
+    let below = gone.max(head.lowest);
     if below == Seq::NONE {
         return Ok(None);
     }
-    if conversation.let_go(below) || below > head.lowest {
+    if conversation.let_go(gone) || below > head.lowest {
         let snapshot = Some(encode_snapshot(last, &conversation));
         let (reply, done) = Reply::awaited();
         tell_scribe(kit, ScribeMessage::Expire(Expire { place: place.clone(), below, snapshot, reply }))?;
         done.await.unwrap_or(Err(Lost::Unknown))?;
     }
-    Ok(Some(below))
+    Ok(Some(gone))
 }
 
 /// Leaves out what a channel that is awake may not have handled yet, and tells the first of it: what the channel makes next may follow from
@@ -288,43 +312,6 @@ async fn kept_after(reader: &Reader<'_>, place: &Place, head: &Head, before: Mom
         middle = Seq(low.0 + high.0.saturating_sub(low.0) / 2);
     }
     Ok(low)
-}
-
-/// Takes out of what a guild used who addressed companions. What was used, and what it cost, stays: it names nobody.
-async fn forget_who_addressed(kit: &Kit, guild: &GuildId, before: Moment) -> Result<(), NotDeleted> {
-    let (ward, mark) = (Ward::of(guild), key::usage_kept_from(guild));
-    let known = kit.store.get(mark.clone()).await.map_err(ReadError::from)?;
-    let done = known.map(|value| decode(&mark, &value)).transpose().map_err(ReadError::from)?.unwrap_or(Moment::ZERO);
-    if before <= done {
-        return Ok(());
-    }
-    let (mut from, to) = (key::usage_from(guild, done), key::usage_from(guild, before));
-    loop {
-        let page = kit.store.scan(from.clone(), to.clone(), false, PAGE).await.map_err(ReadError::from)?;
-        let Some((last, _)) = page.last() else { break };
-        from = key::successor(last);
-        let mut writes = Vec::new();
-        for (key, value) in &page {
-            let record: UsageRecord = decode(key, value).map_err(ReadError::from)?;
-            if let Some(record) = without_person(&record) {
-                writes.push(Write::Put(key.clone(), encode(&record)));
-            }
-        }
-        if !writes.is_empty() {
-            administer(kit, ward, writes).await?;
-        }
-    }
-    Ok(administer(kit, ward, vec![Write::Put(mark, encode(&before))]).await?)
-}
-
-/// The same use, of nobody; none: it names no person.
-pub fn without_person(record: &UsageRecord) -> Option<UsageRecord> {
-    match &record.used {
-        Used::Address { person, message } if !person.as_str().is_empty() => {
-            Some(UsageRecord { used: Used::Address { person: "".into(), message: *message }, ..record.clone() })
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ pub struct Bounds {
 
 impl Default for Bounds {
     /// A group is worth a few milliseconds of disk; 65,536 requests wait for about three seconds on a slow disk; 100,000 journals at hand
-    /// take some 30 MB.
+    /// take some 60 MB, with five people in each.
     fn default() -> Self {
         Self {
             group_batches: 1_024,

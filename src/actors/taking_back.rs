@@ -141,15 +141,15 @@ pub async fn take_words_out(kit: &Kit, place: &Place, events: Vec<Recorded>, mut
     // snapshot with these words comes after this one.
     look(kit, &place.channel).await;
     fence(kit, place).await?;
-    let mut snapshot = bare_snapshot(kit, place, &events).await?;
+    let snapshot = bare_snapshot(kit, place, &events).await?;
     // Many words go a bounded part at a time. Whoever is interrupted finds the rest by doing the same again, so what leads there goes last:
-    // the messages after all that came of them. The snapshot goes first, since it is made from all of them.
+    // the messages after all that came of them. What is made from all of them goes first.
+    writes.extend(snapshot);
     let mut rest = events;
     while rest.len() > MOST_AT_ONCE {
         let newest = rest.split_off(rest.len() - MOST_AT_ONCE);
-        scrub(kit, place, newest, snapshot.take().into_iter().collect()).await?;
+        scrub(kit, place, newest, std::mem::take(&mut writes)).await?;
     }
-    writes.extend(snapshot);
     Ok(scrub(kit, place, rest, writes).await?)
 }
 

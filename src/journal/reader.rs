@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
             last,
             at,
             pending,
-            lowest: self.number(key::tombstone(ward, no)).await?,
+            lowest: self.lowest(ward, no).await?,
             swept_below: self.number(key::sweep(ward, no)).await?,
         })
     }
@@ -388,10 +388,22 @@ impl<'a> Reader<'a> {
     pub async fn speakers(&self, ward: Ward, no: ChannelNo, from: Seq, to: Seq) -> Result<BTreeSet<PersonId>, ReadError> {
         let mut speakers = BTreeSet::new();
         for (key, value) in self.stretch(ward, no, from, to).await? {
-            let recorded = decode_event(&key, &value)?;
-            speakers.extend(speaker(&recorded.event).map(|id| PersonId::from(&**id)));
+            // What cannot be read leads nobody to anything.
+            let recorded = decode_event(&key, &value).ok();
+            speakers.extend(recorded.as_ref().and_then(|recorded| speaker(&recorded.event)).map(|id| PersonId::from(&**id)));
         }
         Ok(speakers)
+    }
+
+    /// Whether nothing is on record in the stretch that an event lies in.
+    pub async fn is_empty(&self, ward: Ward, no: ChannelNo, seq: Seq) -> Result<bool, ReadError> {
+        let (first, end) = (Key::event(ward, no, stretch(seq)), Key::event(ward, no, after_stretch(seq)));
+        Ok(self.store.scan(first, end, false, 1).await?.is_empty())
+    }
+
+    /// The lowest number that a journal owes.
+    pub async fn lowest(&self, ward: Ward, no: ChannelNo) -> Result<Seq, ReadError> {
+        self.number(key::tombstone(ward, no)).await
     }
 
     async fn stretch(&self, ward: Ward, no: ChannelNo, from: Seq, to: Seq) -> Result<Vec<(Key, Value)>, ReadError> {

@@ -10,7 +10,7 @@ use super::place::Place;
 use super::record::{
     ChannelRecord, OutboxRecord, PendingRecord, UsageRecord, Used, decode, decode_event, decode_number, encode, encode_number,
 };
-use super::speakers::speaker;
+use super::speakers::{after_stretch, speaker};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ward};
 use crate::ports::store::Value;
@@ -25,6 +25,8 @@ pub struct Salvaged {
     last: BTreeMap<(Ward, ChannelNo), Seq>,
     /// One more than the greatest number of a channel that anything belongs to, by ward.
     next: BTreeMap<Ward, u32>,
+    /// The end of the newest stretch that the index of persons names, by channel: so far its journal may have gone.
+    listed: BTreeMap<(Ward, ChannelNo), Seq>,
     /// How far the journals went, as is kept of them.
     heads: BTreeMap<(Ward, ChannelNo), Seq>,
     /// The number that a ward's next new channel gets, as is kept of it.
@@ -84,7 +86,7 @@ fn owner(kind: u8, key: &Key) -> Option<ChannelNo> {
 fn named(kind: u8, key: &Key, value: &[u8]) -> Option<Seq> {
     let is = |known: Kind| kind == known as u8;
     let before = |seq: Seq| Seq(seq.0.saturating_sub(1));
-    if is(Kind::Journal) || is(Kind::SetAside) || is(Kind::Person) {
+    if is(Kind::Journal) || is(Kind::SetAside) {
         key.last_number().map(Seq)
     } else if is(Kind::Head) {
         decode_number(key, value).ok()
@@ -119,7 +121,12 @@ impl Complete for Salvaged {
                 self.reach(ward, channel, seq);
             }
         }
-        if kind == Kind::Head as u8
+        if kind == Kind::Person as u8
+            && let (Some(channel), Some(seq)) = (own, key.last_number())
+        {
+            let end = self.listed.entry((ward, channel)).or_default();
+            *end = (*end).max(Seq(after_stretch(Seq(seq)).0 - 1));
+        } else if kind == Kind::Head as u8
             && let (Some(channel), Ok(head)) = (own, decode_number(key, value))
         {
             self.heads.insert((ward, channel), head);
@@ -152,9 +159,15 @@ impl Complete for Salvaged {
         // A number that stands for a channel already must never be given again.
         let next = self.next.iter().filter(|(ward, next)| self.kept_next.get(ward).is_none_or(|kept| kept < next));
         let next = next.map(|(ward, next)| (key::next_channel(*ward), encode(next)));
-        // Nor the number of an event: a snapshot that has seen it would take the new one for handled.
-        let heads = self.last.iter().filter(|(of, last)| self.heads.get(of).is_none_or(|head| head < last));
-        let heads = heads.map(|((ward, channel), last)| (Key::head(*ward, *channel), encode_number(*last)));
+        // Nor the number of an event: a snapshot that has seen it would take the new one for handled. Where nothing is kept of how far a
+        // journal went, it may have gone to the end of a stretch in which somebody said something.
+        let mut reached = self.last.clone();
+        for (of, end) in self.listed.iter().filter(|(of, _)| !self.heads.contains_key(of)) {
+            let last = reached.entry(*of).or_default();
+            *last = (*last).max(*end);
+        }
+        let heads = reached.into_iter().filter(|(of, last)| self.heads.get(of).is_none_or(|head| head < last));
+        let heads = heads.map(|((ward, channel), last)| (Key::head(ward, channel), encode_number(last)));
         next.chain(heads).collect()
     }
 

@@ -13,7 +13,7 @@ use crate::domain::message::Role;
 pub const STRETCH: u64 = 256;
 
 /// So many people of a stretch are kept in mind. Whoever is not is put on record again.
-const KEPT_IN_MIND: usize = 64;
+const KEPT_IN_MIND: usize = 16;
 
 /// The first number of the stretch that an event lies in.
 pub const fn stretch(seq: Seq) -> Seq {

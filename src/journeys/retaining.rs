@@ -14,7 +14,7 @@ use crate::domain::moment::Moment;
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, Reader};
-use crate::journal::record::encode_number;
+use crate::journal::record::{encode, encode_number};
 use crate::ports::house::House;
 use crate::ports::house::decisions::{WhyAt, WhyQuery};
 use crate::ports::house::keeping::{ExportForm, ExportQuery, Forget};
@@ -223,6 +223,45 @@ async fn what_a_deletion_left_that_was_interrupted_is_deleted() {
     retention::pass(&world.kit).await;
 
     assert_eq!(left_of("zebra", &world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_loss_has_left_below_a_mark_is_kept_and_forgotten_like_anything_else() {
+    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    world.say("lobby", "zebra one").await;
+    world.pass(DAY).await;
+    world.say_with("lobby", json!({ "from": "Ben", "text": "zebra two" })).await;
+    world.pass(1_000.0).await;
+    let mark = Seq(numbers(&world).await.last().unwrap() + 1);
+    let no = number_of(&world, &lobby()).await;
+    let mark = Write::Put(key::tombstone(lobby().ward(), no), encode_number(mark));
+    administer(&world.kit, lobby().ward(), vec![mark]).await.unwrap();
+    let world = world.crash().await;
+
+    retention::pass(&world.kit).await;
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "zebra one"), ("Ben", "zebra two")]));
+    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    assert_eq!([left_of("zebra one", &world).await, left_of("Ana", &world).await], [0, 0]);
+    world.pass(3.0 * DAY).await;
+    retention::pass(&world.kit).await;
+
+    assert_eq!([left_of("zebra", &world).await, left_of("Ben", &world).await], [0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_leads_nowhere_goes_with_its_stretch() {
+    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    for number in 0..300 {
+        world.say_with("lobby", json!({ "from": "Ben", "text": format!("number {number}") })).await;
+    }
+    world.pass(3.0 * DAY).await;
+    let no = number_of(&world, &lobby()).await;
+    let entry = Write::Put(key::person(&"home".into(), &"Zoe".into(), no, Seq(1)), encode(&()));
+    administer(&world.kit, lobby().ward(), vec![entry]).await.unwrap();
+
+    retention::pass(&world.kit).await;
+
+    assert_eq!([left_of("Zoe", &world).await, left_of("Ben", &world).await], [0, 0]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -113,9 +113,9 @@ pub(super) fn plan(request: &Request, ward: &mut Held, standing: &mut Standing) 
             Ok(page.finish())
         }
         Request::Unlist(Unlist { place, stretch, keys, as_of, .. }) => {
-            // In the newest stretch somebody may have been heard again, and is listed already.
-            let is_newest = speakers::stretch(standing.last.next()) == speakers::stretch(*stretch);
-            if standing.no.is_none() || (is_newest && standing.last != *as_of) {
+            // While it was open, somebody may have been heard again in it since, who is listed already.
+            let was_open = speakers::stretch(as_of.next()) <= speakers::stretch(*stretch);
+            if standing.no.is_none() || (was_open && standing.last != *as_of) {
                 return Ok(Plan::nothing());
             }
             let mut page = Page::of(place, ward, standing);
@@ -321,7 +321,8 @@ impl<'a> Page<'a> {
     }
 
     fn rewrite(&mut self, events: &[Recorded]) {
-        let there = self.standing.lowest.max(Seq(1))..=self.standing.last;
+        // What a sweep has taken away of what was let go comes back without words, to be swept again; of a deleted channel nothing does.
+        let there = self.standing.deleted_below.max(Seq(1))..=self.standing.last;
         for recorded in events.iter().filter(|recorded| there.contains(&recorded.seq)) {
             self.batch.writes.push(Write::Put(Key::event(self.batch.ward, self.no, recorded.seq), encode_event(recorded)));
         }

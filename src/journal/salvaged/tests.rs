@@ -57,8 +57,8 @@ fn who_said_a_message_and_which_id_it_has_can_be_found_again() {
 #[test]
 fn no_number_that_anything_names_is_given_to_an_event_again() {
     let (place, no) = (place(), ChannelNo(3));
-    // The first of a stretch, which the index of persons names.
-    let (ward, seq) = (place.ward(), Seq(512));
+    // The last of a stretch, up to which a journal may have gone that the index of persons names.
+    let (ward, seq) = (place.ward(), Seq(511));
     let owed = OutboxRecord {
         companion: "aria".into(),
         trigger: Trigger::Lull,
@@ -95,10 +95,13 @@ fn no_number_that_anything_names_is_given_to_an_event_again() {
             assert_eq!(salvaged(std::slice::from_ref(&record)).behind(), std::slice::from_ref(&next));
         } else {
             assert_eq!(salvaged(std::slice::from_ref(&record)).behind(), [next.clone(), head.clone()], "{}", record.0);
-            assert_eq!(kept(&record, 3, 511), [next.clone(), head.clone()], "{}", record.0);
+            // Where it is kept how far a journal went, the index of persons tells no more.
+            let raised = [next.clone(), head.clone()];
+            let raised = if record.0.as_bytes()[1] == Kind::Person as u8 { &raised[..1] } else { &raised };
+            assert_eq!(kept(&record, 3, 510), raised, "{}", record.0);
         }
-        assert_eq!(kept(&record, 4, 512), [], "{}", record.0);
-        assert_eq!(kept(&record, 5, 513), [], "{}", record.0);
+        assert_eq!(kept(&record, 4, 511), [], "{}", record.0);
+        assert_eq!(kept(&record, 5, 512), [], "{}", record.0);
     }
 }
 

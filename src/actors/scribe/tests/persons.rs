@@ -127,11 +127,27 @@ async fn whoever_speaks_meanwhile_is_not_taken_out() {
 #[tokio::test(start_paused = true)]
 async fn from_a_stretch_that_is_over_somebody_is_taken_out_whatever_is_said_now() {
     let world = World::new().await;
-    for _ in 0..STRETCH {
+    for seq in 1..STRETCH {
         world.hear("lobby", "hi", None).await.unwrap().unwrap();
+        world.take_words_out_of(seq).await;
+    }
+    world.hear("lobby", "hi", None).await.unwrap().unwrap();
+
+    let unlisted = world.ask_to_unlist(0, "ana", STRETCH - 1).await.unwrap();
+
+    assert_eq!((unlisted, world.said_by("ana").await), (Ok(true), vec![STRETCH]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_speaks_at_the_end_of_a_stretch_is_not_taken_out_when_it_is_over() {
+    let world = World::new().await;
+    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.take_words_out_of(1).await;
+    for _ in 2..=STRETCH {
+        world.hear("lobby", "more", None).await.unwrap().unwrap();
     }
 
     let unlisted = world.ask_to_unlist(0, "ana", 1).await.unwrap();
 
-    assert_eq!((unlisted, world.listed("ana").await), (Ok(true), vec![STRETCH]));
+    assert_eq!((unlisted, world.said_by("ana").await.len()), (Ok(false), STRETCH as usize - 1));
 }
