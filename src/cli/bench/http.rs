@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use futures_util::{StreamExt as _, stream};
 use reqwest::{Method, Response, StatusCode, Url};
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use super::figures::{Figures, STORE_SIZE};
 use super::load::{Fate, Listener};
@@ -37,9 +38,14 @@ const UNLIMITED: [(&str, &str); 15] = [
     ("TERTULIA__MODELS__MAIN__GUILD_MAX_CONCURRENT", "256"),
 ];
 
+/// So many messages are on their way at a time, as through a proxy that keeps so many connections: half of what a server takes. The others
+/// wait, and their time counts. Without it whatever holds a server up for a second would have the load open a connection for each message.
+const CONNECTIONS: usize = 512;
+
 /// A server, and where its rooms take messages.
 pub(super) struct Http {
     client: Client,
+    connections: Semaphore,
     /// The server and its folder, if it was started for this.
     own: Option<(Child, PathBuf)>,
 }
@@ -47,7 +53,7 @@ pub(super) struct Http {
 impl Http {
     /// Talks to a server that runs.
     pub(super) const fn to(client: Client) -> Self {
-        Self { client, own: None }
+        Self { client, connections: Semaphore::const_new(CONNECTIONS), own: None }
     }
 
     /// Starts a server on this folder, with these settings where they do not limit it, and talks to that.
@@ -72,7 +78,7 @@ impl Http {
             None => Err(Failure::Failed("the server that was started did not come up; `tertulia check` may say why".into())),
         };
         match client {
-            Ok(client) => Ok(Self { client, own: Some((own, data.to_path_buf())) }),
+            Ok(client) => Ok(Self { client, connections: Semaphore::new(CONNECTIONS), own: Some((own, data.to_path_buf())) }),
             Err(failure) => {
                 end(&mut own);
                 Err(failure)
@@ -132,6 +138,8 @@ impl Listener for Http {
         let path = format!("/api/rooms/{}/messages", Rooms::name(said.room));
         let mentions: Vec<_> = said.mention.into_iter().collect();
         let message = json!({ "from": said.from, "text": &*said.text, "mentions": mentions });
+        // Nobody closes them.
+        let _connection = self.connections.acquire().await;
         match self.client.request(Method::POST, &path, &[]).json(&message).send().await {
             Ok(answer) if answer.status() == StatusCode::ACCEPTED => {
                 // Read to its end, so that the connection can be used again.
