@@ -2,7 +2,7 @@
 //!
 //! ractor's own registry is process-wide, so two systems in one process (two tests) would collide in it; it is not used.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -99,6 +99,8 @@ pub struct Directory(Arc<RwLock<Entries>>);
 #[derive(Default)]
 struct Entries {
     actors: HashMap<Address, Entry>,
+    /// Guilds that were there once.
+    guilds: HashSet<GuildId>,
     alive: [usize; Sort::ALL.len()],
 }
 
@@ -115,6 +117,7 @@ pub struct Registration {
     address: Address,
     id: ActorId,
     waiting: Arc<AtomicUsize>,
+    is_successor: bool,
 }
 
 impl Directory {
@@ -127,9 +130,10 @@ impl Directory {
     pub fn register<P: Place>(&self, place: &P, actor: &ActorRef<P::Message>) -> Registration {
         let (address, cell) = (place.address(), actor.get_cell());
         let waiting = Arc::<AtomicUsize>::default();
-        let registration =
-            Registration { directory: self.clone(), address: address.clone(), id: cell.get_id(), waiting: waiting.clone() };
         let mut entries = self.write();
+        let is_successor = matches!(&address, Address::Guild(guild) if !entries.guilds.insert(guild.clone()));
+        let (directory, id) = (self.clone(), cell.get_id());
+        let registration = Registration { directory, address: address.clone(), id, waiting: waiting.clone(), is_successor };
         let sort = address.sort();
         if entries.actors.insert(address, Entry { actor: cell, waiting }).is_none() {
             entries.alive[sort as usize] += 1;
@@ -203,6 +207,11 @@ impl fmt::Debug for Directory {
 }
 
 impl Registration {
+    /// Whether it is that of a guild that was there before.
+    pub const fn is_successor(&self) -> bool {
+        self.is_successor
+    }
+
     /// So much of what was [handed over](Directory::hand_over) waits no more.
     pub fn taken_on(&self, count: usize) {
         // What came another way was never counted.

@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use futures_util::future::join_all;
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 
 use super::channel::{self, Books, Channel, ChannelMessage, InHand};
 use super::companion::{self, Companion};
@@ -38,6 +39,9 @@ const PRUNE_EVERY: Duration = Duration::from_secs(600);
 /// spread, so that neither models nor platforms are flooded.
 const WOKEN_AT_ONCE: usize = 100;
 const WAKE_PAUSE: Duration = Duration::from_millis(100);
+
+/// A channel that is killed with its guild is gone within so long, if it does not hang.
+const LINGERING: Duration = Duration::from_secs(10);
 
 /// A channel that dies whenever it goes on from its record is left alone for so long, as long as a guild is kept away at first.
 const LEFT_ALONE: Duration = Duration::from_secs(300);
@@ -111,7 +115,8 @@ impl Actor for Guild {
     async fn pre_start(&self, myself: ActorRef<GuildMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { guild, kit } = arguments;
         let registration = kit.directory.register(&GuildPlace(guild.clone()), &myself);
-        wake_pending(guild.clone(), kit.clone(), myself.clone());
+        let predecessors = if registration.is_successor() { channels_of(&guild, &kit) } else { Vec::new() };
+        wake_pending(guild.clone(), kit.clone(), myself.clone(), predecessors);
         myself.send_interval(PRUNE_EVERY, || GuildMessage::Prune);
         Ok(State {
             children: Children::new(myself.clone(), RESTARTS, kit.chance.clone()),
@@ -320,9 +325,20 @@ impl std::fmt::Display for Child {
     }
 }
 
+/// The channels of a guild that are there.
+fn channels_of(guild: &GuildId, kit: &Kit) -> Vec<ActorCell> {
+    let of_guild = kit.residents.all().into_iter().filter(|(_, residence)| residence.guild == *guild);
+    of_guild.filter_map(|(channel, _)| Some(kit.directory.find(&ChannelPlace(channel))?.get_cell())).collect()
+}
+
 /// Wakes the channels that had something to do when the guild was last there.
-fn wake_pending(guild: GuildId, kit: Kit, myself: ActorRef<GuildMessage>) {
+fn wake_pending(guild: GuildId, kit: Kit, myself: ActorRef<GuildMessage>, predecessors: Vec<ActorCell>) {
     tokio::spawn(async move {
+        // Until they are gone they are handed what is accepted, and handle it no more: it is on record before it is handed over.
+        let gone = join_all(predecessors.iter().map(|channel| channel.wait(Some(LINGERING))));
+        if gone.await.iter().any(Result::is_err) {
+            tracing::warn!(guild = %Plain(guild.as_str()), "a channel that was to be killed with its guild goes on; what it is handed may have to wait");
+        }
         let pending = pending::channels(&kit, Ward::of(&guild)).await;
         for (at_once, record) in pending.into_iter().filter(|record| record.guild == guild).enumerate() {
             if at_once % WOKEN_AT_ONCE == WOKEN_AT_ONCE - 1 {

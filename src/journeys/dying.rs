@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+
 use super::world::{World, room, said};
+use crate::actors::channel::ChannelMessage;
 use crate::actors::house::ActorHouse;
 use crate::actors::places::{ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace};
 use crate::actors::reaching::look;
@@ -47,6 +50,40 @@ survives! {
     a_scribe_that_dies_loses_nothing: ScribePlace();
     a_switchboard_that_dies_loses_nothing: SwitchboardPlace();
     a_pool_that_dies_loses_nothing: PoolPlace();
+}
+
+/// Hears, and does nothing.
+struct Deaf;
+
+impl Actor for Deaf {
+    type Msg = ChannelMessage;
+    type State = ();
+    type Arguments = ();
+
+    async fn pre_start(&self, _: ActorRef<ChannelMessage>, (): ()) -> Result<(), ActorProcessingErr> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_handed_to_a_channel_that_is_being_killed_with_its_guild_is_found_by_the_next_guild() {
+    let mut world = World::with_lobby().await;
+    world.pass(1_000.0).await;
+    let lobby = ChannelPlace(room("lobby").channel());
+    assert!(world.kit.directory.find(&lobby).is_none(), "it sleeps");
+    let (dying, _) = Actor::spawn(None, Deaf, ()).await.unwrap();
+    let registration = world.kit.directory.register(&lobby, &dying);
+    world.kill(&GuildPlace("home".into())).await;
+
+    world.side.answers([Ok("Me.\nYES")]);
+    world.say("lobby", "Ari, one").await;
+    world.pass(1.0).await;
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one")]));
+    drop(registration);
+    dying.kill();
+    world.pass(60.0).await;
+
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
 }
 
 #[tokio::test(start_paused = true)]
