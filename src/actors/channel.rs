@@ -317,7 +317,7 @@ fn begun_anew(lost: Lost) -> ActorProcessingErr {
 }
 
 struct Alarm {
-    at: Moment,
+    rings_at: tokio::time::Instant,
     task: tokio::task::AbortHandle,
 }
 

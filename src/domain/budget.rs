@@ -13,7 +13,7 @@ use super::id::{ChannelId, CompanionId, PersonId, Seq};
 use super::moment::Moment;
 use crate::settings::gate::Gate as Policy;
 
-pub(super) const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_secs(60);
 const HOUR_SECS: u64 = 3_600;
 const DAY_SECS: u64 = 86_400;
 /// The longest window: that of statements and tokens.
@@ -141,12 +141,6 @@ impl Ledger {
         self.evaluations.count(1, now, of_guild);
         by_gate.count(1, now, of_gate);
         Ok(())
-    }
-
-    /// Whether this message, by which a person addressed somebody, counts already.
-    pub fn knows_address(&self, person: &PersonId, channel: &ChannelId, message: Seq) -> bool {
-        let addresses = self.addresses.get(person).into_iter().flatten();
-        addresses.clone().any(|(_, known, seq)| *seq == message && known == channel)
     }
 
     /// Why one more message by which a person addresses somebody does not stay within the budget; none: it does.

@@ -1,6 +1,7 @@
 //! Takes a channel's messages to its conversation, and what comes of it to the scribe.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ractor::{ActorProcessingErr, RpcReplyPort};
 
@@ -27,6 +28,9 @@ use crate::telemetry::plain::Plain;
 
 /// Events between two snapshots: what a restart has to fold at most, about.
 const EVENTS_PER_SNAPSHOT: u32 = 128;
+
+/// An alarm rings after so long at the latest; if that is too early, it is set again.
+const LONGEST_ALARM: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl State {
     /// One step of the conversation.
@@ -411,12 +415,14 @@ impl State {
     /// puts a lull off, and an alarm for each would be much for nothing.
     fn arm(&mut self) {
         let Some(at) = self.conversation.wake_at().or(self.doze_at) else { return };
-        if self.alarm.as_ref().is_some_and(|alarm| alarm.at <= at) {
+        let span = at.since(self.pace.now(self.kit.clock.now()));
+        // Not when by the clock, which may have been set since.
+        let rings_at = tokio::time::Instant::now() + span.min(LONGEST_ALARM);
+        if self.alarm.as_ref().is_some_and(|alarm| alarm.rings_at <= rings_at) {
             return;
         }
-        let span = at.since(self.pace.now(self.kit.clock.now()));
-        let timer = self.myself.send_after(span, || ChannelMessage::Woken);
-        self.alarm = Some(Alarm { at, task: timer.abort_handle() });
+        let timer = self.myself.send_after(span.min(LONGEST_ALARM), || ChannelMessage::Woken);
+        self.alarm = Some(Alarm { rings_at, task: timer.abort_handle() });
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a conversation decides to put on record next.
 
-use super::super::budget::{MINUTE, Use, UsedUp};
+use super::super::budget::{Use, UsedUp};
 use super::super::event::Decided;
 use super::super::id::PersonId;
 use super::super::message::{Address, Message, Role};
@@ -71,19 +71,6 @@ impl Conversation {
             world.ledger.count(used, self.clock, world.rules.gate);
         } else {
             self.make(Event::AddressRefused { message: seq }, world, out);
-        }
-    }
-
-    /// What calls somebody, and was on record before anybody heard it here, counts now: such a message wakes a channel.
-    pub(super) fn count_addresses_after_restart(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let waiting = self.gates.values().filter_map(|gate| gate.waiting.as_ref());
-        let calls = waiting.filter(|waiting| waiting.trigger == Trigger::DirectAddress && !waiting.is_refused);
-        for seq in calls.map(|waiting| waiting.message).collect::<BTreeSet<_>>() {
-            let Some(entry) = self.window.get(seq).filter(|entry| self.clock.since(entry.at) < MINUTE) else { continue };
-            let (person, address) = (PersonId::from(&*entry.message.from.id), entry.message.address.clone());
-            if !world.ledger.knows_address(&person, world.channel, seq) {
-                self.count_address(seq, &person, &address, world, out);
-            }
         }
     }
 

@@ -84,7 +84,8 @@ fn tokens(props: &Props) {
     }
 }
 
-/// So many of a person's messages are an address within a minute, and no more; and none is refused before.
+/// So many of a person's messages are an address within a minute, and no more; and none is refused before. Who is begun anew does not count
+/// again what it finds on record; whoever has slept asks about that as at a deadline.
 fn addresses(props: &Props) {
     let stage = &props.stage;
     let most = stage.plan.rules.addresses_per_minute;
@@ -100,7 +101,9 @@ fn addresses(props: &Props) {
     let asked: BTreeSet<_> = committed
         .iter()
         .filter_map(|entry| match &entry.recorded.event {
-            Event::Evaluated(evaluated) if evaluated.trigger == Trigger::DirectAddress => Some((&entry.place, evaluated.message)),
+            Event::Evaluated(evaluated) if evaluated.trigger == Trigger::DirectAddress && !evaluated.by_deadline => {
+                Some((&entry.place, evaluated.message))
+            }
             _ => None,
         })
         .collect();
