@@ -217,7 +217,10 @@ impl Blow {
                     outcome.book.lost.push(format!("not the oldest of a shelf was deleted: {left:?}"));
                 }
                 let export = server.get("/api/export?room=shelf").await;
-                let pages = export.as_str().unwrap_or_default().lines().filter(|line| line.contains("page ")).count();
+                let lines =
+                    export.as_str().unwrap_or_default().lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+                // What Aria thought and said of them may quote them, too.
+                let pages = lines.filter(|line| line["message"]["from"]["name"] == "Nora").count();
                 if pages > left.len() {
                     outcome.book.lost.push(format!("of a shelf {} pages are left, and {pages} are read out", left.len()));
                 }
