@@ -14,7 +14,6 @@ mod parts;
 mod rounds;
 mod view;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +44,9 @@ use crate::settings::closing::Closing;
 use crate::settings::gate::Gate as Policy;
 use crate::settings::repetition::Repetition;
 use crate::settings::turn_taking::TurnTaking;
+
+/// What most steps have to tell at the most: that a timer was cancelled and armed, or a question, or a decision and what follows.
+const USUALLY_TOLD: usize = 4;
 
 /// Something that the conversation has to take in.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,14 +133,7 @@ pub enum Output {
         ticket: Ticket,
     },
     /// The words of a reply are to be posted; once posted they come back as `Said` with this ticket.
-    Post {
-        /// Who says them.
-        companion: CompanionId,
-        /// Which reply.
-        ticket: Ticket,
-        /// The words.
-        text: Arc<str>,
-    },
+    Post(Box<Posting>),
     /// The rolling summary should be refreshed with what followed `after`, up to `upto`.
     Summarise {
         /// The newest event that the present summary covers.
@@ -146,6 +141,17 @@ pub enum Output {
         /// The newest event that the new one should cover.
         upto: Seq,
     },
+}
+
+/// Words that are to be posted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Posting {
+    /// Who says them.
+    pub companion: CompanionId,
+    /// Which reply they fulfil.
+    pub ticket: Ticket,
+    /// The words.
+    pub text: Arc<str>,
 }
 
 /// What a step needs from outside.
@@ -247,7 +253,7 @@ impl Conversation {
     ///
     /// `now` may lie behind what the conversation has seen already; then the newest moment seen counts.
     pub fn step(&mut self, now: Moment, input: Input, world: &mut World<'_>) -> Vec<Output> {
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(USUALLY_TOLD);
         let now = self.clock.max(now);
         let mut occasion = Occasion { by_deadline: matches!(input, Input::Woken), after_statement: false };
         let mut over = Vec::new();
@@ -257,7 +263,7 @@ impl Conversation {
         } else {
             self.clock = now;
             self.fire_due_before(now);
-            over = self.back_offs_over(occasion);
+            self.note_back_offs_over(occasion, &mut over);
             // A round's own deadlines come before those of companions at the same moment.
             self.begin_turn_due(occasion, world, &mut out);
             self.close_round(occasion, world, &mut out);
@@ -291,7 +297,7 @@ impl Conversation {
             self.fire_due(|due| due <= now);
         }
         count_statement(recorded, world);
-        self.apply(recorded.at, recorded.seq, Cow::Borrowed(&recorded.event), world, &mut Vec::new());
+        self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut Vec::new());
     }
 
     /// Takes in how an event that was folded long ago reads now that its words were taken out. Nothing else changes.

@@ -298,7 +298,7 @@ impl<'a> Run<'a> {
             Output::Made { event, .. } => self.made(channel, *event),
             Output::LullArmed { companion, lull_at } => self.tell(channel, What::LullArmed { companion, lull_at }),
             Output::LullCancelled { companion } => self.tell(channel, What::LullCancelled { companion }),
-            Output::Post { companion, ticket, text } => self.post(channel, &companion, ticket, text),
+            Output::Post(posting) => self.post(channel, &posting.companion, posting.ticket, posting.text),
             Output::Cancel { ticket } => {
                 self.arrivals.retain(|place, arrival| place.2 != channel || arrival.ticket() != ticket);
             }
@@ -412,7 +412,7 @@ impl<'a> Run<'a> {
 /// Whether this is something that came from outside, or what was waited for: it is told before what follows for each companion.
 fn is_heard(output: &Output) -> bool {
     match output {
-        Output::Post { .. } => true,
+        Output::Post(_) => true,
         Output::Made { event, .. } => match &**event {
             Event::RoundClosed(_) | Event::ReplyFailed { .. } | Event::Unanswered { .. } => true,
             Event::Decided(decided) => decided.ticket.is_some(),

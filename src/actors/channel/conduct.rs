@@ -16,7 +16,7 @@ use crate::actors::settling;
 use crate::actors::side_models::Outcome;
 use crate::actors::turn_taking_manager::NotTaken;
 use crate::domain::address::{self, Heard};
-use crate::domain::conversation::{Conversation, Input, Output, Rules, World};
+use crate::domain::conversation::{Conversation, Input, Output, Posting, Rules, World};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::{Author, Message, Modality, Role};
@@ -272,7 +272,8 @@ impl State {
                     made.push((handled, *event));
                 }
                 Output::Cancel { ticket } => cancelled.push(ticket),
-                Output::Post { companion, ticket, text } => {
+                Output::Post(posting) => {
+                    let Posting { companion, ticket, text } = *posting;
                     self.traces.written(ticket, self.kit.clock.now());
                     match self.kit.platforms.of(&self.place.channel).cloned() {
                         Some(platform) => self.deliver(ticket, text, platform),

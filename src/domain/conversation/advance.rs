@@ -5,7 +5,7 @@ use super::super::event::Decided;
 use super::super::id::PersonId;
 use super::super::message::{Address, Message, Role};
 use super::asking::Attendance;
-use super::heard::is_too_late;
+use super::heard::{Said, is_too_late};
 use super::*;
 
 /// How long somebody is not asked again who is about to leave.
@@ -18,7 +18,6 @@ impl Conversation {
             return self.tidy(world, out);
         }
         self.clock = self.clock.max(recorded.at);
-        self.fire_due_before(self.clock);
         let first = out.len();
         let (mut calls, mut is_late) = (None, false);
         if let Event::Said { message, said_at, .. } = &recorded.event {
@@ -28,7 +27,11 @@ impl Conversation {
             is_late = said_at.is_some();
         }
         count_statement(&recorded, world);
-        self.apply(recorded.at, recorded.seq, Cow::Owned(recorded.event), world, out);
+        let Recorded { seq, at, event, .. } = recorded;
+        match event {
+            Event::Said { message, reply, said_at, .. } => self.apply_said(at, Said { seq, message, reply, said_at }, world, out),
+            event => self.apply(at, seq, &event, world, out),
+        }
         // On record, room was made before the message was taken in; to be told, it cancelled the timer first.
         out[first..].sort_by_key(|output| !matches!(output, Output::LullCancelled { .. }));
         if !self.opened_again.is_empty() {
@@ -38,7 +41,7 @@ impl Conversation {
             out.extend(rest);
         }
         if let Some((person, address)) = calls {
-            self.count_address(recorded.seq, &person, &address, world, out);
+            self.count_address(seq, &person, &address, world, out);
         }
         if is_late {
             self.settle_late(world, out);
@@ -94,11 +97,10 @@ impl Conversation {
         }
         let speaker = self.spoken.as_ref().filter(|_| occasion.after_statement).map(|spoken| &spoken.companion);
         let left_out = speaker.filter(|speaker| self.gates.get(speaker).is_none_or(|gate| gate.waiting.is_none())).cloned();
-        let undrawn: Vec<_> = self.gates.iter().filter(|(_, gate)| gate.lacks_interval()).map(|(id, _)| id.clone()).collect();
-        for companion in &undrawn {
+        for companion in &self.gates.whose(Gate::lacks_interval) {
             self.draw_first_interval(companion, world, out);
         }
-        over.extend(self.back_offs_over(occasion));
+        self.note_back_offs_over(occasion, &mut over);
         if !over.is_empty() {
             over.sort();
             over.dedup();
@@ -107,20 +109,23 @@ impl Conversation {
                 self.end_back_off(companion, world, out);
             }
         }
-        if self.gates.values().any(|gate| gate.waiting.is_some()) {
-            self.ask_who_waits(left_out, occasion, world, out);
-        }
+        self.ask_who_waits(left_out, occasion, world, out);
         self.refresh_summary(world, out);
     }
 
     /// What waits is decided without a call, or asked, in the order of ids.
     fn ask_who_waits(&mut self, left_out: Option<CompanionId>, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let companions = self.gates.keys().cloned().collect::<Vec<_>>();
+        let who_waits = self.gates.whose(|gate| gate.waiting.is_some());
+        if who_waits.is_empty() {
+            return;
+        }
         // What is decided without a call settles at once, but whoever was called upon still was.
-        let called = companions.iter().filter(|companion| self.is_called(companion)).cloned().collect();
-        let mut asked = Vec::new();
-        for companion in companions {
-            asked.extend(self.proceed(&companion, occasion, world, out).map(|waiting| (companion, waiting)));
+        let called = if self.holds_rounds() { self.called() } else { BTreeSet::new() };
+        let mut asked = Vec::with_capacity(who_waits.len());
+        for companion in who_waits {
+            if let Some(waiting) = self.proceed(&companion, occasion, world, out) {
+                asked.push((companion, waiting));
+            }
         }
         if world.rules.asks_everyone && !asked.is_empty() {
             self.add_listeners(&mut asked, left_out.as_ref(), occasion, world);
@@ -193,7 +198,7 @@ impl Conversation {
     pub(super) fn post(&mut self, ticket: Ticket, text: Arc<str>, out: &mut Vec<Output>) {
         if let Some(floor) = self.floor.as_mut().filter(|floor| floor.ticket == ticket && !floor.is_posting) {
             floor.is_posting = true;
-            out.push(Output::Post { companion: floor.companion.clone(), ticket, text });
+            out.push(Output::Post(Box::new(Posting { companion: floor.companion.clone(), ticket, text })));
         }
     }
 
@@ -226,10 +231,8 @@ impl Conversation {
         }
         self.fire_due(|due| due <= now);
         let patience = world.rules.gate.stale_address_after();
-        let is_free = |gate: &Gate| !gate.is_silent() && !gate.is_engaged();
-        let free: Vec<_> = self.gates.iter().filter(|(_, gate)| is_free(gate)).map(|(companion, _)| companion.clone()).collect();
-        for companion in free {
-            self.settle_stale(&companion, Some(patience), world, out);
+        for companion in &self.gates.whose(|gate| !gate.is_silent() && !gate.is_engaged()) {
+            self.settle_stale(companion, Some(patience), world, out);
         }
     }
 
@@ -243,9 +246,10 @@ impl Conversation {
 
     /// Puts an event on record and changes the state by it.
     pub(super) fn make(&mut self, event: Event, world: &World<'_>, out: &mut Vec<Output>) {
+        let event = Box::new(event);
         let place = out.len();
-        self.apply(self.clock, Seq::NONE, Cow::Borrowed(&event), world, out);
-        out.insert(place, Output::Made { handled: self.handled, event: Box::new(event) });
+        self.apply(self.clock, Seq::NONE, &event, world, out);
+        out.insert(place, Output::Made { handled: self.handled, event });
     }
 
     /// The buffer holds so many messages; before one more comes, the oldest settle.
@@ -406,8 +410,13 @@ impl Conversation {
 
     /// The numbers of what a companion has not settled, up to this one.
     pub(super) fn unsettled(&self, companion: &CompanionId, gate: &Gate, upto: Seq) -> Vec<Seq> {
-        let mut unsettled = Vec::with_capacity(self.window.count_after(gate.cursor));
-        unsettled.extend(self.window.buffer(companion, gate.cursor).map(|entry| entry.seq).take_while(|seq| *seq <= upto));
+        let after = self.window.after(gate.cursor);
+        let mut unsettled = Vec::with_capacity(after.size_hint().0);
+        for entry in after.take_while(|entry| entry.seq <= upto) {
+            if !entry.message.is_by(companion) {
+                unsettled.push(entry.seq);
+            }
+        }
         unsettled
     }
 

@@ -3,22 +3,23 @@
 use super::super::event::{Decided, Evaluated};
 use super::super::gate::{Check, Evaluation, Waiting, Wish};
 use super::super::message::Role;
+use super::heard::Said;
 use super::*;
 
 impl Conversation {
     /// Changes the state by one event, and notes timers that were armed or cancelled and answers that nobody wants any more.
-    pub(super) fn apply(&mut self, at: Moment, seq: Seq, event: Cow<'_, Event>, world: &World<'_>, notes: &mut Vec<Output>) {
-        self.clock = self.clock.max(at);
-        self.fire_due_before(self.clock);
-        if event.is_heard() {
-            self.handled = self.handled.max(seq);
-            // A round is opened by a statement only as long as nothing else happens, unless it has to wait for a judgement.
-            if !self.is_being_judged() && !matches!(*event, Event::CaughtUp { .. }) {
-                self.spoken = None;
-            }
+    pub(super) fn apply(&mut self, at: Moment, seq: Seq, event: &Event, world: &World<'_>, notes: &mut Vec<Output>) {
+        if let Event::Said { message, reply, said_at, .. } = event {
+            let said = Said { seq, message: message.clone(), reply: *reply, said_at: *said_at };
+            return self.apply_said(at, said, world, notes);
         }
-        match &*event {
-            Event::Said { .. } => self.apply_said(seq, event, world, notes),
+        self.come_to(at);
+        if event.is_heard() && !matches!(event, Event::CaughtUp { .. }) {
+            self.note_heard(seq);
+        }
+        match event {
+            // Taken in above.
+            Event::Said { .. } => {}
             Event::Edited { message, text } => self.window.edit(*message, text),
             Event::Deleted { messages } => self.apply_deleted(messages),
             Event::Joined { companion, external } => {
@@ -41,7 +42,7 @@ impl Conversation {
                     *gate = Gate { paused: gate.paused, external: gate.external, ..Gate::new(self.handled) };
                 }
             }
-            Event::CaughtUp { .. } => {}
+            Event::CaughtUp { .. } => self.handled = self.handled.max(seq),
             Event::JitterDrawn { companion, next_interjection_at } => {
                 if let Some(gate) = self.gates.get_mut(companion) {
                     gate.next_interjection_at = Some(*next_interjection_at);
@@ -106,6 +107,21 @@ impl Conversation {
         self.tidy(world, notes);
     }
 
+    /// Time goes on, and lull timers with it.
+    pub(super) fn come_to(&mut self, at: Moment) {
+        self.clock = self.clock.max(at);
+        self.fire_due_before(self.clock);
+    }
+
+    /// What comes from outside is handled. A round is opened by a statement only as long as nothing else happens, unless it has to wait for
+    /// a judgement.
+    pub(super) fn note_heard(&mut self, seq: Seq) {
+        self.handled = self.handled.max(seq);
+        if !self.is_being_judged() {
+            self.spoken = None;
+        }
+    }
+
     /// Fires the lull timers that were due before this moment. What is due at it comes after what is heard at it.
     pub(super) fn fire_due_before(&mut self, moment: Moment) {
         self.fire_due(|due| due < moment);
@@ -125,36 +141,44 @@ impl Conversation {
     /// After every change: what waits is checked again where the way is free, and quiet is waited for where nothing else is.
     pub(super) fn tidy(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
         if !self.is_busy() {
-            let now = self.clock;
-            let is_to_check = |gate: &Gate| gate.waiting.is_some() && !gate.is_silent() && !is_backing_off(gate, now);
-            for (companion, gate) in self.gates.iter_mut().filter(|(_, gate)| is_to_check(gate)) {
-                gate.recheck(self.window.newest(companion, gate.cursor).map(|entry| entry.seq));
-            }
-            self.wait_for_quiet(world, notes);
+            let is_somebody_next = self.recheck_who_waits(world);
+            self.wait_for_quiet(!is_somebody_next, world, notes);
         }
         self.forget_settled();
     }
 
-    /// Where nothing else is waited for, quiet is; but not while the trigger of anybody is about to be looked at.
-    fn wait_for_quiet(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
+    /// What waits is checked again. Gives whether the trigger of anybody is about to be looked at.
+    fn recheck_who_waits(&mut self, world: &World<'_>) -> bool {
         let now = self.clock;
-        let is_next = |(companion, gate): (&CompanionId, &Gate)| {
-            let is_to_ask = gate.waiting.is_some_and(|waiting| waiting.urgent || !is_backing_off(gate, now));
-            is_to_ask && !gate.is_silent() && world.tempers.contains_key(companion)
-        };
-        let is_over = !self.gates.iter().any(is_next);
+        let mut is_somebody_next = false;
+        for (companion, gate) in self.gates.iter_mut().filter(|(_, gate)| gate.waiting.is_some() && !gate.is_silent()) {
+            let is_backing_off = is_backing_off(gate, now);
+            if !is_backing_off {
+                gate.recheck(self.window.newest(companion, gate.cursor).map(|entry| entry.seq));
+            }
+            let is_next = gate.waiting.is_some_and(|waiting| waiting.urgent || !is_backing_off);
+            is_somebody_next |= is_next && world.tempers.contains_key(companion);
+        }
+        is_somebody_next
+    }
+
+    /// Where nothing else is waited for, quiet is, if it may be.
+    fn wait_for_quiet(&mut self, may_wait: bool, world: &World<'_>, notes: &mut Vec<Output>) {
+        let now = self.clock;
         for (companion, gate) in self.gates.iter_mut() {
             if gate.is_silent() || gate.waiting.is_some() || is_backing_off(gate, now) {
                 continue;
             }
             gate.end_back_off();
-            match (self.window.newest(companion, gate.cursor), world.tempers.get(companion)) {
+            match self.window.newest(companion, gate.cursor) {
                 // There is nothing left to be quiet about.
-                (None, _) => cancel_lull(companion, gate, notes),
-                (Some(last), Some(temper)) if gate.lull_at.is_none() && is_over => {
-                    arm_lull(companion, gate, now.max(last.at + temper.text_lull_timeout), notes);
+                None => cancel_lull(companion, gate, notes),
+                Some(last) if may_wait && gate.lull_at.is_none() => {
+                    if let Some(temper) = world.tempers.get(companion) {
+                        arm_lull(companion, gate, now.max(last.at + temper.text_lull_timeout), notes);
+                    }
                 }
-                (Some(_), _) => {}
+                Some(_) => {}
             }
         }
     }

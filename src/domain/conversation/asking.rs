@@ -37,11 +37,13 @@ impl Conversation {
         }
     }
 
-    /// Whose back-off is over: its deadline was handled, or a human's address cuts it short.
-    pub(super) fn back_offs_over(&self, occasion: Occasion) -> Vec<CompanionId> {
+    /// Notes whose back-off is over: its deadline was handled, or a human's address cuts it short.
+    pub(super) fn note_back_offs_over(&self, occasion: Occasion, over: &mut Vec<CompanionId>) {
         let is_cut_short = |gate: &Gate| gate.waiting.is_some_and(|waiting| waiting.urgent);
         let is_over = |gate: &Gate| gate.retry_at().is_some_and(|until| is_cut_short(gate) || self.is_due(until, occasion));
-        self.gates.iter().filter(|(_, gate)| is_over(gate)).map(|(companion, _)| companion.clone()).collect()
+        for (companion, _) in self.gates.iter().filter(|(_, gate)| is_over(gate)) {
+            over.push(companion.clone());
+        }
     }
 
     /// What has become stale settles first.
@@ -117,11 +119,10 @@ impl Conversation {
         if self.tally.streak >= world.rules.turn_taking.max_companion_streak {
             return Some((Reason::LoopGuard, None));
         }
-        let mut buffer = self.window.buffer(companion, self.gates[companion].cursor);
         let is_for_others = match waiting.trigger {
             _ if !world.rules.gate.skip_when_other_addressed => false,
-            Trigger::Lull => buffer.all(|entry| entry.message.address.is_elsewhere(companion)),
-            Trigger::Turn => buffer.all(|entry| !entry.audience().includes(companion)),
+            Trigger::Lull => self.buffer(companion).all(|entry| entry.message.address.is_elsewhere(companion)),
+            Trigger::Turn => self.buffer(companion).all(|entry| !entry.audience().includes(companion)),
             Trigger::DirectAddress | Trigger::Interjection => false,
         };
         if is_for_others {
@@ -180,7 +181,7 @@ impl Conversation {
         if asked.is_empty() {
             return;
         }
-        if self.gates.len() > 1 || self.gates.values().any(|gate| gate.external) {
+        if self.holds_rounds() {
             self.open_round(asked.iter().map(|(companion, _)| companion.clone()).collect(), attendance, occasion, world, out);
         }
         for (companion, waiting) in asked {

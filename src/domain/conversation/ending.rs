@@ -113,27 +113,6 @@ impl Conversation {
         }
     }
 
-    /// Why a message changes the stage of a companion back to none, if it does.
-    pub(super) fn opens_again(
-        &self,
-        companion: &CompanionId,
-        gate: &Gate,
-        message: &Message,
-        now: Moment,
-        rules: Rules<'_>,
-    ) -> Option<Cause> {
-        if gate.stage != Stage::None && self.begins_episode(now, rules) {
-            return Some(Cause::NewEpisode);
-        }
-        if !gate.is_closed() || message.from.role != Role::Person {
-            return None;
-        }
-        if message.address.includes(companion) {
-            return Some(Cause::DirectAddress);
-        }
-        (gate.heard_closed + 1 >= rules.closing.reopen_after).then_some(Cause::ReopenAfter)
-    }
-
     /// Whether a message at this moment is the first of a new episode.
     pub(super) fn begins_episode(&self, now: Moment, rules: Rules<'_>) -> bool {
         self.episode.is_none_or(|episode| now.since(episode.last_at) >= rules.closing.episode_idle())
@@ -158,4 +137,24 @@ impl Conversation {
             spoken.judgement = Judgement::Given;
         }
     }
+}
+
+/// Why a message changes the stage of a companion back to none, if it does.
+pub(super) fn opens_again(
+    companion: &CompanionId,
+    gate: &Gate,
+    message: &Message,
+    begins_episode: bool,
+    rules: Rules<'_>,
+) -> Option<Cause> {
+    if gate.stage != Stage::None && begins_episode {
+        return Some(Cause::NewEpisode);
+    }
+    if !gate.is_closed() || message.from.role != Role::Person {
+        return None;
+    }
+    if message.address.includes(companion) {
+        return Some(Cause::DirectAddress);
+    }
+    (gate.heard_closed + 1 >= rules.closing.reopen_after).then_some(Cause::ReopenAfter)
 }

@@ -40,6 +40,15 @@ impl Gates {
         self.iter_mut().map(|(_, gate)| gate)
     }
 
+    /// Who has a gate like this, in the order of ids. Nearly always nobody: then nothing is allocated.
+    pub(super) fn whose(&self, is_like_this: impl Fn(&Gate) -> bool) -> Vec<CompanionId> {
+        let mut companions = Vec::new();
+        for (companion, _) in self.iter().filter(|(_, gate)| is_like_this(gate)) {
+            companions.push(companion.clone());
+        }
+        companions
+    }
+
     pub(super) fn contains_key(&self, companion: &CompanionId) -> bool {
         self.place(companion).is_ok()
     }

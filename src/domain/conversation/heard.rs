@@ -5,25 +5,38 @@ use super::super::gate::{Check, Waiting};
 use super::super::message::{Message, Modality, Role};
 use super::super::window::Entry;
 use super::apply::{arm_lull, cancel_lull};
+use super::ending::opens_again;
 use super::*;
 
+/// A message as it is taken in.
+pub(super) struct Said {
+    pub(super) seq: Seq,
+    pub(super) message: Message,
+    /// The reply that it fulfils.
+    pub(super) reply: Option<Ticket>,
+    /// When it was said, where it was accepted only well after.
+    pub(super) said_at: Option<Moment>,
+}
+
 impl Conversation {
-    /// Something was said. It is copied only where it stays on record elsewhere.
-    pub(super) fn apply_said(&mut self, seq: Seq, said: Cow<'_, Event>, world: &World<'_>, notes: &mut Vec<Output>) {
-        let Event::Said { message, reply, said_at, .. } = said.into_owned() else { return };
+    /// Changes the state by a message.
+    pub(super) fn apply_said(&mut self, at: Moment, said: Said, world: &World<'_>, notes: &mut Vec<Output>) {
+        let Said { seq, message, reply, said_at } = said;
+        self.come_to(at);
+        self.note_heard(seq);
         let said_at = said_at.unwrap_or(self.clock).min(self.clock);
         #[cfg(test)]
         poison::is_taken_in(&message);
         let now = self.clock;
         let is_statement = message.from.role == Role::Companion;
         let begins_episode = self.begins_episode(now, world.rules);
-        let opens_again = |(companion, gate): (&CompanionId, &Gate)| {
-            Some((companion.clone(), self.opens_again(companion, gate, &message, now, world.rules)?))
-        };
-        for (companion, cause) in self.gates.iter().filter_map(opens_again).collect::<Vec<_>>() {
-            let from = self.gates[&companion].stage;
-            self.apply_stage(&companion, Stage::None, notes);
-            self.opened_again.insert(companion, (from, cause));
+        for companion in self.gates.whose(|gate| gate.stage != Stage::None) {
+            let gate = &self.gates[&companion];
+            if let Some(cause) = opens_again(&companion, gate, &message, begins_episode, world.rules) {
+                let from = gate.stage;
+                self.apply_stage(&companion, Stage::None, notes);
+                self.opened_again.insert(companion, (from, cause));
+            }
         }
         if begins_episode {
             self.tally.turns = 0;
@@ -35,12 +48,12 @@ impl Conversation {
             self.tally.streak = 0;
             self.tally.detections = 0;
             self.tally.newest_human = seq;
-            for gate in self.gates.values_mut().filter(|gate| gate.is_closed()) {
-                gate.heard_closed += 1;
-            }
         }
         let answers = is_statement.then(|| self.apply_statement(seq, &message, reply));
         for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
+            if gate.is_closed() && message.from.role == Role::Person {
+                gate.heard_closed += 1;
+            }
             if gate.is_silent() || is_too_late(now, said_at, message.address.includes(companion), &world.rules) {
                 continue;
             }
@@ -54,6 +67,7 @@ impl Conversation {
             }
         }
         self.window.push(Entry { seq, at: said_at, message, answers });
+        self.tidy(world, notes);
     }
 
     /// A statement was posted: gives whom it concerns by what it answers.
@@ -148,7 +162,8 @@ impl Conversation {
 /// Whether something was said so long ago that it is not answered any more: it passes no row, counts nothing, and settles when it is heard.
 pub(super) fn is_too_late(now: Moment, said_at: Moment, is_address: bool, rules: &Rules<'_>) -> bool {
     let age = now.since(said_at);
-    age > rules.gate.stale_after() && !(is_address && age < rules.gate.stale_address_after())
+    // Nearly all is heard at once.
+    !age.is_zero() && age > rules.gate.stale_after() && !(is_address && age < rules.gate.stale_address_after())
 }
 
 /// A message by a person passes the rows of the table in DESIGN.md 2; the first that applies counts.

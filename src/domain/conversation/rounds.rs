@@ -162,6 +162,16 @@ impl Conversation {
         self.buffer(companion).any(|entry| entry.message.address.includes(companion))
     }
 
+    /// Those whom something unsettled addresses.
+    pub(super) fn called(&self) -> BTreeSet<CompanionId> {
+        self.gates.keys().filter(|companion| self.is_called(companion)).cloned().collect()
+    }
+
+    /// Whether whoever is asked is asked in a round: with one companion of ours there is nothing to vote on.
+    pub(super) fn holds_rounds(&self) -> bool {
+        self.gates.len() > 1 || self.gates.values().any(|gate| gate.external)
+    }
+
     pub(super) fn apply_round_opened(&mut self, opened: &RoundOpened, now: Moment) {
         self.spoken = None;
         self.round = Some(Round::new(opened.message, now, opened.deadline, &opened.listening, &opened.asked));

@@ -381,7 +381,7 @@ impl Scene {
                     let seq = Seq(self.journal.len() as u64 + 1);
                     self.journal.push(Recorded { seq, at, handled, event: *event });
                 }
-                Output::Post { companion, ticket, text } => posts.push((companion, ticket, text)),
+                Output::Post(posting) => posts.push((posting.companion, posting.ticket, posting.text)),
                 Output::Cancel { ticket } => {
                     for life in self.lives.values_mut() {
                         life.asked.take_if(|asked| *asked == ticket);
