@@ -5,7 +5,7 @@ use super::super::event::Decided;
 use super::super::id::PersonId;
 use super::super::message::{Address, Message, Role};
 use super::asking::Attendance;
-use super::heard::{Said, is_too_late};
+use super::heard::is_too_late;
 use super::*;
 
 /// How long somebody is not asked again who is about to leave.
@@ -27,11 +27,8 @@ impl Conversation {
             is_late = said_at.is_some();
         }
         count_statement(&recorded, world);
-        let Recorded { seq, at, event, .. } = recorded;
-        match event {
-            Event::Said { message, reply, said_at, .. } => self.apply_said(at, Said { seq, message, reply, said_at }, world, out),
-            event => self.apply(at, seq, &event, world, out),
-        }
+        let seq = recorded.seq;
+        self.take_in(recorded, world, out);
         // On record, room was made before the message was taken in; to be told, it cancelled the timer first.
         out[first..].sort_by_key(|output| !matches!(output, Output::LullCancelled { .. }));
         if !self.opened_again.is_empty() {

@@ -3,23 +3,21 @@
 use super::super::event::{Decided, Evaluated};
 use super::super::gate::{Check, Evaluation, Waiting, Wish};
 use super::super::message::Role;
-use super::heard::Said;
+use super::super::window::Entry;
 use super::*;
 
 impl Conversation {
     /// Changes the state by one event, and notes timers that were armed or cancelled and answers that nobody wants any more.
     pub(super) fn apply(&mut self, at: Moment, seq: Seq, event: &Event, world: &World<'_>, notes: &mut Vec<Output>) {
-        if let Event::Said { message, reply, said_at, .. } = event {
-            let said = Said { seq, message: message.clone(), reply: *reply, said_at: *said_at };
-            return self.apply_said(at, said, world, notes);
-        }
         self.come_to(at);
         if event.is_heard() && !matches!(event, Event::CaughtUp { .. }) {
             self.note_heard(seq);
         }
         match event {
-            // Taken in above.
-            Event::Said { .. } => {}
+            Event::Said { message, reply, said_at, .. } => {
+                let entry = Entry { seq, at: self.when_said(*said_at), message: message.clone(), answers: None };
+                self.apply_said(entry, *reply, world, notes);
+            }
             Event::Edited { message, text } => self.window.edit(*message, text),
             Event::Deleted { messages } => self.apply_deleted(messages),
             Event::Joined { companion, external } => {
@@ -107,15 +105,30 @@ impl Conversation {
         self.tidy(world, notes);
     }
 
+    /// The same for what is kept nowhere else: a message is moved.
+    pub(super) fn take_in(&mut self, recorded: Recorded, world: &World<'_>, notes: &mut Vec<Output>) {
+        let (seq, at) = (recorded.seq, recorded.at);
+        match recorded.event {
+            Event::Said { message, reply, said_at, .. } => {
+                self.come_to(at);
+                self.note_heard(seq);
+                let entry = Entry { seq, at: self.when_said(said_at), message, answers: None };
+                self.apply_said(entry, reply, world, notes);
+                self.tidy(world, notes);
+            }
+            event => self.apply(at, seq, &event, world, notes),
+        }
+    }
+
     /// Time goes on, and lull timers with it.
-    pub(super) fn come_to(&mut self, at: Moment) {
+    fn come_to(&mut self, at: Moment) {
         self.clock = self.clock.max(at);
         self.fire_due_before(self.clock);
     }
 
     /// What comes from outside is handled. A round is opened by a statement only as long as nothing else happens, unless it has to wait for
     /// a judgement.
-    pub(super) fn note_heard(&mut self, seq: Seq) {
+    fn note_heard(&mut self, seq: Seq) {
         self.handled = self.handled.max(seq);
         if !self.is_being_judged() {
             self.spoken = None;

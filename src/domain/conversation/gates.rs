@@ -41,6 +41,7 @@ impl Gates {
     }
 
     /// Who has a gate like this, in the order of ids. Nearly always nobody: then nothing is allocated.
+    #[inline]
     pub(super) fn whose(&self, is_like_this: impl Fn(&Gate) -> bool) -> Vec<CompanionId> {
         let mut companions = Vec::new();
         for (companion, _) in self.iter().filter(|(_, gate)| is_like_this(gate)) {

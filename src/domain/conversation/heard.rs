@@ -8,31 +8,23 @@ use super::apply::{arm_lull, cancel_lull};
 use super::ending::opens_again;
 use super::*;
 
-/// A message as it is taken in.
-pub(super) struct Said {
-    pub(super) seq: Seq,
-    pub(super) message: Message,
-    /// The reply that it fulfils.
-    pub(super) reply: Option<Ticket>,
-    /// When it was said, where it was accepted only well after.
-    pub(super) said_at: Option<Moment>,
-}
-
 impl Conversation {
-    /// Changes the state by a message.
-    pub(super) fn apply_said(&mut self, at: Moment, said: Said, world: &World<'_>, notes: &mut Vec<Output>) {
-        let Said { seq, message, reply, said_at } = said;
-        self.come_to(at);
-        self.note_heard(seq);
-        let said_at = said_at.unwrap_or(self.clock).min(self.clock);
+    /// When a message was said that was accepted only well after, or else now.
+    pub(super) fn when_said(&self, said_at: Option<Moment>) -> Moment {
+        said_at.unwrap_or(self.clock).min(self.clock)
+    }
+
+    /// Something was said, which may fulfil a reply.
+    pub(super) fn apply_said(&mut self, mut entry: Entry, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
+        let (seq, said_at, message) = (entry.seq, entry.at, &entry.message);
         #[cfg(test)]
-        poison::is_taken_in(&message);
+        poison::is_taken_in(message);
         let now = self.clock;
         let is_statement = message.from.role == Role::Companion;
         let begins_episode = self.begins_episode(now, world.rules);
         for companion in self.gates.whose(|gate| gate.stage != Stage::None) {
             let gate = &self.gates[&companion];
-            if let Some(cause) = opens_again(&companion, gate, &message, begins_episode, world.rules) {
+            if let Some(cause) = opens_again(&companion, gate, message, begins_episode, world.rules) {
                 let from = gate.stage;
                 self.apply_stage(&companion, Stage::None, notes);
                 self.opened_again.insert(companion, (from, cause));
@@ -49,7 +41,7 @@ impl Conversation {
             self.tally.detections = 0;
             self.tally.newest_human = seq;
         }
-        let answers = is_statement.then(|| self.apply_statement(seq, &message, reply));
+        let answers = is_statement.then(|| self.apply_statement(seq, message, reply));
         for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
             if gate.is_closed() && message.from.role == Role::Person {
                 gate.heard_closed += 1;
@@ -63,11 +55,11 @@ impl Conversation {
                 let check = Check::Unsettled;
                 gate.fire(Waiting { trigger: Trigger::Turn, message: seq, check, urgent: false, is_refused: false });
             } else {
-                pass_rows(companion, gate, seq, &message, now, temper, notes);
+                pass_rows(companion, gate, seq, message, now, temper, notes);
             }
         }
-        self.window.push(Entry { seq, at: said_at, message, answers });
-        self.tidy(world, notes);
+        entry.answers = answers;
+        self.window.push(entry);
     }
 
     /// A statement was posted: gives whom it concerns by what it answers.
