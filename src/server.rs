@@ -129,7 +129,7 @@ fn open(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
             tracing::error!(from, to = FORMAT, records, left, first, "the store was written anew, but for what cannot be read");
         }
     }
-    let opened = match SledStore::open_completed(data, options, &mut Salvaged::default()) {
+    let opened = match SledStore::open_completed(data, options, Salvaged::default()) {
         Err(refused @ OpenError::Holes { .. }) if options.accept_loss => {
             tracing::warn!("{refused}; what can be read is copied");
             sled::salvage(data, options, &mut Salvaged::default(), |_| {}).map_err(|error| Ended::Store(error.into()))?;
