@@ -26,6 +26,7 @@ use crate::actors::house::rooms::{MoveInError, move_in, recast};
 use crate::actors::hub::Hub;
 use crate::actors::ignored::Ignored;
 use crate::actors::kit::Kit;
+use crate::actors::leftovers;
 use crate::actors::places::PoolPlace;
 use crate::actors::residents::Residents;
 use crate::actors::retention;
@@ -164,6 +165,8 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
     starts::note(&kit).await;
     stalls.set_aside(&kit).await;
     retention::keep(kit.clone());
+    let left = kit.clone();
+    tokio::spawn(async move { leftovers::take_up(&left).await });
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
     let house = ActorHouse::new(kit.clone(), keeper);
     let console =
