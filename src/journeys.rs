@@ -12,6 +12,7 @@ mod elsewhere;
 mod failing;
 mod hearing;
 mod keeping;
+mod left_alone;
 mod measuring;
 mod noting;
 mod retaining;
