@@ -11,6 +11,7 @@ mod delivering;
 mod dying;
 mod elsewhere;
 mod failing;
+mod forgetting;
 mod hearing;
 mod keeping;
 mod left_alone;
