@@ -2,6 +2,7 @@
 
 mod abroad;
 mod channels;
+mod clock;
 mod company;
 mod connecting;
 mod contract;
@@ -13,6 +14,7 @@ mod failing;
 mod forgetting;
 mod hearing;
 mod keeping;
+mod left_alone;
 mod measuring;
 mod noting;
 mod retaining;

@@ -1,18 +1,21 @@
 //! A guild: a bulkhead around its companions and channels. Whatever fails in it is started again here, or takes this guild with it alone.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::task::AbortHandle;
 
 use super::channel::{self, Books, Channel, ChannelMessage, InHand};
 use super::companion::{self, Companion};
 use super::directory::{Registration, Sort};
+use super::guilds::GuildsMessage;
 use super::kit::Kit;
 use super::pending;
-use super::places::{ChannelPlace, GuildPlace};
+use super::places::{ChannelPlace, GuildPlace, GuildsPlace};
+use super::quarantine::{self, LeftAlone};
 use super::set_aside::{self, Suspects, Verdict};
 use super::supervision::child::{ChildSpec, Ending, Escalation, Lasting};
 use super::supervision::children::{Children, Report, Upkeep};
@@ -75,7 +78,7 @@ pub enum GuildMessage {
     ResidenceChanged(Option<ChannelId>),
     /// A channel is no more.
     Close(ChannelId),
-    /// A channel was left alone for long enough.
+    /// A channel was left alone for long enough, or an operator wants it back.
     TryAgain(ChannelId),
     /// Budgets are to be cleared of what is over.
     Prune,
@@ -100,8 +103,8 @@ pub struct State {
     in_hand: HashMap<ChannelId, Arc<InHand>>,
     /// Channels that are wanted while they go to sleep.
     wanted: BTreeSet<ChannelId>,
-    /// Channels that died whenever they went on from their record.
-    left_alone: BTreeSet<ChannelId>,
+    /// Channels that died whenever they went on from their record, and what tries them again.
+    left_alone: BTreeMap<ChannelId, AbortHandle>,
     suspects: Suspects,
     _registration: Registration,
     _counted: Counted,
@@ -127,7 +130,7 @@ impl Actor for Guild {
             books: Arc::default(),
             in_hand: HashMap::new(),
             wanted: BTreeSet::new(),
-            left_alone: BTreeSet::new(),
+            left_alone: BTreeMap::new(),
             suspects: Suspects::default(),
             _registration: registration,
         })
@@ -144,7 +147,7 @@ impl Actor for Guild {
             GuildMessage::ResidenceChanged(channel) => state.residence_changed(channel),
             GuildMessage::Close(channel) => state.close(&channel),
             GuildMessage::TryAgain(channel) => {
-                if state.left_alone.remove(&channel) {
+                if state.leave_alone_no_more(&channel) {
                     state.open(channel);
                 }
             }
@@ -170,7 +173,7 @@ impl Actor for Guild {
 
 impl State {
     fn open(&mut self, channel: ChannelId) {
-        if self.kit.platforms.is_away(&channel) || self.left_alone.contains(&channel) {
+        if self.kit.platforms.is_away(&channel) || self.left_alone.contains_key(&channel) {
             return;
         }
         if let Some(residence) = self.kit.residents.get(&channel) {
@@ -216,7 +219,7 @@ impl State {
 
     fn close(&mut self, channel: &ChannelId) {
         self.wanted.remove(channel);
-        self.left_alone.remove(channel);
+        self.leave_alone_no_more(channel);
         self.in_hand.remove(channel);
         if let Some(actor) = self.children.dismiss(&Child::Channel(channel.clone())) {
             actor.kill();
@@ -287,13 +290,37 @@ impl State {
             channel = %named,
             error = ending,
             for_secs,
-            "this channel dies whenever it goes on from its record and is left alone for a while; what is accepted for it is kept. If that \
-             goes on, go back to a backup, or delete the room"
+            "this channel dies whenever it goes on from its record and is left alone for a while; what is accepted for it is kept. \
+             Release it or wait; if that goes on, go back to a backup, or delete the room"
         );
         self.in_hand.remove(&channel);
         self.books.ledger().promise_statement(&channel, false);
-        self.left_alone.insert(channel.clone());
-        self.myself.send_after(LEFT_ALONE, move || GuildMessage::TryAgain(channel));
+        let since = self.kit.clock.now();
+        self.tell_guilds(GuildsMessage::LeftAlone(LeftAlone {
+            guild: self.guild.clone(),
+            channel: channel.clone(),
+            reason: quarantine::shown(ending),
+            since,
+            until: since + LEFT_ALONE,
+        }));
+        let again = channel.clone();
+        let timer = self.myself.send_after(LEFT_ALONE, move || GuildMessage::TryAgain(again));
+        self.left_alone.insert(channel, timer.abort_handle());
+    }
+
+    /// False: it was not left alone.
+    fn leave_alone_no_more(&mut self, channel: &ChannelId) -> bool {
+        let Some(timer) = self.left_alone.remove(channel) else { return false };
+        timer.abort();
+        self.tell_guilds(GuildsMessage::NotLeftAlone(channel.clone()));
+        true
+    }
+
+    /// One that is not there takes its guilds along, and whom they left alone is tried again.
+    fn tell_guilds(&self, message: GuildsMessage) {
+        if let Some(guilds) = self.kit.directory.find(&GuildsPlace()) {
+            let _ = guilds.cast(message);
+        }
     }
 
     fn set_aside(&self, channel: ChannelId, seq: Seq, error: String) {

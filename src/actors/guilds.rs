@@ -10,7 +10,7 @@ use super::directory::{Registration, Sort};
 use super::guild::{self, Guild, GuildMessage};
 use super::kit::Kit;
 use super::places::{GuildPlace, GuildsPlace};
-use super::quarantine::{Quarantine, QuarantinePolicy, Quarantined, Ruling};
+use super::quarantine::{KeptAway, LeftAlone, Quarantine, QuarantinePolicy, Ruling};
 use super::supervision::child::{ChildSpec, Lasting};
 use super::supervision::children::{Children, Report, Upkeep};
 use super::supervision::restarts::RestartPolicy;
@@ -42,10 +42,16 @@ pub struct Guilds;
 pub enum GuildsMessage {
     /// A channel of a guild has something to do; none: the guild as a whole.
     Open(GuildId, Option<ChannelId>),
-    /// Which guilds are kept away?
-    Quarantined(RpcReplyPort<Vec<Quarantined>>),
+    /// Who is kept away?
+    KeptAway(RpcReplyPort<KeptAway>),
     /// An operator lets a guild go. Answers whether it was kept away.
     Release(GuildId, RpcReplyPort<bool>),
+    /// An operator wants a channel tried again. Answers whether it was left alone.
+    TryAgain(ChannelId, RpcReplyPort<bool>),
+    /// A guild leaves one of its channels alone.
+    LeftAlone(LeftAlone),
+    /// A guild leaves one of its channels alone no more.
+    NotLeftAlone(ChannelId),
     /// The end of a quarantine may be due.
     QuarantineOver,
     /// What its supervision tells itself.
@@ -66,6 +72,8 @@ pub struct State {
     quarantine: Quarantine,
     /// Those in quarantine, as they are counted.
     kept_away: BTreeMap<GuildId, Counted>,
+    /// Channels that their guilds leave alone.
+    left_alone: BTreeMap<ChannelId, LeftAlone>,
     _registration: Registration,
     _counted: Counted,
 }
@@ -84,6 +92,7 @@ impl Actor for Guilds {
             myself,
             quarantine: Quarantine::new(QUARANTINE),
             kept_away: BTreeMap::new(),
+            left_alone: BTreeMap::new(),
             _registration: registration,
         })
     }
@@ -96,7 +105,10 @@ impl Actor for Guilds {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             GuildsMessage::Open(guild, channel) => state.open(&guild, channel),
-            GuildsMessage::Quarantined(reply) => drop(reply.send(state.quarantine.list().cloned().collect())),
+            GuildsMessage::KeptAway(reply) => {
+                let (guilds, channels) = (state.quarantine.list().cloned(), state.left_alone.values().cloned());
+                drop(reply.send(KeptAway { guilds: guilds.collect(), channels: channels.collect() }));
+            }
             GuildsMessage::Release(guild, reply) => {
                 let was_away = state.quarantine.release(&guild).is_some();
                 if was_away {
@@ -105,6 +117,9 @@ impl Actor for Guilds {
                 }
                 drop(reply.send(was_away));
             }
+            GuildsMessage::TryAgain(channel, reply) => drop(reply.send(state.try_again(channel))),
+            GuildsMessage::LeftAlone(entry) => drop(state.left_alone.insert(entry.channel.clone(), entry)),
+            GuildsMessage::NotLeftAlone(channel) => drop(state.left_alone.remove(&channel)),
             GuildsMessage::QuarantineOver => {
                 for guild in state.quarantine.take_due(state.kit.clock.now()) {
                     state.kept_away.remove(&guild);
@@ -145,10 +160,27 @@ impl State {
         }
     }
 
+    fn try_again(&mut self, channel: ChannelId) -> bool {
+        let Some(entry) = self.left_alone.remove(&channel) else { return false };
+        if let Some(guild) = self.kit.directory.find(&GuildPlace(entry.guild)) {
+            // One that is gone tries all of its channels when it is back.
+            let _ = guild.cast(GuildMessage::TryAgain(channel));
+        }
+        true
+    }
+
+    /// A guild that begins anew tries all of its channels.
+    fn forget_left_alone(&mut self, guild: &GuildId) {
+        self.left_alone.retain(|_, entry| entry.guild != *guild);
+    }
+
     fn carry_on(&mut self, report: Option<Report<GuildId>>) {
         match report {
-            None | Some(Report::Started { .. }) => {}
+            None => {}
+            // What the one before said last may have come after its end.
+            Some(Report::Started { child, .. }) => self.forget_left_alone(&child),
             Some(Report::Restarting { child, ending, after }) => {
+                self.forget_left_alone(&child);
                 operations::restarted(&self.kit.recorder, &self.facts(&child, &ending.to_string()), after);
                 ending.measure(Sort::Guild.as_str(), self.kit.recorder.instruments());
             }
@@ -158,6 +190,7 @@ impl State {
     }
 
     fn rule(&mut self, guild: &GuildId, reason: &str) {
+        self.forget_left_alone(guild);
         let now = self.kit.clock.now();
         match self.quarantine.over_limit(guild, reason, now) {
             Ruling::RestartWhole => {

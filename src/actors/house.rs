@@ -10,7 +10,7 @@
 //! * `state`: how a room stands at this moment.
 //! * `why`: the story of a decision.
 //! * `usage`: what guilds used, and what it cost.
-//! * `quarantine`: guilds that are kept away, and messages set aside.
+//! * `quarantine`: guilds that are kept away, channels that are left alone, and messages set aside.
 //! * `export`: what is kept, read out line by line.
 //! * `forget`: taking words out of the record.
 //! * `known`: what there is, for whoever asked for something that there is not.
@@ -147,8 +147,8 @@ impl House for ActorHouse {
         self.list_quarantine().await
     }
 
-    async fn release(&self, guild: &str) -> Result<(), Refused> {
-        self.release_guild(guild).await
+    async fn release(&self, entry: &str) -> Result<(), Refused> {
+        self.release_entry(entry).await
     }
 
     async fn retry(&self, entry: &str) -> Result<(), Refused> {

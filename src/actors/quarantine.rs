@@ -1,9 +1,10 @@
-//! Decides what becomes of a guild whose actors die too often: restarted as a whole once, then kept away for a while.
+//! Decides what becomes of a guild whose actors die too often: restarted as a whole once, then kept away for a while. And what is told of those
+//! who are kept away.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::domain::id::GuildId;
+use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
 
 #[cfg(test)]
@@ -50,6 +51,30 @@ pub struct Quarantined {
     pub times: u32,
 }
 
+/// A channel that its guild leaves alone for a while, because it died whenever it went on from its record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftAlone {
+    /// Its guild.
+    pub guild: GuildId,
+    /// Which.
+    pub channel: ChannelId,
+    /// How it ended last, at most 300 characters.
+    pub reason: String,
+    /// Since when.
+    pub since: Moment,
+    /// Until when, unless it is released.
+    pub until: Moment,
+}
+
+/// Everybody who is kept away, in the order of ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptAway {
+    /// Guilds in quarantine.
+    pub guilds: Vec<Quarantined>,
+    /// Channels that their guilds leave alone.
+    pub channels: Vec<LeftAlone>,
+}
+
 /// All guilds in quarantine, and those with a recent past. Everything else costs nothing.
 #[derive(Debug)]
 pub struct Quarantine {
@@ -84,13 +109,7 @@ impl Quarantine {
         past.times = past.times.saturating_add(1);
         let until = now + self.policy.duration(past.times);
         past.last = until;
-        past.now = Some(Quarantined {
-            guild: guild.clone(),
-            reason: reason.chars().take(LONGEST_REASON).collect(),
-            since: now,
-            until,
-            times: past.times,
-        });
+        past.now = Some(Quarantined { guild: guild.clone(), reason: shown(reason), since: now, until, times: past.times });
         Ruling::KeepAway { until }
     }
 
@@ -131,6 +150,11 @@ impl Quarantine {
         let quiet = self.policy.forget_after;
         self.guilds.retain(|_, past| past.now.is_some() || now.since(past.last) < quiet);
     }
+}
+
+/// As much of a reason as is shown.
+pub fn shown(reason: &str) -> String {
+    reason.chars().take(LONGEST_REASON).collect()
 }
 
 impl QuarantinePolicy {

@@ -1,10 +1,11 @@
 //! Whom talk names and addresses.
 
-use super::rules::{parts, text, texts};
+use super::rules::{is_bounded, parts, text, texts};
 use crate::domain::address::{Heard, admits, at_names, meant, resolve};
 use crate::domain::id::CompanionId;
 use crate::domain::message::{Author, Role};
 use crate::domain::names::Names;
+use crate::settings::companion::{MAX_ALIASES, MAX_NAME_CHARS};
 use crate::settings::gate::ForeignBots;
 
 pub(super) fn talk() -> Vec<Vec<u8>> {
@@ -41,7 +42,9 @@ pub(super) fn find(bytes: &[u8]) {
 
 pub(super) fn lists(bytes: &[u8]) {
     let all = text(bytes);
-    let given = parts(&all);
+    // So long, and so many for each of two, as settings and rooms take them: longer ones are searched for much longer.
+    let given = parts(&all).into_iter().filter(|name| is_bounded(name, MAX_NAME_CHARS)).take(2 * (1 + MAX_ALIASES));
+    let given: Vec<&str> = given.collect();
     let (one, other) = given.split_at(given.len().div_ceil(2));
 
     let made = Names::new([("one".into(), one.to_vec()), ("other".into(), other.to_vec())]);

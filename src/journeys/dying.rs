@@ -8,17 +8,15 @@ use super::world::{World, room, said};
 use crate::actors::channel::ChannelMessage;
 use crate::actors::house::ActorHouse;
 use crate::actors::places::{ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace};
-use crate::actors::reaching::look;
 use crate::actors::scribe::{Administer, Reply, ScribeMessage};
 use crate::domain::conversation::poison;
 use crate::domain::id::{Ticket, Ward};
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
-use crate::journal::record::encode_snapshot;
 use crate::ports::house::House;
+use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key};
-use crate::ports::store::{Value, Write};
 
 macro_rules! survives {
     ($($name:ident: $place:expr;)+) => {
@@ -277,48 +275,6 @@ async fn what_kills_where_a_channel_goes_on_is_found_among_many() {
         let history = world.history("lobby").await;
         assert!(history.contains(&("aria".into(), "Hello!".into())), "{kind}: {history:?}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_channel_that_dies_of_its_snapshot_is_left_alone_and_takes_nobody_along() {
-    let world = World::with_lobby().await;
-    world.open("den", &["bruno"]).await;
-    world.say("den", "no poison-pill").await;
-    world.say("lobby", "harmless").await;
-    let conversation = look(&world.kit, &room("lobby").channel()).await.expect("it is awake").conversation;
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    let reader = Reader::new(&*world.kit.store);
-    let (no, head) = (reader.channel_no(&place).await.unwrap().unwrap(), reader.head(&place).await.unwrap().last);
-    let harmless = encode_snapshot(head, &conversation);
-    let deadly = String::from_utf8(harmless.clone()).unwrap().replace("harmless", poison::GONE_ON).into_bytes();
-    put(&world, place.ward(), key::snapshot(place.ward(), no), deadly).await;
-
-    let mut world = world.crash().await;
-    world.expect_deaths();
-    world.side.answers([Ok("They mean me.\nYES")]);
-    world.pass(250.0).await;
-    world.say("den", "Bruno?").await;
-    world.say("lobby", "Ari?").await;
-    world.pass(40.0).await;
-
-    let [quarantine, escalations] =
-        [world.house.quarantine().await.unwrap().guilds.len(), world.spans.named("supervisor.escalate").len()];
-    assert_eq!((quarantine, escalations), (0, 1), "the guild is not kept away, and somebody can see what happened");
-    assert!(world.history("den").await.contains(&("bruno".into(), "Hello!".into())));
-    assert!(look(&world.kit, &room("lobby").channel()).await.is_none(), "it is left alone");
-
-    // As a backup would.
-    put(&world, place.ward(), key::snapshot(place.ward(), no), harmless).await;
-    world.pass(300.0).await;
-    assert!(world.history("lobby").await.ends_with(&said(&[("Ana", "Ari?"), ("aria", "Hello!")])));
-}
-
-/// Puts a value where nobody who means well would.
-async fn put(world: &World, ward: Ward, key: Key, value: Value) {
-    let (reply, done) = Reply::awaited();
-    let administer = Administer { ward, writes: vec![Write::Put(key, value)], fresh: Vec::new(), reply };
-    world.kit.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
-    done.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]

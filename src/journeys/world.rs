@@ -1,7 +1,7 @@
 //! A whole system in memory, and what a test needs to look at it.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -91,11 +91,16 @@ fn takes_one(left: &AtomicU64) -> bool {
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }
 
-struct TokioClock(tokio::time::Instant);
+/// The machine's clock, which somebody may set.
+struct TokioClock {
+    began: tokio::time::Instant,
+    /// By how many seconds it was set.
+    offset: AtomicI64,
+}
 
 impl Default for TokioClock {
     fn default() -> Self {
-        Self(tokio::time::Instant::now())
+        Self { began: tokio::time::Instant::now(), offset: AtomicI64::new(0) }
     }
 }
 
@@ -108,7 +113,8 @@ struct Counting {
 
 impl Clock for TokioClock {
     fn now(&self) -> Moment {
-        NOON + self.0.elapsed()
+        let now = NOON + self.began.elapsed();
+        Moment::from_micros(now.as_micros().saturating_add_signed(self.offset.load(Ordering::Relaxed) * 1_000_000))
     }
 }
 
@@ -325,6 +331,11 @@ impl World {
             self.house.put_room(&room(&id), plan).await.unwrap();
         }
         self.rest().await;
+    }
+
+    /// Somebody sets the machine's clock, forward or back.
+    pub(super) fn set_clock(&self, secs: i64) {
+        self.kept.clock.offset.fetch_add(secs, Ordering::Relaxed);
     }
 
     /// How many of the next draws panic.

@@ -87,11 +87,11 @@ pub trait House: Send + Sync + 'static {
     /// Every companion and its settings.
     async fn companions(&self) -> Result<Companions, Refused>;
 
-    /// Guilds in quarantine and messages set aside.
+    /// Guilds in quarantine, channels left alone and messages set aside.
     async fn quarantine(&self) -> Result<Quarantine, Refused>;
 
-    /// Lets a guild out of quarantine, named by its id.
-    async fn release(&self, guild: &str) -> Result<(), Refused>;
+    /// Lets a guild out of quarantine, named by its id, or has a channel tried again that is left alone, named by its entry's id.
+    async fn release(&self, entry: &str) -> Result<(), Refused>;
 
     /// Tries a message again that was set aside, named by its entry's id.
     async fn retry(&self, entry: &str) -> Result<(), Refused>;

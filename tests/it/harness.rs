@@ -3,6 +3,7 @@
 //! Nothing here waits by the clock: a line, an event, an answer or the end of a process is waited for. [`PATIENCE`] only ends a wait for what
 //! will never come.
 
+pub mod hostile;
 mod lines;
 mod premises;
 mod server;

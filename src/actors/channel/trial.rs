@@ -36,6 +36,8 @@ impl State {
         let mut before = snapshot.as_ref().map(|snapshot| snapshot.conversation.clone()).unwrap_or_default();
         self.with_world(|_, _, world| fold_all(&mut before, &events[..first], skip, world));
         let mut skip: BTreeSet<Seq> = skip.union(&suspects.iter().copied().collect()).copied().collect();
+        // What kills without any of them is in the record before them, and none of theirs.
+        self.with_world(|_, now, world| go_on_in_mind(before.clone(), now, &events[first..], &skip, world));
         for suspect in suspects {
             skip.remove(&suspect);
             self.in_hand.hold(suspect);

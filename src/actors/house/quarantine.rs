@@ -1,4 +1,4 @@
-//! Guilds that are kept away, and messages that were set aside because they killed their handler.
+//! Guilds that are kept away, channels that are left alone, and messages that were set aside because they killed their handler.
 //!
 //! A message that was set aside is passed over whenever its channel is restored, and stays so: trying it again means hearing it once more, as a
 //! new event at the end of the journal, and taking the old one back. Giving it up hides the entry and nothing else.
@@ -15,17 +15,20 @@ use crate::actors::guilds::GuildsMessage;
 use crate::actors::places::GuildsPlace;
 use crate::actors::taking_back::take_messages_out;
 use crate::domain::event::Event;
-use crate::domain::id::{Seq, Ward};
+use crate::domain::id::{ChannelId, Seq, Ward};
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::ReadError;
 use crate::journal::record::{SetAsideRecord, decode, encode};
 use crate::journal::redaction::without_words;
 use crate::ports::house::Refused;
-use crate::ports::house::keeping::{Quarantine, QuarantinedGuild, SetAside};
+use crate::ports::house::keeping::{ChannelLeftAlone, Quarantine, QuarantinedGuild, SetAside};
 use crate::ports::house::room::RoomId;
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
+
+/// What the entry of a channel begins with: a guild may have the same id as one of its channels.
+const CHANNEL: &str = "channel:";
 
 /// How an entry is named outside: by where it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,11 +67,17 @@ impl fmt::Display for EntryId {
 
 impl ActorHouse {
     pub(super) async fn list_quarantine(&self) -> Result<Quarantine, Refused> {
-        let (sender, answer) = oneshot::channel();
-        self.tell_guilds(GuildsMessage::Quarantined(RpcReplyPort::from(sender)))?;
-        let guilds = answer.await.map_err(|_| unavailable("the guilds are being restarted, try again"))?;
-        let guilds = guilds.into_iter().map(|entry| QuarantinedGuild {
+        let kept_away = self.ask_guilds(GuildsMessage::KeptAway).await?;
+        let guilds = kept_away.guilds.into_iter().map(|entry| QuarantinedGuild {
             id: entry.guild,
+            since: entry.since.into(),
+            until: entry.until.into(),
+            detail: entry.reason,
+        });
+        let channels = kept_away.channels.into_iter().map(|entry| ChannelLeftAlone {
+            id: format!("{CHANNEL}{}", entry.channel).into(),
+            room: room_of(&entry.channel),
+            guild: entry.guild,
             since: entry.since.into(),
             until: entry.until.into(),
             detail: entry.reason,
@@ -78,14 +87,18 @@ impl ActorHouse {
             messages.extend(self.set_aside_in(ward).await.map_err(unread)?);
         }
         messages.sort_by_key(|entry| entry.at);
-        Ok(Quarantine { guilds: guilds.collect(), messages })
+        Ok(Quarantine { guilds: guilds.collect(), channels: channels.collect(), messages })
     }
 
-    pub(super) async fn release_guild(&self, guild: &str) -> Result<(), Refused> {
-        let (sender, answer) = oneshot::channel();
-        self.tell_guilds(GuildsMessage::Release(guild.into(), RpcReplyPort::from(sender)))?;
-        let was_away = answer.await.map_err(|_| unavailable("the guilds are being restarted, try again"))?;
-        if was_away { Ok(()) } else { Err(Refused::NotFound(format!("guild {guild} is not in quarantine"))) }
+    pub(super) async fn release_entry(&self, entry: &str) -> Result<(), Refused> {
+        if self.ask_guilds(|reply| GuildsMessage::Release(entry.into(), reply)).await? {
+            return Ok(());
+        }
+        let Some(channel) = entry.strip_prefix(CHANNEL) else {
+            return Err(Refused::NotFound(format!("guild {entry} is not in quarantine")));
+        };
+        let was_alone = self.ask_guilds(|reply| GuildsMessage::TryAgain(channel.into(), reply)).await?;
+        if was_alone { Ok(()) } else { Err(Refused::NotFound(format!("channel {channel} is not left alone"))) }
     }
 
     pub(super) async fn retry_entry(&self, entry: &str) -> Result<(), Refused> {
@@ -143,7 +156,7 @@ impl ActorHouse {
             let Some(id) = EntryId::of(&key).filter(|_| !record.is_closed) else { continue };
             entries.push(SetAside {
                 id: id.to_string().into(),
-                room: RoomId::of(&record.channel).map_or_else(|| record.channel.as_str().into(), |room| room.as_str().into()),
+                room: room_of(&record.channel),
                 guild: record.guild,
                 seq: record.seq,
                 at: record.at.into(),
@@ -154,10 +167,18 @@ impl ActorHouse {
         Ok(entries)
     }
 
-    fn tell_guilds(&self, message: GuildsMessage) -> Result<(), Refused> {
-        let told = self.kit.directory.find(&GuildsPlace()).is_some_and(|guilds| guilds.cast(message).is_ok());
-        if told { Ok(()) } else { Err(unavailable("the guilds are being restarted, try again")) }
+    async fn ask_guilds<T>(&self, message: impl FnOnce(RpcReplyPort<T>) -> GuildsMessage) -> Result<T, Refused> {
+        let restarted = || unavailable("the guilds are being restarted, try again");
+        let (sender, answer) = oneshot::channel();
+        let guilds = self.kit.directory.find(&GuildsPlace()).ok_or_else(restarted)?;
+        guilds.cast(message(RpcReplyPort::from(sender))).map_err(|_| restarted())?;
+        answer.await.map_err(|_| restarted())
     }
+}
+
+/// How the room of an entry is called outside.
+fn room_of(channel: &ChannelId) -> Arc<str> {
+    RoomId::of(channel).map_or_else(|| channel.as_str().into(), |room| room.as_str().into())
 }
 
 /// The id under which a message that was set aside is heard again.

@@ -25,6 +25,7 @@ use tower::ServiceExt;
 use super::guard::Peer;
 use super::host::is_loopback;
 use super::limits::{NoPlace, Place, Places};
+use super::lingering::Lingering;
 use crate::settings::server::Server;
 
 /// How much of a request's head, and of a response, is held in memory at once.
@@ -46,6 +47,7 @@ pub(super) async fn serve(
     });
     // Small answers shall not wait for more to come.
     let _ = stream.set_nodelay(true);
+    let stream = Lingering::new(stream, closing.clone());
     let io = TokioIo::new(Patient::new(stream, settings.stall_timeout()));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

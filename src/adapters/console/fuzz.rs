@@ -55,6 +55,7 @@ pub(crate) fn requests() -> Vec<Vec<u8>> {
         ("GET /api/usage?guild=home&from=2026-05-01T12:00:00Z&to=2026-06-01T12:00:00Z", ""),
         ("GET /api/companions", ""),
         ("POST /api/quarantine/home/release", ""),
+        ("POST /api/quarantine/channel:console:den/release", ""),
         ("POST /api/quarantine/x:1/retry", ""),
         ("GET /api/export?room=lobby&as=replay", ""),
         ("POST /api/backup", r#"{"to": "/backups/x"}"#),
@@ -88,11 +89,12 @@ pub(crate) fn connections() -> Vec<Vec<u8>> {
 pub(crate) fn request(bytes: &[u8]) {
     let Some(request) = made(bytes) else { return };
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    // Which host, origin and path are refused is said to whoever named them, whatever they held.
+    // Which host, origin and path are refused is said to whoever named them, whatever they held. The line itself may name the host.
+    let line = request.uri().to_string().to_ascii_lowercase();
     let named =
         [HOST, ORIGIN].map(|header| request.headers().get(header).map_or_else(Vec::new, |value| value.as_bytes().to_vec()));
     let is_named = |token: &str| {
-        named.iter().any(|named| String::from_utf8_lossy(named).to_ascii_lowercase().contains(token)) || path.contains(token)
+        named.iter().any(|named| String::from_utf8_lossy(named).to_ascii_lowercase().contains(token)) || line.contains(token)
     };
     let sent: Option<Value> = serde_json::from_slice(body_of(bytes)).ok();
 

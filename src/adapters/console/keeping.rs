@@ -21,9 +21,9 @@ pub(super) async fn quarantine(State(console): State<Shared>) -> Result<Answer<Q
     Ok(Answer(console.house.quarantine().await?))
 }
 
-/// `POST /api/quarantine/{guild}/release`
-pub(super) async fn release(State(console): State<Shared>, Entry(guild): Entry) -> Result<StatusCode, Problem> {
-    console.house.release(&guild).await?;
+/// `POST /api/quarantine/{id}/release`
+pub(super) async fn release(State(console): State<Shared>, Entry(id): Entry) -> Result<StatusCode, Problem> {
+    console.house.release(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -116,6 +116,15 @@ impl World {
         TcpStream::connect(self.address).await.unwrap()
     }
 
+    /// What comes back to a client that sends all that it wants to before it reads, and gives up where the connection breaks.
+    async fn whole(&self, bytes: &[u8]) -> io::Result<String> {
+        let mut stream = self.connect().await;
+        stream.write_all(bytes).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    }
+
     /// What comes back for these bytes until the server closes.
     async fn raw(&self, bytes: &str) -> String {
         let mut stream = self.connect().await;

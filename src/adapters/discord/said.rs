@@ -299,10 +299,11 @@ fn without_calls(text: &str) -> String {
     out
 }
 
-/// Whether it is the inside of a mark that calls: an id, of a role with its sign before it.
+/// Whether it is the inside of a mark that calls: an id, of a role with its sign before it. Nobody promises that Discord takes no number for one
+/// that begins with a zero or is too large.
 fn is_call(inside: &str) -> bool {
     let id = inside.strip_prefix(['&', '!']).unwrap_or(inside);
-    id.parse::<Snowflake>().is_ok()
+    !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// With an unseen character after each `@` that would call everybody.

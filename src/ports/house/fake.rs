@@ -14,8 +14,8 @@ use tokio::sync::{Notify, broadcast};
 
 use super::decisions::{DecisionQuery, DecisionRecord, Decisions, StoryLine, Why, WhyAt, WhyQuery};
 use super::keeping::{
-    BackedUp, ExportForm, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, QuarantinedGuild, Readiness, ReadyPart,
-    SetAside,
+    BackedUp, ChannelLeftAlone, ExportForm, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, QuarantinedGuild,
+    Readiness, ReadyPart, SetAside,
 };
 use super::live::{Lagged, Live, LiveStream};
 use super::messages::{Edit, History, HistoryMessage, HistoryQuery, NewMessage, Words};
@@ -407,6 +407,14 @@ impl House for FakeHouse {
 
     async fn quarantine(&self) -> Result<Quarantine, Refused> {
         let guild = QuarantinedGuild { id: "discord:1".into(), since: NOON.into(), until: NOON.into(), detail: "a bug".into() };
+        let channel = ChannelLeftAlone {
+            id: "channel:console:den".into(),
+            guild: "home".into(),
+            room: "den".into(),
+            since: NOON.into(),
+            until: NOON.into(),
+            detail: "a bug".into(),
+        };
         let message = SetAside {
             id: "a1".into(),
             guild: "home".into(),
@@ -416,11 +424,14 @@ impl House for FakeHouse {
             attempts: 3,
             detail: "a bug".into(),
         };
-        Ok(Quarantine { guilds: vec![guild], messages: vec![message] })
+        Ok(Quarantine { guilds: vec![guild], channels: vec![channel], messages: vec![message] })
     }
 
-    async fn release(&self, guild: &str) -> Result<(), Refused> {
-        if guild == "discord:1" { Ok(()) } else { Err(Refused::NotFound(format!("guild {guild} is not in quarantine"))) }
+    async fn release(&self, entry: &str) -> Result<(), Refused> {
+        match entry {
+            "discord:1" | "channel:console:den" => Ok(()),
+            _ => Err(Refused::NotFound(format!("guild {entry} is not in quarantine"))),
+        }
     }
 
     async fn retry(&self, entry: &str) -> Result<(), Refused> {

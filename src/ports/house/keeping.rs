@@ -11,11 +11,13 @@ use super::room::RoomId;
 use super::stamp::Stamp;
 use crate::domain::id::{GuildId, Seq};
 
-/// Guilds in quarantine and messages set aside.
+/// Guilds in quarantine, channels left alone and messages set aside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Quarantine {
     /// Guilds that failed too often, in the order of ids.
     pub guilds: Vec<QuarantinedGuild>,
+    /// Channels that died whenever they went on from their record, in the order of ids.
+    pub channels: Vec<ChannelLeftAlone>,
     /// Messages that killed their handler, oldest first.
     pub messages: Vec<SetAside>,
 }
@@ -25,6 +27,23 @@ pub struct Quarantine {
 pub struct QuarantinedGuild {
     /// Its id; `release` takes it.
     pub id: GuildId,
+    /// Since when.
+    pub since: Stamp,
+    /// When it is tried again.
+    pub until: Stamp,
+    /// What failed last.
+    pub detail: String,
+}
+
+/// A channel that died whenever it went on from its record, and rests for a while; the rest of its guild goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChannelLeftAlone {
+    /// The entry's id; `release` takes it.
+    pub id: Arc<str>,
+    /// Its guild.
+    pub guild: GuildId,
+    /// Its room.
+    pub room: Arc<str>,
     /// Since when.
     pub since: Stamp,
     /// When it is tried again.

@@ -6,6 +6,7 @@ mod nemesis;
 mod returning;
 mod secrets;
 mod town;
+mod words;
 
 use std::time::Duration;
 

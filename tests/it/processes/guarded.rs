@@ -8,14 +8,13 @@ use std::sync::{Arc, Mutex};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::routing::post;
 use axum::{Json, Router};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::harness::hostile::{HOSTILE, is_of_the_log, moves};
 use crate::harness::{Premises, Server};
 
 const ADMIN: &str = "xyloadmin-3f8a90c1d2e4b567";
 const KEY: &str = "xylokey-77aa0b1c2d3e4f5061";
-/// A line, a colour, a title, a direction and what cannot be seen.
-const HOSTILE: &str = "x\n2026-01-01T00:00:00Z  INFO forged decision=YES\r\u{1b}[31mred\u{1b}]0;title\u{7}\u{9b}2J\u{202e}desrever\u{2066}\u{e0041}";
 
 #[tokio::test]
 async fn what_is_written_is_its_owners_alone_whatever_the_umask_is() {
@@ -175,8 +174,6 @@ async fn nothing_from_outside_makes_a_line_of_the_log_or_moves_a_terminal() {
         server.signal("TERM").await;
         let (_, log) = server.ended().await;
 
-        let moves =
-            |char: char| (char.is_control() && char != '\n') || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         assert!(!log.contains(moves), "{log:?}");
         assert!(!shown.contains(moves), "{shown:?}");
         assert!(shown.contains("desrever"), "what they said is shown: {shown:?}");
@@ -184,12 +181,7 @@ async fn nothing_from_outside_makes_a_line_of_the_log_or_moves_a_terminal() {
         let exported = premises.run(&["history", "export"]).await;
         assert!(!exported.stdout.contains(|char: char| char.is_control() && char != '\n'), "{exported:?}");
         for line in log.lines() {
-            let is_ours = if form == "json" {
-                serde_json::from_str::<Value>(line).is_ok()
-            } else {
-                is_dated(line) && !line.starts_with("2026-01-01")
-            };
-            assert!(is_ours, "{line:?}");
+            assert!(is_of_the_log(line, form), "{line:?}");
             // What people, models and programs say is nobody's but whom it was said to; what an operator wrote is told with its file.
             assert!(!line.contains("forged") || line.contains("the settings have errors"), "{line:?}");
         }
@@ -237,11 +229,6 @@ async fn ask_with_hostile_words(server: &Server) {
         server.ask(reqwest::Method::POST, "/api/rooms/den/statements", Some(words)).await;
     }
     assert_eq!(taken, 6, "those whose names and ids are fit are taken in both rooms");
-}
-
-/// Whether a line begins as each of the log does.
-fn is_dated(line: &str) -> bool {
-    line.get(..27).is_some_and(|at| at.ends_with('Z') && at.as_bytes()[10] == b'T')
 }
 
 fn premises(outside: &Outside) -> Premises {

@@ -1,5 +1,5 @@
-// What needs an operator: guilds that are kept away, and messages that were set aside. Shown in the head while there is any, and told apart in
-// a dialog with what can be done about each.
+// What needs an operator: guilds that are kept away, rooms that are left alone, and messages that were set aside. Shown in the head while there is
+// any, and told apart in a dialog with what can be done about each.
 
 import * as api from './api.js';
 import { serverNow } from './clock.js';
@@ -10,8 +10,16 @@ import * as words from './words.js';
 const AGAIN_MS = 30_000;
 const SURE_MS = 4000;
 
-const sum = ({ guilds, messages }) =>
-  [guilds.length ? `${words.count(guilds.length, 'guild')} kept away` : '', messages.length ? `${words.count(messages.length, 'message')} set aside` : ''].filter(Boolean).join(' · ');
+const sum = ({ guilds, channels, messages }) =>
+  [
+    guilds.length ? `${words.count(guilds.length, 'guild')} kept away` : '',
+    channels.length ? `${words.count(channels.length, 'room')} left alone` : '',
+    messages.length ? `${words.count(messages.length, 'message')} set aside` : '',
+  ]
+    .filter(Boolean)
+    .join(' · ');
+
+const size = ({ guilds, channels, messages }) => guilds.length + channels.length + messages.length;
 
 const left = until => {
   const ms = new Date(until).getTime() - serverNow();
@@ -22,7 +30,7 @@ const left = until => {
 // Keeps the sign in the head true, and opens the dialog.
 export function care({ tell, announce }) {
   const button = byId('care');
-  let known = { guilds: [], messages: [] };
+  let known = { guilds: [], channels: [], messages: [] };
   let box = null;
   let list = null;
 
@@ -63,6 +71,16 @@ export function care({ tell, announce }) {
     );
   }
 
+  function channel({ id, guild: of, room, since, until, detail }) {
+    return el(
+      'li',
+      null,
+      el('p', null, el('strong', null, name(room)), ' of ', name(of), ` is left alone since ${words.time(since)}; it is tried again ${left(until)}, at ${words.time(until)}.`),
+      el('p', { class: 'hush detail', dir: 'auto' }, detail),
+      el('p', { class: 'ways' }, act('release', 'Try it again now', () => api.release(id))),
+    );
+  }
+
   function message({ id, guild: of, room, seq, at, attempts, detail }) {
     const said = el('blockquote', { class: 'hush', dir: 'auto' }, '…');
     api.history(room, seq + 1, 1).then(
@@ -85,15 +103,18 @@ export function care({ tell, announce }) {
 
   function draw() {
     if (!list) return;
-    const { guilds, messages } = known;
+    const { guilds, channels, messages } = known;
     list.replaceChildren(
       ...(guilds.length
         ? [el('h3', null, 'guilds kept away'), el('p', { class: 'hush' }, 'Their actors died again and again. Nobody answers there until they are back; what is said meanwhile is kept, and handled then. All other guilds go on.'), el('ul', { class: 'entries' }, guilds.map(guild))]
         : []),
+      ...(channels.length
+        ? [el('h3', null, 'rooms left alone'), el('p', { class: 'hush' }, 'Each dies whenever it goes on from its record. Nobody answers there until it does not; what is said meanwhile is kept, and handled then. The rest of its guild goes on. If it never comes back, go back to a backup, or delete the room.'), el('ul', { class: 'entries' }, channels.map(channel))]
+        : []),
       ...(messages.length
         ? [el('h3', null, 'messages set aside'), el('p', { class: 'hush' }, 'Each made its channel die again and again: a fault of this program, which is worth a report. The talk goes on without them.'), el('ul', { class: 'entries' }, messages.map(message))]
         : []),
-      ...(guilds.length || messages.length ? [] : [el('p', null, 'Nothing is kept away or set aside any more.')]),
+      ...(size(known) ? [] : [el('p', null, 'Nothing is kept away or set aside any more.')]),
     );
   }
 
@@ -101,9 +122,9 @@ export function care({ tell, announce }) {
     const answer = await api.quarantine().catch(() => null);
     if (!answer) return;
     const before = JSON.stringify(known);
-    const had = known.guilds.length + known.messages.length;
-    known = { guilds: answer.guilds ?? [], messages: answer.messages ?? [] };
-    const now = known.guilds.length + known.messages.length;
+    const had = size(known);
+    known = { guilds: answer.guilds ?? [], channels: answer.channels ?? [], messages: answer.messages ?? [] };
+    const now = size(known);
     button.hidden = now === 0;
     say(button, `${sum(known)} ▸ see`);
     if (now > had) announce(`${sum(known)}.`);

@@ -296,19 +296,29 @@ async fn an_operator_keeps_things_in_order() {
     let world = World::new().await;
 
     let quarantine = world.get("/api/quarantine").await;
-    let acts =
-        ["/api/quarantine/discord:1/release", "/api/quarantine/a1/retry", "/api/quarantine/a1/drop", "/api/rooms/lobby/clear"];
-    for act in acts {
+    for act in [
+        "/api/quarantine/discord:1/release",
+        "/api/quarantine/channel:console:den/release",
+        "/api/quarantine/a1/retry",
+        "/api/quarantine/a1/drop",
+        "/api/rooms/lobby/clear",
+    ] {
         assert_eq!(world.ask(Method::POST, act).await.0, 204, "{act}");
     }
     let missing = world.ask(Method::POST, "/api/quarantine/b2/retry").await;
+    let not_alone = world.ask(Method::POST, "/api/quarantine/channel:console:lobby/release").await;
     let backup = world.post("/api/backup", json!({ "to": "/tmp/copy" })).await;
     let forgotten = world.post("/api/forget", json!({ "guild": "home", "person": "Ana" })).await;
     let nobody = world.post("/api/forget", json!({ "guild": "home", "person": " " })).await;
     let nowhere = world.post("/api/backup", json!({ "to": "" })).await;
 
-    assert_eq!((quarantine.0, &quarantine.1["messages"][0]["id"]), (200, &json!("a1")));
-    assert_eq!(missing.0, 404);
+    let (at, detail) = ("2026-05-01T12:00:00.000Z", "a bug");
+    let guild = json!({ "id": "discord:1", "since": at, "until": at, "detail": detail });
+    let channel =
+        json!({ "id": "channel:console:den", "guild": "home", "room": "den", "since": at, "until": at, "detail": detail });
+    let message = json!({ "id": "a1", "guild": "home", "room": "lobby", "seq": 1, "at": at, "attempts": 3, "detail": detail });
+    assert_eq!(quarantine, (200, json!({ "guilds": [guild], "channels": [channel], "messages": [message] })));
+    assert_eq!((missing.0, not_alone.0), (404, 404));
     assert_eq!(backup, (200, json!({ "to": "/tmp/copy", "entries": 3 })));
     assert_eq!(forgotten, (200, json!({ "messages": 2, "decisions": 1, "summaries": 0 })));
     assert_eq!((nobody.0, &nobody.1["field"]), (422, &json!("person")));

@@ -30,6 +30,32 @@ async fn a_huge_body_is_refused_before_it_is_read() {
 }
 
 #[tokio::test]
+async fn who_is_refused_early_reads_why_however_much_it_still_sends() {
+    let world = World::with(with_token()).await;
+    let let_in = format!("Host: localhost\r\nAuthorization: Bearer {TOKEN}");
+    let length = 12 << 20;
+    let rest = "x".repeat(length);
+    let say = "POST /api/rooms/lobby/messages HTTP/1.1";
+
+    for (head, status) in [
+        // Announced, in pieces, and where nobody would read it.
+        (format!("{say}\r\n{let_in}\r\nContent-Length: {length}\r\n\r\n"), "413"),
+        (format!("{say}\r\n{let_in}\r\nTransfer-Encoding: chunked\r\n\r\n{length:x}\r\n"), "413"),
+        (format!("{say}\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"), "401"),
+        (format!("{say}\r\nHost: elsewhere.example\r\nContent-Length: {length}\r\n\r\n"), "403"),
+        (format!("GET /nothing HTTP/1.1\r\n{let_in}\r\nContent-Length: {length}\r\n\r\n"), "404"),
+        (format!("PUT /api/companions HTTP/1.1\r\n{let_in}\r\nContent-Length: {length}\r\n\r\n"), "405"),
+        // What is no head, and what is none to its end.
+        (format!("GET /api/rooms HTTP/1.1\r\n{let_in}\r\nX: "), "431"),
+        ("\u{16}\u{3}\u{1}\r\n\r\n".to_owned(), "400"),
+    ] {
+        let answer = world.whole(format!("{head}{rest}").as_bytes()).await;
+        let answer = answer.unwrap_or_else(|error| panic!("{status} is not read: {error}; {head}"));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{head}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn who_asks_too_often_is_told_when_to_come_back() {
     let world = World::with(Server { requests_per_second: 1, request_burst: 2, ..settings() }).await;
 

@@ -13,7 +13,7 @@ use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::troubles::Trouble;
 use crate::domain::closing::Stage;
 use crate::domain::moment::Moment;
-use crate::ports::house::room::{CompanionView, Room, RoomCompanion};
+use crate::ports::house::room::{CompanionView, Room, RoomCompanion, RoomId};
 use crate::ports::house::state::{CompanionState, RoomState};
 
 /// Companions that are told of, and of a channel where nobody lives, those who could.
@@ -38,8 +38,8 @@ pub(super) struct Standing {
     /// Whether what is said can be taken in, and whether the models answer.
     pub is_kept: bool,
     pub is_answered: bool,
-    /// Of a guild that rests after it failed again and again: when it goes on.
-    pub rests_until: Option<Moment>,
+    /// What rests after it failed again and again, the `server` or the `channel` alone, and when it goes on.
+    pub rests_until: Option<(&'static str, Moment)>,
     /// Whoever asks does not want to be heard.
     pub is_ignored: bool,
 }
@@ -75,10 +75,15 @@ impl Desk {
 }
 
 impl Desk {
-    async fn rests_until(&self, here: &Where) -> Option<Moment> {
+    async fn rests_until(&self, here: &Where) -> Option<(&'static str, Moment)> {
         // Who cannot be asked is not known to rest.
-        let resting = self.house.quarantine().await.ok()?.guilds;
-        resting.into_iter().find(|resting| resting.id == here.guild_id()).map(|resting| resting.until.0)
+        let resting = self.house.quarantine().await.ok()?;
+        if let Some(guild) = resting.guilds.iter().find(|guild| guild.id == here.guild_id()) {
+            return Some(("server", guild.until.0));
+        }
+        let room = RoomId::of(&here.channel.channel())?;
+        let channel = resting.channels.iter().find(|channel| *channel.room == *room.as_str())?;
+        Some(("channel", channel.until.0))
     }
 }
 
@@ -175,9 +180,9 @@ fn obstacles(standing: &Standing) -> Vec<String> {
     if let Some(trouble) = &standing.trouble {
         lines.push(format!("• The last words could not be posted here ({}): {}", when(trouble.at), trouble.why));
     }
-    if let Some(until) = standing.rests_until {
+    if let Some((what, until)) = standing.rests_until {
         lines.push(format!(
-            "• Something failed here again and again, so companions of this server rest. They go on {}.",
+            "• Something failed here again and again, so companions of this {what} rest. They go on {}.",
             when(until)
         ));
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::id::Id;
 use super::journal::Request;
 
@@ -61,6 +63,8 @@ pub enum Does {
     TooMany { retry_after: Duration, scope: Scope },
     /// It is answered with this status and a page that is not JSON.
     Status(u16),
+    /// It is answered with this status and this JSON.
+    Says(u16, Value),
     /// It is not handled before the fault is lifted.
     Hang,
     /// It is handled after this.

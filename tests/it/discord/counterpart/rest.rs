@@ -72,6 +72,7 @@ pub async fn handle(shared: Arc<Shared>, method: Method, uri: Uri, headers: Head
             Answer::exceeded(&Exceeded { scope: *scope, retry_after: *retry_after }, None)
         }
         Some((_, Does::Status(status))) => Answer::page(*status),
+        Some((_, Does::Says(status, body))) => Answer::said(*status, body),
         _ => state.answer(found, &uri, &headers, &body),
     });
     match &fault {

@@ -42,9 +42,16 @@ fn a_thread_tells_who_comes_along() {
 fn whatever_is_in_the_way_is_told_with_what_to_do() {
     let here = Where { ours: Some(Permissions::VIEW_CHANNEL), ..here() };
     let trouble = Trouble { at: Moment::from_micros(1_777_636_800_000_000), why: "The channel has 15 webhooks.".into() };
-    let until = Some(Moment::from_micros(1_777_636_900_000_000));
-    let cases: [(Standing, &[&str]); 8] = [
-        (Standing { rests_until: until, ..standing() }, &["In the way", "They go on <t:1777636900:R>."]),
+    let rests = |what| Some((what, Moment::from_micros(1_777_636_900_000_000)));
+    let cases: [(Standing, &[&str]); 9] = [
+        (
+            Standing { rests_until: rests("server"), ..standing() },
+            &["In the way", "this server rest. They go on <t:1777636900:R>."],
+        ),
+        (
+            Standing { rests_until: rests("channel"), ..standing() },
+            &["In the way", "this channel rest. They go on <t:1777636900:R>."],
+        ),
         (
             Standing { missing: here.missing(), ..standing() },
             &["In the way", "allow Manage Webhooks", "allow Read Message History"],

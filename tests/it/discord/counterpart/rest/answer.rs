@@ -81,6 +81,11 @@ impl Answer {
         Self { json: false, ..Self::new(status, Some(text)) }
     }
 
+    /// Whatever a test wants it to say.
+    pub fn said(status: u16, body: &Value) -> Self {
+        Self::new(status, Some(body.to_string()))
+    }
+
     pub fn response(self) -> Response {
         let status = StatusCode::from_u16(self.status).expect("a status");
         let mut response = Response::builder().status(status);

@@ -1,0 +1,41 @@
+//! The machine's clock is set while a room is awake: what is due comes as soon as it would have.
+
+use super::world::World;
+
+const HOUR: i64 = 3_600;
+
+#[tokio::test(start_paused = true)]
+async fn a_lull_is_decided_in_time_although_the_clock_was_set_after_the_alarm_for_falling_asleep() {
+    for set_by in [HOUR, 48 * HOUR, -HOUR] {
+        let world = World::with_lobby().await;
+        world.say("lobby", "one").await;
+        world.pass(60.0).await;
+        assert_eq!(triggers(&world).await, ["lull"], "by now the only alarm is the one for falling asleep");
+
+        world.set_clock(set_by);
+        world.say("lobby", "two").await;
+        world.pass(10.0 + 1.0 + 0.5).await;
+
+        assert_eq!(triggers(&world).await, ["lull"; 2], "set by {set_by} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lull_that_is_waited_for_is_decided_in_time_although_the_clock_is_set_meanwhile() {
+    for set_by in [HOUR, -HOUR] {
+        let world = World::with_lobby().await;
+        world.say("lobby", "one").await;
+        world.pass(5.0).await;
+
+        world.set_clock(set_by);
+        world.pass(5.0 + 1.0 + 0.5).await;
+
+        assert_eq!(triggers(&world).await, ["lull"], "set by {set_by} s");
+    }
+}
+
+/// The triggers of what was decided.
+async fn triggers(world: &World) -> Vec<String> {
+    let decisions = world.decisions("lobby").await;
+    decisions.iter().map(|decision| decision["trigger"].as_str().unwrap_or_default().to_owned()).collect()
+}

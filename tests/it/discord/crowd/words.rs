@@ -1,0 +1,69 @@
+//! What Discord says where something goes wrong: it makes no line of the log, and moves no terminal.
+
+use serde_json::json;
+
+use super::super::counterpart::faults::{Does, On};
+use super::town::{Size, Town};
+use crate::harness::hostile::{HOSTILE, is_of_the_log, moves};
+
+/// A code that Discord has not, so that its own words are all that is known.
+const UNKNOWN_CODE: u32 = 59_999;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_discord_says_makes_a_line_of_the_log_or_moves_a_terminal() {
+    let refusal = || Does::Says(403, json!({ "code": UNKNOWN_CODE, "message": HOSTILE }));
+    let on = |route| On { route: Some(route), ..On::default() };
+    for (form, levels) in [("text", "info,tertulia=trace"), ("json", "info,tertulia=trace"), ("text", "trace"), ("json", "trace")]
+    {
+        let town = Town::new(Size { guilds: 1, channels_in_a_guild: 1, shards: 1 }, 1).await;
+        let (discord, channel) = (&town.discord, town.channels[0].clone());
+        let premises = town.premises().with("telemetry.log_format", form).with("telemetry.log", levels);
+        discord.spoil_next(1, on("commands"), refusal());
+        let server = premises.start().await;
+        // The command is not registered, and is once there is another session.
+        server.logs("cannot be registered").await;
+        discord.sessions(1).await;
+        discord.close(0, 4_009, HOSTILE);
+        server.logs("(code 4009)").await;
+        town.move_in().await;
+
+        // Frames that are none, and events that cannot be read.
+        discord.send_text(0, &format!("{HOSTILE} {{"));
+        server.logs("could not be read and were left out").await;
+        for (kind, data) in [
+            (HOSTILE, json!({ "id": HOSTILE })),
+            ("MESSAGE_CREATE", json!({ "id": HOSTILE, "channel_id": channel.id.to_string(), "content": HOSTILE })),
+            ("INTERACTION_CREATE", json!({ "id": "5", "token": HOSTILE, "type": HOSTILE })),
+            ("GUILD_CREATE", json!({ "id": HOSTILE, "name": HOSTILE, "unavailable": HOSTILE })),
+        ] {
+            discord.send_text(0, &json!({ "op": 0, "s": null, "t": kind, "d": data }).to_string());
+        }
+        // Words that cannot be said.
+        let spoilt = discord.spoil(on("execute_webhook"), refusal());
+        discord.say(channel.somebody(), channel.id, "Aria, are you there?");
+        server.logs("companions cannot speak in this channel").await;
+        discord.lift(spoilt);
+
+        let room = format!("discord:{}", channel.id);
+        let refused = discord.spoil(On::default(), refusal());
+        let mut shown = String::new();
+        for command in [&["why", &room][..], &["why", &room, "aria"], &["health"], &["usage"], &["discord", "check"]] {
+            let ran = premises.run(command).await;
+            shown += &format!("{}{}", ran.stdout, ran.stderr);
+        }
+        discord.lift(refused);
+        discord.close(0, 4_000, HOSTILE);
+        server.logs("(code 4000)").await;
+        server.signal("TERM").await;
+        let (_, log) = server.ended().await;
+
+        assert!(!log.contains(moves), "{log:?}");
+        assert!(!shown.contains(moves), "{shown:?}");
+        assert!(log.contains("desrever") && shown.contains("desrever"), "what Discord says is told: {shown}");
+        for line in log.lines() {
+            assert!(is_of_the_log(line, form), "{line:?}");
+            // Others tell how they talk with Discord only where all of it is asked for.
+            assert!(levels == "trace" || !line.contains("forged") || line.contains("Discord said"), "{line:?}");
+        }
+    }
+}

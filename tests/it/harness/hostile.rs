@@ -1,0 +1,18 @@
+//! Words that would make a line of the log or move a terminal, and how it is found out that they did not.
+
+/// A line, a colour, a title, a direction and what cannot be seen. It is short enough for the reason with which a WebSocket is closed.
+pub const HOSTILE: &str = "x\n2026-01-01T00:00:00Z  INFO forged decision=YES\r\u{1b}[31mred\u{1b}]0;title\u{7}\u{9b}2J\u{202e}desrever\u{2066}\u{e0041}";
+
+/// Whether a terminal obeys a character, or writes others in another direction.
+pub fn moves(char: char) -> bool {
+    (char.is_control() && char != '\n') || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Whether a line begins as each of the log does, in this form.
+pub fn is_of_the_log(line: &str, form: &str) -> bool {
+    if form == "json" {
+        return serde_json::from_str::<serde_json::Value>(line).is_ok();
+    }
+    let is_dated = line.get(..27).is_some_and(|at| at.ends_with('Z') && at.as_bytes()[10] == b'T');
+    is_dated && !line.starts_with("2026-01-01")
+}
