@@ -10,6 +10,7 @@ pub mod queue;
 pub mod schedule;
 pub mod tally;
 pub mod trouble;
+mod wording;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use tokio::time::Instant;
 
 pub use handle::{Asked, CallFacts, Models, Outcome, Pool, Question};
 pub use queue::{CallId, Priority};
+pub use wording::Wording;
 
 use super::directory::Sort;
 use crate::domain::id::GuildId;

@@ -114,8 +114,8 @@ fn busy(retry_after: Option<u64>) -> NoAnswer {
     NoAnswer::Overloaded { endpoint: "http://scripted".into(), detail: "busy".into(), retry_after }
 }
 
-fn request(text: &str) -> Arc<Request> {
-    Arc::new(Request {
+fn request(text: &str) -> Arc<Wording> {
+    let request = Request {
         role: ModelRole::Side,
         purpose: Purpose::Decision { trigger: Trigger::Lull },
         companion: None,
@@ -125,7 +125,8 @@ fn request(text: &str) -> Arc<Request> {
         newest: Vec::new(),
         sizes: Vec::new(),
         max_tokens: 50,
-    })
+    };
+    Arc::new(request.into())
 }
 
 /// A question's text, and what came of it.

@@ -78,7 +78,7 @@ impl Conversation {
                         (wish.and_then(|wish| wish.why), Selection { opened, selected_at: self.handled, ..Selection::default() })
                     }
                 };
-                self.floor = Some(Floor {
+                self.floor = Some(Box::new(Floor {
                     companion: companion.clone(),
                     ticket: *ticket,
                     trigger: *trigger,
@@ -88,7 +88,7 @@ impl Conversation {
                     selection,
                     due_at: *due_at,
                     is_posting: false,
-                });
+                }));
                 if let Some(gate) = self.gates.get_mut(companion) {
                     gate.settle(*upto);
                     gate.reset(0, *next_interjection_at);

@@ -39,7 +39,7 @@ impl Conversation {
                 gate.heard_closed += 1;
             }
         }
-        let answers = is_statement.then(|| self.apply_statement(seq, &message, reply));
+        let answers = is_statement.then(|| Box::new(self.apply_statement(seq, &message, reply)));
         for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
             if gate.is_silent() || is_too_late(now, said_at, message.address.includes(companion), &world.rules) {
                 continue;
@@ -53,7 +53,7 @@ impl Conversation {
                 pass_rows(companion, gate, seq, &message, now, temper, notes);
             }
         }
-        self.window.push(Entry { seq, at: said_at, message, answers });
+        self.window.push(Entry { seq, at: said_at, message: Arc::new(message), answers });
     }
 
     /// A statement was posted: gives whom it concerns by what it answers.
