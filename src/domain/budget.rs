@@ -13,7 +13,8 @@ use super::id::{ChannelId, CompanionId, PersonId, Seq};
 use super::moment::Moment;
 use crate::settings::gate::Gate as Policy;
 
-const MINUTE: Duration = Duration::from_secs(60);
+/// The window of addresses.
+pub const MINUTE: Duration = Duration::from_secs(60);
 const HOUR_SECS: u64 = 3_600;
 const DAY_SECS: u64 = 86_400;
 /// The longest window: that of statements and tokens.
@@ -143,10 +144,16 @@ impl Ledger {
         Ok(())
     }
 
-    /// Why one more message by which a person addresses somebody does not stay within the budget; none: it does.
-    pub fn refuses_address(&mut self, person: &PersonId, now: Moment, policy: &Policy) -> Option<UsedUp> {
+    /// Whether this message, by which a person addressed somebody, counts already.
+    pub fn knows_address(&self, person: &PersonId, channel: &ChannelId, message: Seq) -> bool {
+        self.addresses.get(person).is_some_and(|addresses| is_among(addresses, channel, message))
+    }
+
+    /// Why one more message by which a person addressed somebody at this moment does not stay within the budget; none: it does. What was said
+    /// in other rooms meanwhile, and is counted already, stands against it too.
+    pub fn refuses_address(&mut self, person: &PersonId, at: Moment, policy: &Policy) -> Option<UsedUp> {
         let addresses = self.addresses.entry(person.clone()).or_default();
-        forget_addresses(addresses, now);
+        forget_addresses(addresses, at);
         let too_many = addresses.len().checked_sub(policy.addresses_per_minute as usize)?;
         let free_at = addresses.get(too_many).map(|(at, ..)| *at + MINUTE);
         Some(UsedUp { budget: Budget::Addresses, free_at })
@@ -175,8 +182,9 @@ impl Ledger {
             Use::Address { person, channel, message } => {
                 let addresses = self.addresses.entry(person.clone()).or_default();
                 forget_addresses(addresses, at);
-                if !addresses.iter().any(|(_, known, seq)| *seq == message && known == channel) {
-                    addresses.push_back((at, channel.clone(), message));
+                if !is_among(addresses, channel, message) {
+                    let place = addresses.partition_point(|(other, ..)| *other <= at);
+                    addresses.insert(place, (at, channel.clone(), message));
                 }
             }
             Use::Statement { channel } => {
@@ -233,6 +241,10 @@ fn evaluations_of<'a>(
         gates.len() - 1
     });
     &mut gates[place].1
+}
+
+fn is_among(addresses: &VecDeque<(Moment, ChannelId, Seq)>, channel: &ChannelId, message: Seq) -> bool {
+    addresses.iter().any(|(_, known, seq)| *seq == message && known == channel)
 }
 
 fn forget_addresses(addresses: &mut VecDeque<(Moment, ChannelId, Seq)>, now: Moment) {
@@ -360,6 +372,20 @@ mod tests {
         let refused = ledger.refuses_address(&ana, at(4), &policy);
 
         assert_eq!(refused, Some(UsedUp { budget: Budget::Addresses, free_at: Some(at(61)) }));
+    }
+
+    #[test]
+    fn an_address_that_is_heard_late_counts_from_when_it_was_said() {
+        let policy = policy(2, 5);
+        let mut ledger = Ledger::default();
+        let (lobby, den, ana) = (ChannelId::from("lobby"), ChannelId::from("den"), PersonId::from("ana"));
+        ledger.count(Use::Address { person: &ana, channel: &lobby, message: Seq(1) }, at(30), &policy);
+        ledger.count(Use::Address { person: &ana, channel: &den, message: Seq(1) }, at(10), &policy);
+
+        let full = ledger.refuses_address(&ana, at(69), &policy);
+        let free = ledger.refuses_address(&ana, at(70), &policy);
+
+        assert_eq!((full, free), (Some(UsedUp { budget: Budget::Addresses, free_at: Some(at(70)) }), None));
     }
 
     fn policy(guild: u32, gate: u32) -> Policy {

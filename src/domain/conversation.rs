@@ -369,6 +369,7 @@ impl Conversation {
         self.tell_opened_again(world, &mut out);
         self.settle_stale_after_restart(world, &mut out);
         self.settle_overflow_after_restart(world, &mut out);
+        self.count_addresses_after_restart(world, &mut out);
         self.wake(world, &mut out);
         let after_statement = self.spoken.is_some();
         self.advance(Occasion { by_deadline: true, after_statement }, Vec::new(), world, &mut out);

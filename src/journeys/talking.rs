@@ -7,10 +7,11 @@ use super::world::{World, room, said};
 use crate::actors::house::ActorHouse;
 use crate::actors::places::{ChannelPlace, ScribePlace};
 use crate::actors::scribe::{OutboxWrite, Record, Reply, ScribeMessage};
+use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
-use crate::journal::reader::Reader;
+use crate::journal::reader::{Range, Reader};
 use crate::journal::record::OutboxRecord;
 use crate::ports::house::messages::{Edit, NewMessage};
 use crate::ports::house::state::Doing;
@@ -29,6 +30,28 @@ async fn an_address_that_is_granted_is_answered_in_history_and_live_in_order() {
     assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, are you there?"), ("aria", "Hello!")]));
     let names = watching.names().await;
     assert_eq!(names, ["hello", "message", "evaluate", "decision", "respond", "statement", "message"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_that_wakes_a_room_counts_like_any_other() {
+    let world = World::with_overlay(serde_json::json!({ "gate": { "addresses_per_minute": 2 } })).await;
+    let rooms = ["one", "two", "three"];
+    world.open_in("home", rooms.map(String::from)).await;
+    world.pass(1_000.0).await;
+
+    for id in rooms {
+        world.say(id, "Ari, are you there?").await;
+        world.pass(1.0).await;
+    }
+
+    let mut refused = Vec::new();
+    for id in rooms {
+        let place = Place::new(&"home".into(), &room(id).channel());
+        let all = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
+        let events = Reader::new(&*world.store).events(&place, all).await.unwrap();
+        refused.push(events.iter().any(|recorded| matches!(recorded.event, Event::AddressRefused { .. })));
+    }
+    assert_eq!(refused, [false, false, true]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! What a conversation decides to put on record next.
 
-use super::super::budget::{Use, UsedUp};
+use super::super::budget::{MINUTE, Use, UsedUp};
 use super::super::event::Decided;
 use super::super::id::PersonId;
 use super::super::message::{Address, Message, Role};
@@ -63,12 +63,29 @@ impl Conversation {
         let is_too_late = is_too_late(self.clock, said_at, true, &world.rules);
         let is_heard =
             |(companion, gate): (&CompanionId, &Gate)| address.includes(companion) && !gate.is_silent() && !is_too_late;
-        if !self.gates.iter().any(is_heard) {
-            return;
+        if self.gates.iter().any(is_heard) {
+            self.use_address(seq, person, self.clock, world, out);
         }
-        if world.ledger.refuses_address(person, self.clock, world.rules.gate).is_none() {
+    }
+
+    /// What calls somebody wakes a channel, and was on record before anybody heard it here: it counts from when it was said, unless it counts
+    /// already.
+    pub(super) fn count_addresses_after_restart(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let waiting = self.gates.values().filter_map(|gate| gate.waiting.as_ref());
+        let calls = waiting.filter(|waiting| waiting.trigger == Trigger::DirectAddress && !waiting.is_refused);
+        for seq in calls.map(|waiting| waiting.message).collect::<BTreeSet<_>>() {
+            let Some(entry) = self.window.get(seq).filter(|entry| self.clock.since(entry.at) < MINUTE) else { continue };
+            let (person, said_at) = (PersonId::from(&*entry.message.from.id), entry.at);
+            if entry.message.from.role != Role::Companion && !world.ledger.knows_address(&person, world.channel, seq) {
+                self.use_address(seq, &person, said_at, world, out);
+            }
+        }
+    }
+
+    fn use_address(&mut self, seq: Seq, person: &PersonId, at: Moment, world: &mut World<'_>, out: &mut Vec<Output>) {
+        if world.ledger.refuses_address(person, at, world.rules.gate).is_none() {
             let used = Use::Address { person, channel: world.channel, message: seq };
-            world.ledger.count(used, self.clock, world.rules.gate);
+            world.ledger.count(used, at, world.rules.gate);
         } else {
             self.make(Event::AddressRefused { message: seq }, world, out);
         }

@@ -84,54 +84,56 @@ fn tokens(props: &Props) {
     }
 }
 
-/// So many of a person's messages are an address within a minute, and no more; and none is refused before. Who is begun anew does not count
-/// again what it finds on record; whoever has slept asks about that as at a deadline.
+/// So many of a person's messages are an address within a minute, and no more; and none is refused before. What is said in another room until a
+/// room that has to be woken hears of an address may count first. What was said long before it arrived does not count where it wakes a room.
 fn addresses(props: &Props) {
     let stage = &props.stage;
     let most = stage.plan.rules.addresses_per_minute;
     let is_disturbed = stage.life() > 1 || !stage.notes().killed.is_empty() || stage.plan.weather.poison > 0.0;
     let committed = lock(&props.store.committed);
-    let refused: BTreeSet<_> = committed
+    // Each with when it was.
+    let refused: BTreeMap<_, _> = committed
         .iter()
         .filter_map(|entry| match entry.recorded.event {
-            Event::AddressRefused { message } => Some((&entry.place, message)),
+            Event::AddressRefused { message } => Some(((&entry.place, message), entry.recorded.at)),
             _ => None,
         })
         .collect();
     let asked: BTreeSet<_> = committed
         .iter()
         .filter_map(|entry| match &entry.recorded.event {
-            Event::Evaluated(evaluated) if evaluated.trigger == Trigger::DirectAddress && !evaluated.by_deadline => {
-                Some((&entry.place, evaluated.message))
+            Event::Evaluated(evaluated) if evaluated.trigger == Trigger::DirectAddress => {
+                Some((&entry.place, evaluated.message, evaluated.by_deadline))
             }
             _ => None,
         })
         .collect();
-    let mut by_person = BTreeMap::<_, Vec<(Moment, bool, bool)>>::new();
+    let mut by_person = BTreeMap::<_, Vec<(Moment, Option<Moment>, bool)>>::new();
     for Committed { place, recorded, .. } in committed.iter() {
-        if let Event::Said { message, reply: None, .. } = &recorded.event
+        if let Event::Said { message, reply: None, said_at, .. } = &recorded.event
             && message.address != Address::default()
         {
             let key = (place, recorded.seq);
             let times = by_person.entry((place.guild.clone(), message.from.id.clone())).or_default();
-            times.push((recorded.at, refused.contains(&key), asked.contains(&key)));
+            let is_asked = |by_deadline| asked.contains(&(place, recorded.seq, by_deadline));
+            let is_granted = is_asked(false) || (is_asked(true) && said_at.is_none());
+            times.push((recorded.at, refused.get(&key).copied(), is_granted));
         }
     }
     for ((guild, person), mut times) in by_person {
         times.sort();
-        for (at, (now, is_refused, _)) in times.iter().enumerate() {
-            let within = || times[..at].iter().filter(|(before, ..)| now.since(*before) < MINUTE + A_WHILE);
-            if *is_refused {
+        for (said_at, refused_at, _) in &times {
+            if let Some(refused_at) = refused_at {
                 stage.reach("address refused");
-                if (within().count() as u32) < stage.plan.rules.least_addresses_per_minute {
-                    stage.violate(format!(
-                        "guild {guild}: an address by {person} is refused, the {}th within a minute",
-                        within().count() + 1
-                    ));
+                let is_near = |other: Moment| said_at.since(other) < MINUTE + A_WHILE && other.since(*refused_at) < A_WHILE;
+                let within = times.iter().filter(|(other, ..)| is_near(*other)).count() as u32;
+                if within <= stage.plan.rules.least_addresses_per_minute {
+                    stage.violate(format!("guild {guild}: an address by {person} is refused, the {within}th within a minute"));
                 }
             }
         }
-        let granted: Vec<Moment> = times.iter().filter(|(_, refused, asked)| *asked && !*refused).map(|(at, ..)| *at).collect();
+        let granted: Vec<Moment> =
+            times.iter().filter(|(_, refused, granted)| *granted && refused.is_none()).map(|(at, ..)| *at).collect();
         let most_granted = most_within(granted, MINUTE - A_WHILE);
         if most_granted > most && !is_disturbed {
             stage.violate(format!("guild {guild}: {most_granted} addresses by {person} within a minute"));
