@@ -337,6 +337,19 @@ async fn who_stops_waiting_cancels() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_summary_waits_for_one_of_a_few_places_before_it_is_worded() {
+    let model = Scripted::new([]);
+    let world = World::new(&model, |settings| settings.pool.queue_capacity = 32).await;
+    let turn = || tokio::time::timeout(Duration::from_secs(1), world.pool.turn_to_summarise());
+
+    let (first, _second) = (turn().await, turn().await);
+    assert!(turn().await.is_err());
+
+    drop(first);
+    assert!(turn().await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_full_pool_sheds_lulls_and_answers_them() {
     let model = Scripted::new([Does::Answers("ok", 1.0)]);
     let mut world = World::new(&model, |settings| {
