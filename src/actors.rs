@@ -12,6 +12,7 @@ pub mod hub;
 pub mod ignored;
 pub mod inbound;
 pub mod kit;
+pub mod leftovers;
 pub mod notes;
 mod pending;
 pub mod places;

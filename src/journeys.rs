@@ -10,6 +10,7 @@ mod delivering;
 mod dying;
 mod elsewhere;
 mod failing;
+mod forgetting;
 mod hearing;
 mod keeping;
 mod measuring;

@@ -26,6 +26,7 @@ use crate::actors::house::rooms::{MoveInError, move_in, recast};
 use crate::actors::hub::Hub;
 use crate::actors::ignored::Ignored;
 use crate::actors::kit::Kit;
+use crate::actors::leftovers;
 use crate::actors::places::PoolPlace;
 use crate::actors::residents::Residents;
 use crate::actors::retention;
@@ -129,7 +130,7 @@ fn open(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
             tracing::error!(from, to = FORMAT, records, left, first, "the store was written anew, but for what cannot be read");
         }
     }
-    let opened = match SledStore::open_completed(data, options, &mut Salvaged::default()) {
+    let opened = match SledStore::open_completed(data, options, Salvaged::default()) {
         Err(refused @ OpenError::Holes { .. }) if options.accept_loss => {
             tracing::warn!("{refused}; what can be read is copied");
             sled::salvage(data, options, &mut Salvaged::default(), |_| {}).map_err(|error| Ended::Store(error.into()))?;
@@ -164,6 +165,8 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
     starts::note(&kit).await;
     stalls.set_aside(&kit).await;
     retention::keep(kit.clone());
+    let left = kit.clone();
+    tokio::spawn(async move { leftovers::take_up(&left).await });
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
     let house = ActorHouse::new(kit.clone(), keeper);
     let console =

@@ -1,22 +1,28 @@
 //! Reaching the scribe and the channels, for whoever is no actor: asks, and waits for the answer.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ractor::RpcReplyPort;
+use ractor::{ActorRef, RpcReplyPort};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::channel::{ChannelMessage, Look};
 use super::kit::Kit;
 use super::places::{ChannelPlace, ScribePlace};
-use super::scribe::{self, Administer, Contested, Fence, Lost, Reply, ScribeMessage, Scrub};
+use super::scribe::{self, Administer, Contested, Fence, Leaving, Lost, Reply, ScribeMessage, Scrub};
 use crate::domain::event::Recorded;
-use crate::domain::id::{ChannelId, PersonId, Seq, Ward};
+use crate::domain::id::{ChannelId, Seq, Ward};
 use crate::journal::place::Place;
 use crate::ports::store::Write;
 
 /// How long an actor is waited for before the record is asked instead.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a channel is waited for that is awake and has to have handled something.
+const SETTLING: Duration = Duration::from_secs(30);
+
+/// One that reads its record, or died, is asked again after so long.
+const ASKED_AGAIN: Duration = Duration::from_millis(20);
 
 /// Writes what is nobody's journal.
 ///
@@ -38,13 +44,20 @@ pub async fn scrub(kit: &Kit, place: &Place, events: Vec<Recorded>, writes: Vec<
     done.await.unwrap_or(Err(Lost::Unknown))
 }
 
-/// Takes people out of the index of persons of whom nothing is left in the stretch that a number lies in.
+/// Takes people out of the index of persons of whom nothing is left in a stretch.
 ///
 /// # Errors
 /// Some of them may still be listed: the same again goes on.
-pub async fn unlist(kit: &Kit, place: &Place, stretch: Seq, people: &BTreeSet<PersonId>) -> Result<(), Lost> {
-    let scribe = kit.directory.find(&ScribePlace()).ok_or_else(being_restarted)?;
-    scribe::unlist(&*kit.store, &scribe, place, stretch, Seq::NONE, people).await
+pub async fn unlist(kit: &Kit, place: &Place, leaving: Leaving<'_>) -> Result<(), Lost> {
+    scribe::unlist(&*kit.store, &the_scribe(kit)?, place, leaving).await
+}
+
+/// Who writes.
+///
+/// # Errors
+/// It is being restarted: nothing was stored.
+pub fn the_scribe(kit: &Kit) -> Result<ActorRef<ScribeMessage>, Lost> {
+    kit.directory.find(&ScribePlace()).ok_or_else(being_restarted)
 }
 
 /// The number of the journal's last event, once everything that was asked for before is settled and handed to its channel.
@@ -65,13 +78,28 @@ pub async fn look(kit: &Kit, channel: &ChannelId) -> Option<Look> {
     tokio::time::timeout(PATIENCE, answer).await.ok()?.ok().map(|look| *look)
 }
 
+/// Waits until a channel that is awake has handled all that was handed to it before, and what it made of that is stored or lost. One that
+/// sleeps finds it on record when it wakes.
+///
+/// # Errors
+/// It has too much before it, or nothing is written any more.
+pub async fn settled(kit: &Kit, place: &Place) -> Result<(), Lost> {
+    let begun = Instant::now();
+    while kit.directory.find(&ChannelPlace(place.channel.clone())).is_some() && look(kit, &place.channel).await.is_none() {
+        if begun.elapsed() > SETTLING {
+            return Err(Lost::Unavailable("the channel has too much before it; do the same again".into()));
+        }
+        tokio::time::sleep(ASKED_AGAIN).await;
+    }
+    fence(kit, place).await.map(drop)
+}
+
 /// Hands something to the scribe.
 ///
 /// # Errors
 /// It is being restarted: nothing was stored.
 pub fn tell_scribe(kit: &Kit, message: ScribeMessage) -> Result<(), Lost> {
-    let is_told = kit.directory.find(&ScribePlace()).is_some_and(|scribe| scribe.cast(message).is_ok());
-    if is_told { Ok(()) } else { Err(being_restarted()) }
+    the_scribe(kit)?.cast(message).map_err(|_| being_restarted())
 }
 
 fn being_restarted() -> Lost {

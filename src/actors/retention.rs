@@ -15,8 +15,8 @@ use self::names::{forget_who_addressed, forget_who_is_listed};
 use super::channel::{ChannelMessage, Look};
 use super::folded::folded;
 use super::kit::Kit;
-use super::places::{ChannelPlace, ScribePlace};
-use super::reaching::{fence, look, tell_scribe};
+use super::places::ChannelPlace;
+use super::reaching::{fence, look, tell_scribe, the_scribe};
 use super::scribe::{Contested, Expire, Lost, Pace, Reply, ScribeMessage, Sweep};
 use crate::domain::event::Recorded;
 use crate::domain::id::{GuildId, Seq, Ward};
@@ -196,7 +196,7 @@ pub async fn delete_before(kit: &Kit, place: &Place, before: Moment) -> Result<u
     if is_clear {
         return Ok(0);
     }
-    let scribe = kit.directory.find(&ScribePlace()).ok_or_else(|| Lost::Unavailable("the scribe is being restarted".into()))?;
+    let scribe = the_scribe(kit)?;
     let sweep = Sweep { store: kit.store.clone(), scribe, place: place.clone(), no, below, pace: Pace::Patient };
     Ok(sweep.remove_all().await?)
 }

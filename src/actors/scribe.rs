@@ -27,7 +27,7 @@ pub use request::{
     Scrub, Unlist,
 };
 pub use sweep::{Pace, Sweep};
-pub use unlisting::unlist;
+pub use unlisting::{Leaving, strike, unlist};
 
 use self::desk::{Desk, Errand};
 use self::plan::Held;

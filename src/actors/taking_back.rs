@@ -11,20 +11,24 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::inbound::Inbound;
 use super::kit::Kit;
-use super::reaching::{fence, look, scrub, unlist};
-use super::scribe::{self, Lost};
+use super::reaching::{scrub, settled, unlist};
+use super::retention::without_person;
+use super::scribe::{self, Leaving, Lost};
 use crate::domain::conversation::JUDGED_MESSAGES;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::Message;
+use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
 use crate::domain::window::RECENT_TURNS;
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, ReadError, Reader};
-use crate::journal::record::{SnapshotRecord, decode, encode_snapshot};
+use crate::journal::record::{SetAsideRecord, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot};
 use crate::journal::redaction::{is_wordless, without_words};
 use crate::journal::speakers::{speaker, stretch};
 use crate::ports::store::Write;
+use crate::ports::store::key::Key;
 
 /// So many channels' words can be changed at one moment; whoever shares a place waits for the other.
 const PLACES: usize = 64;
@@ -82,31 +86,79 @@ pub async fn take_back(kit: &Kit, place: &Place, messages: &BTreeSet<Seq>) -> Re
     if messages.is_empty() {
         return Ok(());
     }
-    let speakers = speakers_of(&reader, place, &messages).await?;
     // Conversations that are under way let them go.
     Inbound::new(kit.clone()).accept(place, Event::Deleted { messages: messages.clone() }, None).await?;
-    let told = told_of(&reader, place, &messages.into_iter().collect()).await?;
-    take_words_out(kit, place, told, Vec::new()).await?;
-    for (stretch, people) in speakers {
-        unlist(kit, place, stretch, &people).await?;
+    let gone = messages.iter().copied().collect();
+    let told = told_of(&reader, place, &gone).await?;
+    let unnamed = unnamed(kit, place, &gone, &told.asked_at).await?;
+    take_messages_out(kit, place, &messages, told.bare, unnamed).await
+}
+
+/// Takes words out as [`take_words_out`], of these messages and what tells of them; and whoever said nothing else out of the index of
+/// persons.
+///
+/// # Errors
+/// [`NotRewritten`].
+pub async fn take_messages_out(
+    kit: &Kit,
+    place: &Place,
+    messages: &[Seq],
+    events: Vec<Recorded>,
+    mut writes: Vec<Write>,
+) -> Result<(), NotRewritten> {
+    let left = left_by(&Reader::new(&*kit.store), place, messages).await?;
+    // That somebody may have nothing left is noted with taking the words out: whoever is interrupted then is done with words, and nothing
+    // tells any more who said them.
+    writes.extend(left.values().flat_map(|left| &left.notes).map(|note| Write::Put(note.clone(), encode(&()))));
+    take_words_out(kit, place, events, writes).await?;
+    for (stretch, Left { people, notes }) in &left {
+        unlist(kit, place, Leaving { stretch: *stretch, below: Seq::NONE, people, notes }).await?;
     }
     Ok(())
 }
 
-/// Who said these messages, by stretch: afterwards nothing tells it any more.
-async fn speakers_of(
-    reader: &Reader<'_>,
-    place: &Place,
-    messages: &[Seq],
-) -> Result<BTreeMap<Seq, BTreeSet<PersonId>>, ReadError> {
-    let mut speakers: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-    for seq in messages {
-        let recorded = reader.event(place, *seq).await?;
-        if let Some(person) = recorded.as_ref().and_then(|recorded| speaker(&recorded.event)) {
-            speakers.entry(stretch(*seq)).or_default().insert(PersonId::from(&**person));
+/// What was used at these moments because one of these messages addressed somebody, of nobody.
+async fn unnamed(kit: &Kit, place: &Place, gone: &BTreeSet<Seq>, asked_at: &BTreeSet<Moment>) -> Result<Vec<Write>, ReadError> {
+    let mut writes = Vec::new();
+    for at in asked_at {
+        let next = Moment::from_micros(at.as_micros().saturating_add(1));
+        let (from, to) = (key::usage_from(&place.guild, *at), key::usage_from(&place.guild, next));
+        for (key, value) in kit.store.scan(from, to, false, usize::MAX).await? {
+            let record: UsageRecord = decode(&key, &value)?;
+            if matches!(&record.used, Used::Address { message, .. } if gone.contains(message))
+                && record.channel == place.channel
+                && let Some(record) = without_person(&record)
+            {
+                writes.push(Write::Put(key, encode(&record)));
+            }
         }
     }
-    Ok(speakers)
+    Ok(writes)
+}
+
+/// Who may have nothing left in a stretch.
+#[derive(Default)]
+struct Left {
+    people: BTreeSet<PersonId>,
+    /// Notes that it is to be looked at.
+    notes: Vec<Key>,
+}
+
+/// Whom these messages leave, by stretch: afterwards nothing tells any more who said them.
+async fn left_by(reader: &Reader<'_>, place: &Place, messages: &[Seq]) -> Result<BTreeMap<Seq, Left>, ReadError> {
+    let mut left: BTreeMap<_, Left> = BTreeMap::new();
+    let Some(no) = reader.channel_no(place).await? else { return Ok(left) };
+    for seq in messages {
+        let recorded = reader.event(place, *seq).await?;
+        let Some(person) = recorded.as_ref().and_then(|recorded| speaker(&recorded.event)) else { continue };
+        let Left { people, notes } = left.entry(stretch(*seq)).or_default();
+        people.insert(PersonId::from(&**person));
+        // One is enough for each.
+        if notes.is_empty() {
+            notes.push(key::unlisting(place.ward(), no, *seq));
+        }
+    }
+    Ok(left)
 }
 
 /// Replaces the words of a message that is there and reads otherwise. False: there is none of that number any more.
@@ -131,7 +183,7 @@ pub async fn replace_words(kit: &Kit, place: &Place, seq: Seq, text: Arc<str>) -
     Ok(true)
 }
 
-/// Writes events again without their words, and the snapshot that quotes them. The channel has to have heard of it before, and whoever does
+/// Writes events again without their words, and the snapshot that quotes them, and closes what was set aside of them. The channel has to have heard of it before, and whoever does
 /// this has the turn.
 ///
 /// # Errors
@@ -139,12 +191,11 @@ pub async fn replace_words(kit: &Kit, place: &Place, seq: Seq, text: Arc<str>) -
 pub async fn take_words_out(kit: &Kit, place: &Place, events: Vec<Recorded>, mut writes: Vec<Write>) -> Result<(), NotRewritten> {
     // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the scribe answers: no
     // snapshot with these words comes after this one.
-    look(kit, &place.channel).await;
-    fence(kit, place).await?;
-    let snapshot = bare_snapshot(kit, place, &events).await?;
+    settled(kit, place).await?;
+    writes.extend(bare_snapshot(kit, place, &events).await?);
+    writes.extend(without_errors(&Reader::new(&*kit.store), place, &events).await?);
     // Many words go a bounded part at a time. Whoever is interrupted finds the rest by doing the same again, so what leads there goes last:
     // the messages after all that came of them. What is made from all of them goes first.
-    writes.extend(snapshot);
     let mut rest = events;
     while rest.len() > MOST_AT_ONCE {
         let newest = rest.split_off(rest.len() - MOST_AT_ONCE);
@@ -164,8 +215,18 @@ async fn bare_snapshot(kit: &Kit, place: &Place, events: &[Recorded]) -> Result<
     Ok(Some(Write::Put(key, encode_snapshot(snapshot.made, &snapshot.conversation))))
 }
 
+/// What was set aside of these messages is never handled, and of no use any more: how a handler died can quote what it read.
+async fn without_errors(reader: &Reader<'_>, place: &Place, events: &[Recorded]) -> Result<Vec<Write>, ReadError> {
+    let Some(no) = reader.channel_no(place).await? else { return Ok(Vec::new()) };
+    let said = events.iter().filter(|recorded| matches!(recorded.event, Event::Said { .. }));
+    let gone: BTreeSet<Seq> = said.map(|recorded| recorded.seq).collect();
+    let records = reader.set_aside(place.ward(), no).await?.into_iter().filter(|record| gone.contains(&record.seq));
+    let closed = records.map(|record| SetAsideRecord { error: "".into(), is_closed: true, ..record });
+    Ok(closed.map(|record| Write::Put(key::set_aside(place.ward(), no, record.seq), encode(&record))).collect())
+}
+
 /// Those of these messages that still have words, in order.
-pub async fn still_there(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<Seq>) -> Result<Vec<Seq>, ReadError> {
+async fn still_there(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<Seq>) -> Result<Vec<Seq>, ReadError> {
     let mut found = Vec::new();
     for seq in messages {
         let recorded = reader.event(place, *seq).await?;
@@ -178,7 +239,7 @@ pub async fn still_there(reader: &Reader<'_>, place: &Place, messages: &BTreeSet
     Ok(found)
 }
 
-/// What companions answered to any of these messages.
+/// What companions answered to any of these messages, as far as it has words.
 pub async fn answers_to(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<Seq>) -> Result<BTreeSet<Seq>, ReadError> {
     const PAGE: usize = 512;
     let mut answers = BTreeSet::new();
@@ -192,7 +253,7 @@ pub async fn answers_to(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<
                 Event::ReplyOwed { ticket, messages: answered, .. } if answered.iter().any(|seq| messages.contains(seq)) => {
                     owed.insert(*ticket);
                 }
-                Event::Said { reply: Some(ticket), .. } if owed.contains(ticket) => {
+                Event::Said { reply: Some(ticket), message, .. } if owed.contains(ticket) && !is_wordless(message) => {
                     answers.insert(recorded.seq);
                 }
                 _ => {}
@@ -205,12 +266,21 @@ pub async fn answers_to(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<
     }
 }
 
-/// The events of a channel that tell of these messages, without their words: the messages themselves, what replaced them, what was thought
-/// and summed up about them.
-pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -> Result<Vec<Recorded>, ReadError> {
+/// What a channel's record tells of messages.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told {
+    /// The events that tell of them, without their words: the messages themselves, what replaced them, what was thought and summed up about
+    /// them.
+    pub bare: Vec<Recorded>,
+    /// When companions were asked because one of them addressed them.
+    pub asked_at: BTreeSet<Moment>,
+}
+
+/// What a channel's record tells of these messages.
+pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -> Result<Told, ReadError> {
     const PAGE: usize = 512;
-    let Some(first) = gone.first() else { return Ok(Vec::new()) };
-    let mut bare = Vec::new();
+    let Some(first) = gone.first() else { return Ok(Told::default()) };
+    let (mut bare, mut asked_at) = (Vec::new(), BTreeSet::new());
     let mut after = Seq(first.0.saturating_sub(1));
     let mut questions = BTreeSet::new();
     let mut said = Vec::new();
@@ -229,6 +299,9 @@ pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -
                 }
                 Event::Edited { message, .. } => gone.contains(message),
                 Event::Evaluated(evaluated) => {
+                    if evaluated.trigger == Trigger::DirectAddress && gone.contains(&evaluated.message) {
+                        asked_at.insert(recorded.at);
+                    }
                     // Its prompt showed the turns before as well.
                     let begun = said.partition_point(|seq| evaluated.messages.first().is_none_or(|first| seq < first));
                     let shown = said[begun.saturating_sub(RECENT_TURNS)..begun].iter().chain(&evaluated.messages);
@@ -261,5 +334,5 @@ pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -
             break;
         }
     }
-    Ok(bare)
+    Ok(Told { bare, asked_at })
 }

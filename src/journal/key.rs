@@ -52,7 +52,19 @@ pub fn person_in(guild: &GuildId, person: &PersonId, channel: ChannelNo, seq: Se
 
 /// What all keys of a person in the index of a guild begin with.
 pub fn said_by(guild: &GuildId, person: &PersonId) -> Key {
-    Key::new(Ward::of(guild), Kind::Person).text(guild.as_str()).text(person.as_str())
+    all_persons(guild).text(person.as_str())
+}
+
+/// What all keys of the index of persons of a guild begin with.
+pub fn all_persons(guild: &GuildId) -> Key {
+    Key::new(Ward::of(guild), Kind::Person).text(guild.as_str())
+}
+
+/// The person in a key of the index of persons of a guild.
+pub fn person_named_in(guild: &GuildId, key: &Key) -> Option<PersonId> {
+    let named = key.as_bytes().strip_prefix(all_persons(guild).as_bytes())?;
+    let end = named.iter().position(|byte| *byte == 0)?;
+    std::str::from_utf8(&named[..end]).ok().map(PersonId::from)
 }
 
 /// A message set aside.
@@ -84,14 +96,28 @@ pub fn next_channel(ward: Ward) -> Key {
 
 /// Present while a deleted channel is swept: everything below the number that it holds is gone, though some of it may still lie there.
 pub fn sweep(ward: Ward, channel: ChannelNo) -> Key {
-    Key::new(ward, Kind::Meta).text("sweep").channel(channel)
+    sweeps(ward).channel(channel)
+}
+
+/// What all keys of [`sweep`] in a ward begin with.
+pub fn sweeps(ward: Ward) -> Key {
+    Key::new(ward, Kind::Meta).text("sweep")
+}
+
+/// Present until it was looked whether whoever said this event, whose words are taken out, has anything left in its stretch. It names nobody.
+pub fn unlisting(ward: Ward, channel: ChannelNo, seq: Seq) -> Key {
+    unlistings(ward).channel(channel).number(seq.0)
+}
+
+/// What all keys of [`unlisting`] in a ward begin with.
+pub fn unlistings(ward: Ward) -> Key {
+    Key::new(ward, Kind::Meta).text("unlisting")
 }
 
 /// The channel in a key of [`sweep`].
 pub fn swept_in(key: &Key) -> Option<ChannelNo> {
     let [ward, ..] = *key.as_bytes() else { return None };
-    let sweeps = Key::new(Ward(ward), Kind::Meta).text("sweep");
-    key.as_bytes().strip_prefix(sweeps.as_bytes())?.try_into().ok().map(u32::from_be_bytes).map(ChannelNo)
+    key.as_bytes().strip_prefix(sweeps(Ward(ward)).as_bytes())?.try_into().ok().map(u32::from_be_bytes).map(ChannelNo)
 }
 
 /// That a server was started at this moment. Ward 0.

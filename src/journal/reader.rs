@@ -91,6 +91,9 @@ pub struct Restored {
     pub skip: BTreeSet<Seq>,
 }
 
+/// Where somebody is listed: by channel, the first number of each stretch, with the keys that say so.
+pub type Listings = BTreeMap<ChannelNo, BTreeMap<Seq, Vec<Key>>>;
+
 /// Which events of a journal to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
@@ -124,6 +127,12 @@ impl<'a> Reader<'a> {
     /// The channel that a number stands for.
     pub async fn channel_of(&self, ward: Ward, channel: ChannelNo) -> Result<Option<ChannelRecord>, ReadError> {
         self.record(key::channel_of(ward, channel)).await
+    }
+
+    /// The journal that a number stands for.
+    pub async fn place_of(&self, ward: Ward, channel: ChannelNo) -> Result<Option<Place>, ReadError> {
+        let record = self.channel_of(ward, channel).await?;
+        Ok(record.map(|ChannelRecord { guild, channel }| Place { guild, channel }))
     }
 
     /// The number that a ward's next new channel gets.
@@ -358,26 +367,31 @@ impl<'a> Reader<'a> {
         self.record(key::set_aside(place.ward(), no, seq)).await
     }
 
-    /// Where the index of persons says that a person said something in a guild: channels, and in each the first numbers of stretches.
-    pub async fn listed(&self, guild: &GuildId, person: &PersonId) -> Result<BTreeSet<(ChannelNo, Seq)>, ReadError> {
-        let stored = self.all(key::said_by(guild, person)).await?;
-        let entry = |key: &Key| Some((key::channel_before_number(key)?, stretch(Seq(key.last_number()?))));
-        Ok(stored.iter().filter_map(|(key, _)| entry(key)).collect())
+    /// Where the index of persons says that a person said something in a guild.
+    pub async fn listed(&self, guild: &GuildId, person: &PersonId) -> Result<Listings, ReadError> {
+        let mut listed = Listings::new();
+        for (key, _) in self.all(key::said_by(guild, person)).await? {
+            if let (Some(no), Some(seq)) = (key::channel_before_number(&key), key.last_number().map(Seq)) {
+                listed.entry(no).or_default().entry(stretch(seq)).or_default().push(key);
+            }
+        }
+        Ok(listed)
     }
 
-    /// The messages of a person in these stretches, by channel.
+    /// The messages of a person in these stretches of a channel that have words, in order. Each stretch is read once.
     pub async fn said_in(
         &self,
         ward: Ward,
-        stretches: &BTreeSet<(ChannelNo, Seq)>,
+        no: ChannelNo,
+        stretches: impl IntoIterator<Item = &Seq>,
         person: &PersonId,
-    ) -> Result<Vec<(ChannelNo, Seq)>, ReadError> {
-        let mut said = Vec::new();
-        for (no, first) in stretches {
-            for (key, value) in self.stretch(ward, *no, *first, after_stretch(*first)).await? {
+    ) -> Result<BTreeSet<Seq>, ReadError> {
+        let mut said = BTreeSet::new();
+        for first in stretches {
+            for (key, value) in self.stretch(ward, no, *first, after_stretch(*first)).await? {
                 let recorded = decode_event(&key, &value)?;
                 if speaker(&recorded.event).is_some_and(|id| **id == *person.as_str()) {
-                    said.push((*no, recorded.seq));
+                    said.insert(recorded.seq);
                 }
             }
         }

@@ -1,11 +1,9 @@
-//! Stories, exports, copies, quarantine, and being forgotten.
+//! Stories, exports, copies and quarantine.
 
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use super::retaining::left_of;
 use super::world::{World, room, said};
-use crate::actors::house::ActorHouse;
 use crate::actors::places::ScribePlace;
 use crate::actors::scribe::{Administer, Reply, ScribeMessage};
 use crate::domain::id::Seq;
@@ -24,7 +22,7 @@ async fn why(world: &World, at: Option<WhyAt>) -> Why {
     world.house.why(query).await.unwrap()
 }
 
-async fn exported(world: &World, form: ExportForm) -> Vec<String> {
+pub(super) async fn exported(world: &World, form: ExportForm) -> Vec<String> {
     let lines = world.house.export(ExportQuery { room: Some(room("lobby")), form }).await.unwrap();
     lines.map(|line| line.unwrap()).collect().await
 }
@@ -124,118 +122,6 @@ async fn what_is_exported_as_a_script_decides_the_same_when_it_is_replayed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_forgotten_left_no_word_in_the_store() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("Ana told me zebra.\nNO")]);
-    world.say("lobby", "zebra one").await;
-    world.say("lobby", "Ari, zebra two").await;
-    world.say_with("lobby", json!({ "from": "Ben", "text": "hello" })).await;
-    world.pass(1_000.0).await;
-    let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: false };
-
-    let first = world.house.forget(forget()).await.unwrap();
-    let again = world.house.forget(forget()).await;
-
-    assert_eq!(first.messages, 2);
-    assert!(first.decisions > 0);
-    assert!(matches!(again, Err(Refused::NotFound(_))), "{again:?}");
-    assert_eq!(world.history("lobby").await, said(&[("Ben", "hello")]));
-    let kept = exported(&world, ExportForm::Json).await.join("\n");
-    assert!(!kept.contains("zebra") && !kept.contains("Ana"), "{kept}");
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    let snapshot = Reader::new(&*world.store).restore(&place).await.unwrap().snapshot.expect("the channel went to sleep");
-    let snapshot = serde_json::to_string(&snapshot).unwrap();
-    assert!(!snapshot.contains("zebra") && !snapshot.contains("Ana"), "{snapshot}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_answered_after_somebody_was_forgotten_is_kept_without_words() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("Ana told me zebra.\nNO")]);
-    world.say("lobby", "Ari, zebra").await;
-    world.rest().await;
-
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
-    world.pass(1_000.0).await;
-
-    assert_eq!(world.decisions("lobby").await[0]["decision"], "NO");
-    assert_eq!(left_of("zebra", &world).await, 0);
-    assert_eq!(left_of("Ana", &world).await, 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_was_thought_with_a_summary_of_somebody_is_forgotten_with_it() {
-    let world = World::with_lobby_set(json!({ "prompt": { "summary_after": 2 } })).await;
-    world.side.answers([Ok("As I heard: zebra.\nNO")]);
-    world.say("lobby", "zebra one").await;
-    world.say("lobby", "zebra two").await;
-    world.pass(60.0).await;
-    for number in 0..8 {
-        world.say_with("lobby", json!({ "from": "Ben", "text": format!("number {number}") })).await;
-        world.pass(60.0).await;
-    }
-    assert!(left_of("zebra", &world).await > 8);
-
-    let forgotten = world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
-    world.pass(1_000.0).await;
-
-    assert!(forgotten.summaries > 0 && forgotten.decisions > 6, "{forgotten:?}");
-    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn how_a_judge_worded_repetition_is_forgotten_with_what_it_judged() {
-    let world = World::with_salon(json!({ "repetition": { "judge": "model" } })).await;
-    world.side.follows(|request| {
-        let is_judging = request.companion.is_none();
-        Some(Ok(if is_judging { "They repeat zebra.\n0.1".into() } else { "Me.\nYES".to_owned() }))
-    });
-    world.say("salon", "Ari, Bruno, Cleo: zebra").await;
-    world.pass(600.0).await;
-    assert!(left_of("They repeat zebra", &world).await > 0);
-
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
-    world.pass(1_000.0).await;
-
-    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_companions_answered_goes_too_when_that_is_asked_for() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("Me.\nYES")]);
-    world.main.answers([Ok("A zebra, Ana?"), Ok("Hello, Ben.")]);
-    world.say("lobby", "Ari, a zebra!").await;
-    world.pass(60.0).await;
-    world.say_with("lobby", json!({ "from": "Ben", "text": "Ari, hello" })).await;
-    world.pass(1_000.0).await;
-
-    let forgotten = world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: true }).await.unwrap();
-
-    assert_eq!(forgotten.messages, 2);
-    assert_eq!(world.history("lobby").await, said(&[("Ben", "Ari, hello"), ("aria", "Hello, Ben.")]));
-    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
-    let world = world.crash().await;
-    assert_eq!(world.history("lobby").await.len(), 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_was_set_aside_of_somebody_is_forgotten_and_shown_no_more() {
-    let world = World::with_lobby().await;
-    let seq = world.say("lobby", "zebra").await;
-    set_aside(&world, seq).await;
-    let world = world.crash().await;
-
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
-
-    assert_eq!(world.house.quarantine().await.unwrap().messages, []);
-    assert_eq!(left_of("a bug", &world).await, 0);
-    let world = world.crash().await;
-    world.pass(60.0).await;
-    assert_eq!(world.decisions("lobby").await, Vec::<Value>::new());
-}
-
-#[tokio::test(start_paused = true)]
 async fn what_a_person_said_in_a_guild_is_read_out_and_nothing_else() {
     let world = World::with_lobby().await;
     world.open("den", &["bruno"]).await;
@@ -278,34 +164,6 @@ async fn whoever_is_not_there_is_told_with_whoever_is() {
         }
     }
     assert_eq!(world.history("lobby").await.len(), 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn forgetting_much_that_is_interrupted_leaves_no_word_once_it_is_done_again() {
-    let world = World::with_lobby().await;
-    for number in 0..1_100 {
-        world.say("lobby", &format!("zebra {number}")).await;
-    }
-    world.pass(1_000.0).await;
-    let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: false };
-    let all = left_of("zebra", &world).await;
-    let (kit, store) = (world.kit.clone(), world.store.clone());
-    store.hold();
-    let forgetting = tokio::spawn(async move { drop(ActorHouse::new(kit, store).forget(forget()).await) });
-    // Until a part of it is written.
-    while left_of("zebra", &world).await == all {
-        one_turn().await;
-        world.store.commit_next();
-    }
-    forgetting.abort();
-    world.store.release();
-    let left = left_of("zebra", &world).await;
-    assert!((1..all).contains(&left), "there was more than one part of it: {left} of {all}");
-
-    let world = world.crash().await;
-    world.house.forget(forget()).await.unwrap();
-
-    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,6 +17,7 @@ use crate::actors::house::{ActorHouse, rooms};
 use crate::actors::hub::Hub;
 use crate::actors::ignored::Ignored;
 use crate::actors::kit::Kit;
+use crate::actors::leftovers;
 use crate::actors::places::{ChannelPlace, PoolPlace};
 use crate::actors::residents::Residents;
 use crate::actors::root::{Root, RootMessage};
@@ -283,6 +284,7 @@ impl World {
         let (root, _) = Root::spawn(None, Root, kit.clone()).await.unwrap();
         rooms::move_in(&kit, &[]).await.unwrap();
         starts::note(&kit).await;
+        leftovers::take_up(&kit).await;
         root.cast(RootMessage::WakePending).unwrap();
         let house = ActorHouse::new(kit.clone(), store.clone());
         Self { kit, house, store, side, main, root, spans, killed: 0, overlay, kept }

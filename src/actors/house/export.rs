@@ -62,7 +62,11 @@ impl ActorHouse {
         if listed.is_empty() {
             return Err(self.nobody(&person.guild, &id).await);
         }
-        let said = self.reader().said_in(ward, &listed, &id).await.map_err(unread)?;
+        let mut said = Vec::new();
+        for (no, stretches) in &listed {
+            let there = self.reader().said_in(ward, *no, stretches.keys(), &id).await.map_err(unread)?;
+            said.extend(there.into_iter().map(|seq| (*no, seq)));
+        }
         let lines = stream::iter(said).filter_map(move |(no, seq)| {
             let store = store.clone();
             async move {

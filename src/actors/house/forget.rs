@@ -1,17 +1,20 @@
 //! Taking out of the record everything that a person said.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::ActorHouse;
-use super::desk::{not_rewritten, unread};
-use crate::actors::reaching::unlist;
+use super::desk::{damaged, not_rewritten, unavailable, unread};
+use crate::actors::reaching::{settled, the_scribe, unlist};
 use crate::actors::retention::without_person;
-use crate::actors::taking_back::{answers_to, still_there, take_words_out, told_of};
+use crate::actors::scribe::{Leaving, Lost, Pace, Sweep, strike};
+use crate::actors::taking_back::{answers_to, take_words_out, told_of};
 use crate::domain::event::Event;
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
 use crate::journal::key;
 use crate::journal::place::Place;
-use crate::journal::record::{SetAsideRecord, UsageRecord, Used, decode, encode};
+use crate::journal::reader::Head;
+use crate::journal::record::{UsageRecord, Used, decode, encode};
+use crate::journal::speakers::stretch;
 use crate::ports::house::Refused;
 use crate::ports::house::keeping::{Forget, Forgotten};
 use crate::ports::store::key::Key;
@@ -26,40 +29,51 @@ impl ActorHouse {
         let person = PersonId::from(&*person);
         let ward = Ward::of(&guild);
         let listed = self.reader().listed(&guild, &person).await.map_err(unread)?;
-        let said = self.reader().said_in(ward, &listed, &person).await.map_err(unread)?;
-        let channels: BTreeSet<_> = listed.iter().map(|(no, _)| *no).collect();
-        let is_unknown = channels.is_empty();
-        let mut forgotten = Forgotten::default();
-        for no in channels {
-            let mut gone: BTreeSet<Seq> = said.iter().filter(|(known, _)| *known == no).map(|(_, seq)| *seq).collect();
-            let Some(record) = self.reader().channel_of(ward, no).await.map_err(unread)? else { continue };
-            let place = Place::new(&record.guild, &record.channel);
-            if answers {
-                gone.extend(answers_to(&self.reader(), &place, &gone).await.map_err(unread)?);
-            }
-            self.forget_in(&place, gone, &mut forgotten).await?;
+        let is_unknown = listed.is_empty();
+        let (mut forgotten, mut nameless) = (Forgotten::default(), None);
+        for (no, stretches) in listed {
+            let Some(place) = self.reader().place_of(ward, no).await.map_err(unread)? else {
+                nameless.get_or_insert(no);
+                continue;
+            };
+            let _turn = self.kit.rewriting.of(&place).await;
+            // A stretch that is full now is read once: nothing more is said in it.
+            let head = self.reader().head(&place).await.map_err(unread)?;
+            self.sweep(&place, &head).await.map_err(|lost| not_rewritten(lost.into()))?;
+            let said = self.reader().said_in(ward, no, stretches.keys(), &person).await.map_err(unread)?;
+            self.forget_in(&place, said, answers, &mut forgotten).await?;
             // Last of all: whoever is interrupted finds the rest by doing the same again.
-            for (_, stretch) in listed.iter().filter(|(known, _)| *known == no) {
-                unlist(&self.kit, &place, *stretch, &BTreeSet::from([person.clone()]))
-                    .await
-                    .map_err(|lost| not_rewritten(lost.into()))?;
-            }
+            self.unlist(&place, &person, stretches, head.last).await.map_err(|lost| not_rewritten(lost.into()))?;
         }
         let has_used = self.forget_usage(&guild, &person).await?;
+        if let Some(no) = nameless {
+            return Err(damaged(format!(
+                "they said something in channel {} of ward {}, of which cannot be told any more what it is called: what they said there is \
+                 still on record; restore a backup, or find the name again with `tertulia history compact --accept-loss`, and do this again",
+                no.0, ward.0
+            )));
+        }
         if is_unknown && !has_used {
             return Err(self.nobody(&guild, &person).await);
         }
         Ok(forgotten)
     }
 
-    async fn forget_in(&self, place: &Place, gone: BTreeSet<Seq>, forgotten: &mut Forgotten) -> Result<(), Refused> {
-        let _turn = self.kit.rewriting.of(place).await;
-        let still_there = still_there(&self.reader(), place, &gone).await.map_err(unread)?;
-        if !still_there.is_empty() {
-            // Conversations that are under way let them go.
-            self.accept(place, Event::Deleted { messages: still_there }, None).await?;
+    /// Whoever does this has the turn, and all of these messages have words.
+    async fn forget_in(
+        &self,
+        place: &Place,
+        mut gone: BTreeSet<Seq>,
+        answers: bool,
+        forgotten: &mut Forgotten,
+    ) -> Result<(), Refused> {
+        self.delete(place, &gone).await?;
+        if answers {
+            let answers = self.answers_to(place, &gone).await?;
+            self.delete(place, &answers).await?;
+            gone.extend(answers);
         }
-        let events = told_of(&self.reader(), place, &gone).await.map_err(unread)?;
+        let events = told_of(&self.reader(), place, &gone).await.map_err(unread)?.bare;
         for recorded in &events {
             match &recorded.event {
                 Event::Said { .. } => forgotten.messages += 1,
@@ -68,17 +82,49 @@ impl ActorHouse {
                 _ => {}
             }
         }
-        let writes = self.without_errors(place, &gone).await?;
-        take_words_out(&self.kit, place, events, writes).await.map_err(not_rewritten)
+        take_words_out(&self.kit, place, events, Vec::new()).await.map_err(not_rewritten)
     }
 
-    /// What was set aside of these messages is never handled, and of no use any more: how a handler died can quote what it read.
-    async fn without_errors(&self, place: &Place, gone: &BTreeSet<Seq>) -> Result<Vec<Write>, Refused> {
-        let Some(no) = self.reader().channel_no(place).await.map_err(unread)? else { return Ok(Vec::new()) };
-        let records = self.reader().set_aside(place.ward(), no).await.map_err(unread)?;
-        let concerned = records.into_iter().filter(|record| gone.contains(&record.seq));
-        let closed = concerned.map(|record| SetAsideRecord { error: "".into(), is_closed: true, ..record });
-        Ok(closed.map(|record| Write::Put(key::set_aside(place.ward(), no, record.seq), encode(&record))).collect())
+    /// Conversations that are under way let these messages go.
+    async fn delete(&self, place: &Place, gone: &BTreeSet<Seq>) -> Result<(), Refused> {
+        if gone.is_empty() {
+            return Ok(());
+        }
+        self.accept(place, Event::Deleted { messages: gone.iter().copied().collect() }, None).await.map(drop)
+    }
+
+    /// What companions answered to these messages, which were deleted. One that is being made would come after.
+    async fn answers_to(&self, place: &Place, gone: &BTreeSet<Seq>) -> Result<BTreeSet<Seq>, Refused> {
+        settled(&self.kit, place).await.map_err(|lost| not_rewritten(lost.into()))?;
+        let owed = self.reader().outbox(place).await.map_err(unread)?;
+        if owed.iter().any(|(_, reply)| reply.messages.iter().any(|seq| gone.contains(seq))) {
+            return Err(unavailable("a companion is answering them at this moment, try again"));
+        }
+        answers_to(&self.reader(), place, gone).await.map_err(unread)
+    }
+
+    /// What a deletion of the whole channel left, because it was interrupted, nobody can read; but there it is.
+    async fn sweep(&self, place: &Place, head: &Head) -> Result<(), Lost> {
+        let (Some(no), below @ Seq(1..)) = (head.no, head.swept_below) else { return Ok(()) };
+        let (store, scribe) = (self.kit.store.clone(), the_scribe(&self.kit)?);
+        Sweep { store, scribe, place: place.clone(), no, below, pace: Pace::AtOnce }.remove_all().await.map(drop)
+    }
+
+    /// Takes a person out of the index for stretches of which nothing was theirs any more when the journal had come to this number.
+    async fn unlist(&self, place: &Place, person: &PersonId, stretches: BTreeMap<Seq, Vec<Key>>, last: Seq) -> Result<(), Lost> {
+        let mut full = stretches;
+        let open = full.split_off(&stretch(last.next()));
+        if let Some(newest) = full.last_key_value().map(|(newest, _)| *newest) {
+            let keys: Vec<Key> = full.into_values().flatten().collect();
+            for keys in keys.chunks(PAGE) {
+                strike(&the_scribe(&self.kit)?, place, newest, keys.to_vec(), last).await?;
+            }
+        }
+        for stretch in open.into_keys() {
+            let people = &BTreeSet::from([person.clone()]);
+            unlist(&self.kit, place, Leaving { stretch, below: Seq::NONE, people, notes: &[] }).await?;
+        }
+        Ok(())
     }
 
     /// True: they were named there.

@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 
 use super::ActorHouse;
 use super::desk::{no_room, unread};
-use crate::domain::id::{GuildId, PersonId, Ward};
+use crate::domain::id::{GuildId, PersonId};
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::residence::Residence;
 use crate::ports::house::Refused;
 use crate::ports::house::room::RoomId;
-use crate::ports::store::key::{Key, Kind};
 
 /// So many are named.
 const NAMED: usize = 10;
@@ -70,16 +69,14 @@ impl ActorHouse {
 
     /// Who said something in a guild, as far as they are looked through.
     async fn people_of(&self, guild: &GuildId) -> Result<BTreeSet<String>, Refused> {
-        let all = Key::new(Ward::of(guild), Kind::Person).text(guild.as_str());
-        let (mut from, end) = (all.clone(), all.clone().end());
+        let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
         let mut people = BTreeSet::new();
         while people.len() < LOOKED_THROUGH {
             let found = self.kit.store.scan(from, end.clone(), false, 1).await.map_err(|error| unread(error.into()))?;
             let Some((key, _)) = found.first() else { break };
-            let named = key.as_bytes().get(all.as_bytes().len()..).and_then(|rest| rest.split(|byte| *byte == 0).next());
-            let Some(Ok(person)) = named.map(std::str::from_utf8) else { break };
-            from = key::said_by(guild, &PersonId::from(person)).end();
-            people.insert(person.to_owned());
+            let Some(person) = key::person_named_in(guild, key) else { break };
+            from = key::said_by(guild, &person).end();
+            people.insert(person.to_string());
         }
         Ok(people)
     }

@@ -13,7 +13,7 @@ use super::ActorHouse;
 use super::desk::{not_rewritten, unavailable, unread};
 use crate::actors::guilds::GuildsMessage;
 use crate::actors::places::GuildsPlace;
-use crate::actors::taking_back::take_words_out;
+use crate::actors::taking_back::take_messages_out;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ward};
 use crate::journal::key;
@@ -109,7 +109,9 @@ impl ActorHouse {
                     self.administer(id.ward, vec![Write::Put(key, encode(&accepted.seq))]).await?;
                 }
                 self.accept(&place, Event::Deleted { messages: vec![old.seq] }, None).await?;
-                take_words_out(&self.kit, &place, vec![without_words(&old)], Vec::new()).await.map_err(not_rewritten)?;
+                // With the words goes what was set aside.
+                let bare = vec![without_words(&old)];
+                return take_messages_out(&self.kit, &place, &[old.seq], bare, Vec::new()).await.map_err(not_rewritten);
             }
         }
         self.hide(id, record).await

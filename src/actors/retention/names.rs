@@ -12,15 +12,14 @@ use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::{UsageRecord, Used, decode, encode};
 use crate::journal::speakers::after_stretch;
 use crate::ports::store::Write;
-use crate::ports::store::key::{ChannelNo, Key, Kind};
+use crate::ports::store::key::ChannelNo;
 
 /// Takes those entries out of the index of persons of whose stretch nothing is left. Mostly they went with what they led to; this finds what
 /// an interruption has left, and what led to events that nobody could read.
 pub(super) async fn forget_who_is_listed(kit: &Kit, guild: &GuildId) -> Result<(), NotDeleted> {
     let reader = Reader::new(&*kit.store);
     let ward = Ward::of(guild);
-    let all = Key::new(ward, Kind::Person).text(guild.as_str());
-    let (mut from, end) = (all.clone(), all.end());
+    let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
     let mut marks: BTreeMap<ChannelNo, Seq> = BTreeMap::new();
     loop {
         let page = kit.store.scan(from, end.clone(), false, PAGE).await.map_err(ReadError::from)?;

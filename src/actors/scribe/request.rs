@@ -128,14 +128,14 @@ pub struct Expire {
     pub reply: Reply<()>,
 }
 
-/// Takes people out of the index of persons, of whom nothing is left in a stretch of a journal.
+/// Takes people out of the index of persons, of whom nothing is left in stretches of a journal.
 #[derive(Debug)]
 pub struct Unlist {
     /// Where.
     pub place: Place,
-    /// A number in the [stretch](crate::journal::speakers).
+    /// A number in the newest of these [stretches](crate::journal::speakers).
     pub stretch: Seq,
-    /// Their keys in the index.
+    /// Their keys in the index, and what notes that they are to go.
     pub keys: Vec<Key>,
     /// The number of the journal's last event when nothing was left of them.
     pub as_of: Seq,

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::reply::Reply;
 use super::request::{Administer, Contested, Lost};
-use super::unlisting::unlist;
+use super::unlisting::{Leaving, unlist};
 use super::{Note, Own, ScribeMessage};
 use crate::domain::id::{PersonId, Seq};
 use crate::journal::key;
@@ -94,7 +94,8 @@ impl Sweep {
                 page.retain(|(key, _)| *key < rest);
             }
             for (stretch, people) in speakers(&page) {
-                unlist(&*self.store, &self.scribe, &self.place, stretch, self.below, &people).await?;
+                let leaving = Leaving { stretch, below: self.below, people: &people, notes: &[] };
+                unlist(&*self.store, &self.scribe, &self.place, leaving).await?;
             }
             passed += page.len() as u64;
             self.write(page.into_iter().map(|(key, _)| Write::Remove(key)).collect()).await?;

@@ -13,11 +13,25 @@ use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::speakers::{self, STRETCH, after_stretch};
 use crate::ports::store::Store;
+use crate::ports::store::key::Key;
 
 /// So often it is looked again, when something was said meanwhile.
 const TRIES: usize = 64;
 
-/// Takes people out of the index for the stretch that a number lies in, if nothing in it is theirs from another number on.
+/// Who may have nothing left in a stretch of a journal.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaving<'a> {
+    /// A number in the [stretch](speakers).
+    pub stretch: Seq,
+    /// What comes before this number is theirs no more.
+    pub below: Seq,
+    /// Who.
+    pub people: &'a BTreeSet<PersonId>,
+    /// Notes that this is to be looked at, which go once it was.
+    pub notes: &'a [Key],
+}
+
+/// Takes people out of the index for a stretch, if nothing in it is theirs any more.
 ///
 /// # Errors
 /// Some of them may still be listed: the same again goes on.
@@ -25,35 +39,44 @@ pub async fn unlist(
     store: &dyn Store,
     scribe: &ActorRef<ScribeMessage>,
     place: &Place,
-    stretch: Seq,
-    from: Seq,
-    people: &BTreeSet<PersonId>,
+    leaving: Leaving<'_>,
 ) -> Result<(), Lost> {
+    let Leaving { stretch, below, people, notes } = leaving;
     let reader = Reader::new(store);
     let first = speakers::stretch(stretch);
     for _ in 0..TRIES {
         // Whatever is said after this is seen below, or by the scribe.
         let head = reader.head(place).await.map_err(unread)?;
         let Some(no) = head.no else { return Ok(()) };
-        let there = reader.speakers(place.ward(), no, from.max(first), after_stretch(stretch)).await.map_err(unread)?;
-        let mut keys = Vec::new();
+        let there = reader.speakers(place.ward(), no, below.max(first), after_stretch(stretch)).await.map_err(unread)?;
+        let mut keys = notes.to_vec();
         for person in people.difference(&there) {
             let entries = key::person_in(&place.guild, person, no, stretch);
             let found =
                 store.scan(entries.start, entries.end, false, STRETCH as usize).await.map_err(|error| unread(error.into()))?;
             keys.extend(found.into_iter().map(|(key, _)| key));
         }
-        if keys.is_empty() {
-            return Ok(());
-        }
-        let (reply, done) = Reply::awaited();
-        let unlist = Unlist { place: place.clone(), stretch, keys, as_of: head.last, reply };
-        let _ = scribe.cast(ScribeMessage::Unlist(unlist));
-        if done.await.unwrap_or(Err(Lost::Unknown))? {
+        if keys.is_empty() || strike(scribe, place, stretch, keys, head.last).await? {
             return Ok(());
         }
     }
     Err(Lost::Unavailable("too much is said there to take anybody out of the index of persons; do the same again".into()))
+}
+
+/// Takes entries out of the index of stretches up to this one. Not done, if it was not full at a number and something was said since.
+///
+/// # Errors
+/// They may still be there.
+pub async fn strike(
+    scribe: &ActorRef<ScribeMessage>,
+    place: &Place,
+    stretch: Seq,
+    keys: Vec<Key>,
+    as_of: Seq,
+) -> Result<bool, Lost> {
+    let (reply, done) = Reply::awaited();
+    let _ = scribe.cast(ScribeMessage::Unlist(Unlist { place: place.clone(), stretch, keys, as_of, reply }));
+    done.await.unwrap_or(Err(Lost::Unknown))
 }
 
 fn unread(error: ReadError) -> Lost {

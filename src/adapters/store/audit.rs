@@ -222,7 +222,7 @@ impl Audit {
     }
 
     /// Takes the next record in.
-    fn read(&mut self, key: &Key, value: &[u8]) {
+    pub(super) fn read(&mut self, key: &Key, value: &[u8]) {
         self.report.records += 1;
         self.report.bytes += (key.as_bytes().len() + value.len()) as u64;
         let [ward, kind, rest @ ..] = key.as_bytes() else { return self.problem(Problem::Malformed(key.clone())) };
@@ -248,7 +248,7 @@ impl Audit {
     }
 
     /// What was found.
-    fn finish(mut self) -> Report {
+    pub(super) fn finish(mut self) -> Report {
         self.conclude_ward();
         let (found, counted) = (self.report.events, self.report.counts.events);
         if found > counted {

@@ -44,6 +44,7 @@ struct State {
     waiting: VecDeque<(Work, oneshot::Sender<Outcome>)>,
     faults: VecDeque<Fault>,
     failed: bool,
+    asked: u64,
 }
 
 /// What waits for [`MemoryStore::commit_next`].
@@ -98,6 +99,11 @@ impl MemoryStore {
         (state.on_command, state.in_sight) = (true, true);
     }
 
+    /// How often it was read from or written to.
+    pub fn asked(&self) -> u64 {
+        self.state().asked
+    }
+
     /// How many groups wait.
     pub fn waiting(&self) -> usize {
         self.state().waiting.len()
@@ -144,6 +150,7 @@ impl Store for MemoryStore {
     async fn commit(&self, group: Vec<Batch>) -> Outcome {
         let answer = {
             let mut state = self.state();
+            state.asked += 1;
             if !state.on_command {
                 return state.commit(group);
             }
@@ -156,14 +163,17 @@ impl Store for MemoryStore {
     }
 
     async fn get(&self, key: Key) -> Result<Option<Value>, StoreError> {
-        Ok(self.state().values.get(&key).cloned())
+        let mut state = self.state();
+        state.asked += 1;
+        Ok(state.values.get(&key).cloned())
     }
 
     async fn scan(&self, from: Key, to: Key, newest_first: bool, limit: usize) -> Result<Vec<(Key, Value)>, StoreError> {
         if from >= to {
             return Ok(Vec::new());
         }
-        let state = self.state();
+        let mut state = self.state();
+        state.asked += 1;
         let found = state.values.range(from..to).map(|(key, value)| (key.clone(), value.clone()));
         Ok(if newest_first { found.rev().take(limit).collect() } else { found.take(limit).collect() })
     }

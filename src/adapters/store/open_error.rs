@@ -73,7 +73,7 @@ pub enum OpenError {
     /// Opening did not come to an end: damage can make sled search for ever. The thread that tries is left behind, so the process
     /// should end.
     #[error(
-        "{} did not open within {} s: it is damaged, or very slow to read; put a backup back with `tertulia history restore`",
+        "{} gave no sign for {} s while it was opened: it is damaged, or very slow to read; put a backup back with `tertulia history restore`, or copy the folder and try `tertulia serve --accept-loss`, which waits for longer",
         .folder.display(), .after.as_secs_f32()
     )]
     Stuck {

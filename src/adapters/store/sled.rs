@@ -32,7 +32,7 @@ use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 use crate::telemetry::instruments::Instruments;
 use committer::{Committer, Order};
 use letting_go::attempt;
-use open::Holes;
+use open::Rest;
 use snapshot::Snapshot;
 
 pub use copy::{compact, restore, salvage};
@@ -42,10 +42,11 @@ pub use renew::{Renewed, renew};
 /// How a store on disk is opened.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// Go on with what is there when it is less than the manifest says. The store is then read through while it is opened, and
+    /// Go on with what is there when it is less than the manifest says. The store is then read through twice while it is opened, and
     /// what its journals miss counts as deleted.
     pub accept_loss: bool,
-    /// How long opening may take: damage can make sled search for ever. 60 s is plenty: a million events after a crash take 0.2 s.
+    /// How long opening may go on without a sign: damage can make sled search for ever. 60 s is plenty: a million events after a crash take
+    /// 0.2 s. Where a loss is accepted, a second for every 4 MiB of the file comes on top.
     pub deadline: Duration,
     /// How many bytes of pages sled keeps in memory.
     pub cache_bytes: u64,
@@ -77,19 +78,20 @@ impl SledStore {
     /// # Errors
     /// Each way in which a store can be unfit; [`OpenError`] says which of them leave it untouched.
     pub fn open(data: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
-        Self::open_completed(data, options, &mut ())
+        Self::open_completed(data, options, ())
     }
 
     /// The same. Where a loss is accepted, what the records that are left tell of those that are lost is made anew first.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
-    pub fn open_completed(data: &Path, options: &OpenOptions, complete: &mut dyn Complete) -> Result<Self, OpenError> {
-        let opened = if options.accept_loss {
-            open::open_rest(data, options, complete)
-        } else {
-            open::open(data, options, Holes::Refused)
-        }?;
+    pub fn open_completed(
+        data: &Path,
+        options: &OpenOptions,
+        complete: impl Complete + Send + 'static,
+    ) -> Result<Self, OpenError> {
+        let rest = if options.accept_loss { Rest::Mended(Box::new(complete)) } else { Rest::Refused };
+        let opened = open::open(data, options, rest)?;
         let (orders, inbox) = mpsc::channel();
         let open::Opened { db, facts, manifest, lock } = opened;
         let (db, committer) = attempt(db, |db| {

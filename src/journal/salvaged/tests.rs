@@ -41,6 +41,15 @@ fn each_half_of_a_channels_name_tells_the_other_and_its_number_is_never_given_ag
 }
 
 #[test]
+fn of_two_messages_of_one_id_the_newer_is_meant() {
+    let id = key::message_id(place().ward(), ChannelNo(3), "4711");
+    let replaces = |seq: u64, there: &[u8]| Salvaged::default().replaces(&id, &encode(&Seq(seq)), there);
+
+    assert_eq!([6, 7, 8].map(|seq| replaces(seq, &encode(&Seq(7)))), [false, false, true]);
+    assert!(replaces(6, b"?"), "what cannot be read is no message");
+}
+
+#[test]
 fn who_said_a_message_and_which_id_it_has_can_be_found_again() {
     let (place, no) = (place(), ChannelNo(3));
     let salvaged = salvaged(&[(key::channel_name(&place), encode(&no.0))]);

@@ -35,8 +35,11 @@ pub trait Complete {
     /// Counters that are not there, or are less than what was noted tells: they have to become this.
     fn behind(&self) -> Vec<(Key, Value)>;
 
-    /// What else has to be there because of this record. Where two say different things of one key, the one with the greater key is right.
+    /// What else has to be there because of this record.
     fn follows(&self, key: &Key, value: &[u8]) -> Vec<(Key, Value)>;
+
+    /// Whether what follows from a record is right where something else is there already.
+    fn replaces(&self, key: &Key, value: &[u8], there: &[u8]) -> bool;
 }
 
 /// Where records tell of no others.
@@ -53,6 +56,10 @@ impl Complete for () {
 
     fn follows(&self, _: &Key, _: &[u8]) -> Vec<(Key, Value)> {
         Vec::new()
+    }
+
+    fn replaces(&self, _: &Key, _: &[u8], _: &[u8]) -> bool {
+        false
     }
 }
 

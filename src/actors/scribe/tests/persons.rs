@@ -17,14 +17,15 @@ impl World {
     async fn said_by(&self, person: &str) -> Vec<u64> {
         let (reader, person) = (self.reader(), PersonId::from(person));
         let listed = reader.listed(&"home".into(), &person).await.unwrap();
-        let said = reader.said_in(place("lobby").ward(), &listed, &person).await.unwrap();
-        said.into_iter().map(|(_, seq)| seq.0).collect()
+        let stretches = listed.get(&LOBBY).into_iter().flat_map(|stretches| stretches.keys());
+        let said = reader.said_in(place("lobby").ward(), LOBBY, stretches, &person).await.unwrap();
+        said.into_iter().map(|seq| seq.0).collect()
     }
 
     /// Where the index says that somebody said something in the lobby.
     async fn listed(&self, person: &str) -> Vec<u64> {
         let listed = self.reader().listed(&"home".into(), &person.into()).await.unwrap();
-        listed.into_iter().map(|(_, first)| first.0).collect()
+        listed.get(&LOBBY).into_iter().flat_map(|stretches| stretches.keys()).map(|first| first.0).collect()
     }
 
     async fn take_words_out_of(&self, seq: u64) {
@@ -35,9 +36,10 @@ impl World {
         answer.await.unwrap().unwrap();
     }
 
-    async fn unlist(&self, stretch: u64, from: u64, people: &[&str]) -> Result<(), Lost> {
+    async fn unlist(&self, stretch: u64, below: u64, people: &[&str]) -> Result<(), Lost> {
         let people: BTreeSet<_> = people.iter().map(|person| PersonId::from(*person)).collect();
-        unlist(&*self.store, &self.scribe, &place("lobby"), Seq(stretch), Seq(from), &people).await
+        let leaving = Leaving { stretch: Seq(stretch), below: Seq(below), people: &people, notes: &[] };
+        unlist(&*self.store, &self.scribe, &place("lobby"), leaving).await
     }
 
     fn ask_to_unlist(&self, stretch: u64, person: &str, as_of: u64) -> tokio::sync::oneshot::Receiver<Result<bool, Lost>> {

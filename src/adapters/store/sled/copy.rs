@@ -1,11 +1,12 @@
 //! Making a new database out of records: from a backup, or from the database itself to give space back.
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use super::facts::Facts;
 use super::letting_go::attempt;
-use super::mend::restored;
-use super::open::Holes;
+use super::mend;
+use super::open::Rest;
 use super::readable::Readable;
 use super::{OpenOptions, files, log, open};
 use crate::adapters::store::OpenError;
@@ -50,7 +51,7 @@ pub fn restore(from: &Path, data: &Path, options: &OpenOptions, progress: impl F
 /// # Errors
 /// [`CopyError::Open`] as for opening; whatever happens, there is a whole store, the old or the new one.
 pub fn compact(data: &Path, options: &OpenOptions, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
-    copy(data, options, Holes::Refused, |db, _| {
+    copy(data, options, Rest::Refused, |db, _| {
         fill(data, options, readable(db).map(|record| record.map_err(|hole| CopyError::Store(hole.into()))), progress)
     })
 }
@@ -67,9 +68,13 @@ pub fn salvage(
     progress: impl FnMut(u64),
 ) -> Result<Copied, CopyError> {
     let options = OpenOptions { accept_loss: true, ..options.clone() };
-    copy(data, &options, Holes::Passed, |db, holes| {
+    let complete = RefCell::new(complete);
+    copy(data, &options, Rest::Copied, |db, holes| {
         let records = readable(db).filter_map(|record| match record {
-            Ok(record) => Some(Ok(record)),
+            Ok((key, value)) => {
+                complete.borrow_mut().note(&key, &value);
+                Some(Ok((key, value)))
+            }
             Err(hole) => {
                 tracing::warn!("{hole}; it is left out");
                 *holes += 1;
@@ -77,7 +82,7 @@ pub fn salvage(
             }
         });
         fill_with(data, &options, records, progress, |db, facts| {
-            restored(db, complete, facts)?;
+            mend::restored(db, &**complete.borrow(), facts, || {})?;
             facts.write(db)
         })
     })
@@ -86,13 +91,13 @@ pub fn salvage(
 fn copy(
     data: &Path,
     options: &OpenOptions,
-    holes: Holes,
+    rest: Rest,
     fill: impl FnOnce(&sled::Db, &mut u64) -> Result<(Manifest, u64), CopyError>,
 ) -> Result<Copied, CopyError> {
     if files::db_bytes(data)?.is_none() && manifest::read(data)?.is_none() {
         return Err(StoreError::Failed(format!("{} holds no store", data.display())).into());
     }
-    let open::Opened { db, manifest: before, lock: _lock, .. } = open::open(data, options, holes)?;
+    let open::Opened { db, manifest: before, lock: _lock, .. } = open::open(data, options, rest)?;
     let bytes_before = size(data)?;
     let mut holes = 0;
     let (db, (after, records)) = attempt(db, |db| fill(db, &mut holes))?;

@@ -2,17 +2,63 @@
 
 use super::copy::readable;
 use super::facts::Facts;
-use crate::adapters::store::audit::{Audit, Problem, Report};
+use crate::adapters::store::audit::{Audit, Hole, Problem, Report};
 use crate::domain::id::Seq;
 use crate::ports::store::Value;
 use crate::ports::store::keeper::Complete;
 use crate::ports::store::key::{Key, Kind};
 
-/// Makes anew what the rest of a store tells of what it lost, and mends what is wrong then. Nothing in it may be unreadable. The
-/// facts are the caller's to write.
-pub(super) fn restored(db: &sled::Db, complete: &mut dyn Complete, facts: &mut Facts) -> Result<(), sled::Error> {
-    completed(db, complete)?;
-    let report = Audit::keeping_all().run_on(readable(db), |_| {});
+/// It is told that the work goes on every so many records: few enough for a disk that takes a hundredth of a second for each.
+const TOLD_EVERY: u64 = 256;
+
+/// What a first reading found that cannot be read: how many places, and the first.
+pub(super) type Holes = Option<(usize, Hole)>;
+
+/// Takes note of all that can be read. `goes_on` is told now and then that this goes on.
+pub(super) fn noted(db: &sled::Db, complete: &mut dyn Complete, goes_on: impl FnMut()) -> Holes {
+    let mut holes: Holes = None;
+    let mut pace = Pace::new(goes_on);
+    for record in readable(db) {
+        pace.step();
+        match record {
+            Ok((key, value)) => complete.note(&key, &value),
+            Err(hole) => holes = Some(holes.map_or_else(|| (1, hole), |(count, first)| (count + 1, first))),
+        }
+    }
+    holes
+}
+
+/// Makes anew what the rest of a store tells of what it lost, and mends what is wrong then. Everything in it was [noted](noted), and nothing
+/// may be unreadable. The facts are the caller's to write.
+pub(super) fn restored(
+    db: &sled::Db,
+    complete: &dyn Complete,
+    facts: &mut Facts,
+    goes_on: impl FnMut(),
+) -> Result<(), sled::Error> {
+    let mut pace = Pace::new(goes_on);
+    for (key, value) in complete.lacking() {
+        pace.step();
+        if !db.contains_key(key.as_bytes())? {
+            tracing::warn!("the record {key} was lost; it is made anew");
+            db.insert(key.as_bytes(), value)?;
+        }
+    }
+    for (key, value) in complete.behind() {
+        pace.step();
+        tracing::warn!("the record {key} was lost or is behind the rest; it is made anew");
+        db.insert(key.as_bytes(), value)?;
+    }
+    // What follows from the records is in no journal, so it can be made while those are looked through.
+    let mut audit = Audit::keeping_all();
+    for entry in db.iter() {
+        pace.step();
+        let (key, value) = entry?;
+        let key = Key::from_bytes(&key);
+        audit.read(&key, &value);
+        complete.follows(&key, &value).into_iter().try_for_each(|(key, value)| follow(db, complete, &key, value))?;
+    }
+    let report = audit.finish();
     for problem in &report.problems {
         tracing::warn!("{problem}");
     }
@@ -23,30 +69,33 @@ pub(super) fn restored(db: &sled::Db, complete: &mut dyn Complete, facts: &mut F
     Ok(())
 }
 
-/// Makes anew what is not there and has to be, as the rest tells.
-fn completed(db: &sled::Db, complete: &mut dyn Complete) -> Result<(), sled::Error> {
-    for entry in db.iter() {
-        let (key, value) = entry?;
-        complete.note(&Key::from_bytes(&key), &value);
-    }
-    let add = |(key, value): (Key, Value)| -> Result<(), sled::Error> {
-        if !db.contains_key(key.as_bytes())? {
-            tracing::warn!("the record {key} was lost; it is made anew");
-            db.insert(key.as_bytes(), value)?;
-        }
-        Ok(())
-    };
-    complete.lacking().into_iter().try_for_each(add)?;
-    for (key, value) in complete.behind() {
+/// Makes a record anew that follows from another one, unless it is there and right.
+fn follow(db: &sled::Db, complete: &dyn Complete, key: &Key, value: Value) -> Result<(), sled::Error> {
+    let there = db.get(key.as_bytes())?;
+    if there.is_none_or(|there| complete.replaces(key, &value, &there)) {
         tracing::warn!("the record {key} was lost or is behind the rest; it is made anew");
         db.insert(key.as_bytes(), value)?;
     }
-    // What is there already is left alone, so whoever is right comes first.
-    for entry in db.iter().rev() {
-        let (key, value) = entry?;
-        complete.follows(&Key::from_bytes(&key), &value).into_iter().try_for_each(add)?;
-    }
     Ok(())
+}
+
+/// Tells that work goes on.
+struct Pace<F: FnMut()> {
+    steps: u64,
+    goes_on: F,
+}
+
+impl<F: FnMut()> Pace<F> {
+    fn new(goes_on: F) -> Self {
+        Self { steps: 0, goes_on }
+    }
+
+    fn step(&mut self) {
+        self.steps += 1;
+        if self.steps.is_multiple_of(TOLD_EVERY) {
+            (self.goes_on)();
+        }
+    }
 }
 
 /// Mends what a reading found, and returns how much of it could not be mended.

@@ -8,9 +8,8 @@ use std::time::Duration;
 use super::committer::panic_text;
 use super::facts::Facts;
 use super::letting_go::attempt;
-use super::mend::restored;
 use super::readable::Readable;
-use super::{OpenOptions, files, log};
+use super::{OpenOptions, files, log, mend};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::{self, Audit, Problem};
 use crate::adapters::store::manifest::{self, FORMAT, Manifest};
@@ -27,6 +26,9 @@ const SEGMENTS_GIVEN_BACK: u64 = 4;
 // How long the last work of an earlier opening in this process may hold sled's lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
+// Bytes a second that the slowest of disks reads.
+const SLOWEST_READING: u64 = 4 << 20;
+
 /// A database that was found fit.
 pub(super) struct Opened {
     pub(super) db: sled::Db,
@@ -36,13 +38,15 @@ pub(super) struct Opened {
     pub(super) lock: files::FolderLock,
 }
 
-/// What becomes of a database in which places cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Holes {
-    /// It is refused where they are found: what is written would have to go there.
+/// What becomes of a database that lost something, where that is accepted.
+pub(super) enum Rest {
+    /// It is refused where places cannot be read: what is written would have to go there. Else it is left as it is.
     Refused,
     /// It is opened as it is, for a copy of the rest.
-    Passed,
+    Copied,
+    /// It is refused where places cannot be read. Else what the rest tells of what was lost is made anew, and what the journals miss then
+    /// counts as deleted.
+    Mended(Box<dyn Complete + Send>),
 }
 
 /// What the guarded thread reports.
@@ -55,7 +59,7 @@ enum Report {
 }
 
 /// Opens the database of a data folder, or creates one, and counts the opening.
-pub(super) fn open(data: &Path, options: &OpenOptions, holes: Holes) -> Result<Opened, OpenError> {
+pub(super) fn open(data: &Path, options: &OpenOptions, rest: Rest) -> Result<Opened, OpenError> {
     let lock = files::lock(data)?;
     let known = match manifest::read(data) {
         Err(OpenError::Damaged(why)) if options.accept_loss => {
@@ -100,7 +104,12 @@ pub(super) fn open(data: &Path, options: &OpenOptions, holes: Holes) -> Result<O
     }
 
     let must_read_well = is_doubtful && !options.accept_loss;
-    let (db, facts) = open_guarded(data, options, (must_read_well, holes))?;
+    let deadline = patience(options, found.unwrap_or_default());
+    if options.accept_loss {
+        let (folder, up_to_secs) = (data.display(), deadline.as_secs());
+        tracing::info!(%folder, up_to_secs, "the store is read through; without a sign it is waited for so long");
+    }
+    let (db, facts) = open_guarded(data, options, deadline, (must_read_well, rest))?;
 
     let (db, db_bytes) = attempt(db, |_| {
         if let Some(known) = &known {
@@ -114,17 +123,11 @@ pub(super) fn open(data: &Path, options: &OpenOptions, holes: Holes) -> Result<O
     Ok(Opened { db, facts, manifest, lock })
 }
 
-/// The same where less may be left than there was: what the rest tells of that is made anew, and what the journals miss then counts as
-/// deleted.
-pub(super) fn open_rest(data: &Path, options: &OpenOptions, complete: &mut dyn Complete) -> Result<Opened, OpenError> {
-    let Opened { db, mut facts, manifest, lock } = open(data, options, Holes::Refused)?;
-    let (db, db_bytes) = attempt(db, |db| {
-        let mended = restored(db, complete, &mut facts).and_then(|()| facts.write(db));
-        mended.map_err(|error| explain(data, error))?;
-        Ok(files::db_bytes(data)?.unwrap_or_default())
-    })?;
-    let manifest = Manifest { counts: facts.counts, db_bytes, ..manifest };
-    Ok(Opened { db, facts, manifest, lock })
+/// How long it is waited for a sign that the opening goes on. sled itself gives none, and where its notes cannot be relied on, it reads the whole
+/// file. Whoever accepts a loss is there, and would rather wait.
+fn patience(options: &OpenOptions, bytes: u64) -> Duration {
+    let reading = Duration::from_secs(bytes / SLOWEST_READING);
+    if options.accept_loss { options.deadline + reading } else { options.deadline }
 }
 
 /// The settings under which every database is opened or made.
@@ -180,7 +183,12 @@ fn check_facts(data: &Path, known: &Manifest, facts: &Facts, accept_loss: bool) 
 }
 
 /// Lets sled open the folder in a thread of its own, which may panic or never return.
-fn open_guarded(data: &Path, options: &OpenOptions, reading: (bool, Holes)) -> Result<(sled::Db, Facts), OpenError> {
+fn open_guarded(
+    data: &Path,
+    options: &OpenOptions,
+    deadline: Duration,
+    reading: (bool, Rest),
+) -> Result<(sled::Db, Facts), OpenError> {
     let (reports, inbox) = mpsc::channel();
     let (folder, guarded) = (data.to_path_buf(), options.clone());
     let work = move || {
@@ -191,11 +199,11 @@ fn open_guarded(data: &Path, options: &OpenOptions, reading: (bool, Holes)) -> R
     };
     std::thread::Builder::new().name("scribe-open".into()).spawn(work).map_err(|error| OpenError::of(data, error))?;
 
-    let stuck = || OpenError::Stuck { folder: data.to_path_buf(), after: options.deadline };
+    let stuck = || OpenError::Stuck { folder: data.to_path_buf(), after: deadline };
     let in_use = || OpenError::InUse { folder: data.to_path_buf() };
     let mut waiting = false;
     loop {
-        let patience = if waiting { options.deadline.min(LOCK_PATIENCE) } else { options.deadline };
+        let patience = if waiting { deadline.min(LOCK_PATIENCE) } else { deadline };
         match inbox.recv_timeout(patience) {
             Ok(Report::Working) => waiting = false,
             Ok(Report::Waiting) => waiting = true,
@@ -209,7 +217,7 @@ fn open_guarded(data: &Path, options: &OpenOptions, reading: (bool, Holes)) -> R
 fn open_sled(
     data: &Path,
     options: &OpenOptions,
-    reading: (bool, Holes),
+    reading: (bool, Rest),
     reports: &Sender<Report>,
 ) -> Result<(sled::Db, Facts), OpenError> {
     let folder = files::sled_folder(data);
@@ -233,7 +241,7 @@ fn open_sled(
 fn prepare(
     data: &Path,
     options: &OpenOptions,
-    (must_read_well, holes): (bool, Holes),
+    (must_read_well, rest): (bool, Rest),
     db: &sled::Db,
     reports: &Sender<Report>,
 ) -> Result<Facts, OpenError> {
@@ -247,21 +255,42 @@ fn prepare(
     if facts.format > FORMAT {
         return Err(OpenError::NewerVersion { path: files::sled_folder(data), found: facts.format, known: FORMAT });
     }
-    if must_read_well || options.accept_loss {
-        let report = read_through(data, db, options.accept_loss, reports)?;
-        match report.problems.iter().find(|problem| matches!(problem, Problem::Unreadable(_))) {
-            Some(first) if holes == Holes::Refused => {
-                let (folder, first) = (data.to_path_buf(), first.to_string());
-                return Err(OpenError::Holes { folder, holes: report.holes(), first });
+    // It is open; from here on there are signs.
+    let _ = reports.send(Report::Working);
+    match rest {
+        Rest::Mended(mut complete) => mended(data, db, &mut *complete, &mut facts, reports)?,
+        rest if must_read_well || options.accept_loss => {
+            let report = read_through(data, db, options.accept_loss, reports)?;
+            match report.problems.iter().find(|problem| matches!(problem, Problem::Unreadable(_))) {
+                Some(_) if matches!(rest, Rest::Copied) => return Ok(facts),
+                Some(first) => return Err(holes(data, report.holes(), first)),
+                None => {}
             }
-            Some(_) => return Ok(facts),
-            // Whoever opens it mends it, once it is known what the rest tells of what was lost.
-            None => {}
         }
+        Rest::Refused | Rest::Copied => {}
     }
     facts.term += 1;
     facts.write(db).map_err(|error| explain(data, error))?;
     Ok(facts)
+}
+
+/// Makes a store consistent again that may have lost something.
+fn mended(
+    data: &Path,
+    db: &sled::Db,
+    complete: &mut dyn Complete,
+    facts: &mut Facts,
+    reports: &Sender<Report>,
+) -> Result<(), OpenError> {
+    let goes_on = || drop(reports.send(Report::Working));
+    if let Some((count, first)) = mend::noted(db, complete, goes_on) {
+        return Err(holes(data, count, &Problem::Unreadable(first)));
+    }
+    mend::restored(db, complete, facts, goes_on).map_err(|error| explain(data, error))
+}
+
+fn holes(data: &Path, holes: usize, first: &Problem) -> OpenError {
+    OpenError::Holes { folder: data.to_path_buf(), holes, first: first.to_string() }
 }
 
 /// Reads a store through whose manifest does not vouch for it.
@@ -291,5 +320,20 @@ pub(super) fn explain(data: &Path, error: sled::Error) -> OpenError {
             known => known,
         },
         other => OpenError::damaged(data, super::told(&other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::options;
+    use super::*;
+
+    #[test]
+    fn whoever_accepts_a_loss_waits_until_a_slow_disk_is_read() {
+        let (bytes, slow) = (24 << 30, 8 << 20);
+        let accepting = OpenOptions { accept_loss: true, ..options() };
+
+        assert!(patience(&accepting, bytes).as_secs() > bytes / slow);
+        assert_eq!(patience(&options(), bytes), options().deadline);
     }
 }

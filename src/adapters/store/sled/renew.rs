@@ -43,7 +43,7 @@ pub fn renew(
     if !manifest::read(data).is_ok_and(|known| known.is_some_and(|known| known.format < FORMAT)) {
         return Ok(None);
     }
-    let open::Opened { db, mut facts, lock: _lock, .. } = open::open(data, options, open::Holes::Refused)?;
+    let open::Opened { db, mut facts, lock: _lock, .. } = open::open(data, options, open::Rest::Refused)?;
     if facts.format >= FORMAT {
         // It ended just before its manifest was written.
         return Ok(None);
@@ -105,7 +105,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         drop(SledStore::open(folder.path(), &options()).unwrap());
         let open::Opened { db, mut facts, manifest, lock: _lock } =
-            open::open(folder.path(), &options(), open::Holes::Refused).unwrap();
+            open::open(folder.path(), &options(), open::Rest::Refused).unwrap();
         for number in 0..records {
             let value: &[u8] = if number == 0 { b"?" } else { b"\x00old" };
             db.insert(key(number).as_bytes(), value).unwrap();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     fn value(data: &Path, number: u64) -> Vec<u8> {
-        let open::Opened { db, .. } = open::open(data, &options(), open::Holes::Refused).unwrap();
+        let open::Opened { db, .. } = open::open(data, &options(), open::Rest::Refused).unwrap();
         db.get(key(number).as_bytes()).unwrap().unwrap().to_vec()
     }
 

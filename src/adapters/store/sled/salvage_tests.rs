@@ -1,5 +1,7 @@
 //! A store that lost records, and what is made of the rest.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::tests::{OnDisk, options};
 use super::*;
 use crate::domain::conversation::Conversation;
@@ -56,6 +58,70 @@ async fn a_message_is_known_by_its_id_again_and_the_newest_of_that_id_counts() {
     }
 }
 
+#[tokio::test]
+async fn a_store_of_which_a_loss_is_accepted_is_read_through_twice() {
+    let subject = lost(&[], 0, IN_PLACE).await;
+    let data = subject.data();
+    drop(subject.store);
+    let counted = Arc::<Counted>::default();
+
+    let options = OpenOptions { accept_loss: true, ..options() };
+    let store = SledStore::open_completed(&data, &options, Counting(counted.clone())).unwrap();
+
+    let records = store.verify(|_| {}).unwrap().records;
+    assert_eq!([&counted.noted, &counted.followed].map(|count| count.load(Ordering::Relaxed)), [records; 2]);
+}
+
+#[tokio::test]
+async fn while_a_store_is_read_it_is_told_that_this_goes_on() {
+    let mut subject = OnDisk::new();
+    let term = subject.open().take(place().ward()).await.unwrap();
+    let writes =
+        (0..1_024).map(|number| Write::Put(key::person(&place().guild, &"ana".into(), NO, Seq(number << 8)), encode(&())));
+    let batch = Batch { ward: place().ward(), term, append: None, fresh: Vec::new(), writes: writes.collect() };
+    subject.open().commit(vec![batch]).await.unwrap()[0].clone().unwrap();
+    subject.store = None;
+    let opened = open::open(&subject.data(), &options(), Rest::Refused).unwrap();
+    let (mut signs, mut facts) = ((0, 0), opened.facts);
+
+    assert_eq!(mend::noted(&opened.db, &mut (), || signs.0 += 1), None);
+    mend::restored(&opened.db, &(), &mut facts, || signs.1 += 1).unwrap();
+
+    assert_eq!(signs, (4, 4));
+}
+
+/// Counts how often it is told of a record.
+struct Counting(Arc<Counted>);
+
+#[derive(Default)]
+struct Counted {
+    noted: AtomicU64,
+    followed: AtomicU64,
+}
+
+impl Complete for Counting {
+    fn note(&mut self, _: &Key, _: &[u8]) {
+        self.0.noted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn lacking(&self) -> Vec<(Key, Value)> {
+        Vec::new()
+    }
+
+    fn behind(&self) -> Vec<(Key, Value)> {
+        Vec::new()
+    }
+
+    fn follows(&self, _: &Key, _: &[u8]) -> Vec<(Key, Value)> {
+        self.0.followed.fetch_add(1, Ordering::Relaxed);
+        Vec::new()
+    }
+
+    fn replaces(&self, _: &Key, _: &[u8], _: &[u8]) -> bool {
+        false
+    }
+}
+
 /// How a loss is accepted.
 type Accepted = fn(&Path);
 
@@ -67,7 +133,7 @@ const COPIED: Accepted = |data| {
 /// As `serve --accept-loss` does it where all pages can be read.
 const IN_PLACE: Accepted = |data| {
     let options = OpenOptions { accept_loss: true, ..options() };
-    drop(SledStore::open_completed(data, &options, &mut Salvaged::default()).unwrap());
+    drop(SledStore::open_completed(data, &options, Salvaged::default()).unwrap());
 };
 
 /// A store with a journal of four events, that lost these records, and where that was accepted; its snapshot says that so many were handled.

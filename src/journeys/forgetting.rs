@@ -1,0 +1,360 @@
+//! Being forgotten, taking back what was said, and what an end in the middle of that leaves.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::keeping::{exported, one_turn, set_aside};
+use super::retaining::left_of;
+use super::world::{World, room, said};
+use crate::actors::house::ActorHouse;
+use crate::actors::places::ChannelPlace;
+use crate::actors::reaching::{administer, look, settled};
+use crate::actors::scribe::Lost;
+use crate::domain::id::Ward;
+use crate::journal::key;
+use crate::journal::place::Place;
+use crate::journal::reader::Reader;
+use crate::journal::record::encode_number;
+use crate::ports::house::keeping::{ExportForm, Forget};
+use crate::ports::house::{House, Refused};
+use crate::ports::store::Write;
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_forgotten_left_no_word_in_the_store() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Ana told me zebra.\nNO")]);
+    world.say("lobby", "zebra one").await;
+    world.say("lobby", "Ari, zebra two").await;
+    world.say_with("lobby", json!({ "from": "Ben", "text": "hello" })).await;
+    world.pass(1_000.0).await;
+    let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: false };
+
+    let first = world.house.forget(forget()).await.unwrap();
+    let again = world.house.forget(forget()).await;
+
+    assert_eq!(first.messages, 2);
+    assert!(first.decisions > 0);
+    assert!(matches!(again, Err(Refused::NotFound(_))), "{again:?}");
+    assert_eq!(world.history("lobby").await, said(&[("Ben", "hello")]));
+    let kept = exported(&world, ExportForm::Json).await.join("\n");
+    assert!(!kept.contains("zebra") && !kept.contains("Ana"), "{kept}");
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    let snapshot = Reader::new(&*world.store).restore(&place).await.unwrap().snapshot.expect("the channel went to sleep");
+    let snapshot = serde_json::to_string(&snapshot).unwrap();
+    assert!(!snapshot.contains("zebra") && !snapshot.contains("Ana"), "{snapshot}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_answered_after_somebody_was_forgotten_is_kept_without_words() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Ana told me zebra.\nNO")]);
+    world.say("lobby", "Ari, zebra").await;
+    world.rest().await;
+
+    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.pass(1_000.0).await;
+
+    assert_eq!(world.decisions("lobby").await[0]["decision"], "NO");
+    assert_eq!(left_of("zebra", &world).await, 0);
+    assert_eq!(left_of("Ana", &world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_thought_with_a_summary_of_somebody_is_forgotten_with_it() {
+    let world = World::with_lobby_set(json!({ "prompt": { "summary_after": 2 } })).await;
+    world.side.answers([Ok("As I heard: zebra.\nNO")]);
+    world.say("lobby", "zebra one").await;
+    world.say("lobby", "zebra two").await;
+    world.pass(60.0).await;
+    for number in 0..8 {
+        world.say_with("lobby", json!({ "from": "Ben", "text": format!("number {number}") })).await;
+        world.pass(60.0).await;
+    }
+    assert!(left_of("zebra", &world).await > 8);
+
+    let forgotten = world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.pass(1_000.0).await;
+
+    assert!(forgotten.summaries > 0 && forgotten.decisions > 6, "{forgotten:?}");
+    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_a_judge_worded_repetition_is_forgotten_with_what_it_judged() {
+    let world = World::with_salon(json!({ "repetition": { "judge": "model" } })).await;
+    world.side.follows(|request| {
+        let is_judging = request.companion.is_none();
+        Some(Ok(if is_judging { "They repeat zebra.\n0.1".into() } else { "Me.\nYES".to_owned() }))
+    });
+    world.say("salon", "Ari, Bruno, Cleo: zebra").await;
+    world.pass(600.0).await;
+    assert!(left_of("They repeat zebra", &world).await > 0);
+
+    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.pass(1_000.0).await;
+
+    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_companions_answered_goes_too_when_that_is_asked_for() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.main.answers([Ok("A zebra, Ana?"), Ok("Hello, Ben.")]);
+    world.say("lobby", "Ari, a zebra!").await;
+    world.pass(60.0).await;
+    world.say_with("lobby", json!({ "from": "Ben", "text": "Ari, hello" })).await;
+    world.pass(1_000.0).await;
+
+    let forgotten = world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: true }).await.unwrap();
+
+    assert_eq!(forgotten.messages, 2);
+    assert_eq!(world.history("lobby").await, said(&[("Ben", "Ari, hello"), ("aria", "Hello, Ben.")]));
+    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
+    let world = world.crash().await;
+    assert_eq!(world.history("lobby").await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_set_aside_of_somebody_is_forgotten_and_shown_no_more() {
+    let world = World::with_lobby().await;
+    let seq = world.say("lobby", "zebra").await;
+    set_aside(&world, seq).await;
+    let world = world.crash().await;
+
+    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+
+    assert_eq!(world.house.quarantine().await.unwrap().messages, []);
+    assert_eq!(left_of("a bug", &world).await, 0);
+    let world = world.crash().await;
+    world.pass(60.0).await;
+    assert_eq!(world.decisions("lobby").await, Vec::<Value>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn forgetting_much_that_is_interrupted_leaves_no_word_once_it_is_done_again() {
+    let world = World::with_lobby().await;
+    for number in 0..1_100 {
+        world.say("lobby", &format!("zebra {number}")).await;
+    }
+    world.pass(1_000.0).await;
+    let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: false };
+    let all = left_of("zebra", &world).await;
+    let (kit, store) = (world.kit.clone(), world.store.clone());
+    store.hold();
+    let forgetting = tokio::spawn(async move { drop(ActorHouse::new(kit, store).forget(forget()).await) });
+    // Until a part of it is written.
+    while left_of("zebra", &world).await == all {
+        one_turn().await;
+        world.store.commit_next();
+    }
+    forgetting.abort();
+    world.store.release();
+    let left = left_of("zebra", &world).await;
+    assert!((1..all).contains(&left), "there was more than one part of it: {left} of {all}");
+
+    let world = world.crash().await;
+    world.house.forget(forget()).await.unwrap();
+
+    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn forgetting_asks_the_store_little_however_much_was_said() {
+    let world = World::with_lobby().await;
+    for number in 0..2_000 {
+        world.say("lobby", &format!("zebra {number}")).await;
+    }
+    world.pass(1_000.0).await;
+    let before = world.store.asked();
+
+    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+
+    let asked = world.store.asked() - before;
+    assert!(asked < 200, "{asked}");
+    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_anywhere_while_a_message_is_taken_back_leaves_nobody_named_of_whom_nothing_is_left() {
+    let mut interrupted = 0;
+    for steps in 0..8 {
+        let world = World::with_lobby().await;
+        let seq = world.say_with("lobby", json!({ "from": "Zoe", "text": "zebra" })).await;
+        world.say("lobby", "news").await;
+        world.pass(1_000.0).await;
+        let (kit, store) = (world.kit.clone(), world.store.clone());
+        store.hold();
+        let taking_back = tokio::spawn(async move { ActorHouse::new(kit, store).unsay(&room("lobby"), seq).await });
+        let mut written = 0;
+        while written < steps && !taking_back.is_finished() {
+            one_turn().await;
+            written += u32::from(world.store.commit_next());
+        }
+        let is_over = taking_back.is_finished();
+        taking_back.abort();
+        let is_half = left_of("zebra", &world).await == 0 && left_of("Zoe", &world).await > 0;
+        world.store.release();
+
+        let world = world.crash().await;
+
+        interrupted += u32::from(is_half && !is_over);
+        if left_of("zebra", &world).await == 0 {
+            assert_eq!(left_of("Zoe", &world).await, 0, "after {steps} steps");
+        }
+        world.house.unsay(&room("lobby"), seq).await.unwrap();
+        assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0], "after {steps} steps");
+        assert_eq!(left_of("unlisting", &world).await, 0, "after {steps} steps");
+        assert_eq!(world.history("lobby").await, said(&[("Ana", "news")]));
+        let forgotten = world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
+        assert_eq!(forgotten.unwrap().messages, 1, "whoever has something left is found");
+    }
+    assert!(interrupted > 0, "it was interrupted between the words and the name");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_takes_back_that_they_addressed_somebody_is_named_nowhere() {
+    let world = World::with_lobby().await;
+    let seq = world.say_with("lobby", json!({ "from": "Zoe", "text": "Ari, zebra" })).await;
+    let other = world.say_with("lobby", json!({ "from": "Ana", "text": "Ari?" })).await;
+    world.pass(1_000.0).await;
+    let counted = left_of("address", &world).await;
+
+    world.house.unsay(&room("lobby"), seq).await.unwrap();
+
+    assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0]);
+    assert_eq!(left_of("address", &world).await, counted, "that it was counted stays");
+    assert!(left_of("Ana", &world).await > 2 && other > seq);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_set_aside_of_a_message_goes_when_that_is_taken_back() {
+    let world = World::with_lobby().await;
+    let seq = world.say_with("lobby", json!({ "from": "Zoe", "text": "zebra" })).await;
+    set_aside(&world, seq).await;
+    let world = world.crash().await;
+
+    world.house.unsay(&room("lobby"), seq).await.unwrap();
+
+    assert_eq!(world.house.quarantine().await.unwrap().messages, []);
+    assert_eq!([left_of("a bug", &world).await, left_of("zebra", &world).await, left_of("Zoe", &world).await], [0; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_takes_back_what_was_tried_again_is_named_nowhere() {
+    let world = World::with_lobby().await;
+    let seq = world.say_with("lobby", json!({ "from": "Zoe", "text": "zebra" })).await;
+    for number in 0..300 {
+        world.say("lobby", &format!("number {number}")).await;
+    }
+    set_aside(&world, seq).await;
+    let world = world.crash().await;
+    let entry = world.house.quarantine().await.unwrap().messages[0].id.clone();
+    world.house.retry(&entry).await.unwrap();
+    world.pass(60.0).await;
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    let again = Reader::new(&*world.store).message(&place, &format!("retry:{entry}")).await.unwrap().unwrap();
+
+    world.house.unsay(&room("lobby"), again).await.unwrap();
+
+    assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await, left_of("a bug", &world).await], [0; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_room_whose_deletion_was_interrupted_holds_no_word_after_the_next_start() {
+    let world = half_deleted().await;
+    assert!(left_of("zebra", &world).await > 0);
+
+    let world = world.crash().await;
+    world.rest().await;
+
+    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_forgotten_leaves_no_word_in_a_room_whose_deletion_was_interrupted() {
+    let world = half_deleted().await;
+
+    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+
+    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
+}
+
+/// The lobby was deleted, and nothing of it was swept before the end.
+async fn half_deleted() -> World {
+    let world = World::with_lobby().await;
+    let last = world.say("lobby", "zebra").await;
+    world.pass(1_000.0).await;
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    let head = Reader::new(&*world.store).head(&place).await.unwrap();
+    let (ward, no, lowest) = (place.ward(), head.no.unwrap(), encode_number(head.last.next()));
+    let marks = [key::tombstone(ward, no), key::sweep(ward, no)].map(|key| Write::Put(key, lowest.clone()));
+    let gone = [key::snapshot(ward, no), key::pending(ward, no)].map(Write::Remove);
+    administer(&world.kit, ward, marks.into_iter().chain(gone).collect()).await.unwrap();
+    assert!(last < head.last);
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_not_said_that_somebody_is_forgotten_whose_words_nobody_can_place() {
+    let world = World::with_lobby().await;
+    world.open("den", &["bruno"]).await;
+    world.say("lobby", "zebra one").await;
+    world.say("den", "zebra two").await;
+    world.pass(1_000.0).await;
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    let no = Reader::new(&*world.store).channel_no(&place).await.unwrap().unwrap();
+    administer(&world.kit, place.ward(), vec![Write::Remove(key::channel_of(place.ward(), no))]).await.unwrap();
+
+    let forgotten = world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
+
+    assert!(matches!(&forgotten, Err(Refused::Damaged(detail)) if detail.contains("compact --accept-loss")), "{forgotten:?}");
+    assert_eq!(left_of("zebra two", &world).await, 0, "what can be placed is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_being_made_is_forgotten_too_or_it_is_said_that_it_is_not() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.main.answers([Ok("A zebra, Ana?")]);
+    world.main.takes(Duration::from_secs(20));
+    world.say("lobby", "Ari, a zebra!").await;
+    world.pass(5.0).await;
+    let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: true };
+
+    let early = world.house.forget(forget()).await;
+    world.pass(60.0).await;
+    let later = world.house.forget(forget()).await;
+
+    assert!(matches!(early, Err(Refused::Unavailable { .. })), "{early:?}");
+    later.unwrap();
+    world.pass(1_000.0).await;
+    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_are_not_taken_out_before_a_channel_that_begins_has_heard_of_it() {
+    let mut world = World::with_lobby().await;
+    world.say("lobby", "zebra").await;
+    world.rest().await;
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    world.store.hold();
+    let kit = world.kit.clone();
+    let saying = tokio::spawn(async move { administer(&kit, Ward(0), Vec::new()).await });
+    world.kill(&ChannelPlace(place.channel.clone())).await;
+    while world.kit.directory.find(&ChannelPlace(place.channel.clone())).is_none() {
+        one_turn().await;
+    }
+
+    let patience = Duration::from_secs(60);
+    let early = timeout(patience, settled(&world.kit, &place)).await.expect("it does not wait without end");
+    world.store.release();
+    saying.await.unwrap().unwrap();
+    let later = settled(&world.kit, &place).await;
+
+    assert!(matches!(early, Err(Lost::Unavailable(_))), "{early:?}");
+    assert_eq!(later, Ok(()));
+    assert!(look(&world.kit, &place.channel).await.is_some());
+}
