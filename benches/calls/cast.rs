@@ -155,7 +155,7 @@ impl<'a> Rehearsed<'a> {
 
     fn judgement(&self, conversation: &Conversation) -> Request {
         let mut newest: Vec<_> =
-            conversation.window().entries().rev().take(JUDGED_MESSAGES).map(|entry| &entry.message).collect();
+            conversation.window().entries().rev().take(JUDGED_MESSAGES).map(|entry| &*entry.message).collect();
         newest.reverse();
         let worded = prompt::judgement(&newest, &self.settings.prompt);
         request(ModelRole::Side, Purpose::Judgement, None, worded, newest.iter().copied())
@@ -186,11 +186,11 @@ impl Players for Rehearsed<'_> {
 }
 
 fn said<'a>(conversation: &'a Conversation, messages: &[Seq]) -> Vec<&'a Message> {
-    messages.iter().filter_map(|seq| conversation.window().get(*seq)).map(|entry| &entry.message).collect()
+    messages.iter().filter_map(|seq| conversation.window().get(*seq)).map(|entry| &*entry.message).collect()
 }
 
 fn said_until(conversation: &Conversation, cursor: Seq) -> Vec<&Message> {
-    conversation.window().recent(cursor).map(|entry| &entry.message).collect()
+    conversation.window().recent(cursor).map(|entry| &*entry.message).collect()
 }
 
 fn character(companion: &Companion) -> Character<'_> {

@@ -18,8 +18,8 @@ use super::allocated;
 use super::stock::Stock;
 use super::world::World;
 
-/// Channels that are counted.
-const CHANNELS: usize = 2_000;
+/// Channels that are counted: no more than may wait for a model, so that whatever was asked is answered.
+const CHANNELS: usize = 1_000;
 /// After so long it is looked whether all of them sleep.
 const NAP: Duration = Duration::from_secs(60);
 /// After so long whatever was asked is answered, and no lull is over yet.

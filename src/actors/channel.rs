@@ -31,7 +31,7 @@ use super::directory::{Address, Registration, Sort};
 use super::kit::Kit;
 use super::places::ChannelPlace;
 use super::scribe::{Accepted, Committed, Lost};
-use super::side_models::{CallId, Outcome};
+use super::side_models::{CallId, Outcome, Wording};
 use super::supervision::child::TakenAlong;
 use super::turn_taking_manager::NotTaken;
 use super::watchdog::at_work;
@@ -44,7 +44,6 @@ use crate::domain::vote::{State as Ballot, Vote};
 use crate::journal::place::Place;
 use crate::journal::reader::Restored;
 use crate::journal::record::{OutboxRecord, Used};
-use crate::ports::language_model::Request;
 use crate::telemetry::instruments::kinds::Counted;
 use delivering::Underway;
 use duties::Duty;
@@ -140,14 +139,12 @@ pub enum ChannelMessage {
         /// Which question.
         ticket: Ticket,
     },
-    /// A question may have waited for too long, whoever is to blame.
-    QuestionsOverdue,
     /// A question came to its end.
     Answered {
         /// Which question.
         ticket: Ticket,
         /// What was asked.
-        asked: Arc<Request>,
+        asked: Arc<Wording>,
         /// What came of it.
         outcome: Box<Outcome>,
         /// What the answer says, where the turn-taking manager has read it.
@@ -176,7 +173,7 @@ pub enum ChannelMessage {
         /// Which question.
         ticket: Ticket,
         /// What was asked.
-        asked: Arc<Request>,
+        asked: Arc<Wording>,
         /// What came of it.
         outcome: Box<Outcome>,
     },
@@ -189,7 +186,7 @@ pub enum ChannelMessage {
         /// The words, or a stable code.
         text: Result<Arc<str>, Arc<str>>,
         /// What was asked.
-        asked: Arc<Request>,
+        asked: Arc<Wording>,
         /// What it took.
         outcome: Box<Outcome>,
     },
@@ -207,7 +204,7 @@ pub enum ChannelMessage {
     /// A question came to its end that nobody waits for any more.
     Unclaimed {
         /// What was asked.
-        asked: Arc<Request>,
+        asked: Arc<Wording>,
         /// What it took.
         outcome: Box<Outcome>,
     },
@@ -222,7 +219,7 @@ pub enum ChannelMessage {
     },
     /// What stands below this number was kept for long enough.
     LetGo(Seq),
-    /// A deadline is due, or nothing was heard for a while.
+    /// A deadline is due, a question may have waited for too long, or nothing was heard for a while.
     Woken,
     /// Who lives here changed, or how they are set.
     ResidenceChanged,
@@ -406,7 +403,6 @@ impl Actor for Channel {
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
             ChannelMessage::QuestionUnworded { ticket } => state.question_unworded(ticket),
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
-            ChannelMessage::QuestionsOverdue => state.questions_overdue(),
             ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked, *outcome, vote),
             ChannelMessage::Voted { state: ballot, reply } => state.voted(*ballot, reply),
             ChannelMessage::Words { from, message_id, text, reply } => state.worded(&from, message_id, text, reply),

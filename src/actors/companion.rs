@@ -1,7 +1,7 @@
-//! A companion of a guild: words its questions and asks the pool.
+//! A companion of a guild: puts its questions to the pool, which has them worded when their turn comes.
 //!
-//! It keeps nothing. A question that dies with it is asked again by the channel, which is told by [`Asking`]'s drop. One that it cannot word
-//! must not take it along, again and again, and with it the guild: it fails alone.
+//! It keeps nothing. A question that dies with it is asked again by the channel, which is told by [`Asking`]'s drop. One that it cannot ask
+//! must not take it along, again and again, and with it the guild: it fails alone; and so does one that cannot be worded, in the pool.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use super::channel::ChannelMessage;
 use super::directory::{Address, Registration, Sort};
 use super::kit::Kit;
 use super::places::{ChannelPlace, CompanionPlace, TurnTakingManagerPlace};
-use super::side_models::{Priority, Question};
+use super::side_models::{Priority, Question, Wording};
 use super::turn_taking_manager::ManagerMessage;
 use super::watchdog::at_work;
 use crate::domain::id::{CompanionId, GuildId, Ticket};
 use crate::domain::message::{Message, Modality};
-use crate::domain::prompt::{self, Character, DecisionParts};
+use crate::domain::prompt::{self, Character, DecisionParts, Prompt};
 use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
 use crate::ports::language_model::{Line, ModelRole, Persona, Purpose, Request};
@@ -45,10 +45,16 @@ pub enum CompanionMessage {
     Evaluate(Box<Evaluate>),
 }
 
-/// Everything that a decision is made from.
+/// A decision to be made.
 pub struct Evaluate {
     /// Who asks, under which number.
     pub asking: Asking,
+    /// What it is made from.
+    pub matter: Matter,
+}
+
+/// Everything that a decision is made from.
+pub struct Matter {
     /// Why.
     pub trigger: Trigger,
     /// Whether it votes in a round with its answer.
@@ -64,9 +70,9 @@ pub struct Evaluate {
     /// The rolling summary.
     pub summary: Option<Arc<str>>,
     /// The most recent settled turns, oldest first.
-    pub recent: Vec<Message>,
+    pub recent: Vec<Arc<Message>>,
     /// What it is about, and what the companion said itself meanwhile, oldest first.
-    pub buffer: Vec<Message>,
+    pub buffer: Vec<Arc<Message>>,
     /// The companion as it is in that channel.
     pub settings: Arc<Settings>,
 }
@@ -143,12 +149,11 @@ impl Actor for Companion {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             CompanionMessage::Evaluate(evaluate) => {
-                let address = Address::Companion(state.guild.clone(), state.companion.clone());
-                let _at_work = at_work(address).about(&evaluate.asking.place, &state.companion);
+                let _at_work = at_work(Address::Companion(state.guild.clone(), state.companion.clone()));
                 // Nothing here could be left half done.
                 if catch_unwind(AssertUnwindSafe(|| ask(*evaluate, &state.kit))).is_err() {
                     let (guild, companion) = (Plain(state.guild.as_str()), Plain(state.companion.as_str()));
-                    tracing::error!(%guild, %companion, "a question could not be worded; it is asked again, later and later");
+                    tracing::error!(%guild, %companion, "a question could not be asked; it is asked again, later and later");
                 }
             }
         }
@@ -157,9 +162,9 @@ impl Actor for Companion {
 }
 
 fn ask(evaluate: Evaluate, kit: &Arc<Kit>) {
-    let request = Arc::new(worded(&evaluate, kit));
-    let Evaluate { mut asking, trigger, modality, is_vote, .. } = evaluate;
-    let ticket = asking.ticket;
+    let Evaluate { mut asking, matter } = evaluate;
+    let (ticket, priority, is_vote) = (asking.ticket, Priority::of(matter.trigger, matter.modality), matter.is_vote);
+    let request = wording(matter, asking.place.clone(), kit.clone());
     let asked = request.clone();
     let answered = {
         let asking = Asking { is_on_its_way: false, place: asking.place.clone(), ticket, kit: kit.clone() };
@@ -174,7 +179,7 @@ fn ask(evaluate: Evaluate, kit: &Arc<Kit>) {
     };
     let call = kit.pool.ask(Question {
         request,
-        priority: Priority::of(trigger, modality),
+        priority,
         deadline: kit.pool.deadline(ModelRole::Side),
         drafts: None,
         reply_to: answered,
@@ -183,38 +188,43 @@ fn ask(evaluate: Evaluate, kit: &Arc<Kit>) {
     asking.tell(ChannelMessage::Asked { ticket, call });
 }
 
-fn worded(evaluate: &Evaluate, kit: &Kit) -> Request {
-    let settings = &evaluate.settings;
-    let words = &kit.settings.prompt;
-    let recent: Vec<_> = evaluate.recent.iter().collect();
-    let buffer: Vec<_> = evaluate.buffer.iter().collect();
+/// Words a question when its turn comes.
+fn wording(matter: Matter, place: Place, kit: Arc<Kit>) -> Arc<Wording> {
+    let trigger = matter.trigger;
+    let unworded = Request {
+        role: ModelRole::Side,
+        purpose: if matter.is_vote { Purpose::Vote { trigger } } else { Purpose::Decision { trigger } },
+        companion: Some(persona(&matter.settings)),
+        guild: place.guild.clone(),
+        system: String::new(),
+        user: String::new(),
+        sizes: Vec::new(),
+        newest: Vec::new(),
+        max_tokens: kit.settings.prompt.max_side_answer_tokens,
+    };
+    Wording::later(unworded, move |unworded| {
+        let companion = &matter.settings.id;
+        let _at_work = at_work(Address::Companion(place.guild.clone(), companion.clone())).about(&place, companion);
+        worded(unworded, &matter, &kit.settings.prompt)
+    })
+}
+
+fn worded(unworded: Request, matter: &Matter, words: &settings::prompt::Prompt) -> Request {
+    let recent: Vec<&Message> = matter.recent.iter().map(|message| &**message).collect();
+    let buffer: Vec<&Message> = matter.buffer.iter().map(|message| &**message).collect();
     let parts = DecisionParts {
-        character: character(settings),
-        trigger: evaluate.trigger,
-        message_count: evaluate.message_count,
-        speaker: evaluate.speaker.as_deref(),
-        summary: evaluate.summary.as_deref(),
+        character: character(&matter.settings),
+        trigger: matter.trigger,
+        message_count: matter.message_count,
+        speaker: matter.speaker.as_deref(),
+        summary: matter.summary.as_deref(),
         recent: &recent,
         buffer: &buffer,
-        notes: &repetition_note(evaluate.is_repetitive, words).into_iter().collect::<Vec<_>>(),
+        notes: &repetition_note(matter.is_repetitive, words).into_iter().collect::<Vec<_>>(),
     };
-    let trigger = evaluate.trigger;
-    let (prompt, purpose) = if evaluate.is_vote {
-        (prompt::vote(&parts, words), Purpose::Vote { trigger })
-    } else {
-        (prompt::decision(&parts, words), Purpose::Decision { trigger })
-    };
-    Request {
-        role: ModelRole::Side,
-        purpose,
-        companion: Some(persona(settings)),
-        guild: evaluate.asking.place.guild.clone(),
-        system: prompt.system,
-        user: prompt.user,
-        sizes: prompt.sizes,
-        newest: Line::newest_of(recent.iter().chain(&buffer).copied()),
-        max_tokens: words.max_side_answer_tokens,
-    }
+    let Prompt { system, user, sizes } =
+        if matter.is_vote { prompt::vote(&parts, words) } else { prompt::decision(&parts, words) };
+    Request { system, user, sizes, newest: Line::newest_of(recent.iter().chain(&buffer).copied()), ..unworded }
 }
 
 /// The warning that the last messages repeat each other, where they do.

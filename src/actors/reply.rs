@@ -12,7 +12,7 @@ use super::companion::{character, persona, repetition_note};
 use super::directory::{Address, Sort};
 use super::hub::{Hub, Live};
 use super::kit::Kit;
-use super::side_models::{Outcome, Priority, asked_again_after};
+use super::side_models::{Outcome, Priority, Wording, asked_again_after};
 use super::watchdog::at_work;
 use crate::domain::closing::Stage;
 use crate::domain::id::{CompanionId, Ticket};
@@ -51,9 +51,9 @@ pub struct Arguments {
     /// The rolling summary.
     pub summary: Option<Arc<str>>,
     /// The most recent turns before the snapshot, oldest first.
-    pub recent: Vec<Message>,
+    pub recent: Vec<Arc<Message>>,
     /// What it answers, and what the companion said itself meanwhile, oldest first.
-    pub snapshot: Vec<Message>,
+    pub snapshot: Vec<Arc<Message>>,
     /// The companion as it is in that channel.
     pub settings: Arc<Settings>,
     /// Who gets the words.
@@ -87,7 +87,7 @@ impl Actor for Reply {
         let request = {
             let address = Address::Reply(reply.place.channel.clone(), reply.ticket);
             let _at_work = at_work(address).about(&reply.place, &reply.settings.id);
-            Arc::new(worded(reply))
+            Arc::new(Wording::from(worded(reply)))
         };
         let priority = Priority::of(reply.trigger, reply.modality);
         let deadline = reply.kit.pool.deadline(ModelRole::Main);
@@ -129,8 +129,8 @@ impl Actor for Reply {
 }
 
 fn worded(reply: &Arguments) -> Request {
-    let recent: Vec<_> = reply.recent.iter().collect();
-    let snapshot: Vec<_> = reply.snapshot.iter().collect();
+    let recent: Vec<&Message> = reply.recent.iter().map(|message| &**message).collect();
+    let snapshot: Vec<&Message> = reply.snapshot.iter().map(|message| &**message).collect();
     let words = &reply.kit.settings.prompt;
     let notes = [prompt::closing_note(reply.closing, words), repetition_note(reply.is_repetitive, words)];
     let prompt = prompt::statement(

@@ -10,6 +10,7 @@ pub mod queue;
 pub mod schedule;
 pub mod tally;
 pub mod trouble;
+mod wording;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use tokio::time::Instant;
 
 pub use handle::{Asked, CallFacts, Models, Outcome, Pool, Question};
 pub use queue::{CallId, Priority};
+pub use wording::Wording;
 
 use super::directory::Sort;
 use crate::domain::id::GuildId;
@@ -197,7 +199,11 @@ impl State {
     fn record_panic(&mut self, now: Moment, call: CallId) -> Vec<Step> {
         if let Some(question) = self.questions.get(&call) {
             let endpoint = &*question.job.model.identity().endpoint;
-            tracing::error!(endpoint, call = call.0, "a call to a model panicked; its question is answered without one");
+            tracing::error!(
+                endpoint,
+                call = call.0,
+                "a question panicked while it was worded or asked; it is answered without a model"
+            );
         }
         self.schedule.panicked(now, call)
     }

@@ -17,14 +17,13 @@ use super::directory::{Address, Registration, Sort};
 use super::hub::Live;
 use super::kit::Kit;
 use super::places::TurnTakingManagerPlace;
-use super::side_models::Outcome;
+use super::side_models::{Outcome, Wording};
 use super::watchdog::at_work;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::round::Round;
 use crate::domain::vote::{self, State as Ballot};
 use crate::journal::place::Place;
 use crate::ports::house::stamp::rfc3339;
-use crate::ports::language_model::Request;
 use crate::telemetry::instruments::kinds::Counted;
 pub use not_taken::NotTaken;
 
@@ -56,7 +55,7 @@ pub enum ManagerMessage {
         /// Which question.
         ticket: Ticket,
         /// What was asked.
-        asked: Arc<Request>,
+        asked: Arc<Wording>,
         /// What came of it.
         outcome: Box<Outcome>,
     },
@@ -141,7 +140,7 @@ impl Actor for TurnTakingManager {
 
 impl State {
     /// What the answer says goes to the channel, which decides by it.
-    fn answered(&self, ticket: Ticket, asked: Arc<Request>, outcome: Box<Outcome>) -> Result<(), ActorProcessingErr> {
+    fn answered(&self, ticket: Ticket, asked: Arc<Wording>, outcome: Box<Outcome>) -> Result<(), ActorProcessingErr> {
         let vote = outcome.result.as_ref().ok().map(|answer| Box::new(vote::read(&answer.text)));
         self.channel.cast(ChannelMessage::Answered { ticket, asked, outcome, vote })?;
         Ok(())

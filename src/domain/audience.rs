@@ -58,7 +58,7 @@ impl Entry {
     /// Whom this concerns: those to whom it is addressed; else, of a statement, those whom it answers; else everybody.
     pub fn audience(&self) -> Audience {
         let everybody = || Audience { everybody: true, companions: BTreeSet::new() };
-        Audience::of_address(&self.message).or_else(|| self.answers.clone()).unwrap_or_else(everybody)
+        Audience::of_address(&self.message).or_else(|| self.answers.as_deref().cloned()).unwrap_or_else(everybody)
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn answering(by: &str, snapshot: &[Entry]) -> Entry {
-        Entry { answers: Some(Audience::of_answer(snapshot)), ..said(by, Role::Companion, &[], false) }
+        Entry { answers: Some(Box::new(Audience::of_answer(snapshot))), ..said(by, Role::Companion, &[], false) }
     }
 
     fn said(by: &str, role: Role, to: &[&str], others: bool) -> Entry {
@@ -121,6 +121,6 @@ mod tests {
             lull_endpoint: false,
             address: Address { companions: to.iter().map(|id| CompanionId::from(*id)).collect(), others },
         };
-        Entry { seq: Seq(1), at: Moment::ZERO, message, answers: None }
+        Entry { seq: Seq(1), at: Moment::ZERO, message: message.into(), answers: None }
     }
 }

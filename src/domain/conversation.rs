@@ -226,8 +226,8 @@ pub struct Conversation {
     #[serde(default)]
     round: Option<Round>,
     #[serde(default)]
-    turn: Option<Turn>,
-    floor: Option<Floor>,
+    turn: Option<Box<Turn>>,
+    floor: Option<Box<Floor>>,
     #[serde(default)]
     spoken: Option<Spoken>,
     /// The newest statement of each companion, whether it is here still or not.

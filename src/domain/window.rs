@@ -25,11 +25,11 @@ pub struct Entry {
     pub seq: Seq,
     /// When it was said.
     pub at: Moment,
-    /// What was said.
-    pub message: Message,
+    /// What was said. Whoever words a prompt of it shares it, and the room that a window has for more messages stays small.
+    pub message: Arc<Message>,
     /// Of a statement: whom what it answers concerns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answers: Option<Audience>,
+    pub answers: Option<Box<Audience>>,
 }
 
 /// The newest messages of a channel: all that is unsettled for anybody, and a few before.
@@ -49,7 +49,7 @@ impl Window {
 
     pub(super) fn edit(&mut self, seq: Seq, text: &Arc<str>) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.seq == seq) {
-            entry.message.text = text.clone();
+            Arc::make_mut(&mut entry.message).text = text.clone();
         }
     }
 
@@ -59,7 +59,7 @@ impl Window {
 
     pub(super) fn replace(&mut self, seq: Seq, message: &Message) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.seq == seq) {
-            entry.message = message.clone();
+            entry.message = Arc::new(message.clone());
         }
     }
 
@@ -150,7 +150,7 @@ mod tests {
     fn entry(seq: u64) -> Entry {
         let from = Author { id: "ana".into(), name: "Ana".into(), role: Role::Person };
         let (text, modality, address) = ("Yes".into(), Modality::Text, Address::default());
-        let message = Message { id: None, from, text, modality, lull_endpoint: false, address };
+        let message = Message { id: None, from, text, modality, lull_endpoint: false, address }.into();
         Entry { seq: Seq(seq), at: Moment::ZERO, message, answers: None }
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::world::{World, room, said};
 use crate::actors::places::{ChannelPlace, GuildPlace, ScribePlace};
+use crate::domain::conversation::poison;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate};
 use crate::ports::house::House;
 
@@ -145,7 +146,7 @@ async fn a_guild_does_not_pay_for_a_scribe_that_dies() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_cannot_be_worded_takes_nobody_along() {
+async fn a_question_that_cannot_be_asked_takes_nobody_along() {
     let world = World::with_lobby().await;
     world.open("den", &["aria"]).await;
     world.side.answers([Ok("Me.\nYES")]);
@@ -160,6 +161,22 @@ async fn a_question_that_cannot_be_worded_takes_nobody_along() {
     assert_eq!(total(&world, "tertulia_evaluations_unanswered_total", &[("error_type", "unreachable")]), 2);
     world.pass(60.0).await;
     assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(world.history("den").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_cannot_be_worded_takes_nobody_along_when_its_turn_comes() {
+    let world = World::with_lobby().await;
+    world.open("den", &["aria"]).await;
+    world.side.answers([Ok("Me.\nYES")]);
+
+    world.say("lobby", &format!("Ari, {}", poison::WORDED)).await;
+    world.pass(5.0).await;
+    world.say("den", "Ari?").await;
+    world.pass(60.0).await;
+
+    // That nobody died is looked at when the world ends.
+    assert!(total(&world, "tertulia_evaluations_unanswered_total", &[("error_type", "unreachable")]) >= 2);
     assert_eq!(world.history("den").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
 }
 

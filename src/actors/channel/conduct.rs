@@ -73,6 +73,7 @@ impl State {
     pub(super) fn woken(&mut self) -> Result<(), ActorProcessingErr> {
         // It has rung: if it rang too early, it is set again.
         self.alarm = None;
+        self.give_up_overdue();
         let now = self.pace.now(self.kit.clock.now());
         if self.conversation.wake_at().is_some_and(|at| at <= now) {
             self.step(Input::Woken);
@@ -412,17 +413,21 @@ impl State {
         }
     }
 
-    /// Sets the alarm for the next deadline; where there is none, for the moment at which it may sleep. One that rings before that stays as it is, and is set again when it has rung: each message
-    /// puts a lull off, and an alarm for each would be much for nothing.
-    fn arm(&mut self) {
-        let Some(at) = self.conversation.wake_at().or(self.doze_at) else { return };
-        let span = at.since(self.pace.now(self.kit.clock.now()));
+    /// Sets the alarm for the next deadline, or for when it may sleep where there is none; and for when the oldest question is given up. One
+    /// that rings before that stays as it is, and is set again when it has rung: each message puts a lull off, and an alarm for each would be
+    /// much for nothing.
+    pub(super) fn arm(&mut self) {
+        let now = tokio::time::Instant::now();
         // Not when by the clock, which may have been set since.
-        let rings_at = tokio::time::Instant::now() + span.min(LONGEST_ALARM);
+        let due = self.conversation.wake_at().or(self.doze_at).map(|at| {
+            let span = at.since(self.pace.now(self.kit.clock.now()));
+            now + span.min(LONGEST_ALARM)
+        });
+        let Some(rings_at) = due.into_iter().chain(self.patience.until()).min() else { return };
         if self.alarm.as_ref().is_some_and(|alarm| alarm.rings_at <= rings_at) {
             return;
         }
-        let timer = self.myself.send_after(span.min(LONGEST_ALARM), || ChannelMessage::Woken);
+        let timer = self.myself.send_after(rings_at.saturating_duration_since(now), || ChannelMessage::Woken);
         self.alarm = Some(Alarm { rings_at, task: timer.abort_handle() });
     }
 }

@@ -4,16 +4,16 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{ActorId, ActorRuntime, RpcReplyPort};
+use ractor::{ActorId, ActorRuntime, ActorStatus, RpcReplyPort};
 
 use super::traces::{self, Tale};
 use super::{ChannelMessage, REPLY_AGAIN_AT_MOST, State};
-use crate::actors::companion::{Asking, CompanionMessage, Evaluate};
+use crate::actors::companion::{Asking, CompanionMessage, Evaluate, Matter};
 use crate::actors::directory::Sort;
 use crate::actors::kit::Kit;
 use crate::actors::places::CompanionPlace;
 use crate::actors::reply;
-use crate::actors::side_models::Priority;
+use crate::actors::side_models::{Outcome, Priority, Wording};
 use crate::actors::turn_taking_manager::NotTaken;
 use crate::domain::conversation::Input;
 use crate::domain::event::{Event, Recorded, RoundClosed};
@@ -105,10 +105,9 @@ impl State {
         let window = self.conversation.window();
         // What it said itself after its cursor is nothing to be decided about, and belongs to what is read.
         let is_shown = |entry: &&window::Entry| entry.seq <= evaluation.upto || entry.message.is_by(companion);
-        let buffer: Vec<Message> = window.after(gate.cursor).filter(is_shown).map(|entry| entry.message.clone()).collect();
+        let buffer: Vec<Arc<Message>> = window.after(gate.cursor).filter(is_shown).map(|entry| entry.message.clone()).collect();
         let triggered_by = window.get(evaluation.message).map(|entry| &entry.message);
-        let evaluate = Evaluate {
-            asking: Asking::new(self.place.clone(), ticket, self.kit.clone()),
+        let matter = Matter {
             trigger: evaluation.trigger,
             is_vote: self.conversation.round().is_some_and(|round| round.awaits(companion)),
             modality: triggered_by.map(|message| message.modality).unwrap_or_default(),
@@ -120,6 +119,7 @@ impl State {
             buffer,
             settings: Arc::new(settings),
         };
+        let evaluate = Evaluate { asking: Asking::new(self.place.clone(), ticket, self.kit.clone()), matter };
         let at = CompanionPlace(self.place.guild.clone(), companion.clone());
         // A question that finds nobody is dropped, which tells us to ask again.
         match self.kit.directory.find(&at) {
@@ -149,7 +149,7 @@ impl State {
         let before = floor.messages.first().map_or(floor.upto, |first| Seq(first.0.saturating_sub(1)));
         // As for a question: what it said itself in between is read with what it answers.
         let is_shown = |entry: &&window::Entry| floor.messages.contains(&entry.seq) || entry.message.is_by(&floor.companion);
-        let snapshot: Vec<Message> = window.after(before).filter(is_shown).map(|entry| entry.message.clone()).collect();
+        let snapshot: Vec<Arc<Message>> = window.after(before).filter(is_shown).map(|entry| entry.message.clone()).collect();
         let newest = floor.messages.iter().rev().find_map(|seq| window.get(*seq)).map(|entry| &entry.message);
         let arguments = reply::Arguments {
             place: self.place.clone(),
@@ -212,26 +212,34 @@ impl State {
         let (place, kit, channel) = (self.place.clone(), self.kit.clone(), self.myself.clone());
         let previous = self.conversation.summary().text.clone();
         tokio::spawn(async move {
-            let range = Range { after, before: Some(upto.next()), limit: SUMMARISED_AT_MOST, newest_first: true };
-            let events = Reader::new(&*kit.store).events(&place, range).await;
-            let request = match events {
-                Ok(events) => Arc::new(to_summarise(events, previous.as_deref(), &place, &kit.settings.prompt)),
-                Err(error) => {
-                    tracing::warn!(channel = %Plain(place.channel.as_str()), %error, "what is to be summarised cannot be read");
-                    let _ = channel.cast(ChannelMessage::Summarised { upto, text: None, outcome: None });
-                    return;
-                }
-            };
-            let deadline = kit.pool.deadline(ModelRole::Side);
-            let outcome = kit.pool.answer(request.clone(), Priority::Summary, deadline, None).await;
-            // Of no turn: all that was settled since the last one led to it.
-            traces::tell_call(None, &request, &outcome, &place, &kit);
-            let text =
-                outcome.result.as_ref().ok().map(|answer| answer.text.trim().into()).filter(|text: &Arc<str>| !text.is_empty());
+            let _turn = kit.pool.turn_to_summarise().await;
             // A channel that is gone has it done again.
-            let _ = channel.cast(ChannelMessage::Summarised { upto, text, outcome: Some(Box::new(outcome)) });
+            if channel.get_status() >= ActorStatus::Stopping {
+                return;
+            }
+            let range = Range { after, before: Some(upto.next()), limit: SUMMARISED_AT_MOST, newest_first: true };
+            // Apart, so that whoever waits for its turn has no room for it yet.
+            let outcome = Box::pin(ask_for_summary(range, previous.as_deref(), &place, &kit)).await;
+            let answer = outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
+            let text = answer.map(|answer| answer.text.trim().into()).filter(|text: &Arc<str>| !text.is_empty());
+            let _ = channel.cast(ChannelMessage::Summarised { upto, text, outcome });
         });
     }
+}
+
+/// Asks for a summary of this stretch; none: it cannot be read.
+async fn ask_for_summary(range: Range, previous: Option<&str>, place: &Place, kit: &Kit) -> Option<Box<Outcome>> {
+    let request = match Reader::new(&*kit.store).events(place, range).await {
+        Ok(events) => Arc::new(Wording::from(to_summarise(events, previous, place, &kit.settings.prompt))),
+        Err(error) => {
+            tracing::warn!(channel = %Plain(place.channel.as_str()), %error, "what is to be summarised cannot be read");
+            return None;
+        }
+    };
+    let outcome = kit.pool.answer(request.clone(), Priority::Summary, kit.pool.deadline(ModelRole::Side), None).await;
+    // Of no turn: all that was settled since the last one led to it.
+    traces::tell_call(None, &request, &outcome, place, kit);
+    Some(Box::new(outcome))
 }
 
 /// Asks for a summary of these events, newest first. Once it is worded they are let go of: the answer may be waited for for long.

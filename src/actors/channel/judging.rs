@@ -4,11 +4,13 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::{ChannelMessage, State};
-use crate::actors::side_models::{Outcome, Priority, Question};
+use crate::actors::directory::Address;
+use crate::actors::side_models::{Outcome, Priority, Question, Wording};
+use crate::actors::watchdog::at_work;
 use crate::domain::conversation::{Input, JUDGED_MESSAGES};
 use crate::domain::id::Ticket;
 use crate::domain::message::{Message, Modality};
-use crate::domain::prompt;
+use crate::domain::prompt::{self, Prompt};
 use crate::domain::repetition;
 use crate::domain::trigger::Trigger;
 use crate::ports::language_model::{Line, ModelRole, NoAnswer, Purpose, Request};
@@ -20,21 +22,26 @@ impl State {
         // What was said since the statement that is judged does not count.
         let upto = self.conversation.window().entries().rev().skip_while(|entry| entry.seq > newest);
         let entries = upto.take(JUDGED_MESSAGES);
-        let mut messages: Vec<&Message> = entries.map(|entry| &entry.message).collect();
+        let mut messages: Vec<Arc<Message>> = entries.map(|entry| entry.message.clone()).collect();
         messages.reverse();
-        let words = &self.kit.settings.prompt;
-        let prompt = prompt::judgement(&messages, words);
         let modality = messages.last().map_or(Modality::Text, |message| message.modality);
-        let request = Arc::new(Request {
+        let unworded = Request {
             role: ModelRole::Side,
             purpose: Purpose::Judgement,
             companion: None,
             guild: self.place.guild.clone(),
-            system: prompt.system,
-            user: prompt.user,
-            sizes: prompt.sizes,
-            newest: Line::newest_of(messages.into_iter()),
-            max_tokens: words.max_side_answer_tokens,
+            system: String::new(),
+            user: String::new(),
+            sizes: Vec::new(),
+            newest: Vec::new(),
+            max_tokens: self.kit.settings.prompt.max_side_answer_tokens,
+        };
+        let (place, kit) = (self.place.clone(), self.kit.clone());
+        let request = Wording::later(unworded, move |unworded| {
+            let _at_work = at_work(Address::Channel(place.channel));
+            let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
+            let Prompt { system, user, sizes } = prompt::judgement(&messages, &kit.settings.prompt);
+            Request { system, user, sizes, newest: Line::newest_of(messages.into_iter()), ..unworded }
         });
         let (channel, asked) = (self.myself.clone(), request.clone());
         let call = self.kit.pool.ask(Question {

@@ -1,55 +1,49 @@
-//! How long a channel waits for what it asked: with one timer, whatever it asks. Nearly all of it is answered long before.
+//! How long a channel waits for what it asked. Its alarm rings for that too: nearly all of it is answered long before.
 
 use std::collections::VecDeque;
 
 use tokio::time::Instant;
 
+use super::State;
 use super::duties::GRACE;
-use super::{ChannelMessage, State};
 use crate::domain::id::Ticket;
 
 /// What is waited for, the oldest first, and until when.
 #[derive(Default)]
-pub(super) struct Patience {
-    waits: VecDeque<(Instant, Ticket)>,
-    /// A timer runs, for the oldest or one before it.
-    is_set: bool,
+pub(super) struct Patience(VecDeque<(Instant, Ticket)>);
+
+impl Patience {
+    /// When the oldest is given up, if it is not answered until then.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.0.front().map(|(until, _)| *until)
+    }
 }
 
 impl State {
     /// Waits for this question from now on: for a little longer than the pool does.
     pub(super) fn wait_for(&mut self, ticket: Ticket) {
         let span = self.kit.settings.models.side.timeout() + GRACE;
-        let mut waits = std::mem::take(&mut self.patience.waits);
+        let mut waits = std::mem::take(&mut self.patience.0);
         if waits.len() == waits.capacity() {
             // Most were answered long ago.
             waits.retain(|(_, ticket)| self.is_waited_for(*ticket));
         }
         waits.push_back((Instant::now() + span, ticket));
-        self.patience.waits = waits;
-        self.watch_the_oldest();
+        self.patience.0 = waits;
+        self.arm();
     }
 
-    /// The timer has rung: what was waited for too long is given up.
-    pub(super) fn questions_overdue(&mut self) {
-        self.patience.is_set = false;
+    /// What was waited for too long is given up.
+    pub(super) fn give_up_overdue(&mut self) {
         let now = Instant::now();
-        while let Some((_, ticket)) = self.patience.waits.front().copied().filter(|(until, _)| *until <= now) {
-            self.patience.waits.pop_front();
+        while let Some((_, ticket)) = self.patience.0.front().copied().filter(|(until, _)| *until <= now) {
+            self.patience.0.pop_front();
             self.question_overdue(ticket);
         }
-        while let Some((_, ticket)) = self.patience.waits.front()
+        while let Some((_, ticket)) = self.patience.0.front()
             && !self.is_waited_for(*ticket)
         {
-            self.patience.waits.pop_front();
-        }
-        self.watch_the_oldest();
-    }
-
-    fn watch_the_oldest(&mut self) {
-        if let Some((until, _)) = self.patience.waits.front().filter(|_| !self.patience.is_set) {
-            self.myself.send_after(until.saturating_duration_since(Instant::now()), || ChannelMessage::QuestionsOverdue);
-            self.patience.is_set = true;
+            self.patience.0.pop_front();
         }
     }
 }

@@ -51,7 +51,7 @@ impl State {
         let nobody = CompanionId::from("");
         let character = Character { id: &nobody, name: "", persona: "", chattiness: "", tier: "" };
         let entries: Vec<&window::Entry> = self.conversation.window().entries().collect();
-        let messages: Vec<&Message> = entries.iter().map(|entry| &entry.message).collect();
+        let messages: Vec<&Message> = entries.iter().map(|entry| &*entry.message).collect();
         for (at, entry) in entries.iter().enumerate() {
             self.in_hand.hold(entry.seq);
             let parts = DecisionParts {

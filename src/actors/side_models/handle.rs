@@ -5,16 +5,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ractor::ActorRef;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::queue::{CallId, Priority};
 use super::tally::{GuildTally, Tallies};
+use super::wording::Wording;
 use super::worker::Job;
 use super::{PoolMessage, PoolReport};
 use crate::domain::id::GuildId;
-use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, Usage};
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Usage};
 use crate::settings::models::Models as Settings;
+
+/// Summaries take up to this part of the places in a queue, with their prompts: nobody waits for them.
+const SUMMARIES_PART: usize = 16;
 
 /// The models that serve the two roles.
 #[derive(Clone)]
@@ -28,7 +32,7 @@ pub struct Models {
 /// A question for a model.
 pub struct Question {
     /// What is asked, and of which role.
-    pub request: Arc<Request>,
+    pub request: Arc<Wording>,
     /// How urgent it is.
     pub priority: Priority,
     /// When it is given up, waiting and retries included; see [`Pool::deadline`].
@@ -79,6 +83,7 @@ struct Inner {
     models: Models,
     side_timeout: Duration,
     main_timeout: Duration,
+    summaries: Semaphore,
 }
 
 /// Numbers questions uniquely in this process, so that two handles of one pool cannot mean the same one.
@@ -92,7 +97,8 @@ impl Pool {
         find: impl Fn() -> Option<ActorRef<PoolMessage>> + Send + Sync + 'static,
     ) -> Self {
         let (side_timeout, main_timeout) = (settings.side.timeout(), settings.main.timeout());
-        Self(Arc::new(Inner { find: Box::new(find), models, side_timeout, main_timeout }))
+        let summaries = Semaphore::new((settings.pool.queue_capacity / SUMMARIES_PART).max(1));
+        Self(Arc::new(Inner { find: Box::new(find), models, side_timeout, main_timeout, summaries }))
     }
 
     /// Who serves a role.
@@ -107,6 +113,12 @@ impl Pool {
             ModelRole::Main => self.0.main_timeout,
         };
         Instant::now() + timeout
+    }
+
+    /// Waits for the turn to word a summary, which is kept until the answer is there: prompts are long, and a summary can wait without one.
+    pub async fn turn_to_summarise(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.0.summaries.acquire().await.ok()
     }
 
     /// Asks, without waiting. Exactly one [`Outcome`] comes, also when the pool is gone or dies meanwhile.
@@ -125,7 +137,7 @@ impl Pool {
     /// Asks and waits for the outcome; dropping the future cancels the question.
     pub async fn answer(
         &self,
-        request: Arc<Request>,
+        request: Arc<Wording>,
         priority: Priority,
         deadline: Instant,
         drafts: Option<mpsc::UnboundedSender<Draft>>,
@@ -136,7 +148,7 @@ impl Pool {
     /// The same; `unclaimed` is told what came of a question whose future was dropped, because that cost something too.
     pub async fn answer_or(
         &self,
-        request: Arc<Request>,
+        request: Arc<Wording>,
         priority: Priority,
         deadline: Instant,
         drafts: Option<mpsc::UnboundedSender<Draft>>,

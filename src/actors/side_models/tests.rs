@@ -114,8 +114,8 @@ fn busy(retry_after: Option<u64>) -> NoAnswer {
     NoAnswer::Overloaded { endpoint: "http://scripted".into(), detail: "busy".into(), retry_after }
 }
 
-fn request(text: &str) -> Arc<Request> {
-    Arc::new(Request {
+fn request(text: &str) -> Arc<Wording> {
+    let request = Request {
         role: ModelRole::Side,
         purpose: Purpose::Decision { trigger: Trigger::Lull },
         companion: None,
@@ -125,7 +125,8 @@ fn request(text: &str) -> Arc<Request> {
         newest: Vec::new(),
         sizes: Vec::new(),
         max_tokens: 50,
-    })
+    };
+    Arc::new(request.into())
 }
 
 /// A question's text, and what came of it.
@@ -333,6 +334,19 @@ async fn who_stops_waiting_cancels() {
 
     assert!(waited.is_err());
     assert_eq!(world.report().await.lanes[0].running, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_waits_for_one_of_a_few_places_before_it_is_worded() {
+    let model = Scripted::new([]);
+    let world = World::new(&model, |settings| settings.pool.queue_capacity = 32).await;
+    let turn = || tokio::time::timeout(Duration::from_secs(1), world.pool.turn_to_summarise());
+
+    let (first, _second) = (turn().await, turn().await);
+    assert!(turn().await.is_err());
+
+    drop(first);
+    assert!(turn().await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,13 +9,14 @@ use tracing::Instrument;
 
 use super::PoolMessage;
 use super::queue::CallId;
-use crate::ports::language_model::{Answer, Draft, LanguageModel, NoAnswer, Request};
+use super::wording::Wording;
+use crate::ports::language_model::{Answer, Draft, LanguageModel, NoAnswer};
 
 /// What every try of one question needs.
 #[derive(Clone)]
 pub(super) struct Job {
     pub model: Arc<dyn LanguageModel>,
-    pub request: Arc<Request>,
+    pub request: Arc<Wording>,
     pub drafts: Option<mpsc::UnboundedSender<Draft>>,
     pub span: tracing::Span,
 }
@@ -35,7 +36,7 @@ impl Worker {
         let ending = Ending { pool, call, owed: true };
         let span = job.span.clone();
         let work = async move {
-            let result = job.model.ask(&job.request, job.drafts.as_ref()).await;
+            let result = job.model.ask(job.request.in_words(), job.drafts.as_ref()).await;
             ending.tell(result);
         };
         Self(tokio::spawn(work.instrument(span)).abort_handle())

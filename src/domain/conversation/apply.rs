@@ -15,7 +15,7 @@ impl Conversation {
         }
         match event {
             Event::Said { message, reply, said_at, .. } => {
-                let entry = Entry { seq, at: self.when_said(*said_at), message: message.clone(), answers: None };
+                let entry = Entry { seq, at: self.when_said(*said_at), message: Arc::new(message.clone()), answers: None };
                 self.apply_said(entry, *reply, world, notes);
             }
             Event::Edited { message, text } => self.window.edit(*message, text),
@@ -77,7 +77,7 @@ impl Conversation {
                         (wish.and_then(|wish| wish.why), Selection { opened, selected_at: self.handled, ..Selection::default() })
                     }
                 };
-                self.floor = Some(Floor {
+                self.floor = Some(Box::new(Floor {
                     companion: companion.clone(),
                     ticket: *ticket,
                     trigger: *trigger,
@@ -87,7 +87,7 @@ impl Conversation {
                     selection,
                     due_at: *due_at,
                     is_posting: false,
-                });
+                }));
                 if let Some(gate) = self.gates.get_mut(companion) {
                     gate.settle(*upto);
                     gate.reset(0, *next_interjection_at);
@@ -112,7 +112,7 @@ impl Conversation {
             Event::Said { message, reply, said_at, .. } => {
                 self.come_to(at);
                 self.note_heard(seq);
-                let entry = Entry { seq, at: self.when_said(said_at), message, answers: None };
+                let entry = Entry { seq, at: self.when_said(said_at), message: Arc::new(message), answers: None };
                 self.apply_said(entry, reply, world, notes);
                 self.tidy(world, notes);
             }

@@ -41,7 +41,7 @@ impl Conversation {
             self.tally.detections = 0;
             self.tally.newest_human = seq;
         }
-        let answers = is_statement.then(|| self.apply_statement(seq, message, reply));
+        let answers = is_statement.then(|| Box::new(self.apply_statement(seq, message, reply)));
         for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
             if gate.is_closed() && message.from.role == Role::Person {
                 gate.heard_closed += 1;

@@ -132,7 +132,7 @@ impl Conversation {
     /// Whoever was selected speaks after its delay.
     pub(super) fn begin_turn_due(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
         let is_due = |turn: &&Turn| turn.speak_at.is_some_and(|at| self.is_due(at, occasion));
-        if let Some(candidate) = self.turn.as_ref().filter(is_due).map(|turn| turn.candidate.clone()) {
+        if let Some(candidate) = self.turn.as_deref().filter(is_due).map(|turn| turn.candidate.clone()) {
             self.take_floor(&candidate, world, out);
         }
     }
@@ -147,7 +147,7 @@ impl Conversation {
     /// The words of an external companion are not waited for any longer.
     pub(super) fn give_up_words(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
         let is_due = |floor: &&Floor| !floor.is_posting && floor.due_at.is_some_and(|at| self.is_due(at, occasion));
-        if let Some(ticket) = self.floor.as_ref().filter(is_due).map(|floor| floor.ticket) {
+        if let Some(ticket) = self.floor.as_deref().filter(is_due).map(|floor| floor.ticket) {
             self.fail_reply(ticket, "timeout".into(), world, out);
         }
     }
@@ -194,7 +194,7 @@ impl Conversation {
                 gate.wish = None;
             }
             let selection = Selection { opened: closed.message, selected_at: self.handled, asked_for_turn, others };
-            self.turn = Some(Turn { candidate, selection, speak_at: closed.speak_at });
+            self.turn = Some(Box::new(Turn { candidate, selection, speak_at: closed.speak_at }));
         }
     }
 
@@ -212,10 +212,9 @@ impl Conversation {
             gate.is_some_and(|gate| !gate.is_silent() && gate.waiting.is_some())
         };
         let Selection { opened, asked_for_turn, others, .. } = floor.selection;
-        self.turn = others.into_iter().find(is_able).map(|candidate| Turn {
-            candidate,
-            selection: Selection { opened, selected_at: self.handled, asked_for_turn, others: Vec::new() },
-            speak_at: None,
+        self.turn = others.into_iter().find(is_able).map(|candidate| {
+            let selection = Selection { opened, selected_at: self.handled, asked_for_turn, others: Vec::new() };
+            Box::new(Turn { candidate, selection, speak_at: None })
         });
     }
 }

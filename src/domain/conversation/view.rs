@@ -62,7 +62,7 @@ impl Conversation {
 
     /// Who has the floor.
     pub fn floor(&self) -> Option<&Floor> {
-        self.floor.as_ref()
+        self.floor.as_deref()
     }
 
     /// The round that is open.
@@ -72,7 +72,7 @@ impl Conversation {
 
     /// Whoever was selected and has not begun to speak.
     pub fn turn(&self) -> Option<&Turn> {
-        self.turn.as_ref()
+        self.turn.as_deref()
     }
 
     /// What is counted against conversations without end.

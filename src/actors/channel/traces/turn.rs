@@ -126,7 +126,7 @@ impl Appends {
         while self.0.front().is_some_and(|append| append.seq < below) {
             self.0.pop_front();
         }
-        if self.0.capacity() > 4 * (self.0.len() + ROOM_KEPT) {
+        if self.0.capacity() > 2 * (self.0.len() + ROOM_KEPT) {
             self.0.shrink_to(self.0.len() + ROOM_KEPT);
         }
     }
