@@ -165,8 +165,7 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
     starts::note(&kit).await;
     stalls.set_aside(&kit).await;
     retention::keep(kit.clone());
-    let left = kit.clone();
-    tokio::spawn(async move { leftovers::take_up(&left).await });
+    tokio::spawn(leftovers::keep_taking_up(kit.clone()));
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
     let house = ActorHouse::new(kit.clone(), keeper);
     let console =

@@ -34,6 +34,7 @@ use crate::ports::language_model::{Answer, Draft, NoAnswer};
 use crate::settings::models::Models as Settings;
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::instruments::kinds::Counted;
+use crate::telemetry::plain::Plain;
 use handle::Reply;
 use measures::Measures;
 use schedule::{Entry, LaneReport, Schedule, Step};
@@ -57,6 +58,8 @@ pub enum PoolMessage {
     Ended(CallId, Result<Answer, NoAnswer>),
     /// A call ended without returning.
     Panicked(CallId),
+    /// A summary waited for its turn for too long, without a prompt.
+    SummaryShed,
     /// A deadline or the end of a pause is due.
     Wake,
     /// How does it stand?
@@ -149,6 +152,10 @@ impl Actor for SideModels {
                 state.schedule.ended(now, call, result, self.chance.fraction())
             }
             PoolMessage::Panicked(call) => state.record_panic(now, call),
+            PoolMessage::SummaryShed => {
+                state.measures.shed_summary();
+                Vec::new()
+            }
             PoolMessage::Wake => state.schedule.wake(now),
             PoolMessage::Report(reply) => {
                 drop(reply.send(state.report(now)));
@@ -198,10 +205,13 @@ impl State {
 
     fn record_panic(&mut self, now: Moment, call: CallId) -> Vec<Step> {
         if let Some(question) = self.questions.get(&call) {
-            let endpoint = &*question.job.model.identity().endpoint;
+            let (endpoint, request) = (&*question.job.model.identity().endpoint, &question.job.request);
+            let companion = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
             tracing::error!(
                 endpoint,
-                call = call.0,
+                guild = %Plain(request.guild.as_str()),
+                companion = %Plain(companion),
+                purpose = ?request.purpose,
                 "a question panicked while it was worded or asked; it is answered without a model"
             );
         }

@@ -11,9 +11,9 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::inbound::Inbound;
 use super::kit::Kit;
-use super::reaching::{scrub, settled, unlist};
+use super::reaching::{administer, scrub, settled, unlist};
 use super::retention::without_person;
-use super::scribe::{self, Leaving, Lost};
+use super::scribe::{self, Contested, Leaving, Lost};
 use crate::domain::conversation::JUDGED_MESSAGES;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq};
@@ -75,23 +75,43 @@ impl Turns {
 }
 
 /// Takes messages back: they leave buffers and history, with what was thought and summed up about them. What is not there, or was taken
-/// back before, changes nothing.
+/// back before, changes nothing. Goes on to its end if whoever asks for it goes away.
 ///
 /// # Errors
 /// [`NotRewritten`].
 pub async fn take_back(kit: &Kit, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
+    let (kit, place, messages) = (kit.clone(), place.clone(), messages.clone());
+    let taking_back = tokio::spawn(async move { take_back_wholly(&kit, &place, &messages).await });
+    taking_back.await.unwrap_or_else(|_| Err(Lost::Unknown.into()))
+}
+
+async fn take_back_wholly(kit: &Kit, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
     let _turn = kit.rewriting.of(place).await;
     let reader = Reader::new(&*kit.store);
     let messages = still_there(&reader, place, messages).await?;
-    if messages.is_empty() {
-        return Ok(());
-    }
-    // Conversations that are under way let them go.
-    Inbound::new(kit.clone()).accept(place, Event::Deleted { messages: messages.clone() }, None).await?;
+    let Some(no) = reader.channel_no(place).await?.filter(|_| !messages.is_empty()) else { return Ok(()) };
+    // What is noted is taken back at the next start, if this is interrupted.
+    let notes = messages.iter().map(|seq| Write::Put(key::unlisting(place.ward(), no, *seq), encode(&())));
+    administer(kit, place.ward(), notes.collect()).await.map_err(|contested| match contested {
+        Contested::Lost(lost) => lost,
+        // Nothing of it has to be new.
+        Contested::Exists { .. } => Lost::Unknown,
+    })?;
     let gone = messages.iter().copied().collect();
+    let_go(kit, place, &gone).await?;
     let told = told_of(&reader, place, &gone).await?;
     let unnamed = unnamed(kit, place, &gone, &told.asked_at).await?;
     take_messages_out(kit, place, &messages, told.bare, unnamed).await
+}
+
+/// Has a conversation that is under way let messages go: what it makes of them after this has no words.
+///
+/// # Errors
+/// [`NotRewritten`].
+pub async fn let_go(kit: &Kit, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
+    Inbound::new(kit.clone()).accept(place, Event::Deleted { messages: messages.iter().copied().collect() }, None).await?;
+    // What it made of them before it heard of this is on record now.
+    Ok(settled(kit, place).await?)
 }
 
 /// Takes words out as [`take_words_out`], of these messages and what tells of them; and whoever said nothing else out of the index of
@@ -124,7 +144,8 @@ async fn unnamed(kit: &Kit, place: &Place, gone: &BTreeSet<Seq>, asked_at: &BTre
         let next = Moment::from_micros(at.as_micros().saturating_add(1));
         let (from, to) = (key::usage_from(&place.guild, *at), key::usage_from(&place.guild, next));
         for (key, value) in kit.store.scan(from, to, false, usize::MAX).await? {
-            let record: UsageRecord = decode(&key, &value)?;
+            // What cannot be read names nobody that anyone could tell.
+            let Ok(record) = decode::<UsageRecord>(&key, &value) else { continue };
             if matches!(&record.used, Used::Address { message, .. } if gone.contains(message))
                 && record.channel == place.channel
                 && let Some(record) = without_person(&record)
@@ -153,10 +174,7 @@ async fn left_by(reader: &Reader<'_>, place: &Place, messages: &[Seq]) -> Result
         let Some(person) = recorded.as_ref().and_then(|recorded| speaker(&recorded.event)) else { continue };
         let Left { people, notes } = left.entry(stretch(*seq)).or_default();
         people.insert(PersonId::from(&**person));
-        // One is enough for each.
-        if notes.is_empty() {
-            notes.push(key::unlisting(place.ward(), no, *seq));
-        }
+        notes.push(key::unlisting(place.ward(), no, *seq));
     }
     Ok(left)
 }
@@ -220,8 +238,14 @@ async fn without_errors(reader: &Reader<'_>, place: &Place, events: &[Recorded])
     let Some(no) = reader.channel_no(place).await? else { return Ok(Vec::new()) };
     let said = events.iter().filter(|recorded| matches!(recorded.event, Event::Said { .. }));
     let gone: BTreeSet<Seq> = said.map(|recorded| recorded.seq).collect();
-    let records = reader.set_aside(place.ward(), no).await?.into_iter().filter(|record| gone.contains(&record.seq));
-    let closed = records.map(|record| SetAsideRecord { error: "".into(), is_closed: true, ..record });
+    let stored = reader.all(key::all_set_aside(place.ward(), no)).await?;
+    // One that cannot be read shows nobody anything, and keeps nobody from taking back what is beside it.
+    let records = stored.iter().filter_map(|(key, value)| decode::<SetAsideRecord>(key, value).ok());
+    let closed = records.filter(|record| gone.contains(&record.seq)).map(|record| SetAsideRecord {
+        error: "".into(),
+        is_closed: true,
+        ..record
+    });
     Ok(closed.map(|record| Write::Put(key::set_aside(place.ward(), no, record.seq), encode(&record))).collect())
 }
 

@@ -69,7 +69,12 @@ pub fn person_named_in(guild: &GuildId, key: &Key) -> Option<PersonId> {
 
 /// A message set aside.
 pub fn set_aside(ward: Ward, channel: ChannelNo, seq: Seq) -> Key {
-    Key::new(ward, Kind::SetAside).channel(channel).number(seq.0)
+    all_set_aside(ward, channel).number(seq.0)
+}
+
+/// What all keys of [`set_aside`] of a channel begin with.
+pub fn all_set_aside(ward: Ward, channel: ChannelNo) -> Key {
+    Key::new(ward, Kind::SetAside).channel(channel)
 }
 
 /// The number that stands for a channel.

@@ -433,7 +433,7 @@ impl<'a> Reader<'a> {
 
     /// The messages of a channel that were set aside.
     pub async fn set_aside(&self, ward: Ward, channel: ChannelNo) -> Result<Vec<SetAsideRecord>, ReadError> {
-        self.records(Key::new(ward, Kind::SetAside).channel(channel)).await
+        self.records(key::all_set_aside(ward, channel)).await
     }
 
     /// All keys that begin with this one, with their values.

@@ -212,9 +212,13 @@ impl State {
         let (place, kit, channel) = (self.place.clone(), self.kit.clone(), self.myself.clone());
         let previous = self.conversation.summary().text.clone();
         tokio::spawn(async move {
-            let _turn = kit.pool.turn_to_summarise().await;
+            let turn = kit.pool.turn_to_summarise(&place.guild).await;
             // A channel that is gone has it done again.
             if channel.get_status() >= ActorStatus::Stopping {
+                return;
+            }
+            if turn.is_none() {
+                let _ = channel.cast(ChannelMessage::Summarised { upto, text: None, outcome: None });
                 return;
             }
             let range = Range { after, before: Some(upto.next()), limit: SUMMARISED_AT_MOST, newest_first: true };

@@ -8,7 +8,7 @@ use crate::actors::directory::Address;
 use crate::actors::side_models::{Outcome, Priority, Question, Wording};
 use crate::actors::watchdog::at_work;
 use crate::domain::conversation::{Input, JUDGED_MESSAGES};
-use crate::domain::id::Ticket;
+use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::{Message, Modality};
 use crate::domain::prompt::{self, Prompt};
 use crate::domain::repetition;
@@ -25,6 +25,7 @@ impl State {
         let mut messages: Vec<Arc<Message>> = entries.map(|entry| entry.message.clone()).collect();
         messages.reverse();
         let modality = messages.last().map_or(Modality::Text, |message| message.modality);
+        let speaker = CompanionId::from(messages.last().map_or("", |message| &*message.from.id));
         let unworded = Request {
             role: ModelRole::Side,
             purpose: Purpose::Judgement,
@@ -38,7 +39,7 @@ impl State {
         };
         let (place, kit) = (self.place.clone(), self.kit.clone());
         let request = Wording::later(unworded, move |unworded| {
-            let _at_work = at_work(Address::Channel(place.channel));
+            let _at_work = at_work(Address::Companion(place.guild.clone(), speaker.clone())).about(&place, &speaker);
             let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
             let Prompt { system, user, sizes } = prompt::judgement(&messages, &kit.settings.prompt);
             Request { system, user, sizes, newest: Line::newest_of(messages.into_iter()), ..unworded }

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ActorHouse;
 use super::desk::{damaged, not_rewritten, unavailable, unread};
-use crate::actors::reaching::{settled, the_scribe, unlist};
+use crate::actors::reaching::{the_scribe, unlist};
 use crate::actors::retention::without_person;
 use crate::actors::scribe::{Leaving, Lost, Pace, Sweep, strike};
-use crate::actors::taking_back::{answers_to, take_words_out, told_of};
+use crate::actors::taking_back::{answers_to, let_go, take_words_out, told_of};
 use crate::domain::event::Event;
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
 use crate::journal::key;
@@ -30,7 +30,7 @@ impl ActorHouse {
         let ward = Ward::of(&guild);
         let listed = self.reader().listed(&guild, &person).await.map_err(unread)?;
         let is_unknown = listed.is_empty();
-        let (mut forgotten, mut nameless) = (Forgotten::default(), None);
+        let (mut forgotten, mut nameless, mut answering) = (Forgotten::default(), None, None);
         for (no, stretches) in listed {
             let Some(place) = self.reader().place_of(ward, no).await.map_err(unread)? else {
                 nameless.get_or_insert(no);
@@ -41,7 +41,10 @@ impl ActorHouse {
             let head = self.reader().head(&place).await.map_err(unread)?;
             self.sweep(&place, &head).await.map_err(|lost| not_rewritten(lost.into()))?;
             let said = self.reader().said_in(ward, no, stretches.keys(), &person).await.map_err(unread)?;
-            self.forget_in(&place, said, answers, &mut forgotten).await?;
+            if !self.forget_in(&place, said, answers, &mut forgotten).await? {
+                answering.get_or_insert(place);
+                continue;
+            }
             // Last of all: whoever is interrupted finds the rest by doing the same again.
             self.unlist(&place, &person, stretches, head.last).await.map_err(|lost| not_rewritten(lost.into()))?;
         }
@@ -53,23 +56,35 @@ impl ActorHouse {
                 no.0, ward.0
             )));
         }
+        if let Some(place) = answering {
+            return Err(unavailable(&format!(
+                "in {place} a companion owes an answer to what they said, which would come after: nothing is forgotten there yet; try again, \
+                 or leave the answers"
+            )));
+        }
         if is_unknown && !has_used {
             return Err(self.nobody(&guild, &person).await);
         }
         Ok(forgotten)
     }
 
-    /// Whoever does this has the turn, and all of these messages have words.
+    /// Whoever does this has the turn, and all of these messages have words. Not done, where answers are to go too and one is still being made.
     async fn forget_in(
         &self,
         place: &Place,
         mut gone: BTreeSet<Seq>,
         answers: bool,
         forgotten: &mut Forgotten,
-    ) -> Result<(), Refused> {
+    ) -> Result<bool, Refused> {
+        if answers && self.is_answered_now(place, &gone).await? {
+            return Ok(false);
+        }
         self.delete(place, &gone).await?;
         if answers {
-            let answers = self.answers_to(place, &gone).await?;
+            if self.is_answered_now(place, &gone).await? {
+                return Ok(false);
+            }
+            let answers = answers_to(&self.reader(), place, &gone).await.map_err(unread)?;
             self.delete(place, &answers).await?;
             gone.extend(answers);
         }
@@ -82,7 +97,8 @@ impl ActorHouse {
                 _ => {}
             }
         }
-        take_words_out(&self.kit, place, events, Vec::new()).await.map_err(not_rewritten)
+        take_words_out(&self.kit, place, events, Vec::new()).await.map_err(not_rewritten)?;
+        Ok(true)
     }
 
     /// Conversations that are under way let these messages go.
@@ -90,17 +106,13 @@ impl ActorHouse {
         if gone.is_empty() {
             return Ok(());
         }
-        self.accept(place, Event::Deleted { messages: gone.iter().copied().collect() }, None).await.map(drop)
+        let_go(&self.kit, place, gone).await.map_err(not_rewritten)
     }
 
-    /// What companions answered to these messages, which were deleted. One that is being made would come after.
-    async fn answers_to(&self, place: &Place, gone: &BTreeSet<Seq>) -> Result<BTreeSet<Seq>, Refused> {
-        settled(&self.kit, place).await.map_err(|lost| not_rewritten(lost.into()))?;
+    /// Whether a companion owes an answer to any of these messages: it would come after they are gone.
+    async fn is_answered_now(&self, place: &Place, gone: &BTreeSet<Seq>) -> Result<bool, Refused> {
         let owed = self.reader().outbox(place).await.map_err(unread)?;
-        if owed.iter().any(|(_, reply)| reply.messages.iter().any(|seq| gone.contains(seq))) {
-            return Err(unavailable("a companion is answering them at this moment, try again"));
-        }
-        answers_to(&self.reader(), place, gone).await.map_err(unread)
+        Ok(owed.iter().any(|(_, reply)| reply.messages.iter().any(|seq| gone.contains(seq))))
     }
 
     /// What a deletion of the whole channel left, because it was interrupted, nobody can read; but there it is.

@@ -1,11 +1,12 @@
 //! How the rest of the system asks models: through a handle that outlives every restart of the pool.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use ractor::ActorRef;
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::queue::{CallId, Priority};
@@ -19,6 +20,9 @@ use crate::settings::models::Models as Settings;
 
 /// Summaries take up to this part of the places in a queue, with their prompts: nobody waits for them.
 const SUMMARIES_PART: usize = 16;
+
+/// Those of one guild take up to this part of these.
+const SUMMARIES_PART_OF_GUILD: usize = 4;
 
 /// The models that serve the two roles.
 #[derive(Clone)]
@@ -83,7 +87,42 @@ struct Inner {
     models: Models,
     side_timeout: Duration,
     main_timeout: Duration,
-    summaries: Semaphore,
+    summaries: Summaries,
+}
+
+/// The places that summaries have.
+struct Summaries {
+    all: Semaphore,
+    /// How many a guild has.
+    each: usize,
+    /// Of guilds of which one waits or is asked for, and of some more.
+    of_guilds: Mutex<HashMap<GuildId, Weak<Semaphore>>>,
+}
+
+impl Summaries {
+    fn new(places: usize) -> Self {
+        let each = (places / SUMMARIES_PART_OF_GUILD).max(1);
+        Self { all: Semaphore::new(places.max(1)), each, of_guilds: Mutex::default() }
+    }
+
+    fn of(&self, guild: &GuildId) -> Arc<Semaphore> {
+        let mut of_guilds = self.of_guilds.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = of_guilds.get(guild).and_then(Weak::upgrade) {
+            return known;
+        }
+        if of_guilds.len() == of_guilds.capacity() {
+            of_guilds.retain(|_, places| places.strong_count() > 0);
+        }
+        let places = Arc::new(Semaphore::new(self.each));
+        of_guilds.insert(guild.clone(), Arc::downgrade(&places));
+        places
+    }
+}
+
+/// The turn of a summary, until it is dropped.
+pub struct TurnToSummarise<'a> {
+    _of_guild: OwnedSemaphorePermit,
+    _of_all: SemaphorePermit<'a>,
 }
 
 /// Numbers questions uniquely in this process, so that two handles of one pool cannot mean the same one.
@@ -97,7 +136,7 @@ impl Pool {
         find: impl Fn() -> Option<ActorRef<PoolMessage>> + Send + Sync + 'static,
     ) -> Self {
         let (side_timeout, main_timeout) = (settings.side.timeout(), settings.main.timeout());
-        let summaries = Semaphore::new((settings.pool.queue_capacity / SUMMARIES_PART).max(1));
+        let summaries = Summaries::new(settings.pool.queue_capacity / SUMMARIES_PART);
         Self(Arc::new(Inner { find: Box::new(find), models, side_timeout, main_timeout, summaries }))
     }
 
@@ -115,10 +154,19 @@ impl Pool {
         Instant::now() + timeout
     }
 
-    /// Waits for the turn to word a summary, which is kept until the answer is there: prompts are long, and a summary can wait without one.
-    pub async fn turn_to_summarise(&self) -> Option<SemaphorePermit<'_>> {
-        // It is never closed.
-        self.0.summaries.acquire().await.ok()
+    /// Waits for the turn to word a summary, which is kept until the answer is there: prompts are long, and a summary can wait without one. None:
+    /// it did not come within the time that a question has, and the summary is shed.
+    pub async fn turn_to_summarise(&self, guild: &GuildId) -> Option<TurnToSummarise<'_>> {
+        let turn = async {
+            // Neither is ever closed. Whoever waits for its guild's takes nobody's else.
+            let of_guild = self.0.summaries.of(guild).acquire_owned().await.ok()?;
+            Some(TurnToSummarise { _of_guild: of_guild, _of_all: self.0.summaries.all.acquire().await.ok()? })
+        };
+        let turn = tokio::time::timeout(self.0.side_timeout, turn).await.ok().flatten();
+        if turn.is_none() {
+            self.send(PoolMessage::SummaryShed);
+        }
+        turn
     }
 
     /// Asks, without waiting. Exactly one [`Outcome`] comes, also when the pool is gone or dies meanwhile.

@@ -1,5 +1,6 @@
 //! Measures the pool: what happens in it, and how much waits and runs at the moment.
 
+use super::queue::Priority;
 use super::schedule::{Happening, Schedule, Spent};
 use crate::domain::moment::Moment;
 use crate::ports::language_model::ModelRole;
@@ -39,6 +40,11 @@ impl Measures {
     /// A question was answered, with a text or without.
     pub(super) fn answered(&self, role: ModelRole, spent: Spent) {
         self.instruments.pool_wait.record(spent.waited.as_secs_f64(), [role.as_str()]);
+    }
+
+    /// A summary was shed before it was a question.
+    pub(super) fn shed_summary(&self) {
+        self.instruments.pool_shed.add(1, [ModelRole::Side.as_str(), Priority::Summary.as_str()]);
     }
 
     /// Takes what happened in the schedule, and how it stands now.

@@ -337,16 +337,28 @@ async fn who_stops_waiting_cancels() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_summary_waits_for_one_of_a_few_places_before_it_is_worded() {
+async fn a_summary_waits_for_one_of_a_few_places_before_it_is_worded_and_is_shed_in_the_end() {
     let model = Scripted::new([]);
-    let world = World::new(&model, |settings| settings.pool.queue_capacity = 32).await;
-    let turn = || tokio::time::timeout(Duration::from_secs(1), world.pool.turn_to_summarise());
+    let world = World::new(&model, |settings| settings.pool.queue_capacity = 128).await;
+    let turn = |guild: u32| {
+        let guild = GuildId::from(&*format!("guild-{guild}"));
+        async {
+            let guild = guild;
+            world.pool.turn_to_summarise(&guild).await
+        }
+    };
 
-    let (first, _second) = (turn().await, turn().await);
-    assert!(turn().await.is_err());
+    let of_one = [turn(1).await, turn(1).await];
+    assert!(turn(1).await.is_none(), "a guild has a quarter of the eight");
+    let of_others = [turn(2).await, turn(2).await, turn(3).await, turn(3).await, turn(4).await, turn(4).await];
+    assert!(of_one.iter().chain(&of_others).all(Option::is_some));
+    assert!(turn(5).await.is_none());
+    world.report().await;
+    assert_eq!(world.measured("tertulia_pool_shed_total", &[("pool_priority", "summary")]), 2.0);
 
-    drop(first);
-    assert!(turn().await.is_ok());
+    drop(of_one);
+    assert!(turn(5).await.is_some());
+    assert!(turn(1).await.is_some());
 }
 
 #[tokio::test(start_paused = true)]
