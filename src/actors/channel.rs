@@ -129,8 +129,8 @@ pub enum ChannelMessage {
         /// Which question.
         ticket: Ticket,
     },
-    /// A question cannot be put into words: asking at once again would not help.
-    QuestionUnworded {
+    /// A question cannot be put to the pool, since something in it panics: asking at once again would not help.
+    QuestionUnasked {
         /// Which question.
         ticket: Ticket,
     },
@@ -401,7 +401,7 @@ impl Actor for Channel {
             ChannelMessage::Posted { result } => state.posted(result.map_err(begun_anew)?)?,
             ChannelMessage::Asked { ticket, call } => state.asked(ticket, call),
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
-            ChannelMessage::QuestionUnworded { ticket } => state.question_unworded(ticket),
+            ChannelMessage::QuestionUnasked { ticket } => state.question_unasked(ticket),
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
             ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked, *outcome, vote),
             ChannelMessage::Voted { state: ballot, reply } => state.voted(*ballot, reply),

@@ -110,9 +110,9 @@ impl Drop for Asking {
     fn drop(&mut self) {
         if self.is_on_its_way {
             let ticket = self.ticket;
-            let is_unworded = std::thread::panicking();
-            self.tell(if is_unworded {
-                ChannelMessage::QuestionUnworded { ticket }
+            let is_unaskable = std::thread::panicking();
+            self.tell(if is_unaskable {
+                ChannelMessage::QuestionUnasked { ticket }
             } else {
                 ChannelMessage::QuestionLost { ticket }
             });

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::acts::Act;
-use super::life::Life;
+use super::life::{Life, Props};
 use super::people::{Fate, Said};
 use super::plan::EXTERNAL;
 use super::stage::lock;
@@ -27,6 +27,28 @@ use crate::ports::house::messages::{Edit, HistoryQuery};
 use crate::ports::house::room::{RoomPatch, RoomPlan};
 use crate::ports::house::{House, Refused};
 use crate::ports::store::Write;
+
+/// Somebody is being forgotten: what they say until that is over, or broken off, may go too.
+struct Forgetting<'a> {
+    props: &'a Props,
+    guild: usize,
+    person: &'static str,
+}
+
+impl Forgetting<'_> {
+    fn mark(&self) {
+        let rooms = &self.props.stage.plan.rooms;
+        for said in lock(&self.props.people.said).values_mut() {
+            said.is_changed |= said.say.from == self.person && rooms[said.say.room].guild == self.guild;
+        }
+    }
+}
+
+impl Drop for Forgetting<'_> {
+    fn drop(&mut self) {
+        self.mark();
+    }
+}
 
 impl Life {
     pub(super) async fn perform(&self, act: Act) {
@@ -75,10 +97,8 @@ impl Life {
             }
             Act::Forget { guild, person } => {
                 stage.reach("forget");
-                let rooms = &stage.plan.rooms;
-                for said in lock(&self.props.people.said).values_mut() {
-                    said.is_changed |= said.say.from == person && rooms[said.say.room].guild == guild;
-                }
+                let forgetting = Forgetting { props: &self.props, guild, person };
+                forgetting.mark();
                 let guild = GuildId::from(stage.plan.guilds[guild].id.as_str());
                 drop(self.house.forget(Forget { guild, person: person.into(), answers: false }).await);
             }

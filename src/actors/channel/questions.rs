@@ -30,7 +30,7 @@ impl State {
     }
 
     /// Something in what it is about panics. It is asked again like one that got no answer, later and later, until it is too old.
-    pub(super) fn question_unworded(&mut self, ticket: Ticket) {
+    pub(super) fn question_unasked(&mut self, ticket: Ticket) {
         if self.is_open(ticket) {
             self.give_up(ticket, "unreachable");
         }
