@@ -4,7 +4,6 @@ use super::super::budget::{MINUTE, Use, UsedUp};
 use super::super::event::Decided;
 use super::super::id::PersonId;
 use super::super::message::{Address, Message, Role};
-use super::super::window::Entry;
 use super::asking::Attendance;
 use super::heard::is_too_late;
 use super::*;
@@ -69,21 +68,15 @@ impl Conversation {
         }
     }
 
-    /// What calls somebody wakes a channel, and was on record before anybody heard it here: all that is not settled counts from when it was said,
-    /// unless it counts already.
+    /// What calls somebody wakes a channel, and was on record before anybody heard it here: it counts from when it was said, unless it counts
+    /// already. What was said before it, and leads to the same question, does not count besides.
     pub(super) fn count_addresses_after_restart(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let is_unheard = |entry: &&Entry| {
-            let message = &entry.message;
-            let is_called = |(companion, gate): (&CompanionId, &Gate)| {
-                let is_refused = gate.waiting.as_ref().is_some_and(|waiting| waiting.is_refused && waiting.message == entry.seq);
-                message.address.includes(companion) && !gate.is_silent() && gate.cursor < entry.seq && !is_refused
-            };
-            self.clock.since(entry.at) < MINUTE && message.from.role != Role::Companion && self.gates.iter().any(is_called)
-        };
-        let unheard = self.window.entries().filter(is_unheard);
-        let unheard: Vec<_> = unheard.map(|entry| (entry.seq, PersonId::from(&*entry.message.from.id), entry.at)).collect();
-        for (seq, person, said_at) in unheard {
-            if !world.ledger.knows_address(&person, world.channel, seq) {
+        let waiting = self.gates.values().filter_map(|gate| gate.waiting.as_ref());
+        let calls = waiting.filter(|waiting| waiting.trigger == Trigger::DirectAddress && !waiting.is_refused);
+        for seq in calls.map(|waiting| waiting.message).collect::<BTreeSet<_>>() {
+            let Some(entry) = self.window.get(seq).filter(|entry| self.clock.since(entry.at) < MINUTE) else { continue };
+            let (person, said_at) = (PersonId::from(&*entry.message.from.id), entry.at);
+            if entry.message.from.role != Role::Companion && !world.ledger.knows_address(&person, world.channel, seq) {
                 self.use_address(seq, &person, said_at, world, out);
             }
         }
