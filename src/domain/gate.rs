@@ -227,10 +227,12 @@ impl Gate {
         self.waiting = self.waiting.filter(|waiting| waiting.message > self.cursor);
     }
 
-    /// Drops what waits if it does not pass its check any more; `newest` is the newest unsettled message.
+    /// Drops what waits if it does not pass its check any more; `newest` is the newest unsettled message. Where all were taken back there is
+    /// nothing to be asked about.
     pub(super) fn recheck(&mut self, newest: Option<Seq>) {
         let passes = |waiting: &Waiting| {
-            waiting.message > self.cursor
+            newest.is_some()
+                && waiting.message > self.cursor
                 && match waiting.check {
                     Check::Unsettled => true,
                     Check::Counter => self.is_interjection_due(),
