@@ -333,6 +333,7 @@ async fn nobody_is_asked_again_about_what_was_taken_back_meanwhile() {
     let world = World::with_lobby().await;
     let refused = NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() };
     world.side.answers([Err(refused), Ok("They mean me.\nYES")]);
+    world.side.takes(Duration::from_secs(5));
     let seq = world.say("lobby", "Ari, are you there?").await;
     world.pass(2.0).await;
 
