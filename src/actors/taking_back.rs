@@ -171,9 +171,10 @@ async fn left_by(reader: &Reader<'_>, place: &Place, messages: &[Seq]) -> Result
     let Some(no) = reader.channel_no(place).await? else { return Ok(left) };
     for seq in messages {
         let recorded = reader.event(place, *seq).await?;
-        let Some(person) = recorded.as_ref().and_then(|recorded| speaker(&recorded.event)) else { continue };
+        let person = recorded.as_ref().and_then(|recorded| speaker(&recorded.event));
         let Left { people, notes } = left.entry(stretch(*seq)).or_default();
-        people.insert(PersonId::from(&**person));
+        people.extend(person.map(|id| PersonId::from(&**id)));
+        // Of a companion's, too: that it was to be taken back is noted, and no more to be done.
         notes.push(key::unlisting(place.ward(), no, *seq));
     }
     Ok(left)
@@ -201,8 +202,8 @@ pub async fn replace_words(kit: &Kit, place: &Place, seq: Seq, text: Arc<str>) -
     Ok(true)
 }
 
-/// Writes events again without their words, and the snapshot that quotes them, and closes what was set aside of them. The channel has to have heard of it before, and whoever does
-/// this has the turn.
+/// Writes events again without their words, and the snapshot that quotes them, and closes what was set aside of them. The channel has to have
+/// heard of it before, and whoever does this has the turn.
 ///
 /// # Errors
 /// [`NotRewritten`].

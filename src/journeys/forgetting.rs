@@ -12,7 +12,7 @@ use crate::actors::house::ActorHouse;
 use crate::actors::places::ChannelPlace;
 use crate::actors::reaching::{administer, look, settled};
 use crate::actors::scribe::Lost;
-use crate::domain::id::Ward;
+use crate::domain::id::{Seq, Ward};
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
@@ -211,6 +211,24 @@ async fn a_crash_anywhere_while_a_message_is_taken_back_leaves_nobody_named_of_w
         assert_eq!(forgotten.unwrap().messages, 1, "whoever has something left is found");
     }
     assert!(interrupted > 0, "it was interrupted between the words and the name");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_note_is_left_of_what_a_companion_said_and_was_taken_back() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    let seq = world.say("lobby", "Ari?").await;
+    world.pass(60.0).await;
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    let last = Reader::new(&*world.store).head(&place).await.unwrap().last;
+
+    for number in seq.0 + 1..=last.0 {
+        // Only the statement is one.
+        drop(world.house.unsay(&room("lobby"), Seq(number)).await);
+    }
+
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?")]));
+    assert_eq!(left_of("unlisting", &world).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
