@@ -47,6 +47,17 @@ pub enum CopyError {
     /// The target exists already.
     #[error("{} exists already: name another, or move it away", .0.display())]
     Exists(PathBuf),
+    /// The target lies in the data folder.
+    #[error(
+        "{} lies in the data folder {}, where it could be taken for a part of the store: name a file outside of it",
+        .to.display(), .data.display()
+    )]
+    Among {
+        /// The target.
+        to: PathBuf,
+        /// The data folder.
+        data: PathBuf,
+    },
     /// There is a store already where one is to be made.
     #[error(
         "there is a store in {folder} already, and a restore never writes over one: move `store` and `manifest` out of it first \
@@ -78,7 +89,7 @@ impl From<CopyError> for KeepError {
         let detail = error.to_string();
         match error {
             CopyError::Exists(_) | CopyError::Occupied(_) => Self::Exists(detail),
-            CopyError::Io { .. } => Self::Target(detail),
+            CopyError::Io { .. } | CopyError::Among { .. } => Self::Target(detail),
             CopyError::Store(StoreError::Damaged(_)) => Self::Damaged(detail),
             CopyError::Store(_) | CopyError::Open(_) | CopyError::Unusable { .. } => Self::Failed(detail),
         }

@@ -9,6 +9,7 @@ use super::progress;
 use crate::adapters::store::audit::Report;
 use crate::adapters::store::backup::{self, Copied, CopyError};
 use crate::adapters::store::sled::{self, SledStore};
+use crate::adapters::store::target;
 use crate::adapters::system::SystemClock;
 use crate::cli::asking::{print, report};
 use crate::cli::client::{Client, block_on};
@@ -98,7 +99,7 @@ pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Resu
 
 /// A running server keeps the store to itself; a copy holds every record of it, and is read through instead.
 fn verify_running(client: &Client, data: &Path) -> Result<Report, Failure> {
-    let copy = absolute(&data.join(format!("verify-{}.backup", std::process::id())))?;
+    let copy = absolute(&target::of_verify(data, std::process::id()))?;
     block_on(copy_by(client, &copy)).map_err(|failure| match failure {
         Failure::Store(detail) => {
             Failure::Store(format!("{detail}; with the server stopped, `tertulia history verify` lists all such places"))
