@@ -105,10 +105,10 @@ pub(super) fn write(
     if to.exists() {
         return Err(CopyError::Exists(to.to_path_buf()));
     }
-    let path = Part::path_of(to);
+    let (file, part) = Part::begin(to).map_err(|error| CopyError::Io { path: to.to_path_buf(), error })?;
+    let path = part.path().to_path_buf();
     let about = |error| CopyError::Io { path: path.clone(), error };
 
-    let (file, part) = Part::begin(to).map_err(about)?;
     let mut out = Hashing::new(BufWriter::new(file));
     let count = write_records(&mut out, records, progress, &about)?;
     let file = out.inner.into_inner().map_err(|error| about(error.into_error()))?;

@@ -117,7 +117,7 @@ impl SledStore {
     /// `progress` hears the number of records written every few thousand.
     ///
     /// # Errors
-    /// [`CopyError`]; an incomplete file is left as `<to>.part` and never as `to`.
+    /// [`CopyError`]; nothing of it is left, under the name least of all. Whoever is killed leaves [a part](super::part::Part).
     pub fn backup(&self, to: &Path, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
         if target::is_among(&self.folder, to) {
             return Err(CopyError::Among { to: to.to_path_buf(), data: self.folder.clone() });

@@ -61,7 +61,7 @@ pub(super) fn run(
         }
         Err(Failure::Failed(_)) if sink.reader_is_gone => Ok(()),
         Err(failure) => {
-            sink.abandon();
+            // With the sink goes what was written.
             Err(failure)
         }
     }
@@ -164,7 +164,7 @@ impl Sink {
         if path.exists() {
             return Err(Failure::Failed(format!("{} exists already: name another, or move it away", path.display())));
         }
-        let (file, part) = Part::begin(path).map_err(|error| about(&Part::path_of(path), &error))?;
+        let (file, part) = Part::begin(path).map_err(|error| about(path, &error))?;
         Ok(Self {
             out: Box::new(BufWriter::new(file)),
             file: Some((path.to_path_buf(), part)),
@@ -189,15 +189,9 @@ impl Sink {
         part.finish().map_err(|error| about(&path, &error))
     }
 
-    fn abandon(self) {
-        if let Some((_, part)) = &self.file {
-            part.abandon();
-        }
-    }
-
     fn failed(&mut self, error: &io::Error) -> Failure {
         match &self.file {
-            Some((path, _)) => about(&Part::path_of(path), error),
+            Some((_, part)) => about(part.path(), error),
             None => {
                 self.reader_is_gone = error.kind() == ErrorKind::BrokenPipe;
                 Failure::Failed(format!("standard output: {error}"))
