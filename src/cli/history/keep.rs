@@ -14,6 +14,7 @@ use crate::adapters::system::SystemClock;
 use crate::cli::asking::{print, report};
 use crate::cli::client::{Client, block_on};
 use crate::cli::failure::Failure;
+use crate::cli::visible;
 use crate::cli::whom::{self, Whom};
 use crate::journal::salvaged::Salvaged;
 use crate::ports::clock::Clock as _;
@@ -75,7 +76,7 @@ pub(super) fn compact(loaded: &Loaded, accept_loss: bool, json: bool) -> Result<
 /// Reads a backup through, or the store.
 pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Result<(), Failure> {
     if let Some(backup) = backup {
-        let what = backup.display().to_string();
+        let what = visible::path(backup);
         return match read_backup(backup) {
             Ok(read) => tell_report(json, &what, &read, "Take another one."),
             // As far as it could be read it says nothing about the rest.
