@@ -89,16 +89,22 @@ pub fn one_line(text: &str, most: usize) -> String {
 
 /// What can be seen of a text, with the joiners and variation selectors that it needs for that.
 pub fn seen(text: &str) -> impl Iterator<Item = char> {
+    told_apart(text).filter_map(|(c, is_hidden)| (!is_hidden).then_some(c))
+}
+
+/// The first character of a text that shows nothing where it stands: what differs in it alone reads the same.
+pub fn first_hidden(text: &str) -> Option<char> {
+    told_apart(text).find_map(|(c, is_hidden)| is_hidden.then_some(c))
+}
+
+/// Each character, and whether it [hides](is_hidden).
+fn told_apart(text: &str) -> impl Iterator<Item = (char, bool)> {
     let (mut rest, mut before) = (text.chars(), None);
     std::iter::from_fn(move || {
-        loop {
-            let c = rest.next()?;
-            let is_hidden = is_hidden(before, c, rest.clone().next());
-            before = Some(c);
-            if !is_hidden {
-                return Some(c);
-            }
-        }
+        let c = rest.next()?;
+        let is_hidden = is_hidden(before, c, rest.clone().next());
+        before = Some(c);
+        Some((c, is_hidden))
     })
 }
 
