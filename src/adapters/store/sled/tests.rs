@@ -364,6 +364,25 @@ fn compacting_a_folder_without_a_store_is_refused() {
     assert!(!folder.path().join("store").exists());
 }
 
+#[test]
+fn a_file_where_a_folder_of_ours_would_be_is_named_and_left_as_it_is() {
+    for (name, has_store) in
+        [("store.new", true), ("store.old", true), ("store.new", false), ("store.old", false), ("store", false)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let (data, path) = (folder.path(), folder.path().join(name));
+        if has_store {
+            drop(SledStore::open(data, &options()).unwrap());
+        }
+        fs::write(&path, "precious").unwrap();
+
+        let refused = SledStore::open(data, &options()).err().expect("it is no folder");
+
+        assert!(matches!(&refused, OpenError::NoFolder { path: told } if *told == path), "{name} {has_store}: {refused}");
+        assert_eq!(fs::read(&path).unwrap(), b"precious");
+    }
+}
+
 #[tokio::test]
 async fn a_compaction_that_was_interrupted_is_settled_by_the_next_opening() {
     type Interrupt = fn(&Path);
