@@ -13,6 +13,7 @@ use super::problem::Problem;
 use super::{Shared, words};
 use crate::domain::id::Seq;
 use crate::ports::house::room::RoomId;
+use crate::settings::misfit::{misfit, without_place};
 
 /// How much of a body that is too long is read all the same, so that its sender gets to read the answer.
 const DRAINED_BYTES: usize = 1 << 20;
@@ -89,11 +90,19 @@ fn refusal(error: &serde_json::Error, field: Option<String>) -> Problem {
     let detail = error.to_string();
     match error.classify() {
         Category::Data => {
-            // serde gives the path of what is there; of what is missing it gives the name alone.
-            let missing = detail.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
+            // A body is one line as often as not: the field says more than the column.
+            let detail = without_place(&detail);
+            // serde gives the path of what is there; of what is missing, or is there twice, it gives the name alone.
+            let named = detail.strip_prefix("missing field `").or_else(|| detail.strip_prefix("duplicate field `"));
+            let missing = named.and_then(|rest| rest.split('`').next());
             let field = match (field, missing) {
                 (Some(path), Some(name)) => Some(format!("{path}.{name}")),
                 (path, name) => path.or(name.map(str::to_owned)),
+            };
+            let detail = match (misfit(detail), &field) {
+                (Some(misfit), Some(field)) => format!("{field} {misfit}"),
+                (Some(misfit), None) => format!("the body {misfit}"),
+                (None, _) => detail.to_owned(),
             };
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).with_field(field)
         }
@@ -212,6 +221,30 @@ mod tests {
         assert_eq!(refused::<NewMessage>(r#"{"from": "Ana"}"#), (422, "text".into()));
         assert_eq!(refused::<NewMessage>(r#"{"from": "Ana", "text": "hi", "colour": 1}"#), (422, "colour".into()));
         assert_eq!(refused::<RoomPlan>(r#"{"guild": "home", "companions": ["aria", 7]}"#), (422, "companions[1]".into()));
+    }
+
+    #[test]
+    fn a_value_of_a_wrong_kind_is_told_by_its_field_with_what_it_has_to_be() {
+        let detail = |body: &str| {
+            let problem = parse::<RoomPatch>(body.as_bytes()).map(drop).unwrap_err();
+            (problem.status().as_u16(), problem.detail().to_owned())
+        };
+        let patch = "must be an object of what is to change, such as {\"interjection\": \"quiet\"}";
+
+        for (value, found) in [("null", "null"), ("5", "5"), ("\"quiet\"", "\"quiet\""), ("[]", "a list"), ("[\"quiet\"]", "a list")] {
+            let body = format!(r#"{{"companions": {{"aria": {value}}}}}"#);
+            assert_eq!(detail(&body), (422, format!("companions.aria is {found}, {patch}")));
+        }
+        assert_eq!(detail(r#"{"companions": null}"#).1, "companions is null, must be an object");
+        assert_eq!(
+            detail(r#"{"companions": {"aria": {"text_lull_timeout": "x"}}}"#).1,
+            "companions.aria.text_lull_timeout is \"x\", must be a number"
+        );
+        assert_eq!(detail(r#"{"paused": true, "paused": false}"#).1, "paused is there twice");
+        assert_eq!(
+            detail(r#"{"companions": {"aria": {"chatiness": "x"}}}"#).1,
+            "companions.aria.chatiness is not known; did you mean chattiness?"
+        );
     }
 
     #[test]

@@ -77,7 +77,7 @@ async fn a_message_that_was_taken_back_or_cleared_away_first_says_so() {
     let cleared = fates(&world, "lobby", &stays.to_string()).await;
 
     assert_eq!(outcomes(&taken_back.companions), [("aria", Outcome::TakenBack)]);
-    assert_eq!(texts(&taken_back), "message: Somebody said something that was taken back since.\nchanged: It was taken back.\n");
+    assert_eq!(texts(&taken_back), "message: Somebody said something that was taken back or forgotten since.\nchanged: It was taken back or forgotten.\n");
     assert_eq!(outcomes(&cleared), [("aria", Outcome::Cleared)]);
 }
 
