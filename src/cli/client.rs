@@ -113,13 +113,18 @@ fn shown(url: &Url) -> String {
 
 /// Whether what came over a connection is not how TLS begins.
 fn is_no_tls(error: &reqwest::Error) -> bool {
-    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
-    let inner = |cause: &'_ (dyn std::error::Error + 'static)| {
-        let wrapped = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let tls = wrapped.and_then(|wrapped| wrapped.downcast_ref::<rustls::Error>()).or_else(|| cause.downcast_ref());
-        matches!(tls, Some(rustls::Error::InvalidMessage(_)))
-    };
-    causes.into_iter().any(inner)
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if matches!(error.downcast_ref(), Some(rustls::Error::InvalidMessage(_))) {
+            return true;
+        }
+        // What is wrapped in an error of input and output is not its source.
+        cause = match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        };
+    }
+    false
 }
 
 /// What a server said, as one line with nothing in it that a terminal would obey, whoever answered.

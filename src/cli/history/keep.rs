@@ -51,8 +51,8 @@ pub(super) fn backup(loaded: &Loaded, server: Option<&str>, to: &Path, json: boo
 /// Makes a store out of a backup.
 pub(super) fn restore(loaded: &Loaded, from: &Path, json: bool) -> Result<(), Failure> {
     let data = &loaded.settings.storage.path;
-    there_is_a_backup(from, "restore")?;
     whom::only_offline(data, "restore")?;
+    there_is_a_backup(from, "restore")?;
     let bar = progress("restoring");
     let copied = sled::restore(from, data, &open_options(), |records| bar.set_position(records));
     bar.finish_and_clear();

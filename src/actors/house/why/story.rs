@@ -100,7 +100,9 @@ impl Scene<'_> {
         let mut tried = Vec::new();
         for recorded in &events {
             tried.extend(failure(recorded, who));
-            tried.extend(moved(recorded, who));
+            // Where there is no decision, everything begins with that it came.
+            let is_a_beginning = since == Seq::NONE && matches!(recorded.event, Event::Joined { .. });
+            tried.extend(moved(recorded, who).filter(|_| !is_a_beginning));
             match &recorded.event {
                 Event::Evaluated(evaluated) if evaluated.companion == who.id => {
                     newest = Some((recorded, evaluated));
