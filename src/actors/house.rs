@@ -177,7 +177,8 @@ impl House for ActorHouse {
         }
         if !is_a_backups_name(Path::new(to)) {
             // Whoever clears away old backups finds them by it.
-            let detail = format!("{to} is no name of a backup, which ends in .backup: name a new file such as /backups/monday.backup");
+            let detail =
+                format!("{to} is no name of a backup, which ends in .backup: name a new file such as /backups/monday.backup");
             return Err(desk::invalid("to", detail));
         }
         let entries = self.keeper.clone().backup(Path::new(to)).await.map_err(|error| match error {

@@ -62,7 +62,7 @@ pub struct Bench {
     #[arg(long, default_value_t = 1_000.0, value_name = "N", value_parser = rate)]
     pub rate: f64,
     /// Instead: so many messages on their way at a time, the next as soon as one is taken
-    #[arg(long, conflicts_with = "rate", value_name = "N")]
+    #[arg(long, conflicts_with = "rate", value_name = "N", value_parser = at_a_time)]
     pub flat_out: Option<NonZeroUsize>,
     /// How long it is measured
     #[arg(long, default_value_t = 20.0, value_name = "SECONDS", value_parser = seconds)]
@@ -298,6 +298,10 @@ fn count(given: &str) -> Result<u32, String> {
 
 fn in_a_room(given: &str) -> Result<u32, String> {
     whole(given, 0, MOST_IN_A_ROOM as u32).map_err(|told| format!("{told}: no more fit into a room"))
+}
+
+fn at_a_time(given: &str) -> Result<NonZeroUsize, String> {
+    count(given).and_then(|number| NonZeroUsize::new(number as usize).ok_or_else(|| "give 1 or more".to_owned()))
 }
 
 fn whole(given: &str, least: u32, most: u32) -> Result<u32, String> {

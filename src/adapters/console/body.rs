@@ -119,26 +119,32 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Asked<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let given = parts.uri.query().unwrap_or_default();
-        let is_filled = |pair: &&str| !pair.split_once('=').is_some_and(|(_, value)| value.is_empty());
-        let filled: Vec<_> = given.split('&').filter(is_filled).collect();
-        let value = form(&filled.join("&")).map_err(|detail| {
-            let quoted = detail.split('`').nth(1);
-            let field = detail.split_once(": ").map(|(path, _)| path).or(quoted).map(str::to_owned);
-            let detail = match &field {
-                // What the standard library says of a number that is none.
-                Some(field) if NO_NUMBER.iter().any(|told| detail.ends_with(told)) => {
-                    format!("{field} is not a whole number from 0 up")
-                }
-                _ => format!("the query cannot be read: {detail}"),
-            };
-            Problem::new(StatusCode::BAD_REQUEST, detail).with_field(field)
-        })?;
-        Ok(Self(value))
+        asked(parts.uri.query().unwrap_or_default()).map(Self)
     }
 }
 
 const NO_NUMBER: [&str; 2] = ["invalid digit found in string", "number too large to fit in target type"];
+
+fn asked<T: DeserializeOwned>(given: &str) -> Result<T, Problem> {
+    let is_filled = |pair: &&str| !pair.split_once('=').is_some_and(|(_, value)| value.is_empty());
+    let filled: Vec<_> = given.split('&').filter(is_filled).collect();
+    form(&filled.join("&")).map_err(|detail| {
+        let quoted = detail.split('`').nth(1);
+        let field = detail.split_once(": ").map(|(path, _)| path).or(quoted).map(str::to_owned);
+        let detail = match &field {
+            // What the standard library says of a number that is none.
+            Some(field) if NO_NUMBER.iter().any(|told| detail.ends_with(told)) => {
+                format!("{field} is not a whole number from 0 up")
+            }
+            Some(field) => match misfit(detail.strip_prefix(&format!("{field}: ")).unwrap_or(&detail)) {
+                Some(misfit) => format!("{field} {misfit}"),
+                None => format!("the query cannot be read: {detail}"),
+            },
+            None => format!("the query cannot be read: {detail}"),
+        };
+        Problem::new(StatusCode::BAD_REQUEST, detail).with_field(field)
+    })
+}
 
 /// Reads `application/x-www-form-urlencoded`, as queries and forms have it.
 pub(super) fn form<T: DeserializeOwned>(text: &str) -> Result<T, String> {
@@ -231,7 +237,9 @@ mod tests {
         };
         let patch = "must be an object of what is to change, such as {\"interjection\": \"quiet\"}";
 
-        for (value, found) in [("null", "null"), ("5", "5"), ("\"quiet\"", "\"quiet\""), ("[]", "a list"), ("[\"quiet\"]", "a list")] {
+        for (value, found) in
+            [("null", "null"), ("5", "5"), ("\"quiet\"", "\"quiet\""), ("[]", "a list"), ("[\"quiet\"]", "a list")]
+        {
             let body = format!(r#"{{"companions": {{"aria": {value}}}}}"#);
             assert_eq!(detail(&body), (422, format!("companions.aria is {found}, {patch}")));
         }
@@ -253,6 +261,26 @@ mod tests {
 
         assert_eq!(bodies, [400; 5]);
         assert_eq!(["[]", "7", "null", "\"x\""].map(|body| refused::<RoomPatch>(body).0), [422; 4]);
+    }
+
+    #[test]
+    fn a_parameter_that_does_not_fit_is_told_by_its_name_with_what_may_be_asked_for() {
+        #[derive(Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[expect(dead_code)]
+        struct Fields {
+            room: String,
+            #[serde(rename = "as")]
+            form: Option<crate::ports::house::keeping::ExportForm>,
+            limit: Option<u64>,
+        }
+        let detail = |query: &str| asked::<Fields>(query).map(drop).unwrap_err().detail().to_owned();
+
+        assert_eq!(detail("rom=lobby"), "rom is not known; did you mean room?");
+        assert_eq!(detail("room=lobby&as=x"), "as is \"x\", must be one of json, replay");
+        assert_eq!(detail("as=json"), "room is missing");
+        assert_eq!(detail("room=a&room=b"), "room is there twice");
+        assert_eq!(detail("room=a&limit=x"), "limit is not a whole number from 0 up");
     }
 
     #[test]

@@ -66,7 +66,9 @@ pub fn unwritten(to: &Path, error: &io::Error) -> String {
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let place = folder.display();
     match error.kind() {
-        ErrorKind::NotFound if !folder.exists() => format!("{shown} cannot be written, there is no folder {place}: make it first"),
+        ErrorKind::NotFound if !folder.exists() => {
+            format!("{shown} cannot be written, there is no folder {place}: make it first")
+        }
         ErrorKind::NotADirectory => format!("{shown} cannot be written, {place} is no folder: name another"),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             format!("{shown} cannot be written ({error}): let the user that runs this write to {place}, or name another folder")

@@ -77,9 +77,8 @@ fn counted(count: u64, one: &str) -> String {
 
 /// An age from a day on: nobody means to delete what was said a moment ago by an age, and `m` are minutes.
 fn span(text: &str) -> Result<Duration, Failure> {
-    let span = usage::span(text).ok_or_else(|| {
-        Failure::Usage(format!("--older-than {text:?} is no span of time: write it like 24h, 90d or 4w"))
-    })?;
+    let span = usage::span(text)
+        .ok_or_else(|| Failure::Usage(format!("--older-than {text:?} is no span of time: write it like 24h, 90d or 4w")))?;
     if (DAY..=DAY * MOST_DAYS).contains(&span) {
         return Ok(span);
     }

@@ -95,7 +95,8 @@ mod tests {
         let is_one = |name: &str| is_a_backups_name(Path::new(name));
 
         assert!(["/backups/monday.backup", "monday.backup", "/a.b/c.d.backup"].iter().all(|name| is_one(name)));
-        let others = ["/backups/monday", "/backups/monday.zip", "monday.backup/", "monday.backup.part", "/backups/.backup", "backup", ""];
+        let others =
+            ["/backups/monday", "/backups/monday.zip", "monday.backup/", "monday.backup.part", "/backups/.backup", "backup", ""];
         assert!(!others.iter().any(|name| is_one(name)));
     }
 }
