@@ -21,6 +21,7 @@ mod retaining;
 mod rooms;
 mod rounds;
 mod stories;
+mod taken_back;
 mod talking;
 mod tenancy;
 mod tracing;

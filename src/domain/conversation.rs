@@ -132,6 +132,13 @@ pub enum Output {
         /// Its number.
         ticket: Ticket,
     },
+    /// All that a companion was asked about, wanted to speak about or was to answer was taken back: nothing comes of it.
+    Dropped {
+        /// Whose.
+        companion: CompanionId,
+        /// The number of its question or of its reply; none: it waited for the floor, or for its turn.
+        ticket: Option<Ticket>,
+    },
     /// The words of a reply are to be posted; once posted they come back as `Said` with this ticket.
     Post(Box<Posting>),
     /// The rolling summary should be refreshed with what followed `after`, up to `upto`.

@@ -50,6 +50,7 @@ async fn whoever_is_forgotten_left_no_word_in_the_store() {
 async fn what_is_answered_after_somebody_was_forgotten_is_kept_without_words() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Ana told me zebra.\nNO")]);
+    world.say_with("lobby", json!({ "from": "Ben", "text": "hello" })).await;
     world.say("lobby", "Ari, zebra").await;
     world.rest().await;
 

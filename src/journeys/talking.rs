@@ -327,19 +327,3 @@ async fn a_message_said_again_is_answered_once_it_is_stored_for_good() {
     assert_eq!(answered_early, [false, false]);
     assert_eq!(answers.0, answers.1);
 }
-
-#[tokio::test(start_paused = true)]
-async fn nobody_is_asked_again_about_what_was_taken_back_meanwhile() {
-    let world = World::with_lobby().await;
-    let refused = NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() };
-    world.side.answers([Err(refused), Ok("They mean me.\nYES")]);
-    world.side.takes(Duration::from_secs(5));
-    let seq = world.say("lobby", "Ari, are you there?").await;
-    world.pass(2.0).await;
-
-    world.house.unsay(&room("lobby"), seq).await.unwrap();
-    world.pass(1_000.0).await;
-
-    assert_eq!(world.history("lobby").await, said(&[]));
-    assert_eq!(world.decisions("lobby").await, Vec::<serde_json::Value>::new());
-}

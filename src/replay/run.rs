@@ -302,7 +302,7 @@ impl<'a> Run<'a> {
             Output::Cancel { ticket } => {
                 self.arrivals.retain(|place, arrival| place.2 != channel || arrival.ticket() != ticket);
             }
-            Output::Summarise { .. } => {}
+            Output::Dropped { .. } | Output::Summarise { .. } => {}
         }
     }
 

@@ -154,6 +154,17 @@ pub(super) fn planned(
     acts
 }
 
+/// Some of what is said is taken back within seconds: while it is asked about, or answered.
+pub(super) fn regretted(acts: &mut Vec<(Duration, Act)>, dice: &mut Dice) {
+    let said = acts.iter().filter_map(|(at, act)| match act {
+        Act::Say(say) => Some((*at, say.number)),
+        _ => None,
+    });
+    let regretted: Vec<_> = said.filter(|_| dice.chance(0.04)).collect();
+    acts.extend(regretted.into_iter().map(|(at, number)| (at + dice.millis(0, 8_000), Act::Unsay(number))));
+    acts.sort_by_key(|(at, _)| *at);
+}
+
 fn said_in(room: usize, number: usize, rooms: &[Room], guilds: &[Guild], weather: &Weather, dice: &mut Dice) -> Say {
     let home = &rooms[room];
     let word = guilds[home.guild].word;

@@ -189,7 +189,8 @@ impl Plan {
         }
         // In some worlds there are pauses so long that channels fall asleep.
         let calm_at = Duration::from_secs(if dice.chance(0.25) { dice.between(1_000, 4_000) } else { dice.between(60, 300) });
-        let acts = acts::planned(&guilds, &rooms, &weather, calm_at, &mut Dice::new(seed, "acts"));
+        let mut acts = acts::planned(&guilds, &rooms, &weather, calm_at, &mut Dice::new(seed, "acts"));
+        acts::regretted(&mut acts, &mut Dice::new(seed, "regrets"));
         let strikes = if weather.is_deadly { strikes(&rooms, calm_at, &mut dice) } else { Vec::new() };
         let (mut store_faults, mut full) = (BTreeMap::new(), None);
         if weather.is_deadly {

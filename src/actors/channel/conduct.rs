@@ -285,6 +285,7 @@ impl State {
                     }
                 }
                 Output::Summarise { after, upto } => self.summarise(after, upto),
+                Output::Dropped { companion, ticket } => self.show_dropped(companion, ticket),
                 Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
             }
         }

@@ -17,7 +17,7 @@ use crate::actors::side_models::{Outcome, Priority, Wording};
 use crate::actors::turn_taking_manager::NotTaken;
 use crate::domain::conversation::Input;
 use crate::domain::event::{Event, Recorded, RoundClosed};
-use crate::domain::id::{Seq, Ticket};
+use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Message;
 use crate::domain::prompt;
 use crate::domain::vote::State as Ballot;
@@ -51,6 +51,8 @@ pub(super) enum Duty {
     Confirm(RpcReplyPort<Result<(), NotTaken>>),
     /// The round is over.
     EndRound(Box<RoundClosed>),
+    /// Show that nothing comes of a question, a wish or a reply.
+    ShowDropped { companion: CompanionId, ticket: Option<Ticket> },
     /// Tell what happened.
     Tell(Box<Tale>),
 }
@@ -89,6 +91,7 @@ impl State {
             // Whoever voted may have stopped waiting.
             Duty::Confirm(reply) => drop(reply.send(Ok(()))),
             Duty::EndRound(closed) => self.end_round(*closed),
+            Duty::ShowDropped { companion, ticket } => self.note_dropped(&companion, ticket),
             Duty::Tell(tale) => (*tale).tell(&self.place, &self.kit),
         }
     }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::State;
+use super::duties::Duty;
 use crate::actors::hub::Live;
 use crate::domain::conversation::Output;
-use crate::domain::id::CompanionId;
+use crate::domain::id::{CompanionId, Ticket};
 use crate::ports::house::stamp::rfc3339;
 
 /// The counters that were shown last, by companion.
@@ -25,6 +26,21 @@ impl State {
             }
             Output::LullCancelled { companion } => self.show("lull_cancelled", companion, json!({})),
             _ => {}
+        }
+    }
+
+    /// Shows that nothing comes of a question, a wish or a reply, once it is shown that there was one.
+    pub(super) fn show_dropped(&mut self, companion: CompanionId, ticket: Option<Ticket>) {
+        let duty = Duty::ShowDropped { companion, ticket };
+        match self.owed.back_mut() {
+            Some((_, duties)) => duties.push(duty),
+            None => self.discharge(duty),
+        }
+    }
+
+    pub(super) fn note_dropped(&self, companion: &CompanionId, ticket: Option<Ticket>) {
+        if self.kit.hub.is_watched(&self.place) {
+            self.show("dropped", companion, json!({ "ticket": ticket }));
         }
     }
 

@@ -181,10 +181,9 @@ impl Scene<'_> {
         };
         let mut text = decided_because(&who.name, decided);
         if decided.decision == Decision::Yes {
-            // What it came to is told last.
-            let became = self.became(recorded.seq, who, None, true).await?;
+            let came_to = self.came_to(recorded.seq, decided, who).await?;
             let stop = if text.ends_with('”') { ". " } else { " " };
-            text.extend(became.last().into_iter().flat_map(|line| [stop, &*line.text]).map(str::to_owned));
+            text.extend(came_to.iter().flat_map(|line| [stop, &*line.text]).map(str::to_owned));
         }
         Ok(Brief { text, seq: Some(recorded.seq), at: Some(recorded.at.into()), ..brief })
     }

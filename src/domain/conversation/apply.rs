@@ -19,7 +19,7 @@ impl Conversation {
                 self.apply_said(entry, *reply, world, notes);
             }
             Event::Edited { message, text } => self.window.edit(*message, text),
-            Event::Deleted { messages } => self.apply_deleted(messages),
+            Event::Deleted { messages } => self.apply_deleted(messages, notes),
             Event::Joined { companion, external } => {
                 self.gates.get_or_insert(companion, Gate::new(self.handled)).external = *external;
             }

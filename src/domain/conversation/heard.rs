@@ -79,8 +79,9 @@ impl Conversation {
         answers
     }
 
-    pub(super) fn apply_deleted(&mut self, gone: &[Seq]) {
+    pub(super) fn apply_deleted(&mut self, gone: &[Seq], notes: &mut Vec<Output>) {
         self.window.delete(gone);
+        self.drop_what_is_about_nothing(gone, notes);
         // A summary that may hold what was taken back goes with it.
         if gone.iter().any(|seq| *seq <= self.summary.upto) {
             self.summary.text = None;
@@ -98,6 +99,48 @@ impl Conversation {
         }
         if let Some(spoken) = &mut self.spoken {
             spoken.is_spoilt |= gone.iter().any(|seq| *seq <= spoken.message);
+        }
+    }
+
+    /// Questions, wishes, turns and replies go with the last of the messages that they are about.
+    fn drop_what_is_about_nothing(&mut self, gone: &[Seq], notes: &mut Vec<Output>) {
+        let Self { window, gates, turn, .. } = self;
+        let is_about_nothing = |companion: &CompanionId, cursor: Seq, upto: Seq| {
+            gone.iter().any(|seq| *seq > cursor && *seq <= upto)
+                && window.buffer(companion, cursor).next().is_none_or(|first| first.seq > upto)
+        };
+        let mut dropped = Vec::new();
+        for (companion, gate) in gates.iter_mut() {
+            let cursor = gate.cursor;
+            let asked = gate.evaluation.take_if(|asked| is_about_nothing(companion, cursor, asked.upto));
+            let wish = gate.wish.take_if(|wish| is_about_nothing(companion, cursor, wish.upto));
+            let turn = turn.take_if(|turn| {
+                turn.candidate.companion == *companion && is_about_nothing(companion, cursor, turn.selection.opened)
+            });
+            if asked.is_some() || wish.is_some() || turn.is_some() {
+                dropped.push((companion.clone(), asked.map(|asked| asked.ticket)));
+            }
+        }
+        self.have_listen(dropped.iter().map(|(companion, _)| companion));
+        let floor = self.floor.take_if(|floor| {
+            let before = floor.messages.len();
+            floor.messages.retain(|seq| !gone.contains(seq));
+            floor.messages.is_empty() && before > 0
+        });
+        dropped.extend(floor.map(|floor| (floor.companion, Some(floor.ticket))));
+        for (companion, ticket) in dropped {
+            notes.push(Output::Dropped { companion, ticket });
+            notes.extend(ticket.map(|ticket| Output::Cancel { ticket }));
+        }
+    }
+
+    /// Whoever neither votes any more nor has a wish listens.
+    fn have_listen<'a>(&mut self, companions: impl Iterator<Item = &'a CompanionId>) {
+        for companion in companions {
+            let state = self.listens(companion);
+            if let (Some(round), Some(state)) = (&mut self.round, state) {
+                round.overrule(state);
+            }
         }
     }
 
@@ -119,13 +162,8 @@ impl Conversation {
         }
         // Whoever was silenced neither votes nor takes its turn.
         let silenced: Vec<_> = self.gates.iter().filter(|(_, gate)| gate.paused).map(|(id, _)| id.clone()).collect();
-        for companion in silenced {
-            let state = self.listens(&companion);
-            if let (Some(round), Some(state)) = (&mut self.round, state) {
-                round.overrule(state);
-            }
-            self.turn.take_if(|turn| turn.candidate.companion == companion);
-        }
+        self.have_listen(silenced.iter());
+        self.turn.take_if(|turn| silenced.contains(&turn.candidate.companion));
     }
 
     /// Clear and leave: timers, questions and replies of one companion, or of all, are dropped.

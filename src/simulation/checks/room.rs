@@ -21,18 +21,24 @@ struct Seat {
     unsettled: Vec<Seq>,
     /// Which question, and the newest message that it is about.
     asked: Option<(Ticket, Seq)>,
+    /// What the newest question is about, as far as it is unsettled and there.
+    about: Vec<Seq>,
 }
 
 struct Floor {
     companion: CompanionId,
     ticket: Ticket,
     selected_at: Seq,
+    /// What it answers, as far as it is there.
+    messages: Vec<Seq>,
 }
 
 /// A round that is open, and who votes in it.
 struct Round {
     message: Seq,
     voters: BTreeSet<CompanionId>,
+    /// Those of them to whom nothing is left of what they were asked about.
+    about_nothing: BTreeSet<CompanionId>,
 }
 
 pub(super) struct Record<'a> {
@@ -101,11 +107,7 @@ impl<'a> Record<'a> {
         match &recorded.event {
             Event::Said { message, reply, .. } => self.said(recorded.seq, message, *reply),
             Event::Edited { .. } | Event::CaughtUp { .. } | Event::JitterDrawn { .. } | Event::AddressRefused { .. } => {}
-            Event::Deleted { messages } => {
-                for seat in self.seats.values_mut() {
-                    seat.unsettled.retain(|seq| !messages.contains(seq));
-                }
-            }
+            Event::Deleted { messages } => self.deleted(messages),
             Event::Joined { companion, .. } => drop(self.seats.entry(companion.clone()).or_default()),
             Event::Left { companion } => self.left(companion),
             Event::Paused { companion, paused } => self.paused(companion.as_ref(), *paused),
@@ -184,6 +186,37 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// Nothing comes of a question, a wish, a turn or a reply of which nothing is left.
+    fn deleted(&mut self, gone: &[Seq]) {
+        let lose_last = |about: &mut Vec<Seq>| {
+            let before = about.len();
+            about.retain(|seq| !gone.contains(seq));
+            about.is_empty() && before > 0
+        };
+        for (companion, seat) in &mut self.seats {
+            seat.unsettled.retain(|seq| !gone.contains(seq));
+            if !lose_last(&mut seat.about) {
+                continue;
+            }
+            if seat.asked.take().is_some() {
+                self.told.reach("question dropped: all was taken back");
+            }
+            match &mut self.round {
+                Some(round) => drop(round.about_nothing.insert(companion.clone())),
+                None if self.floor.is_none() && self.candidates.first() == Some(companion) => {
+                    self.told.reach("turn dropped: all was taken back");
+                    self.candidates.clear();
+                }
+                None => {}
+            }
+        }
+        if let Some(floor) = self.floor.take_if(|floor| lose_last(&mut floor.messages)) {
+            self.told.reach("reply dropped: all was taken back");
+            self.candidates.clear();
+            self.dropped.insert(floor.ticket);
+        }
+    }
+
     fn left(&mut self, companion: &CompanionId) {
         self.seats.remove(companion);
         if let Some(round) = &mut self.round {
@@ -232,6 +265,7 @@ impl<'a> Record<'a> {
             return self.broken(format_args!("{} is not present: {recorded:?}", evaluated.companion));
         };
         let before = seat.asked.replace((evaluated.ticket, evaluated.upto));
+        seat.about.clone_from(&evaluated.messages);
         let (is_silent, unsettled) = (seat.paused || seat.stage == Closing::Terminal, seat.unsettled.clone());
         if before.is_some() {
             self.broken(format_args!("{} is asked twice at once: {recorded:?}", evaluated.companion));
@@ -280,6 +314,7 @@ impl<'a> Record<'a> {
             }
             let settles: Vec<Seq> = seat.unsettled.iter().copied().take_while(|seq| *seq <= decided.upto).collect();
             seat.unsettled.retain(|seq| *seq > decided.upto);
+            seat.about.retain(|seq| *seq > decided.upto);
             if decided.reason == Reason::Stale {
                 // A question about nothing but what is stale is over with it.
                 seat.asked.take_if(|(_, upto)| *upto <= decided.upto);

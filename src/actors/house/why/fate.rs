@@ -182,6 +182,10 @@ impl Scene<'_> {
                         Outcome::Failed,
                         format!("It got the floor to answer it{together}, and no statement was made ({error})."),
                     ),
+                    Some(Event::Deleted { .. }) => (
+                        Outcome::TakenBack,
+                        format!("It was about to answer it{together}, and all of that was taken back or forgotten before."),
+                    ),
                     Some(_) => (Outcome::Cleared, format!("It was about to answer it{together}, and was stopped before.")),
                     None if found.is_read => {
                         (Outcome::Speaking, format!("It has the floor to answer it{together}, and has not spoken yet."))

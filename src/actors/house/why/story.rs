@@ -1,5 +1,7 @@
 //! What led to a decision, and what became of it.
 
+use std::collections::BTreeSet;
+
 use super::round::Ballot;
 use super::rows::asked_because;
 use super::rules::in_a_row;
@@ -72,7 +74,7 @@ impl Scene<'_> {
         story.extend(self.rule(who, recorded, decided, &before).map(|text| line(recorded, "rule", text)));
         let is_yes = decided.decision == Decision::Yes;
         if ballot.is_some() || is_yes {
-            story.extend(self.became(recorded.seq, who, ballot, is_yes).await?);
+            story.extend(self.became(recorded.seq, who, ballot, Course::about(messages, is_yes)).await?);
         }
         in_order(&mut story);
         self.add_starts(&mut story).await?;
@@ -97,6 +99,7 @@ impl Scene<'_> {
         let mut newest: Option<(&Recorded, &Evaluated)> = None;
         let mut dropped = None;
         let mut is_open = false;
+        let mut gone: BTreeSet<Seq> = BTreeSet::new();
         let mut tried = Vec::new();
         for recorded in &events {
             tried.extend(failure(recorded, who));
@@ -114,6 +117,10 @@ impl Scene<'_> {
                     is_open = false;
                 }
                 Event::Decided(decided) if decided.companions.contains(&who.id) && decided.ticket.is_some() => newest = None,
+                Event::Deleted { messages } => {
+                    gone.extend(messages);
+                    newest = newest.filter(|(_, evaluated)| !evaluated.messages.iter().all(|seq| gone.contains(seq)));
+                }
                 _ => {}
             }
         }
@@ -168,16 +175,15 @@ impl Scene<'_> {
     }
 
     /// What became of a wish, or of a vote in a round.
-    pub(super) async fn became(
+    async fn became(
         &self,
         seq: Seq,
         who: &Who,
         mut ballot: Option<Ballot<'_>>,
-        is_yes: bool,
+        mut course: Course,
     ) -> Result<Vec<StoryLine>, ReadError> {
         let range = Range { after: seq, before: None, limit: AFTER, newest_first: false };
         let mut story = Vec::new();
-        let mut course = Course { is_yes, ..Course::default() };
         for recorded in self.reader().events(&self.place, range).await? {
             story.extend(stage_changed(&recorded, who));
             if let Some(ballot) = ballot.as_mut() {
@@ -194,6 +200,14 @@ impl Scene<'_> {
             }
         }
         Ok(story)
+    }
+
+    /// What became of a wish, in a line.
+    pub(super) async fn came_to(&self, seq: Seq, decided: &Decided, who: &Who) -> Result<Option<StoryLine>, ReadError> {
+        let before = self.before(seq).await?;
+        let messages = question(&before, decided).map_or(&decided.messages, |(_, evaluated)| &evaluated.messages);
+        // What it came to is told last.
+        Ok(self.became(seq, who, None, Course::about(messages, true)).await?.pop())
     }
 
     async fn add_starts(&self, story: &mut Vec<StoryLine>) -> Result<(), ReadError> {
@@ -247,15 +261,42 @@ struct Course {
     /// It wanted the floor, and somebody else got it.
     has_lost: bool,
     owed: Option<Ticket>,
+    /// What it is about; what was taken back of that since is not in it any more.
+    about: BTreeSet<Seq>,
+    /// All of it was taken back.
+    is_dropped: bool,
     /// There is no more to tell.
     is_told: bool,
 }
 
 impl Course {
+    fn about(messages: &[Seq], is_yes: bool) -> Self {
+        Self { about: messages.iter().copied().collect(), is_yes, ..Self::default() }
+    }
+
     fn follow(&mut self, recorded: &Recorded, who: &Who) -> Vec<StoryLine> {
         let name = &who.name;
         let mut told = Vec::new();
         match &recorded.event {
+            Event::Said { message, reply: Some(ticket), .. } if self.owed == Some(*ticket) => {
+                let text = if is_wordless(message) {
+                    format!("{name} said something that was taken back or forgotten since.")
+                } else {
+                    format!("{name} said: “{}”", cut(&message.text))
+                };
+                told.push(line(recorded, "statement", text));
+                self.is_told = true;
+            }
+            // What was on its way then may still have been said.
+            _ if self.is_dropped && !self.has_lost => {}
+            Event::Deleted { messages } if self.about.iter().any(|seq| messages.contains(seq)) => {
+                self.about.retain(|seq| !messages.contains(seq));
+                self.is_dropped = self.about.is_empty();
+                if self.is_dropped && !self.has_lost {
+                    let text = format!("All that it was about was taken back or forgotten, and with it what {name} had not said yet.");
+                    told.push(line(recorded, "dropped", text));
+                }
+            }
             Event::RoundClosed(closed) if !self.is_over => {
                 self.is_over = true;
                 self.is_told = !self.is_yes;
@@ -292,6 +333,7 @@ impl Course {
             Event::RoundOpened(_) if self.owed.is_none() && self.is_over && !self.has_lost => self.is_told = true,
             Event::ReplyOwed { companion: by, ticket, messages, .. } if *by == who.id && self.owed.is_none() => {
                 self.owed = Some(*ticket);
+                self.about = messages.iter().copied().collect();
                 let text = if self.has_lost {
                     format!(
                         "The one before it made no statement, so {name} took over, and answers {}.",
@@ -301,15 +343,6 @@ impl Course {
                     format!("{name} got the floor, and answers {}.", messages_in_words(messages.len()))
                 };
                 told.push(line(recorded, "respond", text));
-            }
-            Event::Said { message, reply: Some(ticket), .. } if self.owed == Some(*ticket) => {
-                let text = if is_wordless(message) {
-                    format!("{name} said something that was taken back or forgotten since.")
-                } else {
-                    format!("{name} said: “{}”", cut(&message.text))
-                };
-                told.push(line(recorded, "statement", text));
-                self.is_told = true;
             }
             Event::ReplyFailed { ticket, error, .. } if self.owed == Some(*ticket) => {
                 let text = format!("No statement was made ({error}). What was heard is in the history all the same.");

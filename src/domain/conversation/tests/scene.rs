@@ -191,7 +191,11 @@ impl Scene {
             Act::Delete(which) => {
                 if let Some(message) = self.pick(*which) {
                     self.lives.values_mut().for_each(|life| life.gone.push(message));
+                    let only = self.conversation.floor().filter(|floor| floor.messages == [message]).map(|floor| floor.ticket);
                     self.hear(Event::Deleted { messages: vec![message] });
+                    self.check_nobody_is_asked_about_nothing();
+                    let floor = self.conversation.floor().map(|floor| floor.ticket);
+                    assert!(only.is_none() || floor != only, "nothing is left that {only:?} answers");
                 }
             }
             Act::Pause { whom, paused } => {
@@ -294,6 +298,14 @@ impl Scene {
                 assert!(is_settled || is_kept || life.gone.contains(seq), "{seq} was lost for {companion}");
                 assert!(!(is_settled && is_kept), "{seq} is settled and still to be read by {companion}");
             }
+        }
+    }
+
+    fn check_nobody_is_asked_about_nothing(&self) {
+        for (companion, evaluation) in self.conversation.open_questions() {
+            let gate = self.conversation.gate(companion).expect("it is here");
+            let is_about = self.conversation.buffer(companion).any(|entry| entry.seq <= evaluation.upto);
+            assert!(is_about || gate.cursor >= evaluation.upto, "{companion} is asked about what was taken back");
         }
     }
 

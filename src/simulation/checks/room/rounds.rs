@@ -25,7 +25,7 @@ impl Record<'_> {
             }
         }
         let voters = opened.asked.iter().cloned().chain(opened.listening.iter().map(|state| state.from.clone())).collect();
-        self.round = Some(Round { message: opened.message, voters });
+        self.round = Some(Round { message: opened.message, voters, about_nothing: BTreeSet::new() });
         self.candidates.clear();
         self.alone = None;
     }
@@ -41,6 +41,10 @@ impl Record<'_> {
         }
         if let Some(stray) = closed.states.iter().find(|state| state.message_id != message_id(closed.message)) {
             self.broken(format_args!("a State of another round counts: {stray:?}"));
+        }
+        let wants = |state: &&State| state.state == Stance::Speak && round.about_nothing.contains(&state.from);
+        if let Some(state) = closed.states.iter().find(wants) {
+            self.broken(format_args!("{} wants to speak about what was taken back: {recorded:?}", state.from));
         }
         let candidates: Vec<_> =
             closed.selected.iter().chain(closed.others.iter().map(|other| &other.companion)).cloned().collect();
@@ -87,12 +91,13 @@ impl Record<'_> {
             return self.broken(format_args!("{companion} is not present: {recorded:?}"));
         };
         let unsettled = std::mem::take(&mut seat.unsettled);
+        seat.about.clear();
         if seat.stage == Closing::Terminal || seat.paused {
             self.broken(format_args!("{companion} speaks though it is silent: {recorded:?}"));
         }
         if self.without_skipped(&unsettled) != self.without_skipped(messages) {
             self.broken(format_args!("{companion} answers something else than {unsettled:?}: {recorded:?}"));
         }
-        self.floor = Some(Floor { companion: companion.clone(), ticket, selected_at });
+        self.floor = Some(Floor { companion: companion.clone(), ticket, selected_at, messages: messages.to_vec() });
     }
 }

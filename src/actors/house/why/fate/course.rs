@@ -37,6 +37,8 @@ pub(super) struct Course {
     /// The newest YES of each.
     yes: BTreeMap<CompanionId, Seq>,
     changes: Vec<Recorded>,
+    /// What was taken back since.
+    gone: BTreeSet<Seq>,
 }
 
 impl Course {
@@ -48,7 +50,7 @@ impl Course {
         };
         let fate = |id: &CompanionId| if own.as_ref() == Some(id) { Fate::Own } else { Fate::Open };
         let fates = companions.into_iter().map(|id| (id.clone(), fate(&id))).collect();
-        Self { message: message.seq, is_closed: is_one, fates, yes: BTreeMap::new(), changes: Vec::new() }
+        Self { message: message.seq, is_closed: is_one, fates, yes: BTreeMap::new(), changes: Vec::new(), gone: BTreeSet::new() }
     }
 
     pub(super) fn companions(&self) -> impl Iterator<Item = &CompanionId> {
@@ -78,9 +80,13 @@ impl Course {
     pub(super) fn follow(&mut self, recorded: &Recorded) {
         match &recorded.event {
             Event::Edited { message, .. } if *message == self.message => self.changes.push(recorded.clone()),
-            Event::Deleted { messages } if messages.contains(&self.message) => {
-                self.changes.push(recorded.clone());
-                self.end_all(&Fate::TakenBack(recorded.clone()));
+            Event::Deleted { messages } => {
+                self.gone.extend(messages);
+                if messages.contains(&self.message) {
+                    self.changes.push(recorded.clone());
+                    self.end_all(&Fate::TakenBack(recorded.clone()));
+                }
+                self.end_owed_about_nothing(recorded);
             }
             Event::Cleared => {
                 self.end_all(&Fate::Cleared(recorded.clone()));
@@ -103,6 +109,12 @@ impl Course {
             Event::ReplyOwed { companion, messages, .. } if messages.contains(&self.message) => {
                 let yes = self.yes.get(companion).copied();
                 self.settle(companion, Fate::Owed { owed: recorded.clone(), yes, ending: None });
+                // The channel may have handled what was taken back before only after this.
+                if let Some(taken_back) =
+                    self.changes.iter().rfind(|change| matches!(change.event, Event::Deleted { .. })).cloned()
+                {
+                    self.end_owed_about_nothing(&taken_back);
+                }
             }
             Event::Said { reply: Some(ticket), .. } | Event::ReplyFailed { ticket, .. } => {
                 self.end_owed(|_, owed| owed == *ticket, recorded);
@@ -140,12 +152,27 @@ impl Course {
     }
 
     fn end_owed(&mut self, is_it: impl Fn(&CompanionId, Ticket) -> bool, recorded: &Recorded) {
+        // What was on its way when all was taken back may still have been said.
+        let is_said = matches!(recorded.event, Event::Said { .. });
         for (companion, fate) in &mut self.fates {
-            if let Fate::Owed { owed, ending: ending @ None, .. } = fate
+            if let Fate::Owed { owed, ending, .. } = fate
+                && ending.as_ref().is_none_or(|known| is_said && matches!(known.event, Event::Deleted { .. }))
                 && let Event::ReplyOwed { ticket, .. } = &owed.event
                 && is_it(companion, *ticket)
             {
                 *ending = Some(Box::new(recorded.clone()));
+            }
+        }
+    }
+
+    /// A reply goes with the last of the messages that it answers.
+    fn end_owed_about_nothing(&mut self, taken_back: &Recorded) {
+        for fate in self.fates.values_mut() {
+            if let Fate::Owed { owed, ending: ending @ None, .. } = fate
+                && let Event::ReplyOwed { messages, .. } = &owed.event
+                && messages.iter().all(|seq| self.gone.contains(seq))
+            {
+                *ending = Some(Box::new(taken_back.clone()));
             }
         }
     }
@@ -220,6 +247,30 @@ mod tests {
     }
 
     #[test]
+    fn a_reply_owed_is_over_with_the_last_message_that_it_answers_unless_it_was_said_all_the_same() {
+        let taken_back = |seq, gone: &[u64]| recorded(seq, Event::Deleted { messages: gone.iter().copied().map(Seq).collect() });
+        let mut dropped = course();
+        dropped.follow(&yes(8, "ben"));
+        dropped.follow(&owed("ben", 9, 4));
+        let mut crossing = course();
+        crossing.follow(&taken_back(8, &[6, 7]));
+        crossing.follow(&owed("ben", 9, 4));
+
+        dropped.follow(&taken_back(10, &[7]));
+        let is_over_with_one = !matches!(dropped.fate(&"ben".into()), Fate::Owed { ending: None, .. });
+        dropped.follow(&taken_back(11, &[6]));
+
+        assert!(!is_over_with_one);
+        for (course, end) in [(&dropped, 11), (&crossing, 8)] {
+            let fate = course.fate(&"ben".into());
+            assert!(matches!(fate, Fate::Owed { ending: Some(ending), .. } if ending.seq == Seq(end)), "{fate:?}");
+        }
+        dropped.follow(&recorded(12, statement("ben", 4)));
+        let fate = dropped.fate(&"ben".into());
+        assert!(matches!(fate, Fate::Owed { ending: Some(ending), .. } if ending.seq == Seq(12)), "{fate:?}");
+    }
+
+    #[test]
     fn whoever_was_there_and_left_is_followed_unless_one_alone_is_asked_for() {
         let mut one = Course::new(&message(), BTreeSet::from(["aria".into()]), true);
         let mut all = course();
@@ -263,7 +314,7 @@ mod tests {
             companion: by.into(),
             ticket: Ticket(ticket),
             trigger: Trigger::DirectAddress,
-            messages: vec![Seq(7)],
+            messages: vec![Seq(6), Seq(7)],
             upto: Seq(7),
             next_interjection_at: 9,
             due_at: None,
