@@ -293,7 +293,8 @@ impl Course {
                 self.about.retain(|seq| !messages.contains(seq));
                 self.is_dropped = self.about.is_empty();
                 if self.is_dropped && !self.has_lost {
-                    let text = format!("All that it was about was taken back or forgotten, and with it what {name} had not said yet.");
+                    let text =
+                        format!("All that it was about was taken back or forgotten, and with it what {name} had not said yet.");
                     told.push(line(recorded, "dropped", text));
                 }
             }
