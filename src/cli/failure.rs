@@ -51,9 +51,11 @@ impl From<CopyError> for Failure {
         match error {
             CopyError::Store(_) | CopyError::Open(_) => Self::Store(error.to_string()),
             CopyError::Among { .. } => Self::Usage(error.to_string()),
-            CopyError::Exists(_) | CopyError::Occupied(_) | CopyError::Unusable { .. } | CopyError::Io { .. } => {
-                Self::Failed(error.to_string())
-            }
+            CopyError::Exists(_)
+            | CopyError::Occupied(_)
+            | CopyError::Unwritten { .. }
+            | CopyError::Unusable { .. }
+            | CopyError::Io { .. } => Self::Failed(error.to_string()),
         }
     }
 }

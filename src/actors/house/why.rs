@@ -18,7 +18,7 @@ mod story;
 mod waiting;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::ActorHouse;
@@ -33,6 +33,7 @@ use crate::ports::house::Refused;
 use crate::ports::house::decisions::{Brief, Why, WhyAt, WhyQuery};
 use crate::ports::house::room::RoomId;
 use crate::settings::companion::Companion;
+use story::in_order;
 use words::decided_because;
 
 /// The room that a story is about.
@@ -128,9 +129,12 @@ impl Scene<'_> {
         };
         if at.is_none() {
             let since = asked.as_ref().map_or(Seq::NONE, |recorded| recorded.seq);
-            why.story.extend(self.since(since, &who).await.map_err(unread)?);
+            let told: BTreeSet<_> = why.story.iter().filter_map(|line| line.seq).collect();
+            let later = self.since(since, &who).await.map_err(unread)?;
+            why.story.extend(later.into_iter().filter(|line| line.seq.is_none_or(|seq| !told.contains(&seq))));
             let look = self.house.stand(&self.place).await.map_err(unread)?;
             why.story.extend(asked.as_ref().and_then(|decided| self.over_since(decided, &look)));
+            in_order(&mut why.story);
             let waiting = self.waiting_for(&who, &look).await;
             why.waiting_for = self.once_allowed(asked.as_ref(), waiting).await.map_err(unread)?;
         }

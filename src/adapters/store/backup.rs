@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::OpenError;
 use super::audit::{Audit, PROGRESS_EVERY, Report};
 use super::manifest::sync_folder;
-use super::part::Part;
+use super::part::{Part, exists_already, unwritten};
 use crate::ports::store::keeper::KeepError;
 use crate::ports::store::key::Key;
 use crate::ports::store::{StoreError, Value};
@@ -45,7 +45,7 @@ pub enum CopyError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The target exists already.
-    #[error("{} exists already: name another, or move it away", .0.display())]
+    #[error("{}", exists_already(.0))]
     Exists(PathBuf),
     /// The target lies in the data folder.
     #[error(
@@ -57,6 +57,14 @@ pub enum CopyError {
         to: PathBuf,
         /// The data folder.
         data: PathBuf,
+    },
+    /// The target cannot be written.
+    #[error("{}", unwritten(.to, .error))]
+    Unwritten {
+        /// The target.
+        to: PathBuf,
+        /// What was reported.
+        error: io::Error,
     },
     /// There is a store already where one is to be made.
     #[error(
@@ -89,7 +97,7 @@ impl From<CopyError> for KeepError {
         let detail = error.to_string();
         match error {
             CopyError::Exists(_) | CopyError::Occupied(_) => Self::Exists(detail),
-            CopyError::Io { .. } | CopyError::Among { .. } => Self::Target(detail),
+            CopyError::Unwritten { .. } | CopyError::Among { .. } | CopyError::Io { .. } => Self::Target(detail),
             CopyError::Store(StoreError::Damaged(_)) => Self::Damaged(detail),
             CopyError::Store(_) | CopyError::Open(_) | CopyError::Unusable { .. } => Self::Failed(detail),
         }
@@ -105,10 +113,9 @@ pub(super) fn write(
     if to.exists() {
         return Err(CopyError::Exists(to.to_path_buf()));
     }
-    let (file, part) = Part::begin(to).map_err(|error| CopyError::Io { path: to.to_path_buf(), error })?;
-    let path = part.path().to_path_buf();
-    let about = |error| CopyError::Io { path: path.clone(), error };
+    let about = |error| CopyError::Unwritten { to: to.to_path_buf(), error };
 
+    let (file, part) = Part::begin(to).map_err(about)?;
     let mut out = Hashing::new(BufWriter::new(file));
     let count = write_records(&mut out, records, progress, &about)?;
     let file = out.inner.into_inner().map_err(|error| about(error.into_error()))?;

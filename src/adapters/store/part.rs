@@ -24,7 +24,7 @@ impl Part {
     /// Begins it.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Those of the file system; [`unwritten`] says of them what whoever asked for the file can do.
     pub fn begin(to: &Path) -> io::Result<(File, Self)> {
         for number in 1..=MOST_PARTS {
             let path = path_of(to, number);
@@ -37,11 +37,6 @@ impl Part {
             return Ok((file, Self { to: to.to_path_buf(), path, identity }));
         }
         Err(ErrorKind::AlreadyExists.into())
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Gives it its name, without replacing what somebody else has put there since.
@@ -77,6 +72,39 @@ fn path_of(to: &Path, number: u32) -> PathBuf {
     path.into()
 }
 
+/// What to say of a new file that could not be written: by the name that it was to have, and with the way out.
+pub fn unwritten(to: &Path, error: &io::Error) -> String {
+    let shown = to.display();
+    if to.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return format!("there is no folder {shown}: make it first, and name a new file in it");
+    }
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let place = folder.display();
+    match error.kind() {
+        ErrorKind::NotFound if !folder.exists() => {
+            format!("{shown} cannot be written, there is no folder {place}: make it first")
+        }
+        ErrorKind::NotADirectory => format!("{shown} cannot be written, {place} is no folder: name another"),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            format!("{shown} cannot be written ({error}): let the user that runs this write to {place}, or name another folder")
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            format!("{shown} cannot be written ({error}): make room there, or name another folder")
+        }
+        ErrorKind::AlreadyExists => exists_already(to),
+        _ => format!("{shown} cannot be written: {error}"),
+    }
+}
+
+/// What to say of a new file whose name is taken.
+pub fn exists_already(to: &Path) -> String {
+    let shown = to.display();
+    if to.is_dir() {
+        return format!("{shown} is a folder: name a new file in it");
+    }
+    format!("{shown} exists already: name another, or move it away")
+}
+
 fn identity(file: &fs::Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
@@ -98,7 +126,7 @@ mod tests {
 
         let (mut file, part) = Part::begin(&to).unwrap();
         file.write_all(b"whole").unwrap();
-        assert_eq!(part.path(), path_of(&to, 4));
+        assert_eq!(part.path, path_of(&to, 4));
         part.finish().unwrap();
 
         assert_eq!(fs::read_to_string(&to).unwrap(), "whole");
@@ -160,9 +188,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("copy");
         let (_file, first) = Part::begin(&to).unwrap();
-        fs::remove_file(first.path()).unwrap();
+        fs::remove_file(&first.path).unwrap();
         let (_other, second) = Part::begin(&to).unwrap();
-        assert_eq!(first.path(), second.path());
+        assert_eq!(first.path, second.path);
 
         assert!(first.finish().is_err());
         assert!(second.finish().is_ok());
@@ -180,6 +208,33 @@ mod tests {
         assert_eq!(first.finish().unwrap_err().kind(), ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(&to).unwrap(), "second");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_told_of_by_its_own_name_with_the_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        let told = |to: &str| {
+            let to = folder.path().join(to);
+            let text = unwritten(&to, &Part::begin(&to).unwrap_err());
+            text.replace(&folder.path().display().to_string(), "…")
+        };
+
+        assert_eq!(told("gone/copy"), "…/gone/copy cannot be written, there is no folder …/gone: make it first");
+        assert_eq!(told("gone/"), "there is no folder …/gone/: make it first, and name a new file in it");
+        assert_eq!(told("file/copy"), "…/file/copy cannot be written, …/file is no folder: name another");
+        let full = unwritten(Path::new("copy"), &ErrorKind::StorageFull.into());
+        assert_eq!(full, "copy cannot be written (no storage space): make room there, or name another folder");
+    }
+
+    #[test]
+    fn a_name_that_is_a_folders_is_told_apart_from_one_that_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+
+        assert!(exists_already(folder.path()).ends_with("is a folder: name a new file in it"));
+        assert!(exists_already(&file).ends_with("exists already: name another, or move it away"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub fn is_among(data: &Path, to: &Path) -> bool {
     };
     let Ok(folder) = fs::canonicalize(folder) else { return false };
     // sled's folder may lie elsewhere, behind a link.
-    let guarded: Vec<_> = [data.to_path_buf(), data.join("store")].iter().filter_map(|path| identity(path)).collect();
+    let guarded: Vec<_> = [data.to_path_buf(), data.join("store")].iter().filter_map(identity).collect();
     let is_below = folder.ancestors().filter_map(identity).any(|it| guarded.contains(&it));
     is_below && !(identity(&folder) == identity(data) && is_of_verify(to))
 }

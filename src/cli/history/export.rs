@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Form, check_id};
 use crate::adapters::store::backup::CopyError;
-use crate::adapters::store::part::Part;
+use crate::adapters::store::part::{Part, exists_already, unwritten};
 use crate::adapters::store::target;
 use crate::cli::client::{Client, block_on, one_line};
 use crate::cli::failure::Failure;
@@ -162,7 +162,7 @@ impl Sink {
             return Err(among.into());
         }
         if path.exists() {
-            return Err(Failure::Failed(format!("{} exists already: name another, or move it away", path.display())));
+            return Err(Failure::Failed(exists_already(path)));
         }
         let (file, part) = Part::begin(path).map_err(|error| about(path, &error))?;
         Ok(Self {
@@ -191,7 +191,7 @@ impl Sink {
 
     fn failed(&mut self, error: &io::Error) -> Failure {
         match &self.file {
-            Some((_, part)) => about(part.path(), error),
+            Some((path, _)) => about(path, error),
             None => {
                 self.reader_is_gone = error.kind() == ErrorKind::BrokenPipe;
                 Failure::Failed(format!("standard output: {error}"))
@@ -201,5 +201,5 @@ impl Sink {
 }
 
 fn about(path: &Path, error: &io::Error) -> Failure {
-    Failure::Failed(format!("{}: {error}", path.display()))
+    Failure::Failed(unwritten(path, error))
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::super::desk::unread;
 use super::super::quarantine::again_as;
+use super::story::in_order;
 use super::words::{cut, decided_because, line, together_with};
 use super::{Scene, Who};
 use crate::actors::channel::Look;
@@ -75,6 +76,7 @@ impl Scene<'_> {
         if !why.story.iter().any(|line| line.seq == Some(seq)) {
             why.story.splice(..0, self.around(&found));
         }
+        in_order(&mut why.story);
         (why.message, why.name, why.companion, why.companions) = (Some(seq), Some(who.name), Some(id), briefs);
         Ok(why)
     }
@@ -135,7 +137,7 @@ impl Scene<'_> {
                 Event::Edited { text, .. } => format!("It was changed: “{}”", cut(text)),
                 Event::Deleted { .. } => match found.again {
                     Some(again) => format!("It was tried again, as message {again}, which has its words now."),
-                    None => "It was taken back.".to_owned(),
+                    None => "It was taken back or forgotten.".to_owned(),
                 },
                 _ => continue,
             };
@@ -182,7 +184,7 @@ impl Scene<'_> {
                     ),
                     Some(Event::Deleted { .. }) => (
                         Outcome::TakenBack,
-                        format!("It was about to answer it{together}, and all of that was taken back before."),
+                        format!("It was about to answer it{together}, and all of that was taken back or forgotten before."),
                     ),
                     Some(_) => (Outcome::Cleared, format!("It was about to answer it{together}, and was stopped before.")),
                     None if found.is_read => {
@@ -201,7 +203,7 @@ impl Scene<'_> {
             Fate::TakenBack(recorded) => {
                 let text = match found.again {
                     Some(again) => format!("It was set aside, and tried again as message {again}: ask what became of that."),
-                    None => "It was taken back before it was considered.".to_owned(),
+                    None => "It was taken back or forgotten before it was considered.".to_owned(),
                 };
                 Brief { at: at(recorded), ..brief(Outcome::TakenBack, text) }
             }
@@ -224,9 +226,8 @@ impl Scene<'_> {
     async fn silent(&self, who: &Who, recorded: &Recorded, decided: &Decided) -> Result<String, ReadError> {
         let mut text =
             format!("It stayed silent on it{}. {}", together_with(&decided.messages), decided_because(&who.name, decided));
-        // Only these rules look back.
-        let looks_back = matches!(decided.reason, Reason::Budget | Reason::Paused);
-        let before = if looks_back { self.before(recorded.seq).await? } else { Vec::new() };
+        // Only this rule looks back.
+        let before = if decided.reason == Reason::Budget { self.before(recorded.seq).await? } else { Vec::new() };
         text.extend(self.rule(who, recorded, decided, &before).into_iter().flat_map(|rule| [" ".to_owned(), rule]));
         Ok(text)
     }
@@ -257,7 +258,7 @@ impl Scene<'_> {
             return brief(Outcome::Unknown, text);
         }
         if found.message_is_bare() {
-            return brief(Outcome::TakenBack, "It was taken back before it was considered.".into());
+            return brief(Outcome::TakenBack, "It was taken back or forgotten before it was considered.".into());
         }
         brief(Outcome::Absent, "It was not in the room then, as far as the record tells.".into())
     }
