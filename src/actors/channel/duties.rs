@@ -215,7 +215,7 @@ impl State {
         let (place, kit, channel) = (self.place.clone(), self.kit.clone(), self.myself.clone());
         let previous = self.conversation.summary().text.clone();
         tokio::spawn(async move {
-            let turn = kit.pool.turn_to_summarise(&place.guild).await;
+            let turn = kit.pool.turn_to_summarise(&place.guild, kit.recorder.instruments()).await;
             // A channel that is gone has it done again.
             if channel.get_status() >= ActorStatus::Stopping {
                 return;

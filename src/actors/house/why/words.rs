@@ -66,6 +66,7 @@ pub(super) fn failure(recorded: &Recorded, who: &Who) -> Option<StoryLine> {
         } else {
             match &**error {
                 "left_alone" => "its model was not asked, because it had failed several times in a row".to_owned(),
+                "unworded" => "its model was not asked, because the question could not be put into words; see the log".to_owned(),
                 error => format!("no answer came ({error})"),
             }
         };
