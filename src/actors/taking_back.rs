@@ -232,18 +232,24 @@ async fn without_errors(reader: &Reader<'_>, place: &Place, events: &[Recorded])
     Ok(closed.map(|record| Write::Put(key::set_aside(place.ward(), no, record.seq), encode(&record))).collect())
 }
 
-/// Those of these messages that still have words, in order.
+/// Those of these messages that still have words, in order. One that cannot be read keeps no other from being taken back.
 async fn still_there(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<Seq>) -> Result<Vec<Seq>, ReadError> {
-    let mut found = Vec::new();
+    let (mut found, mut illegible) = (Vec::new(), None);
     for seq in messages {
-        let recorded = reader.event(place, *seq).await?;
-        if let Some(Recorded { event: Event::Said { message, .. }, .. }) = recorded
-            && !is_wordless(&message)
-        {
-            found.push(*seq);
+        match reader.event(place, *seq).await {
+            Ok(Some(Recorded { event: Event::Said { message, .. }, .. })) if !is_wordless(&message) => found.push(*seq),
+            Ok(_) => {}
+            Err(error @ ReadError::Record(_)) => {
+                tracing::warn!(channel = %Plain(place.channel.as_str()), %seq, %error, "a message that is to be taken back cannot be read");
+                illegible = Some(error);
+            }
+            Err(error) => return Err(error),
         }
     }
-    Ok(found)
+    match illegible {
+        Some(error) if found.is_empty() => Err(error),
+        _ => Ok(found),
+    }
 }
 
 /// What companions answered to any of these messages, as far as it has words.

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use advance::TAKEN_BACK;
 pub use ending::JUDGED_MESSAGES;
 use ending::Judgement;
 use gates::Gates;
@@ -132,11 +133,11 @@ pub enum Output {
         /// Its number.
         ticket: Ticket,
     },
-    /// All that a companion was asked about, wanted to speak about or was to answer was taken back: nothing comes of it.
+    /// All that a companion wanted to speak about or was to answer was taken back: nothing comes of it.
     Dropped {
         /// Whose.
         companion: CompanionId,
-        /// The number of its question or of its reply; none: it waited for the floor, or for its turn.
+        /// The number of its reply; none: it waited for the floor, or for its turn.
         ticket: Option<Ticket>,
     },
     /// The words of a reply are to be posted; once posted they come back as `Said` with this ticket.

@@ -385,6 +385,21 @@ async fn what_was_used_stays_and_who_addressed_somebody_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_addresses_somebody_after_all_was_deleted_is_forgotten_in_time_too() {
+    let world = World::with_lobby().await;
+    let delete_all = async || {
+        world.pass(60.0).await;
+        retention::pass_older(&world.kit, &|_| Some(Moment::from_micros(u64::MAX))).await;
+        left_of("Zoe", &world).await
+    };
+    world.say_with("lobby", json!({ "from": "Zoe", "text": "Ari?" })).await;
+    let first = delete_all().await;
+    world.say_with("lobby", json!({ "from": "Zoe", "text": "Ari?" })).await;
+
+    assert_eq!([first, delete_all().await], [0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn stories_and_scripts_of_what_is_left_are_told() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     world.say("lobby", "zebra").await;

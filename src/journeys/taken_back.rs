@@ -75,6 +75,10 @@ fn outcomes(world: &World) -> Vec<String> {
     world.spans.named("conversation.turn").iter().filter_map(|turn| attribute(turn, "turn.outcome")).collect()
 }
 
+fn newest<'a>(seen: &'a [Value], name: &str) -> &'a Value {
+    seen.iter().rev().find(|event| event["event"] == name).unwrap_or_else(|| panic!("no {name} in {seen:#?}"))
+}
+
 /// The names of these events, as seen, in order.
 fn only<'a>(seen: &'a [Value], names: &[&str]) -> Vec<&'a str> {
     seen.iter().filter_map(|event| event["event"].as_str()).filter(|name| names.contains(name)).collect()
@@ -89,29 +93,28 @@ async fn nothing_is_said_about_what_was_taken_back_while_it_was_asked_about() {
     let at_once = doing(&world, LOBBY).await;
     world.pass(1_000.0).await;
 
-    assert_eq!(at_once, [Doing::Listening]);
+    assert_eq!(at_once, [Doing::Asked], "it goes on with what it has read");
     assert_eq!(world.history(LOBBY).await, said(&[]));
-    assert_eq!(world.decisions(LOBBY).await, Vec::<Value>::new());
-    assert_eq!(outcomes(&world), ["cancelled"]);
+    assert_eq!(world.decisions(LOBBY).await[0]["decision"], "YES");
+    assert_eq!((outcomes(&world), owed(&world).await), (vec!["failed".to_owned()], 0));
+    assert_eq!(world.main.asked.lock().unwrap().len(), 0, "nobody is asked for words");
     let seen = watching.seen().await;
-    assert_eq!(only(&seen, &["evaluate", "dropped", "decision"]), ["evaluate", "dropped"]);
-    let ticket = |name: &str| seen.iter().find(|event| event["event"] == name).unwrap()["ticket"].clone();
-    assert_eq!(ticket("dropped"), ticket("evaluate"));
+    assert_eq!(only(&seen, &["evaluate", "decision", "respond", "failed"]), ["evaluate", "decision", "respond", "failed"]);
+    assert_eq!(newest(&seen, "failed")["error"], "taken_back");
+    let yes = newest(&seen, "decision")["seq"].as_u64().unwrap();
+    let decision = why(&world, WhyAt::Event(Seq(yes))).await;
+    assert!(decision.story.last().unwrap().text.contains("taken back or forgotten, so nothing was said"), "{decision:#?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_came_after_a_question_that_was_dropped_is_considered_by_itself() {
+async fn what_came_meanwhile_is_answered_though_the_rest_was_taken_back() {
     let (world, seq) = asked().await;
     world.say_with(LOBBY, json!({ "from": "Ben", "text": "Ari, and what of me?" })).await;
 
     take_back(&world, LOBBY, seq).await;
     world.pass(60.0).await;
 
-    let evaluated = world.told(LOBBY, "evaluate").await;
-    assert_eq!(
-        evaluated.iter().map(|asked| &asked["buffer"]).collect::<Vec<_>>(),
-        [&json!([]), &json!(["Ari, and what of me?"])]
-    );
+    assert_eq!(world.told(LOBBY, "respond").await[0]["messages"], json!(["Ari, and what of me?"]));
     assert_eq!(world.history(LOBBY).await, said(&[("Ben", "Ari, and what of me?"), ("aria", "Hello!")]));
 }
 
@@ -208,7 +211,7 @@ async fn it_is_told_why_nothing_was_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_about_what_was_taken_back_selects_nobody() {
+async fn in_a_round_about_what_was_taken_back_nobody_speaks() {
     let (world, seq) = salon(2.0, 5).await;
     let before = doing(&world, SALON).await;
 
@@ -217,9 +220,16 @@ async fn a_round_about_what_was_taken_back_selects_nobody() {
     world.pass(1_000.0).await;
 
     assert_eq!(before, [Doing::WantsToSpeak, Doing::Asked, Doing::Listening]);
-    assert_eq!(at_once, [Doing::Listening; 3]);
-    assert_eq!(world.told(SALON, "round").await.iter().map(|round| &round["selected"]).collect::<Vec<_>>(), [&Value::Null]);
+    assert_eq!(at_once, [Doing::Listening, Doing::Asked, Doing::Listening]);
+    assert_eq!(world.told(SALON, "round").await.iter().map(|round| &round["selected"]).collect::<Vec<_>>(), ["bruno"]);
+    assert_eq!(world.told(SALON, "failed").await[0]["error"], "taken_back");
     assert_eq!(world.history(SALON).await, said(&[]));
+    let yes = world.decisions(SALON).await[0]["seq"].as_u64().unwrap();
+    let query = WhyQuery { room: room(SALON), companion: Some("aria".into()), at: Some(WhyAt::Event(Seq(yes))) };
+    let told = world.house.why(query).await.unwrap();
+    let events: Vec<_> = told.story.iter().map(|line| &*line.event).collect();
+    assert_eq!(events.iter().filter(|event| **event == "round").count(), 1, "{told:#?}");
+    assert_eq!(events.iter().filter(|event| **event == "dropped").count(), 1, "{told:#?}");
 }
 
 #[tokio::test(start_paused = true)]

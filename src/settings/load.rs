@@ -226,8 +226,10 @@ fn misnamed(name: &str) -> Option<String> {
         there && rest[section.len()..].starts_with('_')
     })?;
     let key = rest[section.len()..].trim_start_matches('_');
+    let is_known = defaults[section].get(key.to_ascii_lowercase()).is_some();
     let meant = format!("TERTULIA__{}__{}", section.to_uppercase(), key.to_uppercase());
-    Some(format!("{name} is not read: two underscores follow TERTULIA, and a section's name; {meant} is, if that was meant"))
+    let meant = if is_known { format!("; {meant} is, if that was meant") } else { String::new() };
+    Some(format!("{name} is not read: two underscores follow TERTULIA, and each name of a section{meant}"))
 }
 
 fn built_in(problems: &mut Vec<Located>) -> Option<Layer> {

@@ -31,7 +31,7 @@ fn a_variable_with_one_underscore_too_few_is_noted_with_what_was_meant() {
 
     let loaded = folder.load().expect("nothing is wrong");
 
-    let told = "is not read: two underscores follow TERTULIA, and a section's name;";
+    let told = "is not read: two underscores follow TERTULIA, and each name of a section;";
     let expected = [
         format!("TERTULIA_GATE__MAX_BUFFER {told} TERTULIA__GATE__MAX_BUFFER is, if that was meant"),
         format!("TERTULIA_TURN_TAKING_MAX_TURNS {told} TERTULIA__TURN_TAKING__MAX_TURNS is, if that was meant"),

@@ -100,7 +100,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 6] = [
             "statement failed",
             "judged by words",
             "judged by a model",
-            "question dropped: all was taken back",
+            "asked about what was taken back",
             "reply dropped: all was taken back",
             "summary",
             "stage: by vote",

@@ -35,6 +35,9 @@ pub(super) const GRACE: Duration = Duration::from_secs(5);
 /// A summary takes in so many events at most, the newest: more do not fit into its prompt.
 const SUMMARISED_AT_MOST: usize = 1_000;
 
+/// A summary waits so long for words to be taken out of the record, in others' place. Then it is tried again when as much has settled once more.
+const REWRITING_AT_MOST: Duration = Duration::from_secs(30);
+
 /// Something to be done once a batch is committed.
 pub(super) enum Duty {
     /// Have this round managed, if it is still open.
@@ -237,7 +240,7 @@ impl State {
 /// Asks for a summary of this stretch; none: it cannot be read.
 async fn ask_for_summary(range: Range, previous: Option<&str>, place: &Place, kit: &Kit) -> Option<Box<Outcome>> {
     // Whoever takes words out of the record has told the channel before: what is read in between would bring them back.
-    let rewriting = kit.rewriting.of(place).await;
+    let rewriting = tokio::time::timeout(REWRITING_AT_MOST, kit.rewriting.of(place)).await.ok()?;
     let events = Reader::new(&*kit.store).events(place, range).await;
     drop(rewriting);
     let request = match events {

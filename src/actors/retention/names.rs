@@ -45,9 +45,9 @@ pub(super) async fn forget_who_is_listed(kit: &Kit, guild: &GuildId) -> Result<(
 
 /// Takes out of what a guild used who addressed companions. What was used, and what it cost, stays: it names nobody.
 pub(super) async fn forget_who_addressed(kit: &Kit, guild: &GuildId, before: Moment) -> Result<(), NotDeleted> {
-    let (ward, mark) = (Ward::of(guild), key::usage_kept_from(guild));
+    let (ward, mark, now) = (Ward::of(guild), key::usage_kept_from(guild), kit.clock.now());
     let known = kit.store.get(mark.clone()).await.map_err(ReadError::from)?;
-    let done = known.map(|value| decode(&mark, &value)).transpose().map_err(ReadError::from)?.unwrap_or(Moment::ZERO);
+    let done = known.map(|value| decode(&mark, &value)).transpose().map_err(ReadError::from)?.unwrap_or(Moment::ZERO).min(now);
     if before <= done {
         return Ok(());
     }
@@ -67,7 +67,7 @@ pub(super) async fn forget_who_addressed(kit: &Kit, guild: &GuildId, before: Mom
             administer(kit, ward, writes).await?;
         }
     }
-    Ok(administer(kit, ward, vec![Write::Put(mark, encode(&before))]).await?)
+    Ok(administer(kit, ward, vec![Write::Put(mark, encode(&before.min(now)))]).await?)
 }
 
 /// The same use, of nobody; none: it names no person.

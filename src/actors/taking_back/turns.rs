@@ -28,15 +28,15 @@ pub struct Turn {
 struct InLine {
     turns: Turns,
     place: Place,
-    line: Arc<Waited<()>>,
+    line: Option<Arc<Waited<()>>>,
 }
 
 impl Turns {
     /// Waits for the turn to change the words of a channel, and has it until what is returned is dropped.
     pub async fn of(&self, place: &Place) -> Turn {
         let line = self.lines().entry(place.clone()).or_default().clone();
-        let in_line = InLine { turns: self.clone(), place: place.clone(), line };
-        Turn { _held: in_line.line.clone().lock_owned().await, _in_line: in_line }
+        let in_line = InLine { turns: self.clone(), place: place.clone(), line: Some(line.clone()) };
+        Turn { _held: line.lock_owned().await, _in_line: in_line }
     }
 
     fn lines(&self) -> MutexGuard<'_, Lines> {
@@ -47,8 +47,9 @@ impl Turns {
 impl Drop for InLine {
     fn drop(&mut self) {
         let mut lines = self.turns.lines();
-        // Ours and that of the list: whoever else is in line has one, too, and joins it only while the list is held.
-        if Arc::strong_count(&self.line) == 2 {
+        self.line = None;
+        // That of the list: whoever else is in line has one, too, and joins or leaves it only while the list is held.
+        if lines.get(&self.place).is_some_and(|line| Arc::strong_count(line) == 1) {
             lines.remove(&self.place);
         }
     }

@@ -8,6 +8,9 @@ use super::asking::Attendance;
 use super::heard::is_too_late;
 use super::*;
 
+/// Why no statement was made where all that it would have answered was taken back.
+pub const TAKEN_BACK: &str = "taken_back";
+
 /// How long somebody is not asked again who is about to leave.
 const LEAVING: Duration = Duration::from_secs(10);
 
@@ -339,6 +342,10 @@ impl Conversation {
             companion: companion.clone(),
         };
         self.make(owed, world, out);
+        let is_about_nothing = self.floor.as_deref().filter(|floor| floor.messages.is_empty()).map(|floor| floor.ticket);
+        if let Some(ticket) = is_about_nothing {
+            self.fail_reply(ticket, TAKEN_BACK.into(), world, out);
+        }
     }
 
     /// A YES.

@@ -102,7 +102,8 @@ impl Conversation {
         }
     }
 
-    /// Questions, wishes, turns and replies go with the last of the messages that they are about.
+    /// Wishes, turns and replies go with the last of the messages that they are about. A question in flight goes on with what it has read; a
+    /// YES that leaves nothing to be answered comes to no statement (DESIGN.md 2).
     fn drop_what_is_about_nothing(&mut self, gone: &[Seq], notes: &mut Vec<Output>) {
         let Self { window, gates, turn, .. } = self;
         let is_about_nothing = |companion: &CompanionId, cursor: Seq, upto: Seq| {
@@ -112,13 +113,12 @@ impl Conversation {
         let mut dropped = Vec::new();
         for (companion, gate) in gates.iter_mut() {
             let cursor = gate.cursor;
-            let asked = gate.evaluation.take_if(|asked| is_about_nothing(companion, cursor, asked.upto));
             let wish = gate.wish.take_if(|wish| is_about_nothing(companion, cursor, wish.upto));
             let turn = turn.take_if(|turn| {
                 turn.candidate.companion == *companion && is_about_nothing(companion, cursor, turn.selection.opened)
             });
-            if asked.is_some() || wish.is_some() || turn.is_some() {
-                dropped.push((companion.clone(), asked.map(|asked| asked.ticket)));
+            if wish.is_some() || turn.is_some() {
+                dropped.push((companion.clone(), None));
             }
         }
         self.have_listen(dropped.iter().map(|(companion, _)| companion));

@@ -139,7 +139,7 @@ impl Conversation {
 
     /// Whoever takes over from one that failed speaks without another delay.
     pub(super) fn begin_turn_at_once(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
-        if let Some(candidate) = self.turn.as_ref().filter(|turn| turn.speak_at.is_none()).map(|turn| turn.candidate.clone()) {
+        while let Some(candidate) = self.turn.as_ref().filter(|turn| turn.speak_at.is_none()).map(|turn| turn.candidate.clone()) {
             self.take_floor(&candidate, world, out);
         }
     }

@@ -44,9 +44,9 @@ pub struct RoomState {
 /// what the record says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeptAway {
-    /// The entry of `GET /api/quarantine`, which `release` takes; absent: there is none.
+    /// The entry of `GET /api/quarantine`, which `release` takes; none: there is no such entry.
     pub id: Option<Arc<str>>,
-    /// When it is tried again by itself, if that is known.
+    /// When it is tried again by itself; none: that is not known.
     pub until: Option<Stamp>,
     /// What is wrong, and the way out.
     pub detail: String,

@@ -186,7 +186,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Nothing comes of a question, a wish, a turn or a reply of which nothing is left.
+    /// Nothing comes of a wish, a turn or a reply of which nothing is left. A question goes on with what it has read.
     fn deleted(&mut self, gone: &[Seq]) {
         let lose_last = |about: &mut Vec<Seq>| {
             let before = about.len();
@@ -198,8 +198,9 @@ impl<'a> Record<'a> {
             if !lose_last(&mut seat.about) {
                 continue;
             }
-            if seat.asked.take().is_some() {
-                self.told.reach("question dropped: all was taken back");
+            if seat.asked.is_some() {
+                self.told.reach("asked about what was taken back");
+                continue;
             }
             match &mut self.round {
                 Some(round) => drop(round.about_nothing.insert(companion.clone())),

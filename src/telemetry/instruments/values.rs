@@ -36,6 +36,7 @@ pub(super) const ERRORS: &[&str] = &[
     "cancelled",
     "empty",
     "absent",
+    "taken_back",
     "budget",
     "other",
 ];

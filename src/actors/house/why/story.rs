@@ -9,6 +9,7 @@ use super::words::{cut, decided_because, failure, line, messages_in_words, moved
 use super::{Scene, Who};
 use crate::actors::channel::Look;
 use crate::actors::house::reading::record;
+use crate::domain::conversation::TAKEN_BACK;
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Evaluated, Event, Recorded};
 use crate::domain::id::{Seq, Ticket};
@@ -74,7 +75,7 @@ impl Scene<'_> {
         story.extend(self.rule(who, recorded, decided, &before).map(|text| line(recorded, "rule", text)));
         let is_yes = decided.decision == Decision::Yes;
         if ballot.is_some() || is_yes {
-            story.extend(self.became(recorded.seq, who, ballot, Course::about(messages, is_yes)).await?);
+            story.extend(self.became(recorded.seq, who, ballot, Course::about(messages, is_yes, &before)).await?);
         }
         in_order(&mut story);
         self.add_starts(&mut story).await?;
@@ -99,7 +100,6 @@ impl Scene<'_> {
         let mut newest: Option<(&Recorded, &Evaluated)> = None;
         let mut dropped = None;
         let mut is_open = false;
-        let mut gone: BTreeSet<Seq> = BTreeSet::new();
         let mut tried = Vec::new();
         for recorded in &events {
             tried.extend(failure(recorded, who));
@@ -117,10 +117,6 @@ impl Scene<'_> {
                     is_open = false;
                 }
                 Event::Decided(decided) if decided.companions.contains(&who.id) && decided.ticket.is_some() => newest = None,
-                Event::Deleted { messages } => {
-                    gone.extend(messages);
-                    newest = newest.filter(|(_, evaluated)| !evaluated.messages.iter().all(|seq| gone.contains(seq)));
-                }
                 _ => {}
             }
         }
@@ -207,7 +203,7 @@ impl Scene<'_> {
         let before = self.before(seq).await?;
         let messages = question(&before, decided).map_or(&decided.messages, |(_, evaluated)| &evaluated.messages);
         // What it came to is told last.
-        Ok(self.became(seq, who, None, Course::about(messages, true)).await?.pop())
+        Ok(self.became(seq, who, None, Course::about(messages, true, &before)).await?.pop())
     }
 
     async fn add_starts(&self, story: &mut Vec<StoryLine>) -> Result<(), ReadError> {
@@ -236,10 +232,16 @@ impl Scene<'_> {
     }
 }
 
-/// Puts a story in the order of time; of one moment, in the order in which it was told.
-pub(super) fn in_order(story: &mut [StoryLine]) {
+/// Puts a story in order: what is on record as it stands there, since clocks are set, and what is not by its time.
+pub(super) fn in_order(story: &mut Vec<StoryLine>) {
+    let (mut ordered, others): (Vec<_>, Vec<_>) = std::mem::take(story).into_iter().partition(|line| line.seq.is_some());
     // A conversation begins with a message, and is told of before it.
-    story.sort_by_key(|line| (line.at.0, &*line.event != "episode"));
+    ordered.sort_by_key(|line| (line.seq, &*line.event != "episode"));
+    for other in others {
+        let place = ordered.iter().rposition(|line| line.at.0 <= other.at.0).map_or(0, |at| at + 1);
+        ordered.insert(place, other);
+    }
+    *story = ordered;
 }
 
 /// Whether what a companion was asked before is not waited for any more.
@@ -270,8 +272,13 @@ struct Course {
 }
 
 impl Course {
-    fn about(messages: &[Seq], is_yes: bool) -> Self {
-        Self { about: messages.iter().copied().collect(), is_yes, ..Self::default() }
+    /// A NO is over with itself. What was taken back before a YES was read all the same, and is nothing to be answered.
+    fn about(messages: &[Seq], is_yes: bool, before: &[Recorded]) -> Self {
+        let is_gone = |seq: &Seq| {
+            before.iter().any(|earlier| matches!(&earlier.event, Event::Deleted { messages } if messages.contains(seq)))
+        };
+        let about = messages.iter().filter(|seq| is_yes && !is_gone(seq)).copied().collect();
+        Self { about, is_yes, ..Self::default() }
     }
 
     fn follow(&mut self, recorded: &Recorded, who: &Who) -> Vec<StoryLine> {
@@ -287,12 +294,18 @@ impl Course {
                 told.push(line(recorded, "statement", text));
                 self.is_told = true;
             }
-            // What was on its way then may still have been said.
-            _ if self.is_dropped && !self.has_lost => {}
+            // What was on its way then may still have been said; the round goes on without it.
+            Event::RoundClosed(_) | Event::RoundOpened(_) | Event::Evaluated(_) | Event::ReplyOwed { .. } if self.is_dropped => {
+                self.is_over = true;
+                self.is_told = true;
+            }
+            _ if self.is_dropped => {}
             Event::Deleted { messages } if self.about.iter().any(|seq| messages.contains(seq)) => {
                 self.about.retain(|seq| !messages.contains(seq));
-                self.is_dropped = self.about.is_empty();
-                if self.is_dropped && !self.has_lost {
+                if self.about.is_empty() && !self.has_lost {
+                    self.is_dropped = true;
+                    // Whoever waited for its turn had said nothing.
+                    self.is_told = self.is_over && self.owed.is_none();
                     let text =
                         format!("All that it was about was taken back or forgotten, and with it what {name} had not said yet.");
                     told.push(line(recorded, "dropped", text));
@@ -343,10 +356,15 @@ impl Course {
                 } else {
                     format!("{name} got the floor, and answers {}.", messages_in_words(messages.len()))
                 };
+                self.has_lost = false;
                 told.push(line(recorded, "respond", text));
             }
             Event::ReplyFailed { ticket, error, .. } if self.owed == Some(*ticket) => {
-                let text = format!("No statement was made ({error}). What was heard is in the history all the same.");
+                let text = if **error == *TAKEN_BACK {
+                    "All that it would have answered was taken back or forgotten, so nothing was said.".to_owned()
+                } else {
+                    format!("No statement was made ({error}). What was heard is in the history all the same.")
+                };
                 told.push(line(recorded, "failed", text));
                 self.is_told = true;
             }

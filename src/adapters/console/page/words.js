@@ -90,6 +90,7 @@ const ERRORS = {
   unreachable: 'the model could not be reached',
   left_alone: 'the model failed several times in a row, and is left alone for a while',
   overloaded: 'the model is overloaded',
+  taken_back: 'all that it would have answered was taken back',
 };
 
 export const TEMPERS = ['very_quiet', 'quiet', 'average', 'eager', 'very_eager'];
