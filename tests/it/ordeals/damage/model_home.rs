@@ -13,11 +13,16 @@ use super::kinds::Damage;
 use crate::harness::{Premises, Ran, Server, ran};
 
 const ROOMS: [&str; 3] = ["lobby", "cellar", "roof"];
+/// A room in which one that never votes has so much before it that what is kept of the room at a time has a file of its own.
+const HALL: &str = "hall";
+const WORDS_IN_THE_HALL: usize = 140;
 
 /// A store that is sound, left in three ways, and everything that its server says.
 pub struct ModelHome {
     premises: Premises,
     told: Vec<(String, Vec<String>)>,
+    /// What people said, by room.
+    said: Vec<Vec<String>>,
     left: [TempDir; 3],
 }
 
@@ -65,17 +70,19 @@ impl ModelHome {
         server.kill().await;
         let server = premises.start().await;
         talk(&server, messages / 2..messages).await;
+        fill_the_hall(&server).await;
         for number in messages - ROOMS.len() as u64..messages {
             settle(&server, number).await;
         }
         let told = tell(&server).await.expect("it tells of itself");
+        let said = what_people_said(&server).await.expect("it tells what was said");
         server.stop().await;
         let written = copy_of(&premises.data());
         premises.start().await.stop().await;
         let noted = copy_of(&premises.data());
         premises.start().await.kill().await;
         let killed = copy_of(&premises.data());
-        Self { premises, told, left: [written, noted, killed] }
+        Self { premises, told, said, left: [written, noted, killed] }
     }
 
     /// The length of the shortest of the databases.
@@ -113,14 +120,18 @@ impl ModelHome {
 
 impl ModelHome {
     /// Damages a copy, and goes on with what is left, as an operator may who was told of that. It works, or it is refused with the way out
-    /// that is left.
+    /// that is left; and what is left is what was there: nothing is invented, doubled, or in another order.
     pub async fn accept(&self, left: Left, damage: &Damage) -> Fate {
         let (_copy, Some(server)) = self.start_on(left, damage, &["serve", "--accept-loss"]).await else { return Fate::Spared };
         match server {
             Err(Ran { code, stderr, .. }) => refusal(code, &stderr),
             Ok(server) => {
+                let left = what_people_said(&server).await;
                 let greeted = greet(&server).await;
                 server.kill().await;
+                if let Some(invented) = left.and_then(|left| first_invented(&self.said, &left)) {
+                    return Fate::Silent(invented);
+                }
                 greeted.map_or_else(Fate::Told, |()| Fate::Whole { says: "it goes on".into() })
             }
         }
@@ -234,6 +245,15 @@ async fn talk(server: &Server, numbers: Range<u64>) {
     }
 }
 
+async fn fill_the_hall(server: &Server) {
+    let plan = json!({ "guild": "halls", "companions": [{ "id": "zed", "external": true }] });
+    let (status, body) = server.ask(reqwest::Method::PUT, &format!("/api/rooms/{HALL}"), Some(plan)).await;
+    assert_eq!(status, 201, "{body}");
+    for number in 0..WORDS_IN_THE_HALL {
+        server.say(HALL, "Ida", &format!("{number} {}", "and so on ".repeat(190))).await;
+    }
+}
+
 /// Says the message of this number in its room; for the second time it is the same message.
 async fn say(server: &Server, number: u64) {
     let whom = if number.is_multiple_of(7) { "hey aria, " } else { "" };
@@ -315,6 +335,27 @@ fn entries(name: &str, value: Value) -> Vec<String> {
         Value::Array(entries) => entries.into_iter().map(|entry| format!("{name}: {entry}")).collect(),
         value => vec![format!("{name}: {value}")],
     }
+}
+
+/// Of every room, in order: number, speaker and words. None where a room cannot be read.
+async fn what_people_said(server: &Server) -> Option<Vec<Vec<String>>> {
+    let mut all = Vec::new();
+    for room in ROOMS {
+        let answer = server.try_get(&format!("/api/rooms/{room}/history?limit=1000")).await.ok()?;
+        let by_people = |message: &&Value| message["role"] == "user";
+        let said = answer["messages"].as_array()?.iter().filter(by_people);
+        all.push(said.map(|message| format!("{} {}: {}", message["seq"], message["from"], message["text"])).collect());
+    }
+    Some(all)
+}
+
+/// What is left and was not there, was there elsewhere, or is there twice.
+fn first_invented(before: &[Vec<String>], left: &[Vec<String>]) -> Option<String> {
+    before.iter().zip(left).zip(ROOMS).find_map(|((before, left), room)| {
+        let mut rest = before.iter();
+        let invented = left.iter().find(|said| !rest.any(|known| known == *said))?;
+        Some(format!("{room}: it goes on with what was not there so: {}", shortened(invented)))
+    })
 }
 
 fn first_difference(before: &[(String, Vec<String>)], after: &[(String, Vec<String>)]) -> Option<String> {
