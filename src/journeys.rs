@@ -13,6 +13,7 @@ mod elsewhere;
 mod failing;
 mod forgetting;
 mod hearing;
+mod illegible;
 mod keeping;
 mod left_alone;
 mod measuring;

@@ -10,6 +10,7 @@ mod exposure;
 pub mod gate;
 mod layer;
 mod load;
+pub mod misfit;
 mod mismatch;
 pub mod models;
 mod problem;

@@ -6,7 +6,7 @@
 //! What goes wrong: actors killed at any step; the process crashed at any write, with any prefix of the last group kept; commits that fail,
 //! are torn, slow or unanswered; a full disk; models that fail, hang, panic, answer late or nonsense; a platform that loses, delays and
 //! reorders requests, refuses, says later, and cannot be read; what is heard twice or long after it was said; a wall clock that is set;
-//! settings and companions changed within and between lives; rooms deleted; floods, huge messages, messages that kill whoever handles them
+//! settings and companions changed within and between lives; rooms deleted; a process that crashes while words are taken back; floods, huge messages, messages that kill whoever handles them
 //! (`domain::conversation::poison`), and a channel killed until its guild is kept away.
 //!
 //! What is not there: a gateway. Its connections are actors of the root, die with it in no run of these, and are killed in the tests of the
@@ -16,8 +16,9 @@
 //! what, and in which order; whoever is selected speaks, in its time; a reply is posted at most once, and made, or a fault explains why not, and
 //! once faults are over it is made; questions wait for quiet and for pauses, addresses for nothing; streaks, deadlines, buffers; budgets of questions,
 //! statements, tokens and addresses; who is awake handles what is on record within 45 s; nothing of a guild is in another's prompts, record,
-//! answers, live view or posts, and no words in what is measured; what kills is set aside, and nothing else; at rest nothing is pending, open,
-//! owed or asked, nobody is left, and what is measured agrees with the record.
+//! answers, live view or posts, and no words in what is measured; what kills is set aside, and nothing else; nothing of what was taken back or
+//! forgotten is left anywhere, and the index of persons tells of everybody else; at rest nothing is pending, open, owed or asked, nobody is left,
+//! and what is measured agrees with the record.
 //!
 //! Bugs that were planted to see it fail, each with the first of the seeds from 1 on that caught it:
 //!

@@ -296,13 +296,14 @@ impl State {
         self.in_hand.remove(&channel);
         self.books.ledger().promise_statement(&channel, false);
         let since = self.kit.clock.now();
-        self.tell_guilds(GuildsMessage::LeftAlone(LeftAlone {
+        let entry = LeftAlone {
             guild: self.guild.clone(),
             channel: channel.clone(),
             reason: quarantine::shown(ending),
             since,
             until: since + LEFT_ALONE,
-        }));
+        };
+        self.tell_guilds(GuildsMessage::LeftAlone(self.myself.get_id(), entry));
         let again = channel.clone();
         let timer = self.myself.send_after(LEFT_ALONE, move || GuildMessage::TryAgain(again));
         self.left_alone.insert(channel, timer.abort_handle());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 
-use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 
 use super::directory::{Registration, Sort};
 use super::guild::{self, Guild, GuildMessage};
@@ -48,8 +48,8 @@ pub enum GuildsMessage {
     Release(GuildId, RpcReplyPort<bool>),
     /// An operator wants a channel tried again. Answers whether it was left alone.
     TryAgain(ChannelId, RpcReplyPort<bool>),
-    /// A guild leaves one of its channels alone.
-    LeftAlone(LeftAlone),
+    /// A guild, of which this is the actor, leaves one of its channels alone.
+    LeftAlone(ActorId, LeftAlone),
     /// A guild leaves one of its channels alone no more.
     NotLeftAlone(ChannelId),
     /// The end of a quarantine may be due.
@@ -118,7 +118,7 @@ impl Actor for Guilds {
                 drop(reply.send(was_away));
             }
             GuildsMessage::TryAgain(channel, reply) => drop(reply.send(state.try_again(channel))),
-            GuildsMessage::LeftAlone(entry) => drop(state.left_alone.insert(entry.channel.clone(), entry)),
+            GuildsMessage::LeftAlone(by, entry) => state.leave_alone(by, entry),
             GuildsMessage::NotLeftAlone(channel) => drop(state.left_alone.remove(&channel)),
             GuildsMessage::QuarantineOver => {
                 for guild in state.quarantine.take_due(state.kit.clock.now()) {
@@ -167,6 +167,13 @@ impl State {
             let _ = guild.cast(GuildMessage::TryAgain(channel));
         }
         true
+    }
+
+    /// What a guild said last may come after its end: by then it leaves nobody alone, and whoever follows it tries all of its channels.
+    fn leave_alone(&mut self, by: ActorId, entry: LeftAlone) {
+        if self.children.get(&entry.guild).is_some_and(|guild| guild.get_id() == by) {
+            self.left_alone.insert(entry.channel.clone(), entry);
+        }
     }
 
     /// A guild that begins anew tries all of its channels.

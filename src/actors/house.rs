@@ -55,7 +55,7 @@ use crate::ports::house::state::RoomState;
 use crate::ports::house::usage::{Usage, UsageQuery};
 use crate::ports::house::{House, Refused};
 use crate::ports::language_model::ModelRole;
-use crate::ports::store::keeper::{KeepError, Keeper};
+use crate::ports::store::keeper::{KeepError, Keeper, is_a_backups_name};
 
 /// The house of one system of actors.
 pub struct ActorHouse {
@@ -174,6 +174,12 @@ impl House for ActorHouse {
                 "to",
                 format!("{to} is no whole path: name a new file on the server's machine, such as /backups/a.backup"),
             ));
+        }
+        if !is_a_backups_name(Path::new(to)) {
+            // Whoever clears away old backups finds them by it.
+            let detail =
+                format!("{to} is no name of a backup, which ends in .backup: name a new file such as /backups/monday.backup");
+            return Err(desk::invalid("to", detail));
         }
         let entries = self.keeper.clone().backup(Path::new(to)).await.map_err(|error| match error {
             KeepError::Exists(detail) => Refused::Conflict(detail),

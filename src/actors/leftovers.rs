@@ -18,7 +18,7 @@ use crate::ports::store::key::{ChannelNo, Key};
 const PAGE: usize = 512;
 
 /// Between one time and the next: a scribe that died, or a room that was busy, can leave something in a process that goes on for months.
-const AGAIN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const AGAIN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Why something is still left; the next time goes on.
 #[derive(Debug, thiserror::Error)]
@@ -94,15 +94,12 @@ async fn sweep(kit: &Kit, ward: Ward, no: ChannelNo) -> Result<(), StillLeft> {
     Ok(())
 }
 
-/// Takes back what was noted and still has words, and takes out of the index who has nothing left in the stretch. What cannot be read there may
-/// be anybody's: then everybody stays.
+/// Takes back what was noted and still has words, and takes out of the index who has nothing left in the stretch.
 async fn take_back_noted(kit: &Kit, ward: Ward, no: ChannelNo, leaving: Leaving<'_>) -> Result<(), StillLeft> {
     let reader = Reader::new(&*kit.store);
     let Some(place) = reader.place_of(ward, no).await? else { return Ok(()) };
     let noted = leaving.notes.iter().filter_map(Key::last_number).map(Seq).collect();
     take_back(kit, &place, &noted).await?;
-    let nobody = PersonId::from("");
-    reader.said_in(ward, no, [&leaving.stretch], &nobody).await?;
     Ok(unlist(kit, &place, leaving).await?)
 }
 

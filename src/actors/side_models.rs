@@ -58,6 +58,8 @@ pub enum PoolMessage {
     Ended(CallId, Result<Answer, NoAnswer>),
     /// A call ended without returning.
     Panicked(CallId),
+    /// A question could not be put into words: nobody was called.
+    Unworded(CallId),
     /// A summary waited for its turn for too long, without a prompt.
     SummaryShed,
     /// A deadline or the end of a pause is due.
@@ -151,7 +153,14 @@ impl Actor for SideModels {
                 state.learn(call, result.as_ref().err());
                 state.schedule.ended(now, call, result, self.chance.fraction())
             }
-            PoolMessage::Panicked(call) => state.record_panic(now, call),
+            PoolMessage::Panicked(call) => {
+                state.tell_panic(call, "a model's call panicked; its question is answered without a model");
+                state.schedule.panicked(now, call)
+            }
+            PoolMessage::Unworded(call) => {
+                state.tell_panic(call, "a question panicked while it was put into words; no model was asked");
+                state.schedule.unworded(now, call)
+            }
             PoolMessage::SummaryShed => {
                 state.measures.shed_summary();
                 Vec::new()
@@ -170,7 +179,7 @@ impl Actor for SideModels {
                 return Ok(());
             }
         };
-        state.carry_out(&myself, now, steps);
+        state.carry_out(&myself, now, steps, &self.instruments);
         state.measures.take(&mut state.schedule, now);
         state.set_alarm(&myself, now);
         Ok(())
@@ -203,7 +212,7 @@ impl State {
         }
     }
 
-    fn record_panic(&mut self, now: Moment, call: CallId) -> Vec<Step> {
+    fn tell_panic(&self, call: CallId, what: &str) {
         if let Some(question) = self.questions.get(&call) {
             let (endpoint, request) = (&*question.job.model.identity().endpoint, &question.job.request);
             let companion = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
@@ -212,16 +221,15 @@ impl State {
                 guild = %Plain(request.guild.as_str()),
                 companion = %Plain(companion),
                 purpose = ?request.purpose,
-                "a question panicked while it was worded or asked; it is answered without a model"
+                "{what}"
             );
         }
-        self.schedule.panicked(now, call)
     }
 
-    fn carry_out(&mut self, myself: &ActorRef<PoolMessage>, now: Moment, steps: Vec<Step>) {
+    fn carry_out(&mut self, myself: &ActorRef<PoolMessage>, now: Moment, steps: Vec<Step>, instruments: &Instruments) {
         for step in steps {
             match step {
-                Step::Call(call, again) => self.call(myself, call, again),
+                Step::Call(call, again) => self.call(myself, call, again, instruments.clone()),
                 Step::Answer { call, result, spent } => {
                     if let Err(failure @ NoAnswer::TimedOut { .. }) = &result
                         && !spent.in_calls.is_zero()
@@ -245,13 +253,12 @@ impl State {
         }
     }
 
-    fn call(&mut self, myself: &ActorRef<PoolMessage>, call: CallId, again: bool) {
+    fn call(&mut self, myself: &ActorRef<PoolMessage>, call: CallId, again: bool, instruments: Instruments) {
         let Some(question) = self.questions.get_mut(&call) else { return };
-        self.measures.called(question.job.request.role);
         if again && let Some(drafts) = &question.job.drafts {
             drop(drafts.send(Draft::Anew));
         }
-        question.worker = Some(Worker::start(myself.clone(), call, question.job.clone()));
+        question.worker = Some(Worker::start(myself.clone(), call, question.job.clone(), instruments));
     }
 
     fn set_alarm(&mut self, myself: &ActorRef<PoolMessage>, now: Moment) {

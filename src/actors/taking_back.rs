@@ -2,12 +2,12 @@
 //!
 //! Whoever changes the words of a channel waits for its turn, so that nobody writes back what somebody else has taken out meanwhile.
 
-use std::array;
+mod turns;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, MutexGuard};
+pub use turns::Turns;
 
 use super::inbound::Inbound;
 use super::kit::Kit;
@@ -23,15 +23,13 @@ use crate::domain::trigger::Trigger;
 use crate::domain::window::RECENT_TURNS;
 use crate::journal::key;
 use crate::journal::place::Place;
-use crate::journal::reader::{Range, ReadError, Reader};
+use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::{SetAsideRecord, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot};
 use crate::journal::redaction::{is_wordless, without_words};
 use crate::journal::speakers::{speaker, stretch};
 use crate::ports::store::Write;
 use crate::ports::store::key::Key;
-
-/// So many channels' words can be changed at one moment; whoever shares a place waits for the other.
-const PLACES: usize = 64;
+use crate::telemetry::plain::Plain;
 
 /// So many events are written again in one batch.
 const MOST_AT_ONCE: usize = 1_024;
@@ -50,27 +48,6 @@ pub enum NotRewritten {
 impl From<Lost> for NotRewritten {
     fn from(lost: Lost) -> Self {
         Self::Unstored(lost.into())
-    }
-}
-
-/// Whose turn it is to change the words of a channel. Cheap to clone; all clones are one.
-#[derive(Clone)]
-pub struct Turns {
-    places: Arc<[Mutex<()>; PLACES]>,
-    hasher: BuildHasherDefault<DefaultHasher>,
-}
-
-impl Default for Turns {
-    fn default() -> Self {
-        Self { places: Arc::new(array::from_fn(|_| Mutex::new(()))), hasher: BuildHasherDefault::new() }
-    }
-}
-
-impl Turns {
-    /// Waits for the turn to change the words of a channel, and has it until what is returned is dropped.
-    pub async fn of(&self, place: &Place) -> MutexGuard<'_, ()> {
-        let index = self.hasher.hash_one(place) % PLACES as u64;
-        self.places[index as usize].lock().await
     }
 }
 
@@ -100,6 +77,11 @@ async fn take_back_wholly(kit: &Kit, place: &Place, messages: &BTreeSet<Seq>) ->
     let gone = messages.iter().copied().collect();
     let_go(kit, place, &gone).await?;
     let told = told_of(&reader, place, &gone).await?;
+    if !told.illegible.is_empty() {
+        let (guild, channel) = (Plain(place.guild.as_str()), Plain(place.channel.as_str()));
+        let entries = told.illegible.len();
+        tracing::warn!(%guild, %channel, entries, "entries of this journal cannot be read: whether they tell of what was taken back is not known");
+    }
     let unnamed = unnamed(kit, place, &gone, &told.asked_at).await?;
     take_messages_out(kit, place, &messages, told.bare, unnamed).await
 }
@@ -270,10 +252,12 @@ pub async fn answers_to(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<
     let mut answers = BTreeSet::new();
     let mut owed = BTreeSet::new();
     let Some(first) = messages.first() else { return Ok(answers) };
-    let mut range = Range { after: *first, before: None, limit: PAGE, newest_first: false };
+    let mut after = *first;
     loop {
-        let page = reader.events(place, range).await?;
-        for recorded in &page {
+        let page = reader.legible(place, after, PAGE).await?;
+        let Some(last) = page.last else { return Ok(answers) };
+        after = last;
+        for recorded in &page.events {
             match &recorded.event {
                 Event::ReplyOwed { ticket, messages: answered, .. } if answered.iter().any(|seq| messages.contains(seq)) => {
                     owed.insert(*ticket);
@@ -283,10 +267,6 @@ pub async fn answers_to(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<
                 }
                 _ => {}
             }
-        }
-        match page.last().filter(|_| page.len() == PAGE) {
-            Some(last) => range.after = last.seq,
-            None => return Ok(answers),
         }
     }
 }
@@ -299,24 +279,26 @@ pub struct Told {
     pub bare: Vec<Recorded>,
     /// When companions were asked because one of them addressed them.
     pub asked_at: BTreeSet<Moment>,
+    /// The numbers of what comes after them and cannot be read: it may tell of them, too.
+    pub illegible: BTreeSet<Seq>,
 }
 
 /// What a channel's record tells of these messages.
 pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -> Result<Told, ReadError> {
     const PAGE: usize = 512;
     let Some(first) = gone.first() else { return Ok(Told::default()) };
-    let (mut bare, mut asked_at) = (Vec::new(), BTreeSet::new());
+    let (mut bare, mut asked_at, mut illegible) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     let mut after = Seq(first.0.saturating_sub(1));
     let mut questions = BTreeSet::new();
     let mut said = Vec::new();
     // Whether the summary that prompts show may hold something of them.
     let mut is_summed_up = false;
     loop {
-        let page = reader.events(place, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
-        let Some(last) = page.last() else { break };
-        after = last.seq;
-        let is_last = page.len() < PAGE;
-        for recorded in page {
+        let page = reader.legible(place, after, PAGE).await?;
+        let Some(last) = page.last else { break };
+        after = last;
+        illegible.extend(page.illegible);
+        for recorded in page.events {
             let concerns = match &recorded.event {
                 Event::Said { .. } => {
                     said.push(recorded.seq);
@@ -355,9 +337,6 @@ pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -
                 bare.push(without);
             }
         }
-        if is_last {
-            break;
-        }
     }
-    Ok(Told { bare, asked_at })
+    Ok(Told { bare, asked_at, illegible })
 }

@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rand::RngExt as _;
 
+use crate::domain::gate::MOST_JITTER;
 use crate::domain::moment::Moment;
 use crate::ports::chance::Chance;
 use crate::ports::clock::Clock;
@@ -28,7 +29,7 @@ pub struct SystemChance;
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 impl Chance for SystemChance {
     fn jitter(&self) -> i8 {
-        rand::rng().random_range(-2..=2)
+        rand::rng().random_range(-MOST_JITTER..=MOST_JITTER)
     }
 
     fn fraction(&self) -> f64 {

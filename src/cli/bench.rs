@@ -22,6 +22,7 @@ use super::asking::{ask_with, print};
 use super::client::block_on;
 use super::failure::Failure;
 use super::whom::{self, Whom};
+use crate::ports::house::room::MOST_IN_A_ROOM;
 use crate::settings::{Loaded, Sources};
 use crate::telemetry::{self, Plans};
 use http::Http;
@@ -61,7 +62,7 @@ pub struct Bench {
     #[arg(long, default_value_t = 1_000.0, value_name = "N", value_parser = rate)]
     pub rate: f64,
     /// Instead: so many messages on their way at a time, the next as soon as one is taken
-    #[arg(long, conflicts_with = "rate", value_name = "N")]
+    #[arg(long, conflicts_with = "rate", value_name = "N", value_parser = at_a_time)]
     pub flat_out: Option<NonZeroUsize>,
     /// How long it is measured
     #[arg(long, default_value_t = 20.0, value_name = "SECONDS", value_parser = seconds)]
@@ -70,13 +71,13 @@ pub struct Bench {
     #[arg(long, default_value_t = 5.0, value_name = "SECONDS", value_parser = seconds)]
     pub warm_up_secs: f64,
     /// Rooms that are talked in
-    #[arg(long, default_value_t = 1_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 1_000, value_name = "N", value_parser = count)]
     pub channels: u32,
     /// Guilds that they are in
-    #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 100, value_name = "N", value_parser = count)]
     pub guilds: u32,
     /// Companions in each room: the first of those that are configured
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=32))]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = in_a_room)]
     pub companions: u32,
     /// Go through the HTTP API of a server that is started for this
     #[arg(long, conflicts_with = "server")]
@@ -119,7 +120,10 @@ impl Rooms {
         let companions = asked.companions as usize;
         let known = cast.get(..companions).ok_or_else(|| {
             let there = cast.len();
-            Failure::Usage(format!("--companions {companions}: there are {there}; configure more, or ask for fewer"))
+            Failure::Usage(format!(
+                "--companions {companions}: {there} are configured ({}); configure more in config/companions, or ask for fewer",
+                if cast.is_empty() { "none".to_owned() } else { cast.join(", ") }
+            ))
         })?;
         let (channels, guilds) = (asked.channels as usize, asked.guilds.min(asked.channels) as usize);
         Ok(Self { channels, guilds, companions: known.to_vec() })
@@ -286,6 +290,23 @@ fn rate(given: &str) -> Result<f64, String> {
 
 fn seconds(given: &str) -> Result<f64, String> {
     positive(given, 86_400.0)
+}
+
+fn count(given: &str) -> Result<u32, String> {
+    whole(given, 1, 1_000_000)
+}
+
+fn in_a_room(given: &str) -> Result<u32, String> {
+    whole(given, 0, MOST_IN_A_ROOM as u32).map_err(|told| format!("{told}: no more fit into a room"))
+}
+
+fn at_a_time(given: &str) -> Result<NonZeroUsize, String> {
+    count(given).and_then(|number| NonZeroUsize::new(number as usize).ok_or_else(|| "give 1 or more".to_owned()))
+}
+
+fn whole(given: &str, least: u32, most: u32) -> Result<u32, String> {
+    let number = given.parse().ok().filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| format!("give a whole number from {least} to {most}"))
 }
 
 fn positive(given: &str, most: f64) -> Result<f64, String> {

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::EXIT_USAGE;
+use crate::domain::gate::MOST_JITTER;
 use crate::domain::model_role::ModelRole;
 use crate::settings::repetition::Judge;
 use crate::settings::{Loaded, Origin, Problems, Sources, load};
@@ -71,12 +72,12 @@ fn write_text(out: &mut String, loaded: &Loaded) -> fmt::Result {
     writeln!(out, "\ncompanions ({}):", origin(loaded))?;
     for companion in loaded.companions.values() {
         let aliases: String = companion.aliases.iter().map(|alias| format!(", {alias}")).collect();
+        let [soonest, latest] = [-MOST_JITTER, MOST_JITTER].map(|jitter| companion.temper().interval(0, jitter));
         writeln!(
             out,
-            "  {:<12} {:<10} (from message {}) lull after {} s, voice {} s; answers to {}{aliases}",
+            "  {:<12} {:<10} (after {soonest} to {latest} messages) lull after {} s, voice {} s; answers to {}{aliases}",
             companion.id.as_str(),
             companion.interjection,
-            companion.interjection.starting_interval(),
             companion.text_lull_timeout,
             companion.voice_lull_timeout,
             companion.name,
@@ -211,7 +212,8 @@ mod tests {
         let text = as_text(&loaded);
 
         assert!(text.contains("lobby        guild home: aria, bruno, cleo"), "{text}");
-        assert!(text.contains("cleo         very_eager (from message 3)"), "{text}");
+        assert!(text.contains("cleo         very_eager (after 3 to 5 messages)"), "{text}");
+        assert!(text.contains("aria         average    (after 7 to 11 messages)"), "{text}");
         assert!(text.contains("rehearsal"), "{text}");
         assert!(text.contains("discord      not used: no token is set"), "{text}");
         assert!(text.contains("prices       side nothing, main nothing (USD for a million tokens read and written)"), "{text}");

@@ -38,10 +38,7 @@ impl Client {
 
     /// Where it is asked, without what somebody else may not see: `http://127.0.0.1:7878`.
     pub(super) fn address(&self) -> String {
-        let mut shown = self.url.clone();
-        // An address of this kind can always do without.
-        let _ = (shown.set_username(""), shown.set_password(None));
-        shown.as_str().trim_end_matches('/').to_owned()
+        shown(&self.url)
     }
 
     /// A request to one of the API's paths, such as `/api/backup`.
@@ -91,10 +88,43 @@ impl Client {
 
     /// What to say of a connection that failed.
     pub(super) fn broken(&self, error: &reqwest::Error) -> Failure {
+        if self.url.scheme() == "https" && is_no_tls(error) {
+            let mut plain = self.url.clone();
+            // Of these two each can stand in the place of the other.
+            let _ = plain.set_scheme("http");
+            return Failure::Failed(format!(
+                "{} answers, and not in TLS: a tertulia server itself speaks plain HTTP, so ask {}, or name the proxy in front of it",
+                self.address(),
+                shown(&plain)
+            ));
+        }
         let cause = std::iter::successors(std::error::Error::source(error), |cause| cause.source()).last();
         let cause = cause.map_or_else(|| error.to_string(), ToString::to_string);
         Failure::Failed(format!("the server at {} cannot be reached, or does not answer as it should: {cause}", self.address()))
     }
+}
+
+fn shown(url: &Url) -> String {
+    let mut shown = url.clone();
+    // An address of this kind can always do without.
+    let _ = (shown.set_username(""), shown.set_password(None));
+    shown.as_str().trim_end_matches('/').to_owned()
+}
+
+/// Whether what came over a connection is not how TLS begins.
+fn is_no_tls(error: &reqwest::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if matches!(error.downcast_ref(), Some(rustls::Error::InvalidMessage(_))) {
+            return true;
+        }
+        // What is wrapped in an error of input and output is not its source.
+        cause = match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        };
+    }
+    false
 }
 
 /// What a server said, as one line with nothing in it that a terminal would obey, whoever answered.

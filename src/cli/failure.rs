@@ -50,9 +50,11 @@ impl From<CopyError> for Failure {
     fn from(error: CopyError) -> Self {
         match error {
             CopyError::Store(_) | CopyError::Open(_) => Self::Store(error.to_string()),
-            CopyError::Exists(_) | CopyError::Occupied(_) | CopyError::Unusable { .. } | CopyError::Io { .. } => {
-                Self::Failed(error.to_string())
-            }
+            CopyError::Exists(_)
+            | CopyError::Occupied(_)
+            | CopyError::Unwritten { .. }
+            | CopyError::Unusable { .. }
+            | CopyError::Io { .. } => Self::Failed(error.to_string()),
         }
     }
 }

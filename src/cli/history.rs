@@ -115,15 +115,19 @@ pub enum Asked {
     },
     /// Delete now what is older than storage.retention_days says; a server does that by itself once a day. No server may run on it
     #[command(
-        after_help = "Examples:\n  tertulia history expire\n  tertulia history expire --guild home --older-than 90d --yes --json"
+        after_help = "Examples:\n  tertulia history expire\n  tertulia history expire --guild home --older-than 90d --yes --json\n  \
+                        tertulia history expire --guild home --everything"
     )]
     Expire {
         /// In this guild alone [default: in all of them]
         #[arg(long, value_name = "GUILD")]
         guild: Option<String>,
-        /// What is older than this, whatever the settings say: 24h, 90d, 4w
+        /// What is older than this, whatever the settings say: 24h (the least), 90d, 4w
         #[arg(long, value_name = "SPAN")]
         older_than: Option<String>,
+        /// All that was said in this guild, however young it is
+        #[arg(long, requires = "guild", conflicts_with = "older_than")]
+        everything: bool,
         /// Do not ask whether to go on
         #[arg(long)]
         yes: bool,
@@ -172,7 +176,10 @@ pub fn run(sources: &Sources, history: History) -> ExitCode {
         Asked::Restore { from } => keep::restore(&loaded, &from, json),
         Asked::Verify { backup } => keep::verify(&loaded, backup.as_deref(), json),
         Asked::Compact { accept_loss } => keep::compact(&loaded, accept_loss, json),
-        Asked::Expire { guild, older_than, yes } => expire::run(loaded, guild.as_deref(), older_than.as_deref(), yes, json),
+        Asked::Expire { guild, older_than, everything, yes } => {
+            let asked = expire::Asked { guild: guild.as_deref(), older_than: older_than.as_deref(), everything };
+            expire::run(loaded, &asked, yes, json)
+        }
         Asked::Forget { guild, person, answers, yes, server } => {
             let whom = Forget { guild: guild.as_str().into(), person: person.into(), answers };
             forget::run(loaded, server.as_deref(), &whom, yes, json)

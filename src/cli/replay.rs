@@ -9,6 +9,9 @@ use crate::replay::{self, Happening, Script};
 
 /// Runs the script in this file; one line for each thing that happened, or one JSON object.
 pub fn run(file: &Path, json: bool) -> ExitCode {
+    if file.is_dir() {
+        return complain(file, &"it is a folder: name a script in it, JSON or TOML");
+    }
     let script = match Script::read(file) {
         Ok(script) => script,
         Err(error) => return complain(file, &error),

@@ -120,7 +120,7 @@ pub enum Event {
         ticket: Ticket,
         /// Why it was asked.
         trigger: Trigger,
-        /// A stable code: `timeout`, `unreachable`, `left_alone`, `overloaded`, `refused`, `cancelled`.
+        /// A stable code: `timeout`, `unreachable`, `left_alone`, `overloaded`, `refused`, `unworded`, `cancelled`.
         error: Arc<str>,
         /// How long it is waited before it is asked again.
         back_off: Duration,

@@ -16,6 +16,8 @@ use super::trigger::Trigger;
 const SHORTEST_INTERVAL: u64 = 3;
 /// By how much each declined check shortens the next interval, in messages (seed 003).
 const STEP_DOWN: u64 = 3;
+/// By how much an interval may be longer or shorter, in messages, so that companions do not act in step (seed 004).
+pub const MOST_JITTER: i8 = 2;
 /// The shortest and the longest pause before a question without an answer is asked again.
 const SHORTEST_BACK_OFF: Duration = Duration::from_secs(1);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);

@@ -125,6 +125,13 @@ pub fn swept_in(key: &Key) -> Option<ChannelNo> {
     key.as_bytes().strip_prefix(sweeps(Ward(ward)).as_bytes())?.try_into().ok().map(u32::from_be_bytes).map(ChannelNo)
 }
 
+/// The channel in a key of [`unlisting`].
+pub fn unlisted_in(key: &Key) -> Option<ChannelNo> {
+    let [ward, ..] = *key.as_bytes() else { return None };
+    let named = key.as_bytes().strip_prefix(unlistings(Ward(ward)).as_bytes())?;
+    (named.len() == 12).then(|| channel_before_number(key)).flatten()
+}
+
 /// That a server was started at this moment. Ward 0.
 pub fn start(at: Moment) -> Key {
     Key::new(Ward(0), Kind::Meta).text("start").number(at.as_micros())

@@ -94,6 +94,26 @@ pub struct Restored {
 /// Where somebody is listed: by channel, the first number of each stretch, with the keys that say so.
 pub type Listings = BTreeMap<ChannelNo, BTreeMap<Seq, Vec<Key>>>;
 
+/// What a person said in some stretches of a journal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// The numbers of their messages.
+    pub theirs: BTreeSet<Seq>,
+    /// The numbers of what cannot be read, which may be anybody's.
+    pub illegible: BTreeSet<Seq>,
+}
+
+/// Entries of a journal, as far as they can be read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Legible {
+    /// Those that can be read, in order.
+    pub events: Vec<Recorded>,
+    /// The numbers of the others.
+    pub illegible: BTreeSet<Seq>,
+    /// The number of the last of all.
+    pub last: Option<Seq>,
+}
+
 /// Which events of a journal to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
@@ -378,35 +398,44 @@ impl<'a> Reader<'a> {
         Ok(listed)
     }
 
-    /// The messages of a person in these stretches of a channel that have words, in order. Each stretch is read once.
+    /// The messages of a person in these stretches of a channel that have words, and what of these cannot be read. Each stretch is read once.
     pub async fn said_in(
         &self,
         ward: Ward,
         no: ChannelNo,
         stretches: impl IntoIterator<Item = &Seq>,
         person: &PersonId,
-    ) -> Result<BTreeSet<Seq>, ReadError> {
-        let mut said = BTreeSet::new();
+    ) -> Result<Said, ReadError> {
+        let mut said = Said::default();
         for first in stretches {
-            for (key, value) in self.stretch(ward, no, *first, after_stretch(*first)).await? {
-                let recorded = decode_event(&key, &value)?;
-                if speaker(&recorded.event).is_some_and(|id| **id == *person.as_str()) {
-                    said.insert(recorded.seq);
-                }
-            }
+            let page = legible(&self.stretch(ward, no, *first, after_stretch(*first)).await?);
+            let theirs =
+                page.events.iter().filter(|recorded| speaker(&recorded.event).is_some_and(|id| **id == *person.as_str()));
+            said.theirs.extend(theirs.map(|recorded| recorded.seq));
+            said.illegible.extend(page.illegible);
         }
         Ok(said)
     }
 
-    /// Who said something in a channel from one number on, and before another one.
-    pub async fn speakers(&self, ward: Ward, no: ChannelNo, from: Seq, to: Seq) -> Result<BTreeSet<PersonId>, ReadError> {
-        let mut speakers = BTreeSet::new();
-        for (key, value) in self.stretch(ward, no, from, to).await? {
-            // What cannot be read leads nobody to anything.
-            let recorded = decode_event(&key, &value).ok();
-            speakers.extend(recorded.as_ref().and_then(|recorded| speaker(&recorded.event)).map(|id| PersonId::from(&**id)));
-        }
-        Ok(speakers)
+    /// Who said something in a channel from one number on, and before another one; and what there cannot be read, which may be anybody's.
+    pub async fn speakers(
+        &self,
+        ward: Ward,
+        no: ChannelNo,
+        from: Seq,
+        to: Seq,
+    ) -> Result<(BTreeSet<PersonId>, BTreeSet<Seq>), ReadError> {
+        let Legible { events, illegible, .. } = legible(&self.stretch(ward, no, from, to).await?);
+        let speakers = events.iter().filter_map(|recorded| speaker(&recorded.event)).map(|id| PersonId::from(&**id));
+        Ok((speakers.collect(), illegible))
+    }
+
+    /// So many entries of a journal after this number, as far as they can be read.
+    pub async fn legible(&self, place: &Place, after: Seq, limit: usize) -> Result<Legible, ReadError> {
+        let Some(no) = self.channel_no(place).await? else { return Ok(Legible::default()) };
+        let from = after.next().max(self.number(key::sweep(place.ward(), no)).await?);
+        let (from, to) = (Key::event(place.ward(), no, from), Key::event(place.ward(), no, Seq(u64::MAX)));
+        Ok(legible(&self.collect(from, to, limit, false).await?))
     }
 
     /// Whether nothing is on record in the stretch that an event lies in.
@@ -485,6 +514,18 @@ impl<'a> Reader<'a> {
         }
         Ok(found)
     }
+}
+
+fn legible(stored: &[(Key, Value)]) -> Legible {
+    let mut read = Legible::default();
+    for (key, value) in stored {
+        read.last = key.last_number().map(Seq).or(read.last);
+        match decode_event(key, value) {
+            Ok(recorded) => read.events.push(recorded),
+            Err(_) => read.illegible.extend(key.last_number().map(Seq)),
+        }
+    }
+    read
 }
 
 fn asked_in(recorded: &Recorded) -> Option<&Vec<CompanionId>> {

@@ -76,7 +76,7 @@ fn owner(kind: u8, key: &Key) -> Option<ChannelNo> {
     } else if ends.iter().any(|known| *known as u8 == kind) {
         key::channel_before_number(key)
     } else if kind == Kind::Meta as u8 {
-        key::swept_in(key)
+        key::swept_in(key).or_else(|| key::unlisted_in(key))
     } else {
         None
     }
@@ -86,7 +86,7 @@ fn owner(kind: u8, key: &Key) -> Option<ChannelNo> {
 fn named(kind: u8, key: &Key, value: &[u8]) -> Option<Seq> {
     let is = |known: Kind| kind == known as u8;
     let before = |seq: Seq| Seq(seq.0.saturating_sub(1));
-    if is(Kind::Journal) || is(Kind::SetAside) {
+    if is(Kind::Journal) || is(Kind::SetAside) || key::unlisted_in(key).is_some() {
         key.last_number().map(Seq)
     } else if is(Kind::Head) {
         decode_number(key, value).ok()

@@ -9,6 +9,7 @@ use crate::actors::places::{ChannelPlace, GuildPlace, ScribePlace};
 use crate::domain::conversation::poison;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate};
 use crate::ports::house::House;
+use crate::ports::house::decisions::WhyQuery;
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_kills_its_channel_is_set_aside_shown_and_handled_when_the_operator_wants_it() {
@@ -176,8 +177,17 @@ async fn a_question_that_cannot_be_worded_takes_nobody_along_when_its_turn_comes
     world.pass(60.0).await;
 
     // That nobody died is looked at when the world ends.
-    assert!(total(&world, "tertulia_evaluations_unanswered_total", &[("error_type", "unreachable")]) >= 2);
+    let unworded = total(&world, "tertulia_evaluations_unanswered_total", &[("error_type", "unworded")]);
+    assert!(unworded >= 2);
     assert_eq!(world.history("den").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+    // No model is to blame, and none was called for it.
+    assert_eq!(total(&world, "tertulia_pool_unworded_total", &[]), unworded);
+    assert_eq!(total(&world, "tertulia_evaluations_unanswered_total", &[]), unworded);
+    assert_eq!(total(&world, "tertulia_pool_panics_total", &[]) + total(&world, "tertulia_breakers_opened_total", &[]), 0);
+    assert_eq!(world.kit.pool.report().await.unwrap().troubles, []);
+    let query = WhyQuery { room: room("lobby"), companion: Some("aria".into()), at: None };
+    let waits = world.house.why(query).await.unwrap().waiting_for.unwrap().text;
+    assert!(waits.contains("could not be put into words") && !waits.contains("gave no answer"), "{waits}");
 }
 
 #[tokio::test(start_paused = true)]

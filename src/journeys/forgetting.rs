@@ -12,6 +12,7 @@ use crate::actors::house::ActorHouse;
 use crate::actors::places::ChannelPlace;
 use crate::actors::reaching::{administer, look, settled};
 use crate::actors::scribe::Lost;
+use crate::actors::taking_back::{let_go, take_words_out, told_of};
 use crate::domain::id::{Seq, Ward};
 use crate::journal::key;
 use crate::journal::place::Place;
@@ -19,6 +20,7 @@ use crate::journal::reader::Reader;
 use crate::journal::record::encode_number;
 use crate::ports::house::keeping::{ExportForm, Forget};
 use crate::ports::house::{House, Refused};
+use crate::ports::language_model::Purpose;
 use crate::ports::store::Write;
 
 #[tokio::test(start_paused = true)]
@@ -80,6 +82,35 @@ async fn what_was_thought_with_a_summary_of_somebody_is_forgotten_with_it() {
 
     assert!(forgotten.summaries > 0 && forgotten.decisions > 6, "{forgotten:?}");
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_summary_brings_back_what_is_being_taken_out_of_the_record() {
+    let world = World::with_overlay(json!({ "prompt": { "summary_after": 5 } })).await;
+    world.open("lobby", &["aria"]).await;
+    world.side.follows(|request| (request.purpose == Purpose::Summary).then(|| Ok(format!("They said: {}", request.user))));
+    world.side.takes(Duration::from_secs(5));
+    let mut ana = Vec::new();
+    for number in 0..4 {
+        ana.push(world.say("lobby", &format!("zebra {number}")).await);
+        world.say_with("lobby", json!({ "from": "Ben", "text": format!("hello {number}") })).await;
+    }
+    let summaries = || world.side.asked.lock().unwrap().iter().filter(|asked| asked.purpose == Purpose::Summary).count();
+    while summaries() == 0 {
+        world.pass(1.0).await;
+    }
+    let (place, gone) = (Place::new(&"home".into(), &room("lobby").channel()), ana.into_iter().collect());
+
+    let turn = world.kit.rewriting.of(&place).await;
+    let_go(&world.kit, &place, &gone).await.unwrap();
+    let told = told_of(&Reader::new(&*world.store), &place, &gone).await.unwrap();
+    world.pass(60.0).await;
+    take_words_out(&world.kit, &place, told.bare, Vec::new()).await.unwrap();
+    drop(turn);
+    world.pass(60.0).await;
+
+    assert_eq!(summaries(), 2, "it was asked for anew");
+    assert_eq!(left_of("zebra", &world).await, 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::world::{World, room, said};
-use crate::actors::places::{GuildPlace, ScribePlace};
+use crate::actors::guilds::GuildsMessage;
+use crate::actors::places::{ChannelPlace, GuildPlace, GuildsPlace, ScribePlace};
+use crate::actors::quarantine::LeftAlone;
 use crate::actors::reaching::look;
 use crate::actors::scribe::{Administer, Reply, ScribeMessage};
 use crate::domain::conversation::poison;
@@ -12,6 +14,7 @@ use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::encode_snapshot;
+use crate::ports::house::decisions::{WhyAt, WhyQuery};
 use crate::ports::house::keeping::Quarantine;
 use crate::ports::house::{House, Refused};
 use crate::ports::store::key::{ChannelNo, Key};
@@ -102,6 +105,101 @@ async fn a_guild_that_begins_anew_tries_whom_it_left_alone() {
     let after = world.house.quarantine().await.unwrap().channels;
     assert_eq!(after.len(), 1);
     assert!(after[0].since.0 > before.since.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_known_of_a_room_that_is_left_alone_is_told_at_once_with_the_reason() {
+    let (mut world, ..) = poisoned().await;
+    world.expect_deaths();
+    world.pass(250.0).await;
+    let asked = world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+    let begun = tokio::time::Instant::now();
+
+    let state = world.house.state(&room("lobby")).await.unwrap();
+    let why = world.house.why(about("lobby", None)).await.unwrap();
+    let fate = world.house.why(about("lobby", Some(WhyAt::Message(asked.to_string().into())))).await.unwrap();
+    let seen = (world.house.room(&room("lobby")).await, world.house.rooms().await, world.history("lobby").await);
+
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    let kept_away = state.kept_away.expect("nothing goes on in it");
+    assert_eq!(kept_away.id.as_deref(), Some("channel:console:lobby"));
+    assert_eq!(kept_away.until, Some(world.house.quarantine().await.unwrap().channels[0].until));
+    assert!(kept_away.detail.contains("died whenever it went on") && kept_away.detail.contains("release it"), "{kept_away:?}");
+    assert!(state.companions[0].buffer.contains(&"Ari?".into()), "what the record says is told: {:?}", state.companions);
+    for waiting in [why.waiting_for.unwrap(), fate.companions[0].waiting_for.clone().unwrap()] {
+        assert!(waiting.text.starts_with("its room, in which nothing goes on"), "{waiting:?}");
+        assert!(waiting.text.contains("GET /api/quarantine"), "{waiting:?}");
+    }
+    assert!(seen.0.is_ok() && seen.1.is_ok());
+    assert_eq!(seen.2.last(), Some(&("Ana".into(), "Ari?".into())));
+
+    // Elsewhere in the guild nothing is kept away.
+    assert_eq!(world.house.state(&room("den")).await.unwrap().kept_away, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_a_room_stands_is_told_while_its_record_kills_whoever_follows_it() {
+    let mut world = World::with_lobby().await;
+    world.expect_deaths();
+    world.say("lobby", "harmless").await;
+    world.pass(60.0).await;
+    let deadly = world.say("lobby", poison::TAKEN_IN).await;
+
+    let mut told = Vec::new();
+    for _ in 0..100 {
+        let state = world.house.state(&room("lobby")).await.unwrap();
+        let why = world.house.why(about("lobby", None)).await.unwrap();
+        told.extend(state.kept_away.map(|kept_away| (kept_away, why)));
+        world.pass(0.02).await;
+    }
+
+    let (kept_away, why) = told.first().expect("it was looked at while it was dead");
+    assert!(kept_away.id.is_none() && kept_away.detail.contains("kills whoever goes on"), "{kept_away:?}");
+    let waiting = &why.waiting_for.as_ref().unwrap().text;
+    assert!(waiting.contains("kills whoever goes on") || !waiting.is_empty(), "{waiting}");
+    let quarantine = world.house.quarantine().await.unwrap();
+    assert_eq!(quarantine.messages.iter().map(|message| message.seq).collect::<Vec<_>>(), [deadly]);
+    assert_eq!(world.house.state(&room("lobby")).await.unwrap().kept_away, None, "what killed is set aside");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_room_that_was_left_alone_is_listed_no_more_once_its_guild_is_kept_away() {
+    let (mut world, place, ..) = poisoned().await;
+    world.expect_deaths();
+    world.pass(250.0).await;
+    let alone = world.house.quarantine().await.unwrap().channels.remove(0);
+    // What waits for an answer wakes its channel again and again.
+    world.side.takes(Duration::from_secs(10_000));
+    world.say("den", "Bruno?").await;
+    let mut last = None;
+    for _ in 0..2_000 {
+        last = world.kit.directory.find(&GuildPlace("home".into())).map(|guild| guild.get_id()).or(last);
+        if let Some(channel) = world.kit.directory.find(&ChannelPlace(room("den").channel())) {
+            channel.kill();
+        }
+        world.pass(0.1).await;
+        if !world.house.quarantine().await.unwrap().guilds.is_empty() {
+            break;
+        }
+    }
+    let Quarantine { guilds, channels, .. } = world.house.quarantine().await.unwrap();
+    assert_eq!((guilds.len(), channels), (1, Vec::new()));
+    let state = world.house.state(&room("den")).await.unwrap();
+    assert_eq!(state.kept_away.and_then(|kept_away| kept_away.id).as_deref(), Some("home"), "of any of its rooms that is told");
+
+    // What the guild said before its end comes after it: supervision overtakes messages.
+    let (since, until) = (alone.since.0, alone.until.0);
+    let entry = LeftAlone { guild: place.guild.clone(), channel: place.channel.clone(), reason: "late".into(), since, until };
+    let guilds = world.kit.directory.find(&GuildsPlace()).unwrap();
+    guilds.cast(GuildsMessage::LeftAlone(last.unwrap(), entry)).unwrap();
+
+    assert_eq!(world.house.quarantine().await.unwrap().channels, []);
+    assert!(matches!(world.house.release(&alone.id).await, Err(Refused::NotFound(_))));
+}
+
+fn about(id: &str, at: Option<WhyAt>) -> WhyQuery {
+    WhyQuery { room: room(id), companion: None, at }
 }
 
 /// A system in which `lobby` dies of its snapshot, what a harmless one of it is, and where it lies. In `den` nothing is wrong.

@@ -225,6 +225,9 @@ pub enum NoAnswer {
         /// What it said; never holds a key.
         detail: String,
     },
+    /// The question could not be put into words, so nobody was asked. A fault of this program, and of no model.
+    #[error("the question could not be put into words, which is a fault of this program: nobody was asked")]
+    Unworded,
     /// Nobody wants the answer any more.
     #[error("cancelled")]
     Cancelled,
@@ -239,6 +242,7 @@ impl NoAnswer {
             Self::LeftAlone { .. } => "left_alone",
             Self::Overloaded { .. } => "overloaded",
             Self::Refused { .. } => "refused",
+            Self::Unworded => "unworded",
             Self::Cancelled => "cancelled",
         }
     }

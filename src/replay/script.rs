@@ -11,6 +11,7 @@ use crate::domain::message::Modality;
 use crate::domain::moment::Moment;
 use crate::settings::Settings;
 use crate::settings::companion::{Companion, CompanionFile};
+use crate::settings::misfit::{misfit, without_place};
 
 /// The latest moment of a script, in seconds: about thirty years.
 const LATEST_SECS: f64 = 1e9;
@@ -140,8 +141,14 @@ impl Script {
             let path = error.path().to_string();
             // What ends in the middle has no name for where that is; line and column say it.
             let path = path.trim_end_matches('?').trim_end_matches('.');
-            let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
-            ScriptError::Malformed(format!("{place}{}", error.into_inner()))
+            let told = error.into_inner().to_string();
+            let said = without_place(&told);
+            let at = &told[said.len()..];
+            ScriptError::Malformed(match misfit(said).filter(|_| said.starts_with("invalid ")) {
+                _ if path.is_empty() => told,
+                Some(misfit) => format!("{path} {misfit}{at}"),
+                None => format!("{path}: {told}"),
+            })
         })?;
         json.end().map_err(|error| ScriptError::Malformed(error.to_string()))?;
         written.checked()
@@ -195,7 +202,7 @@ struct Written {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "the answers of `side` and of `main`, by these keys")]
 struct WrittenModels {
     #[serde(default)]
     side: Vec<WrittenAnswer>,

@@ -53,20 +53,32 @@ pub fn ask<T>(loaded: Loaded, question: impl AsyncFnOnce(&dyn House) -> T) -> Re
     inhabit(loaded, async |house, _| question(house).await)
 }
 
-/// Deletes what is older than this span, or, without one, than the settings say; in one guild, or in all.
+/// What is deleted for its age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Age {
+    /// What the settings keep no longer.
+    AsSet,
+    /// What is older than this.
+    Over(Duration),
+    /// Everything, however young it is, and whatever the clock says.
+    Any,
+}
+
+/// Deletes what has this age; in one guild, or in all.
 ///
 /// # Errors
 /// As for [`ask`]; [`Refused::NotFound`] if there is no such guild.
-pub fn expire(loaded: Loaded, guild: Option<GuildId>, older_than: Option<Duration>) -> Result<Result<Passed, Refused>, Ended> {
+pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result<Passed, Refused>, Ended> {
     inhabit(loaded, async |house, kit| {
         if let Some(guild) = &guild {
             house.check_guild(guild).await?;
         }
         let now = kit.clock.now();
-        let kept_from = |asked: &GuildId| match (&guild, older_than) {
+        let kept_from = |asked: &GuildId| match (&guild, age) {
             (Some(guild), _) if guild != asked => None,
-            (_, Some(span)) => Some(Moment::from_micros(now.as_micros().saturating_sub(span.as_micros() as u64))),
-            (_, None) => retention::kept_from(kit, asked),
+            (_, Age::AsSet) => retention::kept_from(kit, asked),
+            (_, Age::Over(span)) => Some(Moment::from_micros(now.as_micros().saturating_sub(span.as_micros() as u64))),
+            (_, Age::Any) => Some(Moment::from_micros(u64::MAX)),
         };
         Ok(retention::pass_older(kit, &kept_from).await)
     })

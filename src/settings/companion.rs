@@ -67,7 +67,7 @@ pub enum Interjection {
 
 /// A companion as its file, or a replay script, has it: what is left out comes from [`CompanionDefaults`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a companion: its id, name and the like, by their keys")]
 pub struct CompanionFile {
     /// The id; in a file the stem of the file's name says it.
     pub id: Option<CompanionId>,

@@ -131,6 +131,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
         return Err(Problems::sorted(problems));
     }
     notes.extend(exposure::notes(&settings));
+    notes.extend(sources.environment.iter().filter_map(|(name, _)| misnamed(name)));
     let merged = merged(&layers).map_err(|problem| Problems(vec![problem]))?;
     Ok(Loaded {
         settings,
@@ -213,6 +214,20 @@ fn layers(sources: &Sources, problems: &mut Vec<Located>) -> Vec<Layer> {
     }
     layers.push(Layer::environment(&sources.environment, problems));
     layers
+}
+
+/// What to say of a variable that looks like a setting's, and is none: it begins with one underscore where there have to be two.
+fn misnamed(name: &str) -> Option<String> {
+    let is_plain = |rest: &&str| rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') && !rest.starts_with('_');
+    let rest = name.strip_prefix("TERTULIA_").filter(is_plain)?;
+    let defaults = Settings::defaults().ok()?;
+    let section = defaults.keys().find(|section| {
+        let there = rest.get(..section.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(section));
+        there && rest[section.len()..].starts_with('_')
+    })?;
+    let key = rest[section.len()..].trim_start_matches('_');
+    let meant = format!("TERTULIA__{}__{}", section.to_uppercase(), key.to_uppercase());
+    Some(format!("{name} is not read: two underscores follow TERTULIA, and a section's name; {meant} is, if that was meant"))
 }
 
 fn built_in(problems: &mut Vec<Located>) -> Option<Layer> {

@@ -108,7 +108,13 @@ impl Mismatch {
             _ => path.to_string(),
         };
         match &self.kind {
-            Kind::UnknownKey(known) => format!("{path} is not a known key; {}", way_out(path, known)),
+            Kind::UnknownKey(known) => {
+                let key = match path.0.last() {
+                    Some(Step::Key(key)) => key,
+                    _ => "",
+                };
+                format!("{path} is not a known key; {}", way_out(key, known))
+            }
             Kind::Missing(key) if path.0.is_empty() => format!("{key} is missing"),
             Kind::Missing(key) => format!("{path}.{key} is missing"),
             Kind::NotOneOf(known) => format!("{value} is not one of {}", known.join(", ")),
@@ -153,8 +159,7 @@ impl de::Error for Mismatch {
 }
 
 /// The key that was meant, or those that there are.
-fn way_out(path: &Path, known: &[&str]) -> String {
-    let Some(Step::Key(key)) = path.0.last() else { return String::new() };
+pub(super) fn way_out(key: &str, known: &[&str]) -> String {
     let alike = |candidate: &str| strsim::normalized_damerau_levenshtein(&key.to_lowercase(), candidate);
     match known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))) {
         Some(nearest) if alike(nearest) > 0.6 => format!("did you mean {nearest}?"),

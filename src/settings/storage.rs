@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::{Problem, within};
 use crate::domain::id::GuildId;
 
-/// A hundred years.
-const MOST_DAYS: u32 = 36_500;
+/// A hundred years: for how long talk is kept at most, where it is not kept for good.
+pub const MOST_DAYS: u32 = 36_500;
 
 /// Section `storage`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]

@@ -23,6 +23,24 @@ fn the_built_in_settings_are_good() {
 }
 
 #[test]
+fn a_variable_with_one_underscore_too_few_is_noted_with_what_was_meant() {
+    let folder = Folder::empty();
+    let folder = folder.variable("TERTULIA_GATE__MAX_BUFFER", "7").variable("TERTULIA_TURN_TAKING_MAX_TURNS", "7");
+    let others = [("TERTULIA_PROFILE", "default"), ("TERTULIA_GATEWAY", "x"), ("TERTULIA_", ""), ("TERTULIA_ÜÜ_X", "")];
+    let folder = others.into_iter().fold(folder, |folder, (name, value)| folder.variable(name, value));
+
+    let loaded = folder.load().expect("nothing is wrong");
+
+    let told = "is not read: two underscores follow TERTULIA, and a section's name;";
+    let expected = [
+        format!("TERTULIA_GATE__MAX_BUFFER {told} TERTULIA__GATE__MAX_BUFFER is, if that was meant"),
+        format!("TERTULIA_TURN_TAKING_MAX_TURNS {told} TERTULIA__TURN_TAKING__MAX_TURNS is, if that was meant"),
+    ];
+    assert_eq!(loaded.notes, expected);
+    assert_eq!(loaded.settings.gate.max_buffer, 200);
+}
+
+#[test]
 fn each_source_wins_over_those_before_it() {
     let folder = Folder::with(&[
         ("default.toml", "[gate]\nmax_buffer = 1\nevaluations_per_hour = 1\naddresses_per_minute = 1\n"),

@@ -160,8 +160,8 @@ pub(super) fn regretted(acts: &mut Vec<(Duration, Act)>, dice: &mut Dice) {
         Act::Say(say) => Some((*at, say.number)),
         _ => None,
     });
-    let regretted: Vec<_> = said.filter(|_| dice.chance(0.04)).collect();
-    acts.extend(regretted.into_iter().map(|(at, number)| (at + dice.millis(0, 8_000), Act::Unsay(number))));
+    let regretted: Vec<_> = said.filter(|_| dice.chance(0.12)).collect();
+    acts.extend(regretted.into_iter().map(|(at, number)| (at + dice.millis(0, 5_000), Act::Unsay(number))));
     acts.sort_by_key(|(at, _)| *at);
 }
 

@@ -1,6 +1,7 @@
 //! The reference: what must be true of a run, found out from its record alone.
 
 mod budgets;
+mod gone;
 mod handling;
 mod measures;
 mod replies;
@@ -59,6 +60,7 @@ pub(super) fn of_record(props: &Props) {
     posted(props, &journals, &deleted);
     poison(props, &set_aside);
     tenancy(props);
+    gone::check(props, &journals, &deleted);
     times::check(props);
     replies::check(props);
     budgets::check(props);

@@ -7,7 +7,8 @@ use super::checks;
 use super::dice::Dice;
 use super::life::{Life, Props};
 use super::plan::Plan;
-use super::stage::{Ending, Notes};
+use super::stage::{Ending, Notes, lock};
+use crate::actors::leftovers;
 use crate::domain::id::Ward;
 use crate::ports::house::House;
 use crate::ports::store::Store;
@@ -58,7 +59,7 @@ pub(super) fn run(seed: u64) -> Outcome {
         at += downtime.millis(20, 4_000);
     };
     checks::of_record(&props);
-    let committed = super::stage::lock(&props.store.committed);
+    let committed = lock(&props.store.committed);
     let statements = committed.iter().filter(|entry| checks::is_statement(&entry.recorded)).count();
     let mut stored = Vec::new();
     for (key, value) in props.store.all() {
@@ -129,12 +130,25 @@ async fn come_to_rest(life: &Life) {
     if !stage.is_calm() {
         stage.calm_down();
     }
-    let began = stage.now();
+    let mut began = stage.now();
     let mut quiet_since = None;
+    let mut has_left = false;
     loop {
         release(life).await;
+        let to_forget = lock(&life.props.people.to_forget).clone();
+        for (guild, person) in to_forget {
+            life.forget(guild, person).await;
+        }
         stage.pass(Duration::from_secs(20)).await;
         let trouble = unrest(life).await;
+        if trouble.is_none() && !has_left && life.props.store.has_leftovers() {
+            // What failed in this life is taken up with the next day.
+            has_left = true;
+            stage.reach("leftovers taken up a day later");
+            stage.pass(leftovers::AGAIN_AFTER).await;
+            (began, quiet_since) = (stage.now(), None);
+            continue;
+        }
         let now = stage.now();
         match (trouble, quiet_since) {
             (None, None) => {
@@ -167,6 +181,9 @@ async fn release(life: &Life) {
 async fn unrest(life: &Life) -> Option<String> {
     if !life.props.people.are_heard() {
         return Some("somebody is not heard".to_owned());
+    }
+    if let Some((_, person)) = lock(&life.props.people.to_forget).first() {
+        return Some(format!("{person} is not forgotten"));
     }
     let wards = life.props.stage.plan.guilds.iter().map(|guild| Ward::of(&guild.id.as_str().into()));
     for ward in wards {

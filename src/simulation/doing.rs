@@ -88,19 +88,22 @@ impl Life {
             Act::Unsay(number) => {
                 let Some((room, seq)) = self.heard_of(number, true) else { return };
                 stage.reach("deletion");
-                match self.id_on_platform(number) {
+                self.interrupt();
+                let is_done = match self.id_on_platform(number) {
                     Some(id) => {
-                        drop(Hearing::deleted(&Inbound::new(self.kit.clone()), &self.spot(room), &[id.as_str().into()]).await);
+                        let inbound = Inbound::new(self.kit.clone());
+                        Hearing::deleted(&inbound, &self.spot(room), &[id.as_str().into()]).await.is_ok()
                     }
-                    None => drop(self.house.unsay(&self.room(room), seq).await),
+                    None => self.house.unsay(&self.room(room), seq).await.is_ok(),
+                };
+                if is_done {
+                    lock(&self.props.people.gone).insert(number);
                 }
             }
             Act::Forget { guild, person } => {
                 stage.reach("forget");
-                let forgetting = Forgetting { props: &self.props, guild, person };
-                forgetting.mark();
-                let guild = GuildId::from(stage.plan.guilds[guild].id.as_str());
-                drop(self.house.forget(Forget { guild, person: person.into(), answers: false }).await);
+                self.interrupt();
+                self.forget(guild, person).await;
             }
             Act::Clear(room) => {
                 stage.reach("clear");
@@ -141,6 +144,31 @@ impl Life {
             Act::Delete(room) => self.delete(room).await,
             Act::Operate { retry } => self.operate(retry).await,
             Act::Look(room) => self.look_around(room).await,
+        }
+    }
+
+    /// Whoever is forgotten in vain is to be forgotten later.
+    pub(super) async fn forget(&self, guild: usize, person: &'static str) {
+        let (stage, people) = (&self.props.stage, &self.props.people);
+        lock(&people.to_forget).insert((guild, person));
+        let forgetting = Forgetting { props: &self.props, guild, person };
+        forgetting.mark();
+        let theirs = people.accepted_of(person, |room| stage.plan.rooms[room].guild == guild);
+        let id = GuildId::from(stage.plan.guilds[guild].id.as_str());
+        match self.house.forget(Forget { guild: id, person: person.into(), answers: false }).await {
+            Ok(_) | Err(Refused::NotFound(_)) => {
+                lock(&people.gone).extend(theirs);
+                lock(&people.to_forget).remove(&(guild, person));
+            }
+            Err(refused) => stage.tell(format!("{person} is not forgotten: {refused}")),
+        }
+    }
+
+    /// Of every other taking-back the process does not see the end.
+    fn interrupt(&self) {
+        let mut dice = lock(&self.props.interruptions);
+        if dice.chance(0.5) {
+            self.props.store.crash_soon(dice.between(1, 8), dice.fraction());
         }
     }
 

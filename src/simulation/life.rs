@@ -7,6 +7,7 @@ use ractor::{Actor, ActorRef};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
+use super::dice::Dice;
 use super::faults::What;
 use super::models::SimModel;
 use super::people::People;
@@ -20,6 +21,7 @@ use crate::actors::house::{ActorHouse, rooms};
 use crate::actors::hub::Hub;
 use crate::actors::ignored::Ignored;
 use crate::actors::kit::Kit;
+use crate::actors::leftovers;
 use crate::actors::places::PoolPlace;
 use crate::actors::residents::{Cast, Residents};
 use crate::actors::root::{Root, RootMessage};
@@ -47,6 +49,8 @@ pub(super) struct Props {
     settings: (Arc<Settings>, Arc<Settings>),
     /// Who is configured at the moment.
     cast: Mutex<Vec<&'static str>>,
+    /// Which taking-backs the process does not live through.
+    pub(super) interruptions: Mutex<Dice>,
 }
 
 impl Props {
@@ -63,6 +67,7 @@ impl Props {
             people: People::default(),
             settings,
             cast: Mutex::new(CAST.iter().map(|(id, _)| *id).collect()),
+            interruptions: Mutex::new(Dice::new(stage.plan.seed, "interruptions")),
             stage,
         })
     }
@@ -150,6 +155,10 @@ impl Life {
         stage.enter(Present { directory, house: house.clone() });
         rooms::move_in(&kit, &[]).await.map_err(|error| error.to_string())?;
         starts::note(&kit).await;
+        if props.store.has_leftovers() {
+            stage.reach("leftovers taken up at the start");
+        }
+        tokio::spawn(leftovers::keep_taking_up(kit.clone()));
         root.cast(RootMessage::WakePending).map_err(|error| error.to_string())?;
         Ok((Self { props, kit, house, root, metrics }, tree))
     }

@@ -64,12 +64,24 @@ pub(super) struct People {
     pub(super) unmade: Mutex<BTreeSet<usize>>,
     /// Rooms that were deleted once.
     pub(super) deleted: Mutex<BTreeSet<usize>>,
+    /// Messages of which somebody was told that they are taken back, or forgotten.
+    pub(super) gone: Mutex<BTreeSet<usize>>,
+    /// Who was to be forgotten in which guild, and nobody knows whether it was done.
+    pub(super) to_forget: Mutex<BTreeSet<(usize, &'static str)>>,
 }
 
 impl People {
     /// Whether nobody waits to be heard.
     pub(super) fn are_heard(&self) -> bool {
         lock(&self.said).values().all(|said| said.fate != Fate::Open)
+    }
+
+    /// What is known to be accepted of a person in a guild.
+    pub(super) fn accepted_of(&self, person: &str, is_in_guild: impl Fn(usize) -> bool) -> BTreeSet<usize> {
+        let is_theirs = |said: &Said| !said.say.is_by_bot && said.say.from == person && is_in_guild(said.say.room);
+        let said = lock(&self.said);
+        let accepted = said.iter().filter(|(_, said)| is_theirs(said) && matches!(said.fate, Fate::Accepted(_)));
+        accepted.map(|(number, _)| *number).collect()
     }
 
     pub(super) fn next(&self) -> u64 {

@@ -16,6 +16,7 @@ use super::stage::{Ending, Stage, lock};
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::event::Recorded;
 use crate::domain::id::{Seq, Ward};
+use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::record::{ChannelRecord, decode, decode_event};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
@@ -37,6 +38,8 @@ pub(super) struct SimStore {
     pub(super) inner: Arc<MemoryStore>,
     dice: Mutex<Dice>,
     commits: AtomicU64,
+    /// The process crashes at one of the next commits: after so many of them, with such a share of its group kept.
+    crash: Mutex<Option<(u64, f64)>>,
     /// One after the other, as on a disk.
     order: tokio::sync::Mutex<()>,
     /// The group that can be read and is not on disk: of each batch what it put, and what was there before.
@@ -58,6 +61,7 @@ impl SimStore {
             inner: Arc::new(MemoryStore::new()),
             dice,
             commits: AtomicU64::new(0),
+            crash: Mutex::default(),
             order: tokio::sync::Mutex::new(()),
             unsynced: Mutex::default(),
             committed: Mutex::default(),
@@ -65,9 +69,32 @@ impl SimStore {
         })
     }
 
+    /// At one of the next commits the process crashes, unless faults are over by then.
+    pub(super) fn crash_soon(&self, commits: u64, share: f64) {
+        *lock(&self.crash) = Some((commits, share));
+    }
+
+    fn crashes_now(&self) -> Option<f64> {
+        let mut crash = lock(&self.crash);
+        let (left, share) = crash.as_mut().filter(|_| !self.stage.is_calm())?;
+        *left -= 1;
+        let share = Some(*share).filter(|_| *left == 0);
+        if share.is_some() {
+            *crash = None;
+        }
+        share
+    }
+
+    /// Whether something was begun and not ended: a taking-back, or the sweep of a room.
+    pub(super) fn has_leftovers(&self) -> bool {
+        let is_one = |key: &Key| key::unlisted_in(key).is_some() || key::swept_in(key).is_some();
+        self.all().iter().any(|(key, _)| is_one(key))
+    }
+
     /// What a dead process leaves: of the group on its way any prefix.
     pub(super) fn reopen(&self) {
         self.inner.reopen();
+        *lock(&self.crash) = None;
         let mut unsynced = std::mem::take(&mut *lock(&self.unsynced));
         let kept = lock(&self.dice).below(unsynced.len() as u64 + 1) as usize;
         if kept < unsynced.len() {
@@ -111,7 +138,7 @@ impl SimStore {
             if let Write::Put(key, value) = write
                 && key.as_bytes().get(1) == Some(&(Kind::ChannelOf as u8))
                 && let Ok(record) = decode::<ChannelRecord>(key, value)
-                && let Some(no) = crate::journal::key::channel_in(key)
+                && let Some(no) = key::channel_in(key)
             {
                 lock(&self.names).insert((batch.ward, no), Place::new(&record.guild, &record.channel));
             }
@@ -186,6 +213,12 @@ impl Store for SimStore {
         if self.is_within(self.stage.plan.full) {
             self.stage.reach("full disk");
             return Err(StoreError::Failed("no space left on device".into()));
+        }
+        if let Some(share) = self.crashes_now() {
+            self.stage.reach("crash while words are taken back");
+            self.tear(&group, share);
+            self.stage.end(Ending::Crashed(format!("at commit {number}, over a taking-back, {share:.2} kept")));
+            self.stage.alive().await;
         }
         let fault = self.stage.plan.store_faults.get(&number).filter(|_| !self.stage.is_calm());
         match fault {

@@ -55,6 +55,7 @@ const SCORES: &[f64] = &[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 const TRIGGER: Label = Label { name: name::DECISION_TRIGGER, values: values::TRIGGERS };
 const ERROR: Label = Label { name: name::ERROR_TYPE, values: values::ERRORS };
 const ROLE: Label = Label { name: name::MODEL_ROLE, values: values::ROLES };
+const POOL_PRIORITY: Label = Label { name: name::POOL_PRIORITY, values: values::PRIORITIES };
 const PROVIDER: Label = Label { name: name::GEN_AI_PROVIDER_NAME, values: &[] };
 const MODEL: Label = Label { name: name::GEN_AI_REQUEST_MODEL, values: &[] };
 const OPERATION: Label = Label { name: name::GEN_AI_OPERATION_NAME, values: &["chat"] };
@@ -181,12 +182,14 @@ instruments! {
         "Calls that failed and are tried again.";
     pool_timeouts: Counter, "tertulia.pool.timeouts", "{question}", [ROLE],
         "Questions whose time was over before there was an answer.";
-    pool_shed: Counter, "tertulia.pool.shed", "{question}", [ROLE, Label { name: name::POOL_PRIORITY, values: values::PRIORITIES }],
+    pool_shed: Counter, "tertulia.pool.shed", "{question}", [ROLE, POOL_PRIORITY],
         "Questions shed because too many waited: lulls first, direct addresses last.";
     pool_panics: Counter, "tertulia.pool.panics", "{call}", [ROLE],
         "Calls of models that panicked; their questions are answered without one. A fault of this program.";
-    pool_waiting: UpDown, "tertulia.pool.waiting", "{question}", [ROLE],
-        "Questions that wait for a model, pauses between tries included.";
+    pool_unworded: Counter, "tertulia.pool.unworded", "{question}", [ROLE],
+        "Questions that could not be put into words, so that no model was asked. A fault of this program.";
+    pool_waiting: UpDown, "tertulia.pool.waiting", "{question}", [ROLE, POOL_PRIORITY],
+        "Questions that wait for a model, by how urgent they are: pauses between tries included, and summaries that wait to be worded.";
     pool_running: UpDown, "tertulia.pool.running", "{call}", [ROLE],
         "Calls of models under way.";
     pool_wait: Histogram(WAIT_SECONDS), "tertulia.pool.wait", "s", [ROLE],

@@ -109,7 +109,10 @@ fn a_malformed_script_is_told_with_its_file_and_place() {
         "companions = [{ id = \"aria\" }]\nevents = [\n  { at = 1.5, chanel = \"quay\", from = \"Rosa\", text = \"x\" },\n]\n";
     let early = r#"{"companions": [], "events": [{"at": -1, "channel": "quay", "from": "Rosa", "text": "x"}]}"#;
     let far = r#"{"companions": [], "events": [{"at": 1e300, "channel": "quay", "from": "Rosa", "text": "x"}]}"#;
-    let here = folder(&[("typo.toml", typo), ("early.json", early), ("cut.json", "{\n"), ("far.json", far)]);
+    let kind = [r#"{"companions": [5], "events": []}"#, "companions = [5]\nevents = []\n"];
+    let number = r#"{"companions": [], "events": [{"at": "x", "channel": "quay", "from": "Rosa", "text": "x"}]}"#;
+    let files = [("early.json", early), ("cut.json", "{\n"), ("far.json", far), ("number.json", number)];
+    let here = folder(&[&files[..], &[("typo.toml", typo), ("kind.json", kind[0]), ("kind.toml", kind[1])]].concat());
 
     for (file, place, problem) in [
         ("typo.toml", "line 3", "`chanel`"),
@@ -117,6 +120,10 @@ fn a_malformed_script_is_told_with_its_file_and_place() {
         ("cut.json", "cut.json: EOF", "line 2"),
         ("far.json", "events[0].at", "1e300 is not"),
         ("gone.toml", "gone.toml", "No such file"),
+        (".", ".: it is a folder", "name a script in it"),
+        ("kind.json", "companions[0] is 5, must be a companion", "line 1"),
+        ("kind.toml", "kind.toml", "expected a companion"),
+        ("number.json", "events[0].at is \"x\", must be a number", "line 1"),
     ] {
         let output = tertulia(&here, &["replay", file]);
 

@@ -88,6 +88,23 @@ fn every_alert_has_its_section_and_every_section_its_alert() {
 }
 
 #[test]
+fn the_settings_that_a_script_is_shown_to_have_can_stand_in_one() {
+    let page = read("docs/operating.md");
+    let is_one = |code: &str| code.starts_with("\"settings\": {");
+    let shown: Vec<_> = code_spans(&page).map(|(code, _)| code.to_owned()).filter(|code| is_one(code)).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("night.json");
+
+    assert!(shown.len() > 1, "{shown:?}");
+    for settings in shown {
+        fs::write(&file, format!("{{\"companions\": [], \"events\": [], {settings}}}")).expect("a file");
+        let mut replay = std::process::Command::new(env!("CARGO_BIN_EXE_tertulia"));
+        let ended = replay.arg("replay").arg(&file).current_dir(folder.path()).env_clear().output().expect("it runs");
+        assert!(ended.status.success(), "{settings}: {ended:?}");
+    }
+}
+
+#[test]
 fn the_service_is_not_started_again_where_only_a_person_can_help() {
     let service = unit("deploy/tertulia.service");
 

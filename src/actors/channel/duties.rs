@@ -215,7 +215,7 @@ impl State {
         let (place, kit, channel) = (self.place.clone(), self.kit.clone(), self.myself.clone());
         let previous = self.conversation.summary().text.clone();
         tokio::spawn(async move {
-            let turn = kit.pool.turn_to_summarise(&place.guild).await;
+            let turn = kit.pool.turn_to_summarise(&place.guild, kit.recorder.instruments()).await;
             // A channel that is gone has it done again.
             if channel.get_status() >= ActorStatus::Stopping {
                 return;
@@ -236,7 +236,11 @@ impl State {
 
 /// Asks for a summary of this stretch; none: it cannot be read.
 async fn ask_for_summary(range: Range, previous: Option<&str>, place: &Place, kit: &Kit) -> Option<Box<Outcome>> {
-    let request = match Reader::new(&*kit.store).events(place, range).await {
+    // Whoever takes words out of the record has told the channel before: what is read in between would bring them back.
+    let rewriting = kit.rewriting.of(place).await;
+    let events = Reader::new(&*kit.store).events(place, range).await;
+    drop(rewriting);
+    let request = match events {
         Ok(events) => Arc::new(Wording::from(to_summarise(events, previous, place, &kit.settings.prompt))),
         Err(error) => {
             tracing::warn!(channel = %Plain(place.channel.as_str()), %error, "what is to be summarised cannot be read");

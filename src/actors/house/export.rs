@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::{Map, Value};
 
 use super::ActorHouse;
-use super::desk::unread;
+use super::desk::{damaged, unread};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ward};
 use crate::journal::place::Place;
@@ -54,7 +54,8 @@ impl ActorHouse {
 }
 
 impl ActorHouse {
-    /// What somebody said, by the index of persons. A message that was taken back has no words any more, and is left out.
+    /// What somebody said, by the index of persons. A message that was taken back has no words any more, and is left out. What cannot be read
+    /// where they said something may be theirs: after the rest the reading breaks off for it.
     pub(super) async fn read_out_person(&self, person: &Person) -> Result<Lines, Refused> {
         let id = PersonId::from(&*person.id);
         let (store, ward) = (self.kit.store.clone(), Ward::of(&person.guild));
@@ -62,11 +63,19 @@ impl ActorHouse {
         if listed.is_empty() {
             return Err(self.nobody(&person.guild, &id).await);
         }
-        let mut said = Vec::new();
+        let (mut said, mut illegible) = (Vec::new(), 0);
         for (no, stretches) in &listed {
             let there = self.reader().said_in(ward, *no, stretches.keys(), &id).await.map_err(unread)?;
-            said.extend(there.into_iter().map(|seq| (*no, seq)));
+            said.extend(there.theirs.into_iter().map(|seq| (*no, seq)));
+            illegible += there.illegible.len();
         }
+        let missing = (illegible > 0).then(|| {
+            let which = if illegible == 1 { "1 entry".to_owned() } else { format!("{illegible} entries") };
+            Err(damaged(format!(
+                "{which} where {} said something cannot be read, and may be theirs; the rest is read out",
+                person.id
+            )))
+        });
         let lines = stream::iter(said).filter_map(move |(no, seq)| {
             let store = store.clone();
             async move {
@@ -74,7 +83,7 @@ impl ActorHouse {
                 line.map_err(unread).transpose()
             }
         });
-        Ok(lines.boxed())
+        Ok(lines.chain(stream::iter(missing)).boxed())
     }
 }
 

@@ -7,21 +7,30 @@ use super::desk::{damaged, not_rewritten, unavailable, unread};
 use crate::actors::reaching::{the_scribe, unlist};
 use crate::actors::retention::without_person;
 use crate::actors::scribe::{Leaving, Lost, Pace, Sweep, strike};
-use crate::actors::taking_back::{answers_to, let_go, take_words_out, told_of};
+use crate::actors::taking_back::{Told, answers_to, let_go, take_words_out, told_of};
 use crate::domain::event::Event;
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
 use crate::journal::key;
 use crate::journal::place::Place;
-use crate::journal::reader::Head;
+use crate::journal::reader::{Head, Said};
 use crate::journal::record::{UsageRecord, Used, decode, encode};
-use crate::journal::speakers::stretch;
+use crate::journal::speakers::{after_stretch, stretch};
 use crate::ports::house::Refused;
 use crate::ports::house::keeping::{Forget, Forgotten};
-use crate::ports::store::key::Key;
+use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
 
 /// So many records are read at once.
 const PAGE: usize = 512;
+
+/// What is left of a person in a channel.
+enum There {
+    Nothing,
+    /// All of it: a companion owes an answer to it, which is to go, too.
+    Owed,
+    /// So many entries may be theirs, or tell of them, and cannot be read.
+    Illegible(usize),
+}
 
 impl ActorHouse {
     pub(super) async fn forget_person(&self, forget: Forget) -> Result<Forgotten, Refused> {
@@ -30,25 +39,37 @@ impl ActorHouse {
         let ward = Ward::of(&guild);
         let listed = self.reader().listed(&guild, &person).await.map_err(unread)?;
         let is_unknown = listed.is_empty();
-        let (mut forgotten, mut nameless, mut answering) = (Forgotten::default(), None, None);
+        let (mut forgotten, mut nameless, mut answering, mut illegible) = (Forgotten::default(), None, None, None);
         for (no, stretches) in listed {
             let Some(place) = self.reader().place_of(ward, no).await.map_err(unread)? else {
                 nameless.get_or_insert(no);
                 continue;
             };
-            let _turn = self.kit.rewriting.of(&place).await;
-            // A stretch that is full now is read once: nothing more is said in it.
-            let head = self.reader().head(&place).await.map_err(unread)?;
-            self.sweep(&place, &head).await.map_err(|lost| not_rewritten(lost.into()))?;
-            let said = self.reader().said_in(ward, no, stretches.keys(), &person).await.map_err(unread)?;
-            if !self.forget_in(&place, said, answers, &mut forgotten).await? {
-                answering.get_or_insert(place);
-                continue;
+            match self.forget_there(&place, no, &person, stretches, answers, &mut forgotten).await? {
+                There::Nothing => {}
+                There::Owed => drop(answering.get_or_insert(place)),
+                There::Illegible(entries) => {
+                    let (_, all) = illegible.get_or_insert((place, 0));
+                    *all += entries;
+                }
             }
-            // Last of all: whoever is interrupted finds the rest by doing the same again.
-            self.unlist(&place, &person, stretches, head.last).await.map_err(|lost| not_rewritten(lost.into()))?;
         }
-        let has_used = self.forget_usage(&guild, &person).await?;
+        let (has_used, unread_usage) = self.forget_usage(&guild, &person).await?;
+        if let Some((place, entries)) = illegible {
+            let which = if entries == 1 {
+                "1 entry cannot be read and may be theirs, or tell of them".to_owned()
+            } else {
+                format!("{entries} entries cannot be read and may be theirs, or tell of them")
+            };
+            return Err(damaged(format!(
+                "{which}, the first in {place}: all that can be read is forgotten; restore a backup or delete the room, and do this again"
+            )));
+        }
+        if let Some(key) = unread_usage {
+            return Err(damaged(format!(
+                "what the guild used, at {key}, cannot be read and may name them: all that can be read is forgotten; restore a backup"
+            )));
+        }
         if let Some(no) = nameless {
             return Err(damaged(format!(
                 "they said something in channel {} of ward {}, of which cannot be told any more what it is called: what they said there is \
@@ -68,27 +89,53 @@ impl ActorHouse {
         Ok(forgotten)
     }
 
-    /// Whoever does this has the turn, and all of these messages have words. Not done, where answers are to go too and one is still being made.
+    /// Forgets a person in one of the channels in which they are listed.
+    async fn forget_there(
+        &self,
+        place: &Place,
+        no: ChannelNo,
+        person: &PersonId,
+        mut stretches: BTreeMap<Seq, Vec<Key>>,
+        answers: bool,
+        forgotten: &mut Forgotten,
+    ) -> Result<There, Refused> {
+        let _turn = self.kit.rewriting.of(place).await;
+        // A stretch that is full now is read once: nothing more is said in it.
+        let head = self.reader().head(place).await.map_err(unread)?;
+        self.sweep(place, &head).await.map_err(|lost| not_rewritten(lost.into()))?;
+        let Said { theirs, mut illegible } =
+            self.reader().said_in(place.ward(), no, stretches.keys(), person).await.map_err(unread)?;
+        let Some(telling) = self.forget_in(place, theirs, answers, forgotten).await? else { return Ok(There::Owed) };
+        // Where something may be theirs they stay listed.
+        stretches.retain(|first, _| illegible.range(first..&after_stretch(*first)).next().is_none());
+        // Last of all: whoever is interrupted finds the rest by doing the same again.
+        self.unlist(place, person, stretches, head.last).await.map_err(|lost| not_rewritten(lost.into()))?;
+        illegible.extend(telling);
+        Ok(if illegible.is_empty() { There::Nothing } else { There::Illegible(illegible.len()) })
+    }
+
+    /// Whoever does this has the turn, and all of these messages have words. Tells the numbers of what may tell of them and cannot be read; none:
+    /// not done, because answers are to go too and one is still being made.
     async fn forget_in(
         &self,
         place: &Place,
         mut gone: BTreeSet<Seq>,
         answers: bool,
         forgotten: &mut Forgotten,
-    ) -> Result<bool, Refused> {
+    ) -> Result<Option<BTreeSet<Seq>>, Refused> {
         if answers && self.is_answered_now(place, &gone).await? {
-            return Ok(false);
+            return Ok(None);
         }
         self.delete(place, &gone).await?;
         if answers {
             if self.is_answered_now(place, &gone).await? {
-                return Ok(false);
+                return Ok(None);
             }
             let answers = answers_to(&self.reader(), place, &gone).await.map_err(unread)?;
             self.delete(place, &answers).await?;
             gone.extend(answers);
         }
-        let events = told_of(&self.reader(), place, &gone).await.map_err(unread)?.bare;
+        let Told { bare: events, illegible, .. } = told_of(&self.reader(), place, &gone).await.map_err(unread)?;
         for recorded in &events {
             match &recorded.event {
                 Event::Said { .. } => forgotten.messages += 1,
@@ -98,7 +145,7 @@ impl ActorHouse {
             }
         }
         take_words_out(&self.kit, place, events, Vec::new()).await.map_err(not_rewritten)?;
-        Ok(true)
+        Ok(Some(illegible))
     }
 
     /// Conversations that are under way let these messages go.
@@ -139,15 +186,15 @@ impl ActorHouse {
         Ok(())
     }
 
-    /// True: they were named there.
-    async fn forget_usage(&self, guild: &GuildId, person: &PersonId) -> Result<bool, Refused> {
+    /// Whether they were named there, and the first record that cannot be read.
+    async fn forget_usage(&self, guild: &GuildId, person: &PersonId) -> Result<(bool, Option<Key>), Refused> {
         let (mut from, to) = (key::used_by(guild), key::used_by(guild).end());
-        let mut has_used = false;
+        let (mut has_used, mut illegible) = (false, None);
         loop {
             let page = self.kit.store.scan(from, to.clone(), false, PAGE).await.map_err(|error| unread(error.into()))?;
-            let Some((last, _)) = page.last() else { return Ok(has_used) };
+            let Some((last, _)) = page.last() else { return Ok((has_used, illegible)) };
             from = key::successor(last);
-            let writes = addresses_of(person, page)?;
+            let writes = addresses_of(person, page, &mut illegible);
             if !writes.is_empty() {
                 has_used = true;
                 self.administer(Ward::of(guild), writes).await?;
@@ -157,15 +204,18 @@ impl ActorHouse {
 }
 
 /// Records of what was used by which this person addressed somebody, of nobody.
-fn addresses_of(person: &PersonId, page: Vec<(Key, Value)>) -> Result<Vec<Write>, Refused> {
+fn addresses_of(person: &PersonId, page: Vec<(Key, Value)>, illegible: &mut Option<Key>) -> Vec<Write> {
     let mut writes = Vec::new();
     for (key, value) in page {
-        let record: UsageRecord = decode(&key, &value).map_err(|error| unread(error.into()))?;
+        let Ok(record) = decode::<UsageRecord>(&key, &value) else {
+            illegible.get_or_insert(key);
+            continue;
+        };
         if matches!(&record.used, Used::Address { person: by, .. } if by == person)
             && let Some(record) = without_person(&record)
         {
             writes.push(Write::Put(key, encode(&record)));
         }
     }
-    Ok(writes)
+    writes
 }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ractor::RpcReplyPort;
 use tokio::sync::oneshot;
@@ -13,6 +14,7 @@ use super::ActorHouse;
 use super::desk::{not_rewritten, unavailable, unread};
 use crate::actors::guilds::GuildsMessage;
 use crate::actors::places::GuildsPlace;
+use crate::actors::quarantine::{self as actors, LeftAlone, Quarantined};
 use crate::actors::taking_back::take_messages_out;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, Seq, Ward};
@@ -24,8 +26,12 @@ use crate::journal::redaction::without_words;
 use crate::ports::house::Refused;
 use crate::ports::house::keeping::{ChannelLeftAlone, Quarantine, QuarantinedGuild, SetAside};
 use crate::ports::house::room::RoomId;
+use crate::ports::house::state::KeptAway;
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
+
+/// How long it is waited for who is kept away, where something else is asked for.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the entry of a channel begins with: a guild may have the same id as one of its channels.
 const CHANNEL: &str = "channel:";
@@ -88,6 +94,22 @@ impl ActorHouse {
         }
         messages.sort_by_key(|entry| entry.at);
         Ok(Quarantine { guilds: guilds.collect(), channels: channels.collect(), messages })
+    }
+
+    /// Why nothing goes on in a channel, if it is left alone, or its guild is kept away; none as well, if nobody says so in time.
+    pub(super) async fn kept_away(&self, place: &Place) -> Option<KeptAway> {
+        let asked = tokio::time::timeout(PATIENCE, self.ask_guilds(GuildsMessage::KeptAway)).await;
+        let actors::KeptAway { guilds, channels } = asked.ok()?.ok()?;
+        if let Some(Quarantined { guild, until, reason, .. }) = guilds.into_iter().find(|entry| entry.guild == place.guild) {
+            let detail = format!("its guild is kept away for a while, because it kept failing ({reason}); release it or wait");
+            return Some(KeptAway { id: Some(guild.as_str().into()), until: Some(until.into()), detail });
+        }
+        let LeftAlone { channel, until, reason, .. } = channels.into_iter().find(|entry| entry.channel == place.channel)?;
+        let detail = format!(
+            "it is left alone for a while, because it died whenever it went on from its record ({reason}); release it or wait, and if that \
+             goes on, go back to a backup, or delete the room"
+        );
+        Some(KeptAway { id: Some(format!("{CHANNEL}{channel}").into()), until: Some(until.into()), detail })
     }
 
     pub(super) async fn release_entry(&self, entry: &str) -> Result<(), Refused> {

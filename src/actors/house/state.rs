@@ -1,6 +1,7 @@
 //! How a room stands at this moment.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::ActorHouse;
@@ -9,7 +10,7 @@ use crate::actors::channel::Look;
 use crate::actors::folded::folded;
 use crate::actors::places::SwitchboardPlace;
 use crate::actors::switchboard::SwitchboardMessage;
-use crate::domain::conversation::{Conversation, Rules, Turn};
+use crate::domain::conversation::{Rules, Turn};
 use crate::domain::id::CompanionId;
 use crate::domain::round::Round;
 use crate::journal::place::Place;
@@ -17,13 +18,21 @@ use crate::journal::reader::ReadError;
 use crate::journal::residence::Residence;
 use crate::ports::house::Refused;
 use crate::ports::house::room::RoomId;
-use crate::ports::house::state::{CompanionState, Doing, Episode, Floor, RepetitionState, RoomState, RoundState, TurnState};
+use crate::ports::house::state::{
+    CompanionState, Doing, Episode, Floor, KeptAway, RepetitionState, RoomState, RoundState, TurnState,
+};
 use crate::settings::companion::Companion;
+
+/// How a room stands, and why nothing goes on in it, if that is so.
+pub(super) struct Stand {
+    pub(super) look: Look,
+    pub(super) kept_away: Option<KeptAway>,
+}
 
 impl ActorHouse {
     pub(super) async fn look_into(&self, room: &RoomId) -> Result<RoomState, Refused> {
         let (place, residence) = self.room_of(room)?;
-        let look = self.stand(&place).await.map_err(unread)?;
+        let Stand { look, kept_away } = self.stand(&place).await.map_err(unread)?;
         let conversation = &look.conversation;
         let companions = residence
             .companions
@@ -56,30 +65,33 @@ impl ActorHouse {
                 judging: conversation.open_judgement().is_some(),
             },
             episode: episode.map(|episode| Episode { began_at: episode.began_at.into() }),
+            kept_away,
             at: now.into(),
         })
     }
 
     /// How a channel stands: asked, or folded from the record when it sleeps. One that has something to do is woken.
-    pub(super) async fn stand(&self, place: &Place) -> Result<Look, ReadError> {
+    pub(super) async fn stand(&self, place: &Place) -> Result<Stand, ReadError> {
         if let Some(look) = self.look(&place.channel).await {
-            return Ok(look);
+            return Ok(Stand { look, kept_away: None });
         }
-        let (conversation, asked) = self.folded(place).await?;
+        let mut restored = self.reader().restore(place).await?;
+        let asked = std::mem::take(&mut restored.asked);
+        let snapshot = restored.snapshot.as_ref().map(|snapshot| snapshot.conversation.clone());
+        // What kills its channel may kill whoever else follows the same record.
+        let followed = catch_unwind(AssertUnwindSafe(|| folded(&self.kit, place, restored)));
+        let mut kept_away = self.kept_away(place).await;
+        let conversation = followed.unwrap_or_else(|_| {
+            kept_away.get_or_insert_with(not_followed);
+            snapshot.unwrap_or_default()
+        });
         if !conversation.is_at_rest()
             && let Some(switchboard) = self.kit.directory.find(&SwitchboardPlace())
         {
             // One that is being restarted misses nothing for good: what is accepted is pending.
             let _ = switchboard.cast(SwitchboardMessage::Wake(place.guild.clone(), place.channel.clone()));
         }
-        Ok(Look { conversation, asked, since: HashMap::new() })
-    }
-
-    /// The conversation as its record says, and who was asked in its newest round.
-    async fn folded(&self, place: &Place) -> Result<(Conversation, Vec<CompanionId>), ReadError> {
-        let mut restored = self.reader().restore(place).await?;
-        let asked = std::mem::take(&mut restored.asked);
-        Ok((folded(&self.kit, place, restored), asked))
+        Ok(Stand { look: Look { conversation, asked, since: HashMap::new() }, kept_away })
     }
 
     fn companion_state(&self, id: &CompanionId, settings: &Companion, residence: &Residence, look: &Look) -> CompanionState {
@@ -128,6 +140,14 @@ impl ActorHouse {
             external: residence.is_external(id),
         }
     }
+}
+
+/// Nobody keeps it away yet, or any more.
+fn not_followed() -> KeptAway {
+    let detail = "what is on record of it kills whoever goes on from it, which is a fault of this program (see the log): what is shown is \
+                  older, up to its last snapshot"
+        .to_owned();
+    KeptAway { id: None, until: None, detail }
 }
 
 fn round_state(round: &Round, asked: &[CompanionId]) -> RoundState {

@@ -18,7 +18,7 @@ mod story;
 mod waiting;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::ActorHouse;
@@ -33,6 +33,7 @@ use crate::ports::house::Refused;
 use crate::ports::house::decisions::{Brief, Why, WhyAt, WhyQuery};
 use crate::ports::house::room::RoomId;
 use crate::settings::companion::Companion;
+use story::in_order;
 use words::decided_because;
 
 /// The room that a story is about.
@@ -128,10 +129,13 @@ impl Scene<'_> {
         };
         if at.is_none() {
             let since = asked.as_ref().map_or(Seq::NONE, |recorded| recorded.seq);
-            why.story.extend(self.since(since, &who).await.map_err(unread)?);
-            let look = self.house.stand(&self.place).await.map_err(unread)?;
-            why.story.extend(asked.as_ref().and_then(|decided| self.over_since(decided, &look)));
-            let waiting = self.waiting_for(&who, &look).await;
+            let told: BTreeSet<_> = why.story.iter().filter_map(|line| line.seq).collect();
+            let later = self.since(since, &who).await.map_err(unread)?;
+            why.story.extend(later.into_iter().filter(|line| line.seq.is_none_or(|seq| !told.contains(&seq))));
+            let stand = self.house.stand(&self.place).await.map_err(unread)?;
+            why.story.extend(asked.as_ref().and_then(|decided| self.over_since(decided, &stand.look)));
+            in_order(&mut why.story);
+            let waiting = self.waiting_for(&who, &stand).await;
             why.waiting_for = self.once_allowed(asked.as_ref(), waiting).await.map_err(unread)?;
         }
         why.name = Some(who.name);
@@ -142,13 +146,13 @@ impl Scene<'_> {
     /// In short: the newest decision of everybody who is present, up to a moment or now.
     async fn everybody(&self, at: Option<&WhyAt>) -> Result<Why, Refused> {
         let newest = self.newest(&self.residence.companions, at).await.map_err(unread)?;
-        let look = if at.is_none() { Some(self.house.stand(&self.place).await.map_err(unread)?) } else { None };
+        let stand = if at.is_none() { Some(self.house.stand(&self.place).await.map_err(unread)?) } else { None };
         let mut companions = Vec::new();
         for id in &self.residence.companions {
             let who = self.who(id);
             let mut brief = self.brief(&who, newest.get(id)).await.map_err(unread)?;
-            if let Some(look) = &look {
-                let waiting = self.waiting_for(&who, look).await;
+            if let Some(stand) = &stand {
+                let waiting = self.waiting_for(&who, stand).await;
                 brief.waiting_for = self.once_allowed(newest.get(id), waiting).await.map_err(unread)?;
             }
             companions.push(brief);

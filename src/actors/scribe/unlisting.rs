@@ -14,6 +14,7 @@ use crate::journal::reader::{ReadError, Reader};
 use crate::journal::speakers::{self, STRETCH, after_stretch};
 use crate::ports::store::Store;
 use crate::ports::store::key::Key;
+use crate::telemetry::plain::Plain;
 
 /// So often it is looked again, when something was said meanwhile.
 const TRIES: usize = 64;
@@ -31,7 +32,8 @@ pub struct Leaving<'a> {
     pub notes: &'a [Key],
 }
 
-/// Takes people out of the index for a stretch, if nothing in it is theirs any more.
+/// Takes people out of the index for a stretch, if nothing in it is theirs any more. Where something in it cannot be read, it may be theirs:
+/// they stay, and the notes with them, so that it is looked at again.
 ///
 /// # Errors
 /// Some of them may still be listed: the same again goes on.
@@ -48,7 +50,12 @@ pub async fn unlist(
         // Whatever is said after this is seen below, or by the scribe.
         let head = reader.head(place).await.map_err(unread)?;
         let Some(no) = head.no else { return Ok(()) };
-        let there = reader.speakers(place.ward(), no, below.max(first), after_stretch(stretch)).await.map_err(unread)?;
+        let (there, illegible) =
+            reader.speakers(place.ward(), no, below.max(first), after_stretch(stretch)).await.map_err(unread)?;
+        if !illegible.is_empty() {
+            tell_illegible(place, &illegible);
+            return Ok(());
+        }
         let mut keys = notes.to_vec();
         for person in people.difference(&there) {
             let entries = key::person_in(&place.guild, person, no, stretch);
@@ -77,6 +84,18 @@ pub async fn strike(
     let (reply, done) = Reply::awaited();
     let _ = scribe.cast(ScribeMessage::Unlist(Unlist { place: place.clone(), stretch, keys, as_of, reply }));
     done.await.unwrap_or(Err(Lost::Unknown))
+}
+
+fn tell_illegible(place: &Place, illegible: &BTreeSet<Seq>) {
+    let (guild, channel) = (Plain(place.guild.as_str()), Plain(place.channel.as_str()));
+    let (entries, first) = (illegible.len(), illegible.first().copied().unwrap_or_default());
+    tracing::warn!(
+        %guild,
+        %channel,
+        entries,
+        %first,
+        "entries of this journal cannot be read, and may be of somebody of whom nothing else is left: they stay in the index of persons"
+    );
 }
 
 fn unread(error: ReadError) -> Lost {

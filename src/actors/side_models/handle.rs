@@ -17,6 +17,7 @@ use super::{PoolMessage, PoolReport};
 use crate::domain::id::GuildId;
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Usage};
 use crate::settings::models::Models as Settings;
+use crate::telemetry::instruments::Instruments;
 
 /// Summaries take up to this part of the places in a queue, with their prompts: nobody waits for them.
 const SUMMARIES_PART: usize = 16;
@@ -156,7 +157,9 @@ impl Pool {
 
     /// Waits for the turn to word a summary, which is kept until the answer is there: prompts are long, and a summary can wait without one. None:
     /// it did not come within the time that a question has, and the summary is shed.
-    pub async fn turn_to_summarise(&self, guild: &GuildId) -> Option<TurnToSummarise<'_>> {
+    pub async fn turn_to_summarise(&self, guild: &GuildId, instruments: &Instruments) -> Option<TurnToSummarise<'_>> {
+        // Once it has its turn it waits in the queue, which counts by itself.
+        let _waits = instruments.pool_waiting.one([ModelRole::Side.as_str(), Priority::Summary.as_str()]);
         let turn = async {
             // Neither is ever closed. Whoever waits for its guild's takes nobody's else.
             let of_guild = self.0.summaries.of(guild).acquire_owned().await.ok()?;

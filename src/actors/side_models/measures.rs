@@ -18,7 +18,7 @@ pub(super) struct Measures {
 #[derive(Debug)]
 struct Load {
     role: ModelRole,
-    waiting: Share,
+    waiting: [(Priority, Share); Priority::ALL.len()],
     running: Share,
 }
 
@@ -26,15 +26,10 @@ impl Measures {
     pub(super) fn new(instruments: Instruments) -> Self {
         let loads = [ModelRole::Side, ModelRole::Main].map(|role| Load {
             role,
-            waiting: instruments.pool_waiting.share([role.as_str()]),
+            waiting: Priority::ALL.map(|priority| (priority, instruments.pool_waiting.share([role.as_str(), priority.as_str()]))),
             running: instruments.pool_running.share([role.as_str()]),
         });
         Self { left_alone: instruments.breakers_open.share(NONE), loads, instruments }
-    }
-
-    /// A call begins.
-    pub(super) fn called(&self, role: ModelRole) {
-        self.instruments.pool_calls.add(1, [role.as_str()]);
     }
 
     /// A question was answered, with a text or without.
@@ -55,13 +50,15 @@ impl Measures {
                 Happening::TimedOut(role) => self.instruments.pool_timeouts.add(1, [role.as_str()]),
                 Happening::Shed(role, priority) => self.instruments.pool_shed.add(1, [role.as_str(), priority.as_str()]),
                 Happening::Panicked(role) => self.instruments.pool_panics.add(1, [role.as_str()]),
+                Happening::Unworded(role) => self.instruments.pool_unworded.add(1, [role.as_str()]),
                 Happening::Opened => self.instruments.breakers_opened.add(1, NONE),
             }
         }
         for load in &mut self.loads {
-            let (waiting, running) = schedule.load(load.role);
-            load.waiting.set(waiting);
-            load.running.set(running);
+            for (priority, waiting) in &mut load.waiting {
+                waiting.set(schedule.waiting(load.role, *priority));
+            }
+            load.running.set(schedule.running(load.role));
         }
         self.left_alone.set(schedule.left_alone(now).count());
     }

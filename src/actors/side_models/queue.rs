@@ -69,7 +69,7 @@ pub struct Queue {
     capacity: usize,
     /// All that wait, those that pause before another try included.
     waiting: BTreeMap<Priority, Crowd>,
-    count: usize,
+    counts: [usize; Priority::ALL.len()],
     /// Those that could be asked now.
     ready: BTreeMap<Priority, Rotation>,
 }
@@ -92,17 +92,22 @@ struct Rotation {
 impl Queue {
     /// Lets this many wait.
     pub fn new(capacity: usize) -> Self {
-        Self { capacity, waiting: BTreeMap::new(), count: 0, ready: BTreeMap::new() }
+        Self { capacity, waiting: BTreeMap::new(), counts: [0; Priority::ALL.len()], ready: BTreeMap::new() }
     }
 
     /// How many wait.
     pub fn len(&self) -> usize {
-        self.count
+        self.counts.iter().sum()
+    }
+
+    /// How many of them with this priority.
+    pub fn waiting(&self, priority: Priority) -> usize {
+        self.counts[priority as usize]
     }
 
     /// Whether none waits.
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.len() == 0
     }
 
     /// Who must go so that one of this priority may wait; the newcomer itself if nobody who waits is weaker or older.
@@ -111,7 +116,7 @@ impl Queue {
     /// asking more. Of that guild's the oldest goes: its answer is worth the least. Among direct addresses the newest goes instead, which
     /// may be the newcomer, because each has somebody waiting for it, and the oldest the longest.
     pub fn sheds_for(&self, priority: Priority, newcomer: CallId, guild: &GuildId) -> Option<CallId> {
-        if self.count < self.capacity {
+        if self.len() < self.capacity {
             return None;
         }
         let Some((&weakest, crowd)) = self.waiting.first_key_value().filter(|(weakest, _)| **weakest <= priority) else {
@@ -178,14 +183,14 @@ impl Queue {
 
     fn let_wait(&mut self, call: CallId, priority: Priority, guild: &GuildId) {
         if self.waiting.entry(priority).or_default().change(guild, |its| its.insert(call)) {
-            self.count += 1;
+            self.counts[priority as usize] += 1;
         }
     }
 
     fn forget(&mut self, call: CallId, priority: Priority, guild: &GuildId) {
         let Some(crowd) = self.waiting.get_mut(&priority) else { return };
         if crowd.change(guild, |its| its.remove(&call)) {
-            self.count -= 1;
+            self.counts[priority as usize] -= 1;
         }
         if crowd.by_guild.is_empty() {
             self.waiting.remove(&priority);

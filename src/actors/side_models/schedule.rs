@@ -85,6 +85,8 @@ pub enum Happening {
     Shed(ModelRole, Priority),
     /// A call panicked.
     Panicked(ModelRole),
+    /// A question could not be put into words.
+    Unworded(ModelRole),
     /// A breaker opened.
     Opened,
 }
@@ -184,7 +186,7 @@ impl Schedule {
             Err(NoAnswer::Overloaded { retry_after, .. }) => Verdict::Failing(*retry_after),
             Err(NoAnswer::TimedOut { .. } | NoAnswer::Unreachable { .. }) => Verdict::Failing(None),
             // Of an endpoint that was not asked nothing is learned.
-            Err(NoAnswer::Cancelled | NoAnswer::LeftAlone { .. }) => Verdict::Unknown,
+            Err(NoAnswer::Cancelled | NoAnswer::Unworded | NoAnswer::LeftAlone { .. }) => Verdict::Unknown,
             Ok(_) | Err(NoAnswer::Refused { .. }) => Verdict::Alive,
         };
         let Some(endpoint) = self.leave(now, call, verdict, &mut steps) else { return steps };
@@ -203,6 +205,24 @@ impl Schedule {
             self.happened.push(Happening::Panicked(open.entry.role));
             let failed = NoAnswer::Unreachable { endpoint: open.entry.endpoint.clone(), detail: "the worker failed".to_owned() };
             self.give_up(now, call, failed, &mut steps);
+        }
+        steps
+    }
+
+    /// A question could not be put into words when its turn had come: it is answered, and was no call of any model.
+    pub fn unworded(&mut self, now: Moment, call: CallId) -> Vec<Step> {
+        let mut steps = self.wake(now);
+        if let Some(open) = self.open.get(&call) {
+            self.happened.push(Happening::Unworded(open.entry.role));
+            let endpoint = self.leave(now, call, Verdict::Unknown, &mut steps);
+            if let Some(open) = self.open.get_mut(&call) {
+                // It is worded for its first call.
+                (open.attempts, open.in_calls) = (0, Duration::ZERO);
+            }
+            self.answer(now, call, Err(NoAnswer::Unworded), &mut steps);
+            if let Some(endpoint) = endpoint {
+                self.start_what_may(now, &endpoint, &mut steps);
+            }
         }
         steps
     }
@@ -251,10 +271,18 @@ impl Schedule {
         std::mem::take(&mut self.happened)
     }
 
-    /// How many questions of a role wait, and how many of its calls are under way, at all endpoints.
-    pub fn load(&self, role: ModelRole) -> (usize, usize) {
-        let lanes = self.lanes.iter().filter(|((of, _), _)| *of == role);
-        lanes.fold((0, 0), |(waiting, running), (_, lane)| (waiting + lane.queue.len(), running + lane.running))
+    /// How many questions of a role wait with this priority, at all endpoints.
+    pub fn waiting(&self, role: ModelRole, priority: Priority) -> usize {
+        self.lanes_of(role).map(|lane| lane.queue.waiting(priority)).sum()
+    }
+
+    /// How many calls of a role are under way, at all endpoints.
+    pub fn running(&self, role: ModelRole) -> usize {
+        self.lanes_of(role).map(|lane| lane.running).sum()
+    }
+
+    fn lanes_of(&self, role: ModelRole) -> impl Iterator<Item = &Lane> {
+        self.lanes.iter().filter(move |((of, _), _)| *of == role).map(|(_, lane)| lane)
     }
 
     /// When each endpoint that is left alone is not any more.

@@ -158,10 +158,14 @@ impl World {
     }
 
     fn ask(&self, text: &str, priority: Priority) -> CallId {
+        self.ask_worded(text, request(text), priority)
+    }
+
+    fn ask_worded(&self, text: &str, request: Arc<Wording>, priority: Priority) -> CallId {
         let (sender, name, owed) = (self.replies.clone(), text.to_owned(), Arc::new(()));
         self.asked.lock().expect("no panic while held").push(Arc::downgrade(&owed));
         self.pool.ask(Question {
-            request: request(text),
+            request,
             priority,
             deadline: self.pool.deadline(ModelRole::Side),
             drafts: None,
@@ -310,6 +314,49 @@ async fn a_panicking_call_answers_its_question_and_harms_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_question_that_cannot_be_worded_is_no_call_and_blames_no_model() {
+    let model = Scripted::new([Does::Answers("fine", 0.0)]);
+    let mut world = World::new(&model, |settings| settings.side.max_concurrent = 1).await;
+    let unworded = Request::clone(&request("unlucky"));
+    world.ask_worded("unlucky", Wording::later(unworded, |_| std::panic::resume_unwind(Box::new("as told"))), Priority::Lull);
+    world.ask("next", Priority::Lull);
+
+    let (_, unlucky) = world.outcome().await;
+    let next = world.told().await;
+
+    assert_eq!(unlucky.result, Err(NoAnswer::Unworded));
+    assert_eq!((unlucky.facts.attempts, unlucky.facts.model_ms, unlucky.is_lost()), (0, 0, false));
+    assert_eq!((next.as_str(), model.heard()), ("next: fine", vec!["next".to_owned()]), "nobody was asked without words");
+    let counted = ["calls", "panics", "unworded"].map(|what| world.measured(&format!("tertulia_pool_{what}_total"), &[]));
+    assert_eq!(counted, [1.0, 0.0, 1.0]);
+    let report = world.report().await;
+    assert_eq!((report.troubles, report.lanes[0].breaker), (Vec::new(), breaker::Standing::Closed));
+    let usage = world.pool.usage("home".into()).await.expect("the pool is there")[&ModelRole::Side];
+    assert_eq!((usage.questions, usage.without_answer, usage.calls), (2, 1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_is_tried_again_with_a_question_that_cannot_be_worded_is_tried_with_the_next() {
+    let model = Scripted::new([Does::Fails(busy(None)), Does::Answers("fine", 0.0)]);
+    let mut world = World::new(&model, |settings| {
+        settings.breaker.failures = 1;
+        settings.breaker.cool_down_secs = 10.0;
+    })
+    .await;
+    world.ask("one", Priority::Lull);
+    world.told().await;
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(world.report().await.lanes[0].breaker, breaker::Standing::HalfOpen);
+
+    let unworded = Request::clone(&request("unlucky"));
+    world.ask_worded("unlucky", Wording::later(unworded, |_| std::panic::resume_unwind(Box::new("as told"))), Priority::Lull);
+    let unlucky = world.told().await;
+    world.ask("next", Priority::Lull);
+
+    assert_eq!((unlucky.as_str(), world.told().await.as_str()), ("unlucky: unworded", "next: fine"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cancelled_question_is_answered_as_such_and_its_call_dropped() {
     let model = Scripted::new([Does::Hangs]);
     let mut world = World::new(&model, |_| ()).await;
@@ -344,7 +391,7 @@ async fn a_summary_waits_for_one_of_a_few_places_before_it_is_worded_and_is_shed
         let guild = GuildId::from(&*format!("guild-{guild}"));
         async {
             let guild = guild;
-            world.pool.turn_to_summarise(&guild).await
+            world.pool.turn_to_summarise(&guild, &world.metrics.instruments()).await
         }
     };
 
@@ -449,6 +496,39 @@ async fn what_waits_and_runs_is_measured_and_goes_with_the_pool() {
     assert_eq!(load(&world), [0.0, 0.0]);
     assert_eq!(world.measured("tertulia_pool_calls_total", &[("model_role", "side")]), 2.0);
     assert_eq!(world.measured("tertulia_actors", &[("actor_sort", "side_models")]), 0.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_measured_by_priority_with_summaries_that_wait_to_be_worded() {
+    let model = Scripted::new([Does::Hangs]);
+    let mut world = World::new(&model, |settings| {
+        settings.side.max_concurrent = 1;
+        // One place for summaries.
+        settings.pool.queue_capacity = 16;
+    })
+    .await;
+    for priority in [Priority::Lull, Priority::Lull, Priority::Turn, Priority::Summary] {
+        world.ask("q", priority);
+    }
+    let (guild, instruments) = (GuildId::from("home"), world.metrics.instruments());
+    let turn = world.pool.turn_to_summarise(&guild, &instruments).await.expect("nobody else has it");
+    let mut waiting = Box::pin(world.pool.turn_to_summarise(&guild, &instruments));
+    assert!(futures_util::FutureExt::now_or_never(&mut waiting).is_none());
+    world.report().await;
+    let counted = |world: &World| {
+        ["summary", "lull", "turn", "direct_address"]
+            .map(|priority| world.measured("tertulia_pool_waiting", &[("model_role", "side"), ("pool_priority", priority)]))
+    };
+
+    assert_eq!(counted(&world), [2.0, 1.0, 1.0, 0.0], "one of the lulls runs; one of the summaries has no words yet");
+    drop(turn);
+    assert!(waiting.await.is_some());
+    assert_eq!(counted(&world)[0], 1.0);
+    assert_eq!(world.measured("tertulia_pool_waiting", &[("model_role", "main")]), 0.0);
+    world.actor().kill();
+    for _ in 0..4 {
+        world.told().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

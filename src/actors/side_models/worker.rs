@@ -11,6 +11,7 @@ use super::PoolMessage;
 use super::queue::CallId;
 use super::wording::Wording;
 use crate::ports::language_model::{Answer, Draft, LanguageModel, NoAnswer};
+use crate::telemetry::instruments::Instruments;
 
 /// What every try of one question needs.
 #[derive(Clone)]
@@ -31,12 +32,15 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    /// Starts a call. Its end comes to the pool as a message: `Ended`, or `Panicked` if it never returned.
-    pub(super) fn start(pool: ActorRef<PoolMessage>, call: CallId, job: Job) -> Self {
-        let ending = Ending { pool, call, owed: true };
+    /// Starts a call. Its end comes to the pool as a message: `Ended`; `Panicked`, if it never returned; or `Unworded`, if it was never made.
+    pub(super) fn start(pool: ActorRef<PoolMessage>, call: CallId, job: Job, instruments: Instruments) -> Self {
+        let mut ending = Ending { pool, call, owed: Some(PoolMessage::Unworded) };
         let span = job.span.clone();
         let work = async move {
-            let result = job.model.ask(job.request.in_words(), job.drafts.as_ref()).await;
+            let request = job.request.in_words();
+            ending.owed = Some(PoolMessage::Panicked);
+            instruments.pool_calls.add(1, [request.role.as_str()]);
+            let result = job.model.ask(request, job.drafts.as_ref()).await;
             ending.tell(result);
         };
         Self(tokio::spawn(work.instrument(span)).abort_handle())
@@ -47,12 +51,13 @@ impl Worker {
 struct Ending {
     pool: ActorRef<PoolMessage>,
     call: CallId,
-    owed: bool,
+    /// What it is, if nothing more comes.
+    owed: Option<fn(CallId) -> PoolMessage>,
 }
 
 impl Ending {
     fn tell(mut self, result: Result<Answer, NoAnswer>) {
-        self.owed = false;
+        self.owed = None;
         self.send(PoolMessage::Ended(self.call, result));
     }
 
@@ -64,8 +69,8 @@ impl Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        if self.owed {
-            self.send(PoolMessage::Panicked(self.call));
+        if let Some(owed) = self.owed {
+            self.send(owed(self.call));
         }
     }
 }

@@ -13,6 +13,7 @@ use super::problem::Problem;
 use super::{Shared, words};
 use crate::domain::id::Seq;
 use crate::ports::house::room::RoomId;
+use crate::settings::misfit::{misfit, without_place};
 
 /// How much of a body that is too long is read all the same, so that its sender gets to read the answer.
 const DRAINED_BYTES: usize = 1 << 20;
@@ -89,11 +90,19 @@ fn refusal(error: &serde_json::Error, field: Option<String>) -> Problem {
     let detail = error.to_string();
     match error.classify() {
         Category::Data => {
-            // serde gives the path of what is there; of what is missing it gives the name alone.
-            let missing = detail.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
+            // A body is one line as often as not: the field says more than the column.
+            let detail = without_place(&detail);
+            // serde gives the path of what is there; of what is missing, or is there twice, it gives the name alone.
+            let named = detail.strip_prefix("missing field `").or_else(|| detail.strip_prefix("duplicate field `"));
+            let missing = named.and_then(|rest| rest.split('`').next());
             let field = match (field, missing) {
                 (Some(path), Some(name)) => Some(format!("{path}.{name}")),
                 (path, name) => path.or(name.map(str::to_owned)),
+            };
+            let detail = match (misfit(detail), &field) {
+                (Some(misfit), Some(field)) => format!("{field} {misfit}"),
+                (Some(misfit), None) => format!("the body {misfit}"),
+                (None, _) => detail.to_owned(),
             };
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).with_field(field)
         }
@@ -110,26 +119,32 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Asked<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let given = parts.uri.query().unwrap_or_default();
-        let is_filled = |pair: &&str| !pair.split_once('=').is_some_and(|(_, value)| value.is_empty());
-        let filled: Vec<_> = given.split('&').filter(is_filled).collect();
-        let value = form(&filled.join("&")).map_err(|detail| {
-            let quoted = detail.split('`').nth(1);
-            let field = detail.split_once(": ").map(|(path, _)| path).or(quoted).map(str::to_owned);
-            let detail = match &field {
-                // What the standard library says of a number that is none.
-                Some(field) if NO_NUMBER.iter().any(|told| detail.ends_with(told)) => {
-                    format!("{field} is not a whole number from 0 up")
-                }
-                _ => format!("the query cannot be read: {detail}"),
-            };
-            Problem::new(StatusCode::BAD_REQUEST, detail).with_field(field)
-        })?;
-        Ok(Self(value))
+        asked(parts.uri.query().unwrap_or_default()).map(Self)
     }
 }
 
 const NO_NUMBER: [&str; 2] = ["invalid digit found in string", "number too large to fit in target type"];
+
+fn asked<T: DeserializeOwned>(given: &str) -> Result<T, Problem> {
+    let is_filled = |pair: &&str| !pair.split_once('=').is_some_and(|(_, value)| value.is_empty());
+    let filled: Vec<_> = given.split('&').filter(is_filled).collect();
+    form(&filled.join("&")).map_err(|detail| {
+        let quoted = detail.split('`').nth(1);
+        let field = detail.split_once(": ").map(|(path, _)| path).or(quoted).map(str::to_owned);
+        let detail = match &field {
+            // What the standard library says of a number that is none.
+            Some(field) if NO_NUMBER.iter().any(|told| detail.ends_with(told)) => {
+                format!("{field} is not a whole number from 0 up")
+            }
+            Some(field) => match misfit(detail.strip_prefix(&format!("{field}: ")).unwrap_or(&detail)) {
+                Some(misfit) => format!("{field} {misfit}"),
+                None => format!("the query cannot be read: {detail}"),
+            },
+            None => format!("the query cannot be read: {detail}"),
+        };
+        Problem::new(StatusCode::BAD_REQUEST, detail).with_field(field)
+    })
+}
 
 /// Reads `application/x-www-form-urlencoded`, as queries and forms have it.
 pub(super) fn form<T: DeserializeOwned>(text: &str) -> Result<T, String> {
@@ -215,11 +230,57 @@ mod tests {
     }
 
     #[test]
+    fn a_value_of_a_wrong_kind_is_told_by_its_field_with_what_it_has_to_be() {
+        let detail = |body: &str| {
+            let problem = parse::<RoomPatch>(body.as_bytes()).map(drop).unwrap_err();
+            (problem.status().as_u16(), problem.detail().to_owned())
+        };
+        let patch = "must be an object of what is to change, such as {\"interjection\": \"quiet\"}";
+
+        for (value, found) in
+            [("null", "null"), ("5", "5"), ("\"quiet\"", "\"quiet\""), ("[]", "a list"), ("[\"quiet\"]", "a list")]
+        {
+            let body = format!(r#"{{"companions": {{"aria": {value}}}}}"#);
+            assert_eq!(detail(&body), (422, format!("companions.aria is {found}, {patch}")));
+        }
+        assert_eq!(detail(r#"{"companions": null}"#).1, "companions is null, must be an object");
+        assert_eq!(
+            detail(r#"{"companions": {"aria": {"text_lull_timeout": "x"}}}"#).1,
+            "companions.aria.text_lull_timeout is \"x\", must be a number"
+        );
+        assert_eq!(detail(r#"{"paused": true, "paused": false}"#).1, "paused is there twice");
+        assert_eq!(
+            detail(r#"{"companions": {"aria": {"chatiness": "x"}}}"#).1,
+            "companions.aria.chatiness is not known; did you mean chattiness?"
+        );
+    }
+
+    #[test]
     fn what_is_no_json_is_told_apart_from_what_does_not_fit() {
         let bodies = ["", "{", "{\"paused\": true, }", "{} {}", "\u{0}"].map(|body| refused::<RoomPatch>(body).0);
 
         assert_eq!(bodies, [400; 5]);
         assert_eq!(["[]", "7", "null", "\"x\""].map(|body| refused::<RoomPatch>(body).0), [422; 4]);
+    }
+
+    #[test]
+    fn a_parameter_that_does_not_fit_is_told_by_its_name_with_what_may_be_asked_for() {
+        #[derive(Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[expect(dead_code)]
+        struct Fields {
+            room: String,
+            #[serde(rename = "as")]
+            form: Option<crate::ports::house::keeping::ExportForm>,
+            limit: Option<u64>,
+        }
+        let detail = |query: &str| asked::<Fields>(query).map(drop).unwrap_err().detail().to_owned();
+
+        assert_eq!(detail("rom=lobby"), "rom is not known; did you mean room?");
+        assert_eq!(detail("room=lobby&as=x"), "as is \"x\", must be one of json, replay");
+        assert_eq!(detail("as=json"), "room is missing");
+        assert_eq!(detail("room=a&room=b"), "room is there twice");
+        assert_eq!(detail("room=a&limit=x"), "limit is not a whole number from 0 up");
     }
 
     #[test]

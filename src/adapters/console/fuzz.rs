@@ -58,7 +58,7 @@ pub(crate) fn requests() -> Vec<Vec<u8>> {
         ("POST /api/quarantine/channel:console:den/release", ""),
         ("POST /api/quarantine/x:1/retry", ""),
         ("GET /api/export?room=lobby&as=replay", ""),
-        ("POST /api/backup", r#"{"to": "/backups/x"}"#),
+        ("POST /api/backup", r#"{"to": "/backups/x.backup"}"#),
         ("POST /api/forget", r#"{"person": "ana", "guild": "home"}"#),
         ("GET /api/live?room=lobby&after=1", ""),
         ("POST /signin", "token=correct-horse-battery-staple"),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::OpenError;
 use super::audit::{Audit, PROGRESS_EVERY, Report};
 use super::manifest::sync_folder;
-use super::part::Part;
+use super::part::{Part, exists_already, unwritten};
 use crate::ports::store::keeper::KeepError;
 use crate::ports::store::key::Key;
 use crate::ports::store::{StoreError, Value};
@@ -45,8 +45,16 @@ pub enum CopyError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The target exists already.
-    #[error("{} exists already: name another, or move it away", .0.display())]
+    #[error("{}", exists_already(.0))]
     Exists(PathBuf),
+    /// The target cannot be written.
+    #[error("{}", unwritten(.to, .error))]
+    Unwritten {
+        /// The target.
+        to: PathBuf,
+        /// What was reported.
+        error: io::Error,
+    },
     /// There is a store already where one is to be made.
     #[error(
         "there is a store in {folder} already, and a restore never writes over one: move `store` and `manifest` out of it first \
@@ -78,7 +86,7 @@ impl From<CopyError> for KeepError {
         let detail = error.to_string();
         match error {
             CopyError::Exists(_) | CopyError::Occupied(_) => Self::Exists(detail),
-            CopyError::Io { .. } => Self::Target(detail),
+            CopyError::Unwritten { .. } | CopyError::Io { .. } => Self::Target(detail),
             CopyError::Store(StoreError::Damaged(_)) => Self::Damaged(detail),
             CopyError::Store(_) | CopyError::Open(_) | CopyError::Unusable { .. } => Self::Failed(detail),
         }
@@ -94,8 +102,7 @@ pub(super) fn write(
     if to.exists() {
         return Err(CopyError::Exists(to.to_path_buf()));
     }
-    let path = Part::path_of(to);
-    let about = |error| CopyError::Io { path: path.clone(), error };
+    let about = |error| CopyError::Unwritten { to: to.to_path_buf(), error };
 
     let (file, part) = Part::begin(to).map_err(about)?;
     let mut out = Hashing::new(BufWriter::new(file));

@@ -20,7 +20,7 @@ impl Part {
     /// Begins it. A part that was left by somebody who was killed gives way.
     ///
     /// # Errors
-    /// Those of the file system, about [`path_of`](Self::path_of).
+    /// Those of the file system; [`unwritten`] says of them what whoever asked for the file can do.
     pub fn begin(to: &Path) -> io::Result<(File, Self)> {
         let path = Self::path_of(to);
         match fs::remove_file(&path) {
@@ -55,6 +55,39 @@ impl Part {
     pub fn abandon(&self) {
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// What to say of a new file that could not be written: by the name that it was to have, and with the way out.
+pub fn unwritten(to: &Path, error: &io::Error) -> String {
+    let shown = to.display();
+    if to.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return format!("there is no folder {shown}: make it first, and name a new file in it");
+    }
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let place = folder.display();
+    match error.kind() {
+        ErrorKind::NotFound if !folder.exists() => {
+            format!("{shown} cannot be written, there is no folder {place}: make it first")
+        }
+        ErrorKind::NotADirectory => format!("{shown} cannot be written, {place} is no folder: name another"),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            format!("{shown} cannot be written ({error}): let the user that runs this write to {place}, or name another folder")
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            format!("{shown} cannot be written ({error}): make room there, or name another folder")
+        }
+        ErrorKind::AlreadyExists => exists_already(to),
+        _ => format!("{shown} cannot be written: {error}"),
+    }
+}
+
+/// What to say of a new file whose name is taken.
+pub fn exists_already(to: &Path) -> String {
+    let shown = to.display();
+    if to.is_dir() {
+        return format!("{shown} is a folder: name a new file in it");
+    }
+    format!("{shown} exists already: name another, or move it away")
 }
 
 fn identity(file: &fs::Metadata) -> (u64, u64) {
@@ -109,6 +142,33 @@ mod tests {
 
         assert!(first.finish().is_err());
         assert!(second.finish().is_ok());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_told_of_by_its_own_name_with_the_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        let told = |to: &str| {
+            let to = folder.path().join(to);
+            let text = unwritten(&to, &Part::begin(&to).unwrap_err());
+            text.replace(&folder.path().display().to_string(), "…")
+        };
+
+        assert_eq!(told("gone/copy"), "…/gone/copy cannot be written, there is no folder …/gone: make it first");
+        assert_eq!(told("gone/"), "there is no folder …/gone/: make it first, and name a new file in it");
+        assert_eq!(told("file/copy"), "…/file/copy cannot be written, …/file is no folder: name another");
+        let full = unwritten(Path::new("copy"), &ErrorKind::StorageFull.into());
+        assert_eq!(full, "copy cannot be written (no storage space): make room there, or name another folder");
+    }
+
+    #[test]
+    fn a_name_that_is_a_folders_is_told_apart_from_one_that_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+
+        assert!(exists_already(folder.path()).ends_with("is a folder: name a new file in it"));
+        assert!(exists_already(&file).ends_with("exists already: name another, or move it away"));
     }
 
     #[test]

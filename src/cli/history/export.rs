@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Form, check_id};
-use crate::adapters::store::part::Part;
+use crate::adapters::store::part::{Part, exists_already, unwritten};
 use crate::cli::client::{Client, block_on, one_line};
 use crate::cli::failure::Failure;
 use crate::cli::whom::{self, Whom};
@@ -156,9 +156,9 @@ impl Sink {
             return Ok(Self { out: Box::new(BufWriter::new(io::stdout())), file: None, copy: None, reader_is_gone: false });
         };
         if path.exists() {
-            return Err(Failure::Failed(format!("{} exists already: name another, or move it away", path.display())));
+            return Err(Failure::Failed(exists_already(path)));
         }
-        let (file, part) = Part::begin(path).map_err(|error| about(&Part::path_of(path), &error))?;
+        let (file, part) = Part::begin(path).map_err(|error| about(path, &error))?;
         Ok(Self {
             out: Box::new(BufWriter::new(file)),
             file: Some((path.to_path_buf(), part)),
@@ -191,7 +191,7 @@ impl Sink {
 
     fn failed(&mut self, error: &io::Error) -> Failure {
         match &self.file {
-            Some((path, _)) => about(&Part::path_of(path), error),
+            Some((path, _)) => about(path, error),
             None => {
                 self.reader_is_gone = error.kind() == ErrorKind::BrokenPipe;
                 Failure::Failed(format!("standard output: {error}"))
@@ -201,5 +201,5 @@ impl Sink {
 }
 
 fn about(path: &Path, error: &io::Error) -> Failure {
-    Failure::Failed(format!("{}: {error}", path.display()))
+    Failure::Failed(unwritten(path, error))
 }

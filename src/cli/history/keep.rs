@@ -17,6 +17,8 @@ use crate::cli::whom::{self, Whom};
 use crate::journal::salvaged::Salvaged;
 use crate::ports::clock::Clock as _;
 use crate::ports::house::stamp::rfc3339;
+use crate::ports::store::keeper::is_a_backups_name;
+use crate::server::holds_a_store;
 use crate::server::offline::open_options;
 use crate::settings::Loaded;
 
@@ -50,6 +52,7 @@ pub(super) fn backup(loaded: &Loaded, server: Option<&str>, to: &Path, json: boo
 pub(super) fn restore(loaded: &Loaded, from: &Path, json: bool) -> Result<(), Failure> {
     let data = &loaded.settings.storage.path;
     whom::only_offline(data, "restore")?;
+    there_is_a_backup(from, "restore")?;
     let bar = progress("restoring");
     let copied = sled::restore(from, data, &open_options(), |records| bar.set_position(records));
     bar.finish_and_clear();
@@ -74,6 +77,7 @@ pub(super) fn compact(loaded: &Loaded, accept_loss: bool, json: bool) -> Result<
 /// Reads a backup through, or the store.
 pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Result<(), Failure> {
     if let Some(backup) = backup {
+        there_is_a_backup(backup, "verify")?;
         let what = backup.display().to_string();
         return match read_backup(backup) {
             Ok(read) => tell_report(json, &what, &read, "Take another one."),
@@ -110,6 +114,25 @@ fn verify_running(client: &Client, data: &Path) -> Result<Report, Failure> {
     Ok(read?)
 }
 
+/// Makes sure that a backup is a file that is there.
+fn there_is_a_backup(named: &Path, command: &str) -> Result<(), Failure> {
+    let shown = named.display();
+    if named.is_dir() {
+        let way_out = match command {
+            "verify" if holds_a_store(named) => format!(
+                "it is a data folder; `tertulia history verify` alone reads the store of storage.path, and with TERTULIA__STORAGE__PATH={shown} this one"
+            ),
+            _ => "name one of the backups in it, a file that ends in .backup".to_owned(),
+        };
+        return Err(Failure::Usage(format!("{shown} is a folder, and a backup is a file: {way_out}")));
+    }
+    match named.try_exists() {
+        Ok(false) => Err(Failure::Failed(format!("there is no backup {shown}: name a file that `tertulia history backup` made"))),
+        Ok(true) => Ok(()),
+        Err(error) => Err(Failure::Failed(format!("{shown} cannot be read: {error}"))),
+    }
+}
+
 fn read_backup(backup: &Path) -> Result<Report, CopyError> {
     let bar = progress("reading");
     let read = backup::verify(backup, |records| bar.set_position(records));
@@ -136,15 +159,16 @@ fn file_in(to: &Path) -> Result<PathBuf, Failure> {
         let mut files = names.map(|again| to.join(format!("tertulia-{time}Z{again}.backup")));
         return files.find(|file| !file.exists()).ok_or_else(|| Failure::Failed(format!("{} is full of backups", to.display())));
     }
-    let is_file =
-        to.extension().is_some_and(|extension| extension == "backup") && !to.as_os_str().as_encoded_bytes().ends_with(b"/");
-    if !is_file {
+    if !is_a_backups_name(&to) {
         let to = to.display();
         return Err(Failure::Usage(format!(
             "there is no folder {to}: make it first, or name a new file, whose name has to end in .backup"
         )));
     }
     match to.parent() {
+        Some(folder) if folder.exists() && !folder.is_dir() => {
+            Err(Failure::Failed(format!("{} is no folder: name another", folder.display())))
+        }
         Some(folder) if !folder.is_dir() => {
             Err(Failure::Failed(format!("there is no folder {}: make it first", folder.display())))
         }

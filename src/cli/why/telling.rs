@@ -163,7 +163,7 @@ fn outcome(brief: &Brief) -> String {
         "silent" => "stayed silent on it",
         "waiting" => "has not decided about it yet",
         "own" => "said it",
-        "taken_back" => "never considered it: it was taken back",
+        "taken_back" => "never considered it: it was taken back or forgotten",
         "cleared" => "never considered it: the room was cleared",
         "left" => "never considered it: it left",
         "absent" => "was not there",

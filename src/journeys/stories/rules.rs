@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::super::world::{World, asker, room};
-use super::{ask, ballot, step, texts, why};
+use super::{ask, ballot, fates, refused, step, texts, why};
 use crate::ports::house::House;
 use crate::ports::house::decisions::WhyAt;
 use crate::ports::language_model::NoAnswer;
@@ -138,6 +138,77 @@ async fn whoever_closed_or_was_paused_tells_since_when_and_what_opens_it() {
     assert!(step(&closed, "rule").contains("after 9 messages by people (closing.reopen_after)"), "{}", texts(&closed));
     assert_eq!(step(&paused, "moved"), "An operator paused Bruno.");
     assert!(step(&paused, "rule").contains("{\"companions\": {\"bruno\": {\"paused\": null}}}"), "{}", texts(&paused));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_is_over_is_told_as_over_and_who_ended_it() {
+    let world = World::with_lobby().await;
+    let pause = async |patch: serde_json::Value| {
+        world.house.patch_room(&room("lobby"), serde_json::from_value(patch).unwrap()).await.unwrap();
+    };
+    pause(json!({ "paused": true })).await;
+    let seq = world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+    pause(json!({ "companions": { "aria": { "paused": true } } })).await;
+    let twice = why(&world, "lobby", "aria").await;
+    pause(json!({ "paused": false })).await;
+    let own = why(&world, "lobby", "aria").await;
+    pause(json!({ "companions": { "aria": { "paused": null } } })).await;
+    world.pass(1.0).await;
+
+    let over = why(&world, "lobby", "aria").await;
+    let message = fates(&world, "lobby", &seq.to_string()).await.remove(0);
+
+    let both = "{\"paused\": false, \"companions\": {\"aria\": {\"paused\": null}}}";
+    assert!(
+        step(&twice, "rule").contains("and Aria for itself, too") && step(&twice, "rule").contains(both),
+        "{}",
+        texts(&twice)
+    );
+    assert!(step(&own, "rule").contains("with {\"companions\": {\"aria\": {\"paused\": null}}}"), "{}", texts(&own));
+    let told = texts(&over);
+    assert!(told.contains("rule: That pause is over: what is said now is considered.\n"), "{told}");
+    assert!(!told.contains("PATCH") && !message.text.contains("PATCH"), "{told} {}", message.text);
+    assert!(told.ends_with("moved: An operator let Aria go on.\n"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_clearing_dropped_is_told_with_it_in_the_order_of_time() {
+    let world = World::with_lobby().await;
+    world.say("lobby", "what a day").await;
+    world.pass(15.0).await;
+    world.side.answers([Err(refused())]);
+    world.say("lobby", "Ari, are you there?").await;
+    world.pass(3.0).await;
+    world.house.clear(&room("lobby")).await.unwrap();
+    world.pass(3.0).await;
+    world.say("lobby", "well").await;
+    world.pass(2.0).await;
+    world.side.answers([Err(refused())]);
+    world.say("lobby", "Ari?").await;
+    world.pass(2.0).await;
+
+    let told = why(&world, "lobby", "aria").await;
+
+    let (story, at) = (texts(&told), told.story.iter().map(|line| line.at.0).collect::<Vec<_>>());
+    assert!(at.is_sorted(), "{at:?}\n{story}");
+    assert_eq!(story.matches("The room was cleared: what was going on was dropped.").count(), 1, "{story}");
+    let [began, again] =
+        ["A new conversation began, and nothing was decided in it yet.", "“Ari?”"].map(|words| story.find(words));
+    assert!(began.is_some() && began < again, "{story}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_silenced_somebody_is_its_pause_and_not_what_came_after_it() {
+    let world = World::with_lobby().await;
+    world.house.patch_room(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
+    world.house.clear(&room("lobby")).await.unwrap();
+    world.say("lobby", "hello?").await;
+    world.pass(5.0).await;
+
+    let told = why(&world, "lobby", "aria").await;
+
+    assert_eq!(step(&told, "moved"), "An operator paused everybody here.");
 }
 
 #[tokio::test(start_paused = true)]

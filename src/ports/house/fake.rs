@@ -370,6 +370,7 @@ impl House for FakeHouse {
                 max_turns: None,
                 repetition: RepetitionState::default(),
                 episode: None,
+                kept_away: None,
                 at: NOON.into(),
             })
         })

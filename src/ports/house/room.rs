@@ -183,6 +183,7 @@ pub struct RoomPatch {
     /// Pause the room, or let it go on.
     pub paused: Override<bool>,
     /// By companion's id, each of them present in the room.
+    #[serde(deserialize_with = "by_companion")]
     pub companions: BTreeMap<Arc<str>, CompanionPatch>,
 }
 
@@ -200,6 +201,34 @@ pub struct CompanionPatch {
     pub voice_lull_timeout: Override<f64>,
     /// Pause it, or let it go on.
     pub paused: Override<bool>,
+}
+
+fn by_companion<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Arc<str>, CompanionPatch>, D::Error> {
+    let written = BTreeMap::<Arc<str>, WrittenPatch>::deserialize(deserializer)?;
+    Ok(written.into_iter().map(|(id, WrittenPatch(patch))| (id, patch)).collect())
+}
+
+/// One that is written as an object: what is derived reads a list too, which would make the order of fields part of the API.
+struct WrittenPatch(CompanionPatch);
+
+impl<'de> Deserialize<'de> for WrittenPatch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PatchVisitor).map(Self)
+    }
+}
+
+struct PatchVisitor;
+
+impl<'de> Visitor<'de> for PatchVisitor {
+    type Value = CompanionPatch;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of what is to change, such as {\"interjection\": \"quiet\"}")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CompanionPatch, A::Error> {
+        CompanionPatch::deserialize(de::value::MapAccessDeserializer::new(map))
+    }
 }
 
 /// What to do about one override.

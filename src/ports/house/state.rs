@@ -34,8 +34,22 @@ pub struct RoomState {
     pub repetition: RepetitionState,
     /// The conversation that goes on, if one does.
     pub episode: Option<Episode>,
+    /// Why nothing goes on in it, although something may have to.
+    pub kept_away: Option<KeptAway>,
     /// The moment that this describes.
     pub at: Stamp,
+}
+
+/// Why nothing goes on in a room: its guild is kept away, it is left alone, or its record cannot be followed. What is told of it beside is
+/// what the record says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KeptAway {
+    /// The entry of `GET /api/quarantine`, which `release` takes; absent: there is none.
+    pub id: Option<Arc<str>>,
+    /// When it is tried again by itself, if that is known.
+    pub until: Option<Stamp>,
+    /// What is wrong, and the way out.
+    pub detail: String,
 }
 
 /// One companion in a room.

@@ -8,6 +8,12 @@ use async_trait::async_trait;
 use super::Value;
 use super::key::Key;
 
+/// Whether a new backup may be called this: whoever clears away old ones knows them by their ending, `.backup`.
+pub fn is_a_backups_name(name: &Path) -> bool {
+    // What ends in a slash is a folder's, though it is passed over elsewhere.
+    name.extension().is_some_and(|ending| ending == "backup") && !name.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
 /// Keeps a store in order.
 #[async_trait]
 pub trait Keeper: Send + Sync + 'static {
@@ -78,4 +84,19 @@ pub enum KeepError {
     /// Something else is in the way.
     #[error("{0}")]
     Failed(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_is_known_by_its_ending() {
+        let is_one = |name: &str| is_a_backups_name(Path::new(name));
+
+        assert!(["/backups/monday.backup", "monday.backup", "/a.b/c.d.backup"].iter().all(|name| is_one(name)));
+        let others =
+            ["/backups/monday", "/backups/monday.zip", "monday.backup/", "monday.backup.part", "/backups/.backup", "backup", ""];
+        assert!(!others.iter().any(|name| is_one(name)));
+    }
 }

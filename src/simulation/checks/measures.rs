@@ -112,11 +112,9 @@ fn descendants(actor: &ActorCell) -> u64 {
 async fn under_way(life: &Life, measured: &Counted) {
     let stage = &life.props.stage;
     for what in ["waiting", "running"] {
-        for role in ["side", "main"] {
-            let left = get(measured, &format!("tertulia_pool_{what}{{model_role={role}}}"));
-            if left != 0 {
-                stage.violate(format!("{left} questions to the {role} model are {what} at rest"));
-            }
+        let of = |series: &str| series.starts_with(&format!("tertulia_pool_{what}{{"));
+        for (series, left) in measured.iter().filter(|(series, left)| of(series) && **left != 0) {
+            stage.violate(format!("{left} are counted as {series} at rest"));
         }
     }
     for (role, model) in [("side", &life.props.side), ("main", &life.props.main)] {

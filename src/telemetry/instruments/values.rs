@@ -26,8 +26,19 @@ pub(super) const STAGES: &[&str] = names!(Stage::ALL);
 pub(super) const CAUSES: &[&str] = names!(Cause::ALL);
 pub(super) const ROLES: &[&str] = &["side", "main"];
 /// The codes of `NoAnswer`, those of statements that were not made, and whatever is none of them.
-pub(super) const ERRORS: &[&str] =
-    &["timeout", "unreachable", "left_alone", "overloaded", "refused", "cancelled", "empty", "absent", "budget", "other"];
+pub(super) const ERRORS: &[&str] = &[
+    "timeout",
+    "unreachable",
+    "left_alone",
+    "overloaded",
+    "refused",
+    "unworded",
+    "cancelled",
+    "empty",
+    "absent",
+    "budget",
+    "other",
+];
 pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled"];
 pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot"];
 pub(super) const PLATFORMS: &[&str] = &["console", "discord", "other"];

@@ -134,7 +134,8 @@ fn the_disk_is_asked_now_and_then_only() {
 fn a_share_is_taken_back_with_its_holder() {
     let metrics = Metrics::local();
     let instruments = metrics.instruments();
-    let (mut old, mut new) = (instruments.pool_waiting.share(["side"]), instruments.pool_waiting.share(["side"]));
+    let waiting = || instruments.pool_waiting.share(["side", "lull"]);
+    let (mut old, mut new) = (waiting(), waiting());
 
     old.set(5);
     new.set(2);

@@ -137,13 +137,17 @@ async fn what_is_older_is_deleted_when_an_operator_wants_it() {
     server.kill().await;
 
     let unset = premises.run(&["history", "expire", "--yes"]).await;
-    let unasked = premises.run(&["history", "expire", "--older-than", "0m"]).await;
-    let elsewhere = premises.run(&["history", "expire", "--guild", "hoem", "--older-than", "0m", "--yes"]).await;
+    let unasked = premises.run(&["history", "expire", "--older-than", "1d"]).await;
+    let elsewhere = premises.run(&["history", "expire", "--guild", "hoem", "--everything", "--yes"]).await;
+    let at_once = premises.run(&["history", "expire", "--older-than", "0d", "--yes"]).await;
+    let everywhere = premises.run(&["history", "expire", "--everything", "--yes"]).await;
     let kept = premises.run(&["history", "expire", "--older-than", "1d", "--yes", "--json"]).await;
-    let gone = premises.run(&["history", "expire", "--guild", "home", "--older-than", "0m", "--yes", "--json"]).await;
+    let gone = premises.run(&["history", "expire", "--guild", "home", "--everything", "--yes", "--json"]).await;
 
     assert!(unset.code == Some(2) && unset.stderr.contains("storage.retention_days"), "{unset:?}");
     assert!(unasked.code == Some(2) && unasked.stderr.contains("--yes"), "{unasked:?}");
+    assert!(at_once.code == Some(2) && at_once.stderr.contains("is not from 1d to 36500d"), "{at_once:?}");
+    assert!(everywhere.code == Some(2) && everywhere.stderr.contains("--guild"), "{everywhere:?}");
     assert!(elsewhere.code == Some(1) && elsewhere.stderr.contains("did you mean home?"), "{elsewhere:?}");
     assert_eq!((kept.code, kept.object()["events"].as_u64()), (Some(0), Some(0)), "{kept:?}");
     assert!(gone.code == Some(0) && gone.object()["channels"] == 1 && gone.object()["failed"] == 0, "{gone:?}");

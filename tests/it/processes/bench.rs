@@ -24,6 +24,24 @@ async fn a_load_tells_how_much_was_taken_and_how_long_it_took() {
 }
 
 #[tokio::test]
+async fn more_companions_than_there_are_or_fit_in_are_refused_with_what_may_be_asked_for() {
+    let premises = Premises::shipped();
+
+    let crowd = premises.run(&["bench", "--companions", "99"]).await;
+    let more = premises.run(&["bench", "--companions", "9"]).await;
+    let nowhere = premises.run(&["bench", "--channels", "0"]).await;
+    let nothing = premises.run(&["bench", "--flat-out", "0"]).await;
+
+    assert!(crowd.stderr.contains("give a whole number from 0 to 32: no more fit into a room"), "{crowd:?}");
+    let there = "--companions 9: 3 are configured (aria, bruno, cleo); configure more in config/companions, or ask for fewer";
+    assert!(more.stderr.contains(there), "{more:?}");
+    for none in [&nowhere, &nothing] {
+        assert!(none.stderr.contains("give a whole number from 1 to 1000000"), "{none:?}");
+    }
+    assert_eq!([crowd.code, more.code, nowhere.code, nothing.code], [Some(2); 4]);
+}
+
+#[tokio::test]
 async fn a_load_over_http_is_taken_by_a_server_of_its_own() {
     let told = bench(&Premises::new(), &["--http"]).await;
 

@@ -95,11 +95,15 @@ async fn what_is_no_such_server_is_told() {
     let stranger = premises.run(&["health", "--server", &url]).await;
     let nobody = premises.run(&["health", "--server", &format!("http://ana:secret@{gone}")]).await;
     let unnamed = premises.run(&["health", "--server", "here"]).await;
+    let in_tls = premises.run(&["health", "--server", &url.replace("http://", "https://ana:secret@")]).await;
 
     assert_unwell(&stranger, "not as a tertulia server does");
     assert_unwell(&nobody, "Connection refused");
     assert!(!nobody.stderr.contains("secret"), "{nobody:?}");
     assert_eq!(unnamed.code, Some(2), "{unnamed:?}");
+    let plain = format!("answers, and not in TLS: a tertulia server itself speaks plain HTTP, so ask {url},");
+    assert_unwell(&in_tls, &plain);
+    assert!(!in_tls.stderr.contains("secret"), "{in_tls:?}");
 }
 
 #[tokio::test]

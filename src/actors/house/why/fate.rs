@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use super::super::desk::unread;
 use super::super::quarantine::again_as;
+use super::super::state::Stand;
+use super::story::in_order;
 use super::words::{cut, decided_because, line, together_with};
 use super::{Scene, Who};
-use crate::actors::channel::Look;
 use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
@@ -43,10 +44,10 @@ impl Scene<'_> {
         let seq = message.seq;
         let companions = whose.as_ref().map_or_else(|| self.residence.companions.clone(), |id| BTreeSet::from([id.clone()]));
         let found = self.follow(message, companions, whose.is_some()).await.map_err(unread)?;
-        let look = self.house.stand(&self.place).await.map_err(unread)?;
+        let stand = self.house.stand(&self.place).await.map_err(unread)?;
         let mut briefs = Vec::new();
         for id in found.course.companions() {
-            briefs.push(self.brief_fate(&self.who(id), &found, &look).await.map_err(unread)?);
+            briefs.push(self.brief_fate(&self.who(id), &found, &stand).await.map_err(unread)?);
         }
         let [brief] = &briefs[..] else {
             let story = self.around(&found);
@@ -75,6 +76,7 @@ impl Scene<'_> {
         if !why.story.iter().any(|line| line.seq == Some(seq)) {
             why.story.splice(..0, self.around(&found));
         }
+        in_order(&mut why.story);
         (why.message, why.name, why.companion, why.companions) = (Some(seq), Some(who.name), Some(id), briefs);
         Ok(why)
     }
@@ -135,7 +137,7 @@ impl Scene<'_> {
                 Event::Edited { text, .. } => format!("It was changed: “{}”", cut(text)),
                 Event::Deleted { .. } => match found.again {
                     Some(again) => format!("It was tried again, as message {again}, which has its words now."),
-                    None => "It was taken back.".to_owned(),
+                    None => "It was taken back or forgotten.".to_owned(),
                 },
                 _ => continue,
             };
@@ -148,7 +150,7 @@ impl Scene<'_> {
         story
     }
 
-    async fn brief_fate(&self, who: &Who, found: &Found, look: &Look) -> Result<Brief, ReadError> {
+    async fn brief_fate(&self, who: &Who, found: &Found, stand: &Stand) -> Result<Brief, ReadError> {
         let (companion, name) = (who.id.clone(), who.name.clone());
         let brief = |outcome, text| Brief {
             companion: companion.clone(),
@@ -182,7 +184,7 @@ impl Scene<'_> {
                     ),
                     Some(Event::Deleted { .. }) => (
                         Outcome::TakenBack,
-                        format!("It was about to answer it{together}, and all of that was taken back before."),
+                        format!("It was about to answer it{together}, and all of that was taken back or forgotten before."),
                     ),
                     Some(_) => (Outcome::Cleared, format!("It was about to answer it{together}, and was stopped before.")),
                     None if found.is_read => {
@@ -201,7 +203,7 @@ impl Scene<'_> {
             Fate::TakenBack(recorded) => {
                 let text = match found.again {
                     Some(again) => format!("It was set aside, and tried again as message {again}: ask what became of that."),
-                    None => "It was taken back before it was considered.".to_owned(),
+                    None => "It was taken back or forgotten before it was considered.".to_owned(),
                 };
                 Brief { at: at(recorded), ..brief(Outcome::TakenBack, text) }
             }
@@ -217,30 +219,29 @@ impl Scene<'_> {
                 let text = "It came into the room only later; a companion begins at what is newest then.".to_owned();
                 Brief { at: at(recorded), ..brief(Outcome::Absent, text) }
             }
-            Fate::Open => self.open(who, found, look, brief).await,
+            Fate::Open => self.open(who, found, stand, brief).await,
         })
     }
 
     async fn silent(&self, who: &Who, recorded: &Recorded, decided: &Decided) -> Result<String, ReadError> {
         let mut text =
             format!("It stayed silent on it{}. {}", together_with(&decided.messages), decided_because(&who.name, decided));
-        // Only these rules look back.
-        let looks_back = matches!(decided.reason, Reason::Budget | Reason::Paused);
-        let before = if looks_back { self.before(recorded.seq).await? } else { Vec::new() };
+        // Only this rule looks back.
+        let before = if decided.reason == Reason::Budget { self.before(recorded.seq).await? } else { Vec::new() };
         text.extend(self.rule(who, recorded, decided, &before).into_iter().flat_map(|rule| [" ".to_owned(), rule]));
         Ok(text)
     }
 
     /// Nothing on record settles it.
-    async fn open(&self, who: &Who, found: &Found, look: &Look, brief: impl Fn(Outcome, String) -> Brief) -> Brief {
+    async fn open(&self, who: &Who, found: &Found, stand: &Stand, brief: impl Fn(Outcome, String) -> Brief) -> Brief {
         let seq = found.message.seq;
         if found.set_aside.is_some() {
             let text = "It was set aside: nobody is asked about it. GET /api/quarantine lists it; it can be tried again there.";
             return brief(Outcome::SetAside, text.into());
         }
-        let conversation = &look.conversation;
+        let conversation = &stand.look.conversation;
         if conversation.buffer(&who.id).any(|entry| entry.seq == seq) && conversation.gate(&who.id).is_some() {
-            let waiting_for = self.waiting_for(who, look).await;
+            let waiting_for = self.waiting_for(who, stand).await;
             let text = waiting_for.as_ref().map_or_else(
                 || "It is not settled yet, and nobody of this name is configured to consider it.".to_owned(),
                 |waiting| Self::still_waits(waiting.unsettled, waiting),
@@ -249,7 +250,11 @@ impl Scene<'_> {
             return Brief { seq: found.course.newest_yes(&who.id), waiting_for, ..brief(Outcome::Waiting, text) };
         }
         if conversation.handled() < seq {
-            let when = if self.is_served() { "that happens in a moment" } else { "that happens once the server runs" };
+            let when = match (self.is_served(), &stand.kept_away) {
+                (false, _) => "that happens once the server runs",
+                (true, None) => "that happens in a moment",
+                (true, Some(_)) => "that happens once something goes on in its room again (GET /api/quarantine)",
+            };
             return brief(Outcome::Waiting, format!("It is stored, and was not handled yet; {when}."));
         }
         if !found.is_read {
@@ -257,7 +262,7 @@ impl Scene<'_> {
             return brief(Outcome::Unknown, text);
         }
         if found.message_is_bare() {
-            return brief(Outcome::TakenBack, "It was taken back before it was considered.".into());
+            return brief(Outcome::TakenBack, "It was taken back or forgotten before it was considered.".into());
         }
         brief(Outcome::Absent, "It was not in the room then, as far as the record tells.".into())
     }

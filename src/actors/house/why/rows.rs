@@ -5,14 +5,13 @@ use std::time::Duration;
 use super::Who;
 use super::words::{author, messages_in_words, secs, times};
 use crate::domain::event::{Evaluated, Event, Recorded};
+use crate::domain::gate::MOST_JITTER;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Message, Modality};
 use crate::domain::names::Names;
 use crate::domain::trigger::Trigger;
 use crate::settings::companion::Companion;
 
-/// The greatest jitter of an interval, in messages (DESIGN.md 2).
-const MOST_JITTER: u64 = 2;
 /// What takes longer from a message to the question about it had to wait for a round or a statement.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
@@ -87,7 +86,7 @@ fn counted(who: &Who, evaluated: &Evaluated) -> String {
     let temper = who.settings.as_ref().filter(|_| *check_count == 0).and_then(|settings| {
         let interval = settings.temper().starting_interval;
         // It may have had another temper then.
-        let is_this = due.abs_diff(interval) <= MOST_JITTER;
+        let is_this = due.abs_diff(interval) <= u64::from(MOST_JITTER.unsigned_abs());
         let temper = settings.interjection.as_str();
         is_this.then(|| format!(" (its temper, {temper}: {interval}, give or take {MOST_JITTER})"))
     });

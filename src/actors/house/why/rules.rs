@@ -37,7 +37,7 @@ impl Scene<'_> {
                     "It comes back when a person addresses it, after {after} by people (closing.reopen_after), or in a new conversation."
                 )
             }
-            Reason::Paused => self.pause(who, before),
+            Reason::Paused => self.pause(who),
             Reason::Overflow => format!(
                 "At most {} wait to be considered (gate.max_buffer), and the oldest settle first. {name} was not free to consider them: \
                  see what it waited for before.",
@@ -57,17 +57,20 @@ impl Scene<'_> {
         })
     }
 
-    fn pause(&self, who: &Who, before: &[Recorded]) -> String {
-        let pause = before.iter().rev().find_map(|recorded| match &recorded.event {
-            Event::Paused { companion, paused: true } if companion.as_ref().is_none_or(|whom| *whom == who.id) => Some(companion),
-            _ => None,
-        });
+    /// What lets it go on, if it is not let go on already.
+    fn pause(&self, who: &Who) -> String {
         let room = &self.room;
-        match pause {
-            Some(None) => format!("The whole room is paused: PATCH /api/rooms/{room} with {{\"paused\": false}} lets it go on."),
-            _ => format!(
-                "PATCH /api/rooms/{room} with {{\"companions\": {{\"{}\": {{\"paused\": null}}}}}} lets it go on, or the page.",
-                who.id
+        let own = self.residence.overrides.get(&who.id).is_some_and(|overrides| overrides.paused == Some(true));
+        let own_way = format!("\"companions\": {{\"{}\": {{\"paused\": null}}}}", who.id);
+        match (self.residence.paused, own) {
+            (false, false) => "That pause is over: what is said now is considered.".to_owned(),
+            (true, false) => {
+                format!("The whole room is paused: PATCH /api/rooms/{room} with {{\"paused\": false}} lets it go on.")
+            }
+            (false, true) => format!("PATCH /api/rooms/{room} with {{{own_way}}} lets it go on, or the page."),
+            (true, true) => format!(
+                "The whole room is paused, and {} for itself, too: PATCH /api/rooms/{room} with {{\"paused\": false, {own_way}}} lets it go on.",
+                who.name
             ),
         }
     }

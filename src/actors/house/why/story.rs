@@ -51,9 +51,10 @@ impl Scene<'_> {
         if matches!(decided.reason, Reason::Closed | Reason::Paused) && decided.ticket.is_none() {
             // What silenced it may lie further back.
             let earlier = before.iter().rev().filter(|earlier| earlier.seq < from);
-            let silenced = earlier.filter_map(|earlier| match decided.reason {
-                Reason::Closed => stage_changed(earlier, who),
-                _ => moved(earlier, who),
+            let silenced = earlier.filter_map(|earlier| match (decided.reason, &earlier.event) {
+                (Reason::Closed, _) => stage_changed(earlier, who),
+                (_, Event::Paused { paused: true, .. }) => moved(earlier, who),
+                _ => None,
             });
             story.extend(silenced.take(1));
         }
@@ -75,6 +76,7 @@ impl Scene<'_> {
         if ballot.is_some() || is_yes {
             story.extend(self.became(recorded.seq, who, ballot, Course::about(messages, is_yes)).await?);
         }
+        in_order(&mut story);
         self.add_starts(&mut story).await?;
         let texts = heard.iter().filter_map(|said| match &said.event {
             Event::Said { message, .. } if !is_wordless(message) => Some(message.text.clone()),
@@ -88,30 +90,33 @@ impl Scene<'_> {
         Ok(Why { story, decision, prompt, ..Why::default() })
     }
 
-    /// What was tried since a decision and came to nothing, the question that is open, and what the newest question was about; oldest
-    /// first.
+    /// What was tried since a decision and came to nothing, the question that is open or was dropped, what the newest question was about, and
+    /// who was silenced, let go on, came or went; oldest first.
     pub(super) async fn since(&self, since: Seq, who: &Who) -> Result<Vec<StoryLine>, ReadError> {
         let range = Range { after: since, before: None, limit: BEFORE, newest_first: true };
         let mut events = self.reader().events(&self.place, range).await?;
         events.reverse();
         let mut newest: Option<(&Recorded, &Evaluated)> = None;
+        let mut dropped = None;
         let mut is_open = false;
         let mut gone: BTreeSet<Seq> = BTreeSet::new();
         let mut tried = Vec::new();
         for recorded in &events {
             tried.extend(failure(recorded, who));
+            // Where there is no decision, everything begins with that it came.
+            let is_a_beginning = since == Seq::NONE && matches!(recorded.event, Event::Joined { .. });
+            tried.extend(moved(recorded, who).filter(|_| !is_a_beginning));
             match &recorded.event {
                 Event::Evaluated(evaluated) if evaluated.companion == who.id => {
                     newest = Some((recorded, evaluated));
                     is_open = true;
                 }
                 Event::Unanswered { companion, .. } if *companion == who.id => is_open = false,
-                Event::Left { companion } if *companion == who.id => newest = None,
-                Event::Paused { companion, paused: true } if companion.as_ref().is_none_or(|whom| *whom == who.id) => {
-                    newest = None
+                event if is_dropped_by(event, who) => {
+                    dropped = newest.take().filter(|_| is_open).or(dropped);
+                    is_open = false;
                 }
                 Event::Decided(decided) if decided.companions.contains(&who.id) && decided.ticket.is_some() => newest = None,
-                Event::Cleared => newest = None,
                 Event::Deleted { messages } => {
                     gone.extend(messages);
                     newest = newest.filter(|(_, evaluated)| !evaluated.messages.iter().all(|seq| gone.contains(seq)));
@@ -120,10 +125,12 @@ impl Scene<'_> {
             }
         }
         tried.drain(..tried.len().saturating_sub(QUOTED));
-        if let Some((asked, evaluated)) = newest {
+        for (asked, evaluated, was_open) in
+            dropped.map(|(asked, of)| (asked, of, true)).into_iter().chain(newest.map(|(asked, of)| (asked, of, is_open)))
+        {
             let messages = events.iter().filter(|said| evaluated.messages.contains(&said.seq));
             tried.extend(messages.rev().take(QUOTED).collect::<Vec<_>>().into_iter().rev().filter_map(|said| self.quoted(said)));
-            if is_open {
+            if was_open {
                 tried.push(line(asked, "evaluate", asked_because(who, asked, evaluated, &events)));
             }
         }
@@ -229,6 +236,22 @@ impl Scene<'_> {
     }
 }
 
+/// Puts a story in the order of time; of one moment, in the order in which it was told.
+pub(super) fn in_order(story: &mut [StoryLine]) {
+    // A conversation begins with a message, and is told of before it.
+    story.sort_by_key(|line| (line.at.0, &*line.event != "episode"));
+}
+
+/// Whether what a companion was asked before is not waited for any more.
+fn is_dropped_by(event: &Event, who: &Who) -> bool {
+    match event {
+        Event::Left { companion } => *companion == who.id,
+        Event::Paused { companion, paused: true } => companion.as_ref().is_none_or(|whom| *whom == who.id),
+        Event::Cleared => true,
+        _ => false,
+    }
+}
+
 /// How far a story has come after its decision.
 #[derive(Default)]
 struct Course {
@@ -257,7 +280,7 @@ impl Course {
         match &recorded.event {
             Event::Said { message, reply: Some(ticket), .. } if self.owed == Some(*ticket) => {
                 let text = if is_wordless(message) {
-                    format!("{name} said something that was taken back since.")
+                    format!("{name} said something that was taken back or forgotten since.")
                 } else {
                     format!("{name} said: “{}”", cut(&message.text))
                 };
@@ -270,7 +293,8 @@ impl Course {
                 self.about.retain(|seq| !messages.contains(seq));
                 self.is_dropped = self.about.is_empty();
                 if self.is_dropped && !self.has_lost {
-                    let text = format!("All that it was about was taken back, and with it what {name} had not said yet.");
+                    let text =
+                        format!("All that it was about was taken back or forgotten, and with it what {name} had not said yet.");
                     told.push(line(recorded, "dropped", text));
                 }
             }

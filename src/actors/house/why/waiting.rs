@@ -1,23 +1,30 @@
 //! What a companion waits for now.
 
+use std::sync::Arc;
+
+use super::super::state::Stand;
 use super::words::{messages_in_words, secs};
 use super::{Scene, Who};
-use crate::actors::channel::Look;
 use crate::actors::places::SwitchboardPlace;
 use crate::domain::budget::Budget;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::gate::Gate;
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
-use crate::journal::reader::ReadError;
+use crate::journal::reader::{Range, ReadError};
 use crate::ports::house::decisions::WaitingFor;
-use crate::ports::language_model::ModelRole;
+use crate::ports::house::state::KeptAway;
+use crate::ports::language_model::{ModelRole, NoAnswer};
 use crate::settings::companion::Companion;
+
+/// So many events are looked through for why a question got no answer.
+const LATELY: usize = 256;
 
 impl Scene<'_> {
     /// What it would take for a companion to be asked; none where its settings are not known.
-    pub(super) async fn waiting_for(&self, who: &Who, look: &Look) -> Option<WaitingFor> {
+    pub(super) async fn waiting_for(&self, who: &Who, stand: &Stand) -> Option<WaitingFor> {
         let settings = who.settings.as_ref()?;
-        let conversation = &look.conversation;
+        let conversation = &stand.look.conversation;
         let companion = &who.id;
         let now = self.house.kit.clock.now();
         let unsettled = conversation.gate(companion).map_or(0, |_| conversation.buffer(companion).count());
@@ -25,6 +32,16 @@ impl Scene<'_> {
             |text: &str| Some(WaitingFor { text: text.into(), messages: None, lull_at: None, retry_at: None, unsettled });
         if self.residence.is_paused(companion) {
             return nothing("an operator, who paused it and can let it go on");
+        }
+        if let Some(KeptAway { until, .. }) = &stand.kept_away {
+            return nothing(&match until.map(|until| secs(until.0.since(now))) {
+                Some(left) => format!(
+                    "its room, in which nothing goes on: that died again and again, and is tried again in {left}, or when an operator \
+                     releases it (GET /api/quarantine)"
+                ),
+                None => "its room, in which nothing goes on: what is on record of it kills whoever goes on from it; see the log"
+                    .to_owned(),
+            });
         }
         let Some(gate) = conversation.gate(companion) else { return nothing("something to be said") };
         if conversation.floor().is_some_and(|floor| floor.companion == *companion) {
@@ -57,7 +74,7 @@ impl Scene<'_> {
             return Some(WaitingFor { text, messages: Some(missing), lull_at: None, retry_at: None, unsettled });
         }
         if let Some(retry_at) = gate.retry_at() {
-            let text = self.retry(gate, retry_at, now).await;
+            let text = self.retry(who, gate, retry_at, now).await;
             return Some(WaitingFor { text, messages: None, lull_at: None, retry_at: Some(retry_at.into()), unsettled });
         }
         if gate.waiting.is_some() {
@@ -121,7 +138,7 @@ impl Scene<'_> {
         WaitingFor { text, messages: Some(missing), lull_at: gate.lull_at.map(Into::into), retry_at: None, unsettled }
     }
 
-    async fn retry(&self, gate: &Gate, retry_at: Moment, now: Moment) -> String {
+    async fn retry(&self, who: &Who, gate: &Gate, retry_at: Moment, now: Moment) -> String {
         let left = retry_at.since(now).as_secs_f64().ceil();
         let when = if left > 0.0 {
             format!("another try in {left} s")
@@ -133,10 +150,25 @@ impl Scene<'_> {
         if gate.external {
             return format!("{when}, because the program that plays it did not vote in time");
         }
+        if self.failed_last(&who.id).await.is_some_and(|error| &*error == NoAnswer::Unworded.code()) {
+            return format!(
+                "{when}, because the question could not be put into words, which is a fault of this program; see the log"
+            );
+        }
         let troubles = self.house.kit.pool.report().await.map(|pool| pool.troubles).unwrap_or_default();
         let trouble = troubles.iter().find(|trouble| trouble.role == ModelRole::Side);
         let why = trouble.map(|trouble| format!(" ({})", trouble.in_our_words)).unwrap_or_default();
         format!("{when}, because the model gave no answer{why}")
+    }
+
+    /// Why the newest question of a companion got no answer, if that is among what happened lately.
+    async fn failed_last(&self, companion: &CompanionId) -> Option<Arc<str>> {
+        let range = Range { after: Seq::NONE, before: None, limit: LATELY, newest_first: true };
+        let events = self.reader().events(&self.place, range).await.ok()?;
+        events.into_iter().find_map(|recorded| match recorded.event {
+            Event::Unanswered { companion: whose, error, .. } if whose == *companion => Some(error),
+            _ => None,
+        })
     }
 
     /// Whether a server runs here, and not a command on its store alone.

@@ -29,7 +29,7 @@ impl Scene<'_> {
     pub(super) fn quoted(&self, recorded: &Recorded) -> Option<StoryLine> {
         let Event::Said { message, .. } = &recorded.event else { return None };
         let text = if is_wordless(message) {
-            format!("{} said something that was taken back since.", author(message))
+            format!("{} said something that was taken back or forgotten since.", author(message))
         } else {
             let bot = if message.from.role == Role::Bot { " (not a person)" } else { "" };
             format!("{}{bot} said{}: “{}”", author(message), self.addressees(message), cut(&message.text))
@@ -66,6 +66,7 @@ pub(super) fn failure(recorded: &Recorded, who: &Who) -> Option<StoryLine> {
         } else {
             match &**error {
                 "left_alone" => "its model was not asked, because it had failed several times in a row".to_owned(),
+                "unworded" => "its model was not asked, because the question could not be put into words; see the log".to_owned(),
                 error => format!("no answer came ({error})"),
             }
         };

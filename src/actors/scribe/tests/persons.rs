@@ -18,7 +18,7 @@ impl World {
         let (reader, person) = (self.reader(), PersonId::from(person));
         let listed = reader.listed(&"home".into(), &person).await.unwrap();
         let stretches = listed.get(&LOBBY).into_iter().flat_map(|stretches| stretches.keys());
-        let said = reader.said_in(place("lobby").ward(), LOBBY, stretches, &person).await.unwrap();
+        let said = reader.said_in(place("lobby").ward(), LOBBY, stretches, &person).await.unwrap().theirs;
         said.into_iter().map(|seq| seq.0).collect()
     }
 

@@ -307,7 +307,7 @@ async fn an_operator_keeps_things_in_order() {
     }
     let missing = world.ask(Method::POST, "/api/quarantine/b2/retry").await;
     let not_alone = world.ask(Method::POST, "/api/quarantine/channel:console:lobby/release").await;
-    let backup = world.post("/api/backup", json!({ "to": "/tmp/copy" })).await;
+    let backup = world.post("/api/backup", json!({ "to": "/tmp/copy.backup" })).await;
     let forgotten = world.post("/api/forget", json!({ "guild": "home", "person": "Ana" })).await;
     let nobody = world.post("/api/forget", json!({ "guild": "home", "person": " " })).await;
     let nowhere = world.post("/api/backup", json!({ "to": "" })).await;
@@ -319,7 +319,7 @@ async fn an_operator_keeps_things_in_order() {
     let message = json!({ "id": "a1", "guild": "home", "room": "lobby", "seq": 1, "at": at, "attempts": 3, "detail": detail });
     assert_eq!(quarantine, (200, json!({ "guilds": [guild], "channels": [channel], "messages": [message] })));
     assert_eq!((missing.0, not_alone.0), (404, 404));
-    assert_eq!(backup, (200, json!({ "to": "/tmp/copy", "entries": 3 })));
+    assert_eq!(backup, (200, json!({ "to": "/tmp/copy.backup", "entries": 3 })));
     assert_eq!(forgotten, (200, json!({ "messages": 2, "decisions": 1, "summaries": 0 })));
     assert_eq!((nobody.0, &nobody.1["field"]), (422, &json!("person")));
     assert_eq!((nowhere.0, &nowhere.1["field"]), (422, &json!("to")));

@@ -228,6 +228,7 @@ impl House for SmallHouse {
             max_turns: None,
             repetition: RepetitionState::default(),
             episode: None,
+            kept_away: None,
             at: NOON.into(),
         })
     }

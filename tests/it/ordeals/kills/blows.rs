@@ -134,7 +134,7 @@ impl Blow {
                 outcome.commands_killed += 1;
             }
             Self::Expiry => {
-                let line = ["history", "expire", "--guild", ARCHIVE, "--older-than", "0m", "--yes"];
+                let line = ["history", "expire", "--guild", ARCHIVE, "--everything", "--yes"];
                 kill_within(premises.command(&line), chance, START_MS).await;
                 outcome.commands_killed += 1;
                 sound(premises.run(&["history", "verify", "--json"]).await);

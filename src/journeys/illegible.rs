@@ -1,0 +1,110 @@
+//! An entry of a journal that cannot be read: it may be anybody's, so nobody's words are left for it without a word.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+
+use super::world::{World, room};
+use crate::actors::places::ScribePlace;
+use crate::actors::scribe::{Administer, Reply, ScribeMessage};
+use crate::domain::id::Seq;
+use crate::journal::place::Place;
+use crate::journal::reader::Reader;
+use crate::ports::house::keeping::{Forget, Person};
+use crate::ports::house::{House, Refused};
+use crate::ports::store::key::Key;
+use crate::ports::store::{Value, Write};
+
+#[tokio::test(start_paused = true)]
+async fn who_is_forgotten_beside_an_entry_that_cannot_be_read_stays_listed_and_that_is_told() {
+    let world = World::with_lobby().await;
+    let damaged = said_by_ana(&world, 3).await[1];
+    let sound = put(&world, damaged, b"?".to_vec()).await;
+
+    let first = world.house.forget(forget()).await;
+    let left = everything(&world).await;
+    let again = world.house.forget(forget()).await;
+
+    for told in [first, again] {
+        let Err(Refused::Damaged(detail)) = told else { panic!("nobody is told: {told:?}") };
+        assert!(detail.starts_with("1 entry cannot be read and may be theirs"), "{detail}");
+        assert!(detail.contains("console:lobby") && detail.contains("all that can be read is forgotten"), "{detail}");
+    }
+    assert!(!left.contains("zebra-0") && !left.contains("zebra-2"), "all that can be read is forgotten: {left}");
+    assert_eq!(listed(&world).await, 1, "what may be theirs is found again");
+
+    // As a backup would.
+    put(&world, damaged, sound).await;
+    let forgotten = world.house.forget(forget()).await.unwrap();
+
+    assert_eq!(forgotten.messages, 1);
+    assert!(!everything(&world).await.contains("zebra"));
+    assert_eq!(listed(&world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_back_all_but_an_entry_that_cannot_be_read_stays_listed() {
+    let world = World::with_lobby().await;
+    let said = said_by_ana(&world, 2).await;
+    let sound = put(&world, said[1], b"?".to_vec()).await;
+    let other = world.say("lobby", "so it goes").await;
+
+    world.house.unsay(&room("lobby"), said[0]).await.unwrap();
+    world.house.unsay(&room("lobby"), other).await.unwrap();
+
+    assert_eq!(listed(&world).await, 1);
+    put(&world, said[1], sound).await;
+    world.house.forget(forget()).await.unwrap();
+    assert!(!everything(&world).await.contains("zebra"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_said_is_read_out_as_far_as_it_can_be_and_the_rest_is_told() {
+    let world = World::with_lobby().await;
+    let said = said_by_ana(&world, 3).await;
+    put(&world, said[1], b"?".to_vec()).await;
+
+    let lines = world.house.export_person(Person { guild: "home".into(), id: "Ana".into() }).await.unwrap();
+    let lines: Vec<_> = lines.collect().await;
+
+    let [Ok(first), Ok(last), Err(Refused::Damaged(detail))] = &lines[..] else { panic!("{lines:?}") };
+    assert!(first.contains("zebra-0") && last.contains("zebra-2"));
+    assert!(detail.starts_with("1 entry where Ana said something cannot be read"), "{detail}");
+}
+
+fn forget() -> Forget {
+    Forget { guild: "home".into(), person: Arc::from("Ana"), answers: false }
+}
+
+async fn said_by_ana(world: &World, times: usize) -> Vec<Seq> {
+    let mut said = Vec::new();
+    for number in 0..times {
+        said.push(world.say("lobby", &format!("zebra-{number}")).await);
+    }
+    world.pass(60.0).await;
+    said
+}
+
+/// Puts a value where an event lies, and tells what was there.
+async fn put(world: &World, seq: Seq, value: Value) -> Value {
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    let no = Reader::new(&*world.kit.store).channel_no(&place).await.unwrap().unwrap();
+    let key = Key::event(place.ward(), no, seq);
+    let before = world.kit.store.get(key.clone()).await.unwrap().unwrap();
+    let (reply, done) = Reply::awaited();
+    let order = Administer { ward: place.ward(), writes: vec![Write::Put(key, value)], fresh: Vec::new(), reply };
+    world.kit.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(order)).unwrap();
+    done.await.unwrap().unwrap();
+    before
+}
+
+/// In how many channels Ana is listed.
+async fn listed(world: &World) -> usize {
+    Reader::new(&*world.kit.store).listed(&"home".into(), &"Ana".into()).await.unwrap().len()
+}
+
+async fn everything(world: &World) -> String {
+    let (from, to) = (Key::from_bytes(&[0]), Key::from_bytes(&[0xff; 300]));
+    let stored = world.kit.store.scan(from, to, false, usize::MAX).await.unwrap();
+    stored.iter().map(|(_, value)| String::from_utf8_lossy(value).into_owned()).collect()
+}
