@@ -47,6 +47,7 @@ impl Record<'_> {
                 }
                 continue;
             }
+            self.calls.retain(|(who, seq, _)| who != companion || *seq > decided.upto);
             let settles: Vec<Seq> = seat.unsettled.iter().copied().take_while(|seq| *seq <= decided.upto).collect();
             seat.unsettled.retain(|seq| *seq > decided.upto);
             seat.is_unsure &= !seat.unsettled.is_empty();

@@ -91,7 +91,9 @@ impl Record<'_> {
         if heard.role != Role::Companion && !heard.is_late && self.is_free() && self.keeps_time() && self.told.plan.slow.is_none()
         {
             let now = self.when(seq);
-            let called = |(companion, seat): &(&CompanionId, &Seat)| !seat.is_silent() && heard.address.includes(companion);
+            // Nobody but a person cuts a pause short.
+            let is_free = |seat: &Seat| !seat.is_silent() && (seat.pause.is_none() || heard.role == Role::Person);
+            let called = |(companion, seat): &(&CompanionId, &Seat)| is_free(seat) && heard.address.includes(companion);
             let called = self.seats.iter().filter(called).map(|(companion, _)| (companion.clone(), seq, now));
             self.calls.extend(called);
         }
