@@ -5,6 +5,7 @@ mod ends;
 mod holes;
 mod kinds;
 mod model_home;
+mod telling;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -10,9 +10,10 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::kinds::Damage;
+use super::telling::{first_difference, first_invented, lines, shortened};
 use crate::harness::{Premises, Ran, Server, ran};
 
-const ROOMS: [&str; 3] = ["lobby", "cellar", "roof"];
+pub const ROOMS: [&str; 3] = ["lobby", "cellar", "roof"];
 /// A room in which one that never votes has so much before it that what is kept of the room at a time has a file of its own.
 const HALL: &str = "hall";
 const WORDS_IN_THE_HALL: usize = 140;
@@ -318,25 +319,6 @@ async fn greet(server: &Server) -> Result<(), String> {
     Ok(())
 }
 
-/// What is told, in lines, without what depends on the time.
-fn lines(answer: Value) -> Vec<String> {
-    match answer {
-        Value::String(text) => text.lines().filter(|line| line.contains("\"event\"")).map(str::to_owned).collect(),
-        Value::Object(fields) => {
-            let lasting = fields.into_iter().filter(|(name, _)| !matches!(name.as_str(), "to" | "from" | "at" | "now"));
-            lasting.flat_map(|(name, value)| entries(&name, value)).collect()
-        }
-        other => vec![other.to_string()],
-    }
-}
-
-fn entries(name: &str, value: Value) -> Vec<String> {
-    match value {
-        Value::Array(entries) => entries.into_iter().map(|entry| format!("{name}: {entry}")).collect(),
-        value => vec![format!("{name}: {value}")],
-    }
-}
-
 /// Of every room, in order: number, speaker and words. None where a room cannot be read.
 async fn what_people_said(server: &Server) -> Option<Vec<Vec<String>>> {
     let mut all = Vec::new();
@@ -349,33 +331,6 @@ async fn what_people_said(server: &Server) -> Option<Vec<Vec<String>>> {
     Some(all)
 }
 
-/// What is left and was not there, was there elsewhere, or is there twice.
-fn first_invented(before: &[Vec<String>], left: &[Vec<String>]) -> Option<String> {
-    before.iter().zip(left).zip(ROOMS).find_map(|((before, left), room)| {
-        let mut rest = before.iter();
-        let invented = left.iter().find(|said| !rest.any(|known| known == *said))?;
-        Some(format!("{room}: it goes on with what was not there so: {}", shortened(invented)))
-    })
-}
-
-fn first_difference(before: &[(String, Vec<String>)], after: &[(String, Vec<String>)]) -> Option<String> {
-    before.iter().zip(after).find_map(|((path, before), (_, after))| {
-        let missing: Vec<_> = before.iter().filter(|line| !after.contains(line)).collect();
-        let first = missing.first()?;
-        let (was, is) =
-            after.iter().map(|line| apart(first, line)).min_by_key(|(was, _)| was.len()).unwrap_or((first, "nothing"));
-        let (first, was, is) = (shortened(first), shortened(was), shortened(is));
-        Some(format!("{path}: {} of {} are missing, the first: {first}: {was} is now {is}", missing.len(), before.len()))
-    })
-}
-
-/// What is left of two lines after what they begin with alike.
-fn apart<'a>(one: &'a str, other: &'a str) -> (&'a str, &'a str) {
-    let alike = one.char_indices().zip(other.chars()).find(|((_, one), other)| one != other);
-    let at = alike.map_or(one.len().min(other.len()), |((at, _), _)| at);
-    (&one[at..], &other[at..])
-}
-
 fn refusal(code: Option<i32>, log: &str) -> Fate {
     match log.lines().find(|line| line.contains("panicked at")) {
         Some(_) if !log.contains("tertulia: ") => Fate::Panicked(last_lines(log)),
@@ -386,10 +341,6 @@ fn refusal(code: Option<i32>, log: &str) -> Fate {
 fn last_lines(log: &str) -> String {
     let lines: Vec<_> = log.lines().rev().take(3).map(shortened).collect();
     lines.join(" / ")
-}
-
-fn shortened(line: &str) -> String {
-    line.chars().take(300).collect()
 }
 
 fn copy_of(data: &Path) -> TempDir {
