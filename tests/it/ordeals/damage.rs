@@ -110,13 +110,17 @@ impl Table {
         }
     }
 
-    /// Every damage was done to something.
+    /// Every damage was done to something, but those to files of values over 128 KiB: so much is never said here at once.
     fn assert_inflicted(&self) {
         let damage = |what: &str| what.split_once(": ").map_or_else(String::new, |(_, damage)| damage.to_owned());
         let inflicted: BTreeSet<_> =
             self.0.iter().filter(|(_, fate)| !matches!(fate, Fate::Spared)).map(|(what, _)| damage(what)).collect();
-        let spared: BTreeSet<_> =
-            self.0.iter().map(|(what, _)| damage(what)).filter(|damage| !inflicted.contains(damage)).collect();
+        let spared: BTreeSet<_> = self
+            .0
+            .iter()
+            .map(|(what, _)| damage(what))
+            .filter(|damage| !inflicted.contains(damage) && !damage.contains("store/blobs"))
+            .collect();
         assert!(spared.is_empty(), "never inflicted: {spared:#?}");
     }
 

@@ -14,9 +14,6 @@ use super::telling::{first_difference, first_invented, lines, shortened};
 use crate::harness::{Premises, Ran, Server, ran};
 
 pub const ROOMS: [&str; 3] = ["lobby", "cellar", "roof"];
-/// A room in which one that never votes has so much before it that what is kept of the room at a time has a file of its own.
-const HALL: &str = "hall";
-const WORDS_IN_THE_HALL: usize = 140;
 
 /// A store that is sound, left in three ways, and everything that its server says.
 pub struct ModelHome {
@@ -71,7 +68,6 @@ impl ModelHome {
         server.kill().await;
         let server = premises.start().await;
         talk(&server, messages / 2..messages).await;
-        fill_the_hall(&server).await;
         for number in messages - ROOMS.len() as u64..messages {
             settle(&server, number).await;
         }
@@ -243,15 +239,6 @@ impl fmt::Display for Fate {
 async fn talk(server: &Server, numbers: Range<u64>) {
     for number in numbers {
         say(server, number).await;
-    }
-}
-
-async fn fill_the_hall(server: &Server) {
-    let plan = json!({ "guild": "halls", "companions": [{ "id": "zed", "external": true }] });
-    let (status, body) = server.ask(reqwest::Method::PUT, &format!("/api/rooms/{HALL}"), Some(plan)).await;
-    assert_eq!(status, 201, "{body}");
-    for number in 0..WORDS_IN_THE_HALL {
-        server.say(HALL, "Ida", &format!("{number} {}", "and so on ".repeat(190))).await;
     }
 }
 
