@@ -16,6 +16,7 @@ pub mod history;
 pub mod replay;
 pub mod serve;
 pub mod usage;
+mod visible;
 mod whom;
 pub mod why;
 

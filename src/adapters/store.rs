@@ -6,6 +6,7 @@
 //! * [`audit`]: reads a store or a backup through.
 //! * [`backup`]: the file that a backup is.
 //! * [`part`]: a file that is its owner's alone, and has its name once it is whole.
+//! * [`target`]: where a file may not be made.
 //! * `batch`: what a batch means, in every store.
 //! * `conformance`: the suite that every store has to pass.
 
@@ -21,5 +22,6 @@ pub mod memory;
 mod open_error;
 pub mod part;
 pub mod sled;
+pub mod target;
 
 pub use open_error::OpenError;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::check;
 use super::failure::Failure;
+use super::visible;
 use crate::settings::{self, Loaded, Sources};
 
 /// Reads the settings and does this with them; errors go to standard error.
@@ -31,7 +32,7 @@ pub(super) fn ask_with(sources: &Sources, ask: impl FnOnce(Loaded) -> Result<(),
 
 /// Prints what came of it: one JSON object, or a sentence.
 pub(super) fn report(json: bool, object: &Value, sentence: &str) -> Result<(), Failure> {
-    if json { print(object) } else { print(&sentence) }
+    if json { print(object) } else { print(&visible::lines(sentence)) }
 }
 
 /// Prints a line, or several, to standard output. A reader that is gone is no failure.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::EXIT_USAGE;
+use super::{EXIT_USAGE, visible};
 use crate::domain::gate::MOST_JITTER;
 use crate::domain::model_role::ModelRole;
 use crate::settings::repetition::Judge;
@@ -30,7 +30,7 @@ pub fn run(sources: &Sources, json: bool) -> ExitCode {
 
 /// Prints problems with settings to standard error, and says how the program has to end.
 pub fn complain(problems: &Problems) -> ExitCode {
-    eprintln!("{problems}");
+    eprintln!("{}", visible::lines(&problems.to_string()));
     ExitCode::from(EXIT_USAGE)
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::adapters::store::OpenError;
 use crate::adapters::store::backup::CopyError;
-use crate::cli::{EXIT_STORE, EXIT_USAGE};
+use crate::cli::{EXIT_STORE, EXIT_USAGE, visible};
 use crate::ports::house::Refused;
 use crate::server::Ended;
 
@@ -23,7 +23,7 @@ pub(super) enum Failure {
 impl Failure {
     /// Prints it to standard error, and says how the program has to end.
     pub(super) fn tell(self) -> ExitCode {
-        eprintln!("tertulia: {self}");
+        eprintln!("tertulia: {}", visible::lines(&self.to_string()));
         let code = match self {
             Self::Usage(_) => EXIT_USAGE,
             Self::Store(_) => EXIT_STORE,
@@ -50,6 +50,7 @@ impl From<CopyError> for Failure {
     fn from(error: CopyError) -> Self {
         match error {
             CopyError::Store(_) | CopyError::Open(_) => Self::Store(error.to_string()),
+            CopyError::Among { .. } => Self::Usage(error.to_string()),
             CopyError::Exists(_)
             | CopyError::Occupied(_)
             | CopyError::Unwritten { .. }

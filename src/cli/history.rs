@@ -143,7 +143,8 @@ pub enum Asked {
         /// Whom: the person's id, on Discord `discord:` and the user's id; on the console, their name
         #[arg(long, value_name = "PERSON")]
         person: String,
-        /// What companions answered to them, too: it can repeat their words
+        /// What companions answered to them, too: it can repeat their words. Only now: of what is forgotten nobody can tell any more
+        /// what was an answer to it
         #[arg(long)]
         answers: bool,
         /// Do not ask whether to go on

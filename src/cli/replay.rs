@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::EXIT_USAGE;
+use super::{EXIT_USAGE, visible};
 use crate::replay::{self, Happening, Script};
 
 /// Runs the script in this file; one line for each thing that happened, or one JSON object.
@@ -47,6 +47,6 @@ fn print(happenings: &[Happening], json: bool) -> io::Result<()> {
 }
 
 fn complain(file: &Path, error: &dyn std::fmt::Display) -> ExitCode {
-    eprintln!("tertulia: {}: {error}", file.display());
+    eprintln!("tertulia: {}: {}", visible::path(file), visible::lines(&error.to_string()));
     ExitCode::from(EXIT_USAGE)
 }

@@ -1,5 +1,6 @@
 //! Reads a model's answer in two lines: a sentence saying why, then YES or NO.
 
+use super::prompt::{is_joining, seen};
 use super::thoughts::without_thoughts;
 
 /// At most this many bytes at the end of an answer are read.
@@ -88,12 +89,14 @@ fn is_label(before: &str) -> bool {
 pub(super) fn sentence(line: &str) -> Option<String> {
     let mut kept = String::new();
     let mut length = 0;
-    for c in line.trim_matches(|c: char| c.is_whitespace() || "*_`#>\"“”-:→".contains(c)).chars() {
+    for c in seen(line.trim_matches(|c: char| c.is_whitespace() || "*_`#>\"“”-:→".contains(c))) {
         let c = if c.is_whitespace() || c.is_control() { ' ' } else { c };
-        if super::prompt::is_invisible(c) || (c == ' ' && (kept.ends_with(' ') || kept.is_empty())) {
+        if c == ' ' && (kept.ends_with(' ') || kept.is_empty()) {
             continue;
         }
         if length == KEPT_AT_MOST {
+            // What it would have joined is cut off.
+            kept.truncate(kept.trim_end_matches(is_joining).len());
             break;
         }
         kept.push(c);

@@ -1,5 +1,6 @@
 //! Takes a statement out of what a model sends around it.
 
+use super::prompt::is_blank;
 use super::thoughts::without_thoughts;
 
 /// At most this many characters of a statement are kept.
@@ -10,7 +11,7 @@ const QUOTES: [(char, char); 7] = [('"', '"'), ('“', '”'), ('„', '“'), (
 
 /// The words of a statement: without what the model thought aloud, its own name before them, and quotation marks around them.
 ///
-/// A statement in the JSON in which messages are shown is taken out of it. `None` if nothing is left; at most 20,000 characters.
+/// A statement in the JSON in which messages are shown is taken out of it. `None` if nothing is left that can be seen; at most 20,000 characters.
 pub fn clean_statement(text: &str, companion_name: &str) -> Option<String> {
     let thought = without_thoughts(text);
     let spoken = from_json(thought.trim());
@@ -22,7 +23,7 @@ pub fn clean_statement(text: &str, companion_name: &str) -> Option<String> {
     words = without_name(words, companion_name);
     let kept: String = words.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).take(KEPT_AT_MOST).collect();
     let kept = kept.trim();
-    (!kept.is_empty()).then(|| kept.to_owned())
+    (!is_blank(kept)).then(|| kept.to_owned())
 }
 
 /// The `text` of a message as a transcript shows it.
@@ -105,6 +106,9 @@ mod tests {
             ("{\"x\":1}", Some("{\"x\":1}")),
             ("{not json", Some("{not json")),
             ("a\u{0}b\r\nc\td", Some("ab\nc\td")),
+            ("\u{200b}", None),
+            ("Aria: \u{200b}\u{200d}\n\u{fe0f}\u{2800}", None),
+            ("\u{ad}!", Some("\u{ad}!")),
             ("Aria:", None),
             ("\"\"", None),
             ("\"", Some("\"")),

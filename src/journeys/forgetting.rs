@@ -150,6 +150,31 @@ async fn what_companions_answered_goes_too_when_that_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_asks_for_the_answers_once_the_rest_is_forgotten_is_told_the_way_out_and_it_works() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.main.answers([Ok("A zebra, Ana?")]);
+    world.say("lobby", "Ari, a zebra!").await;
+    world.pass(1_000.0).await;
+    let forget = |answers| Forget { guild: "home".into(), person: "Ana".into(), answers };
+
+    world.house.forget(forget(false)).await.unwrap();
+    let again = [world.house.forget(forget(true)).await, world.house.forget(forget(false)).await];
+
+    let [Err(Refused::NotFound(with)), Err(Refused::NotFound(without))] = again else { panic!("{again:?}") };
+    assert!(with.contains("take it back one by one") && !without.contains("one by one"), "{with}; {without}");
+    assert_eq!(world.history("lobby").await, said(&[("aria", "A zebra, Ana?")]));
+    let exported = exported(&world, ExportForm::Json).await;
+    let lines = exported.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let named: Vec<u64> = lines.filter(|line| line.to_string().contains("Ana")).filter_map(|line| line["seq"].as_u64()).collect();
+    for seq in &named {
+        world.house.unsay(&room("lobby"), Seq(*seq)).await.unwrap();
+    }
+    assert_eq!(named.len(), 1, "{exported:?}");
+    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_set_aside_of_somebody_is_forgotten_and_shown_no_more() {
     let world = World::with_lobby().await;
     let seq = world.say("lobby", "zebra").await;

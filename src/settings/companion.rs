@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Problem, duration, within};
 use crate::domain::gate::Temper;
 use crate::domain::id::CompanionId;
+use crate::domain::prompt::first_hidden;
 
 /// The most aliases that a companion may have.
 pub const MAX_ALIASES: usize = 16;
@@ -311,6 +312,14 @@ fn check_name(key: &str, name: &str) -> Result<(), Problem> {
     }
     if name.chars().any(|char| char.is_control() || is_layout(char)) {
         return Err(Problem::new(key, format!("{} holds a control character; take it out", shown())));
+    }
+    if let Some(hidden) = first_hidden(name) {
+        let message = format!(
+            "{} holds U+{:04X}, which shows nothing there, so that it reads as another name; take it out",
+            shown(),
+            u32::from(hidden)
+        );
+        return Err(Problem::new(key, message));
     }
     Ok(())
 }

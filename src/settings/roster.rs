@@ -14,6 +14,7 @@ use super::load::{is_there, read_text};
 use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problem};
 use crate::domain::id::CompanionId;
+use crate::domain::prompt::{is_invisible, is_joining};
 
 /// The companions that the binary carries, by the stem of their files.
 const BUILT_IN: [(&str, &str); 3] = [
@@ -238,7 +239,7 @@ fn files_in(folder: &FilePath, problems: &mut Vec<Located>) -> Vec<PathBuf> {
     files
 }
 
-/// Names that differ in case or in how their characters are put together are one name.
+/// Names that differ in case, in how their characters are put together or in what cannot be seen are one name.
 fn folded(name: &str) -> String {
-    name.nfkc().collect::<String>().to_lowercase()
+    name.nfkc().filter(|c| !is_invisible(*c) && !is_joining(*c)).collect::<String>().to_lowercase()
 }

@@ -23,6 +23,10 @@ use crate::ports::store::{Value, Write};
 /// So many records are read at once.
 const PAGE: usize = 512;
 
+/// What to do about answers to somebody who was forgotten without them: a message without words tells of nobody whose it was.
+const ANSWERS_ALONE: &str = "what companions answered to somebody can be found only together with what they said: if it was left when they \
+    were forgotten, take it back one by one, on the page or by DELETE /api/rooms/{room}/messages/{seq}; `tertulia history export` tells the numbers";
+
 /// What is left of a person in a channel.
 enum There {
     Nothing,
@@ -84,7 +88,10 @@ impl ActorHouse {
             )));
         }
         if is_unknown && !has_used {
-            return Err(self.nobody(&guild, &person).await);
+            return Err(match self.nobody(&guild, &person).await {
+                Refused::NotFound(detail) if answers => Refused::NotFound(format!("{detail}; {ANSWERS_ALONE}")),
+                refused => refused,
+            });
         }
         Ok(forgotten)
     }

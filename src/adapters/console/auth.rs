@@ -26,6 +26,12 @@ const EVERYBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 /// At most this many addresses are remembered for having shown the token.
 const MAX_TRUSTED: usize = 1_000;
 
+/// So many digits are a session.
+const SESSION_DIGITS: usize = 64;
+
+/// So many cookies of our name that could be a session are looked at: more than a browser keeps for a site.
+const MOST_COOKIES: usize = 256;
+
 /// Who may come in.
 pub(super) struct Auth {
     /// None on loopback, where none is configured: everybody on this machine may come in.
@@ -91,15 +97,14 @@ impl Auth {
             };
             return self.try_token(token, address, now).map(|()| Admission::Program);
         }
-        let session = self.cookie(headers).filter(|session| self.is_signed_in(session, now));
-        Ok(session.map_or(Admission::Stranger, Admission::Browser))
+        Ok(self.session(headers, now).map_or(Admission::Stranger, Admission::Browser))
     }
 
     /// Whether these headers show a token that nobody can guess, or an open session. Counts nothing.
     pub(super) fn knows(&self, headers: &HeaderMap, now: Instant) -> bool {
         // One that could be guessed counts like none here, or what is let through would tell it without an attempt.
         let shows_token = || self.has_unguessable_token() && bearer(headers).is_some_and(|shown| self.is_token(shown));
-        !self.is_needed() || shows_token() || self.cookie(headers).is_some_and(|session| self.is_signed_in(&session, now))
+        !self.is_needed() || shows_token() || self.session(headers, now).is_some()
     }
 
     /// Opens a session for who knows the token; returns the cookie to set.
@@ -118,9 +123,9 @@ impl Auth {
         Ok(cookie)
     }
 
-    /// Ends the session of these headers, if they have one; returns the cookie that takes it away.
+    /// Ends the sessions of these headers, if they have any; returns the cookie that takes it away.
     pub(super) fn sign_out(&self, headers: &HeaderMap) -> String {
-        if let Some(session) = self.cookie(headers) {
+        for session in self.shown(headers) {
             self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
         }
         self.written("", Duration::ZERO)
@@ -192,7 +197,13 @@ impl Auth {
         if self.is_secure { "__Host-tertulia" } else { "tertulia" }
     }
 
-    fn cookie(&self, headers: &HeaderMap) -> Option<Session> {
+    /// The session of these headers that is open. Whoever shares our name with us can set cookies of that name before ours.
+    fn session(&self, headers: &HeaderMap, now: Instant) -> Option<Session> {
+        self.shown(headers).find(|session| self.is_signed_in(session, now))
+    }
+
+    /// What these headers show in cookies of that name.
+    fn shown(&self, headers: &HeaderMap) -> impl Iterator<Item = Session> {
         let name = self.cookie_name();
         headers
             .get_all(COOKIE)
@@ -200,8 +211,9 @@ impl Auth {
             .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(';'))
             .filter_map(|pair| pair.trim().split_once('='))
-            .find(|(key, _)| *key == name)
+            .filter(move |(key, value)| *key == name && value.len() == SESSION_DIGITS)
             .map(|(_, value)| Session(value.to_owned()))
+            .take(MOST_COOKIES)
     }
 
     fn written(&self, value: &str, lasts: Duration) -> String {
@@ -263,6 +275,29 @@ mod tests {
         let admissions = [0, 59, 60].map(|secs| auth.admit(&headers, ANA, now + Duration::from_secs(secs)).unwrap());
 
         assert!(matches!(admissions, [Admission::Browser(_), Admission::Browser(_), Admission::Stranger]));
+    }
+
+    #[test]
+    fn cookies_of_the_same_name_that_somebody_else_set_sign_nobody_out() {
+        let auth = auth(&defaults());
+        let now = Instant::now();
+        let cookie = auth.sign_in("open sesame", ANA, now).unwrap();
+        let ours = cookie.split(';').next().unwrap();
+        let (short, long) = ("tertulia=x".to_owned(), format!("tertulia={}", "0".repeat(SESSION_DIGITS)));
+        let shown = |others: &[&String]| {
+            let others = others.iter().flat_map(|other| [other.as_str(), "; "]).collect::<String>();
+            HeaderMap::from_iter([(COOKIE, HeaderValue::from_str(&format!("{others}{ours}; {short}")).unwrap())])
+        };
+        let is_in =
+            |headers: &HeaderMap| matches!(auth.admit(headers, ANA, now), Ok(Admission::Browser(_))) && auth.knows(headers, now);
+        let mut apart = with_cookie("tertulia=x");
+        apart.append(COOKIE, HeaderValue::from_str(ours).unwrap());
+
+        assert!(is_in(&shown(&[&short])) && is_in(&shown(&[&short, &long, &short])) && is_in(&apart));
+        assert!(is_in(&shown(&[&long; MOST_COOKIES - 1])));
+        assert!(!is_in(&shown(&[&long; MOST_COOKIES])), "they are not looked at without end");
+        auth.sign_out(&shown(&[&short]));
+        assert!(!is_in(&shown(&[])));
     }
 
     #[test]

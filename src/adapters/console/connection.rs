@@ -28,8 +28,11 @@ use super::limits::{NoPlace, Place, Places};
 use super::lingering::Lingering;
 use crate::settings::server::Server;
 
-/// How much of a request's head, and of a response, is held in memory at once.
-const BUFFER_BYTES: usize = 32 << 10;
+/// The longest head of a request, in bytes. About as much of it, and of a response, is held in memory at once.
+///
+/// A head that is not over when so much is there is refused by hyper; what came in the same reading as its end may make it longer, which is
+/// refused by the guard.
+pub(super) const HEAD_BYTES: usize = 32 << 10;
 
 /// Serves requests until the peer has no more, takes too long, or `closing` turns true: then the one in flight is finished.
 pub(super) async fn serve(
@@ -52,7 +55,7 @@ pub(super) async fn serve(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(settings.header_timeout())
-        .max_buf_size(BUFFER_BYTES)
+        .max_buf_size(HEAD_BYTES)
         .serve_connection(io, service)
         .with_upgrades();
     let mut connection = pin!(connection);

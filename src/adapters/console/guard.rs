@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::auth::Admission;
+use super::connection::HEAD_BYTES;
 use super::metrics;
 use super::problem::Problem;
 
@@ -78,6 +79,12 @@ fn admit(console: &Shared, mut request: Request) -> Result<Request, Box<Response
         let requests = if console.auth.knows(headers, now) { &console.requests } else { &console.strangers };
         requests.take(address, now).map_err(often)?;
     }
+    let bytes = head_bytes(&request);
+    if bytes > HEAD_BYTES {
+        let detail =
+            format!("the request's head has {bytes} bytes, at most {HEAD_BYTES} are accepted; send fewer or shorter fields");
+        return Err(refuse(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, detail)));
+    }
     // Probes and, behind a token, Prometheus may know the server by a name that nobody configured.
     let is_machine = is_probe || (path == "/metrics" && console.auth.is_needed());
     if !is_machine {
@@ -104,6 +111,14 @@ fn admit(console: &Shared, mut request: Request) -> Result<Request, Box<Response
     }
     request.extensions_mut().insert(Caller { address, admission });
     Ok(request)
+}
+
+/// How long a request's head is, as it is usually written: without more white space than is needed.
+fn head_bytes(request: &Request) -> usize {
+    let target = request.uri().to_string().len();
+    let line = request.method().as_str().len() + " ".len() + target + " HTTP/1.1\r\n".len();
+    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + ": ".len() + value.len() + "\r\n".len());
+    line + fields.sum::<usize>() + "\r\n".len()
 }
 
 /// Whether a request names this server as it may be named, and no other site started it.

@@ -89,10 +89,10 @@ fn check_names(field: &str, invited: &mut Invited) -> Result<(), Problem> {
         return Err(Problem::invalid(field, detail));
     }
     if let Some(name) = &mut invited.name {
-        *name = words::name(&format!("{field}.name"), name)?;
+        *name = words::own_name(&format!("{field}.name"), name)?;
     }
     for (place, alias) in invited.aliases.iter_mut().enumerate() {
-        *alias = words::name(&format!("{field}.aliases[{place}]"), alias)?;
+        *alias = words::own_name(&format!("{field}.aliases[{place}]"), alias)?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::problem::Problem;
+use crate::domain::prompt::{first_hidden, is_blank};
 use crate::ports::house::room::{RoomId, is_plain_id};
 
 /// The longest name or id of a person, in characters.
@@ -23,17 +24,29 @@ pub(super) fn name(field: &str, text: &str) -> Result<Arc<str>, Problem> {
             format!("contains U+{code:04X}, a control or text direction character; leave it out"),
         ));
     }
-    if text.chars().all(is_invisible) {
+    if is_blank(text) {
         return Err(Problem::invalid(field, "has no visible character, give a name that people can see"));
     }
     Ok(text.into())
+}
+
+/// A name of a companion: what shows nothing in it is refused, too, because with it one could be made to read as another.
+pub(super) fn own_name(field: &str, text: &str) -> Result<Arc<str>, Problem> {
+    let name = name(field, text)?;
+    match first_hidden(&name) {
+        Some(hidden) => {
+            let code = u32::from(hidden);
+            Err(Problem::invalid(field, format!("contains U+{code:04X}, which shows nothing there; leave it out")))
+        }
+        None => Ok(name),
+    }
 }
 
 /// The words of a message: `1..=max_chars` characters, at least one of them visible. Line ends become `\n`; control characters other
 /// than `\n` and `\t` are refused rather than taken out, so that what is stored is what was sent.
 pub(super) fn text(field: &str, text: &str, max_chars: usize) -> Result<Arc<str>, Problem> {
     let text = if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text.to_owned() };
-    if text.chars().all(is_invisible) {
+    if is_blank(&text) {
         return Err(Problem::invalid(field, "has no visible character, say something"));
     }
     let chars = text.chars().count();
@@ -92,17 +105,6 @@ fn is_line_break(char: char) -> bool {
 /// Marks, embeddings, overrides and isolates of the Unicode bidirectional algorithm (UAX #9).
 fn steers_direction(char: char) -> bool {
     matches!(char, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
-}
-
-/// White space, and what Unicode calls default ignorable or draws as a blank.
-fn is_invisible(char: char) -> bool {
-    char.is_whitespace()
-        || char.is_control()
-        || steers_direction(char)
-        || matches!(char,
-            '\u{00AD}' | '\u{034F}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180F}'
-            | '\u{200B}'..='\u{200D}' | '\u{2060}'..='\u{206F}' | '\u{2800}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}'
-            | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
 #[cfg(test)]

@@ -47,6 +47,17 @@ pub enum CopyError {
     /// The target exists already.
     #[error("{}", exists_already(.0))]
     Exists(PathBuf),
+    /// The target lies in the data folder.
+    #[error(
+        "{} lies in the data folder {}, where it could be taken for a part of the store: name a file outside of it",
+        .to.display(), .data.display()
+    )]
+    Among {
+        /// The target.
+        to: PathBuf,
+        /// The data folder.
+        data: PathBuf,
+    },
     /// The target cannot be written.
     #[error("{}", unwritten(.to, .error))]
     Unwritten {
@@ -86,7 +97,7 @@ impl From<CopyError> for KeepError {
         let detail = error.to_string();
         match error {
             CopyError::Exists(_) | CopyError::Occupied(_) => Self::Exists(detail),
-            CopyError::Unwritten { .. } | CopyError::Io { .. } => Self::Target(detail),
+            CopyError::Unwritten { .. } | CopyError::Among { .. } | CopyError::Io { .. } => Self::Target(detail),
             CopyError::Store(StoreError::Damaged(_)) => Self::Damaged(detail),
             CopyError::Store(_) | CopyError::Open(_) | CopyError::Unusable { .. } => Self::Failed(detail),
         }

@@ -114,7 +114,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// Something that is no folder lies where one is needed.
-    #[error("{} is not a folder: name another one with storage.path, or move what is there", .path.display())]
+    #[error("{} is not a folder: move what is there, or name another data folder with storage.path", .path.display())]
     NoFolder {
         /// What is there.
         path: PathBuf,

@@ -5,9 +5,13 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// What is written of a file so far: `<name>.part` beside it.
+/// So many parts of one file may lie there: of those who write it at the same moment, and of those who were killed.
+const MOST_PARTS: u32 = 1_000;
+
+/// What is written of a file so far: `<name>.part` beside it, or `<name>.2.part` and so on where that is there.
 ///
-/// It is always a new file: nothing that lies there, a link to somewhere else least of all, is written to or lends it its permissions.
+/// It is always a new file: nothing that lies there, a link to somewhere else least of all, is written to, is taken away, or lends it its
+/// permissions. It goes when this is dropped; whoever is killed leaves it.
 #[derive(Debug)]
 pub struct Part {
     to: PathBuf,
@@ -17,26 +21,22 @@ pub struct Part {
 }
 
 impl Part {
-    /// Begins it. A part that was left by somebody who was killed gives way.
+    /// Begins it.
     ///
     /// # Errors
     /// Those of the file system; [`unwritten`] says of them what whoever asked for the file can do.
     pub fn begin(to: &Path) -> io::Result<(File, Self)> {
-        let path = Self::path_of(to);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
+        for number in 1..=MOST_PARTS {
+            let path = path_of(to, number);
+            let file = match File::options().write(true).create_new(true).mode(0o600).open(&path) {
+                // Whose it is cannot be told.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                opened => opened?,
+            };
+            let identity = identity(&file.metadata()?);
+            return Ok((file, Self { to: to.to_path_buf(), path, identity }));
         }
-        let file = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
-        let identity = identity(&file.metadata()?);
-        Ok((file, Self { to: to.to_path_buf(), path, identity }))
-    }
-
-    /// What the part of a file is called.
-    pub fn path_of(to: &Path) -> PathBuf {
-        let mut path = to.as_os_str().to_owned();
-        path.push(".part");
-        path.into()
+        Err(ErrorKind::AlreadyExists.into())
     }
 
     /// Gives it its name, without replacing what somebody else has put there since.
@@ -44,17 +44,32 @@ impl Part {
     /// # Errors
     /// [`ErrorKind::AlreadyExists`], those of the file system, and that another file has taken the part's place.
     pub fn finish(self) -> io::Result<()> {
-        if identity(&fs::symlink_metadata(&self.path)?) != self.identity {
+        if !self.is_there() {
             return Err(io::Error::other("somebody else is writing there"));
         }
         fs::hard_link(&self.path, &self.to)?;
         fs::remove_file(&self.path)
     }
 
-    /// Takes it away; what cannot be taken away stays.
-    pub fn abandon(&self) {
-        let _ = fs::remove_file(&self.path);
+    /// Whether what lies there is still what was begun.
+    fn is_there(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_ok_and(|found| identity(&found) == self.identity)
     }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if self.is_there() {
+            // What cannot be taken away stays.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn path_of(to: &Path, number: u32) -> PathBuf {
+    let mut path = to.as_os_str().to_owned();
+    path.push(if number == 1 { ".part".to_owned() } else { format!(".{number}.part") });
+    path.into()
 }
 
 /// What to say of a new file that could not be written: by the name that it was to have, and with the way out.
@@ -102,11 +117,46 @@ mod tests {
     use super::*;
 
     #[test]
+    fn whatever_waits_at_the_parts_name_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("copy");
+        fs::write(path_of(&to, 1), "precious").unwrap();
+        fs::create_dir(path_of(&to, 2)).unwrap();
+        symlink(folder.path().join("nowhere"), path_of(&to, 3)).unwrap();
+
+        let (mut file, part) = Part::begin(&to).unwrap();
+        file.write_all(b"whole").unwrap();
+        assert_eq!(part.path, path_of(&to, 4));
+        part.finish().unwrap();
+
+        assert_eq!(fs::read_to_string(&to).unwrap(), "whole");
+        assert_eq!(fs::read_to_string(path_of(&to, 1)).unwrap(), "precious");
+        assert!(path_of(&to, 2).is_dir() && path_of(&to, 3).is_symlink() && !path_of(&to, 4).exists());
+        assert!(!folder.path().join("nowhere").exists());
+    }
+
+    #[test]
+    fn what_does_not_become_whole_goes_and_what_took_its_place_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("copy");
+
+        let (_file, part) = Part::begin(&to).unwrap();
+        drop(part);
+        assert!(!path_of(&to, 1).exists());
+
+        let (_file, part) = Part::begin(&to).unwrap();
+        fs::rename(path_of(&to, 1), folder.path().join("away")).unwrap();
+        fs::write(path_of(&to, 1), "precious").unwrap();
+        drop(part);
+        assert_eq!(fs::read_to_string(path_of(&to, 1)).unwrap(), "precious");
+    }
+
+    #[test]
     fn a_link_that_waits_at_the_parts_name_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let (to, victim) = (folder.path().join("copy"), folder.path().join("victim"));
         fs::write(&victim, "precious").unwrap();
-        symlink(&victim, Part::path_of(&to)).unwrap();
+        symlink(&victim, path_of(&to, 1)).unwrap();
 
         let (mut file, part) = Part::begin(&to).unwrap();
         file.write_all(b"secret").unwrap();
@@ -121,9 +171,9 @@ mod tests {
     fn a_file_that_waits_there_for_everybody_lends_no_permissions_and_keeps_no_reader() {
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("copy");
-        fs::write(Part::path_of(&to), "left").unwrap();
-        fs::set_permissions(Part::path_of(&to), fs::Permissions::from_mode(0o666)).unwrap();
-        let spy = File::open(Part::path_of(&to)).unwrap();
+        fs::write(path_of(&to, 1), "left").unwrap();
+        fs::set_permissions(path_of(&to, 1), fs::Permissions::from_mode(0o666)).unwrap();
+        let spy = File::open(path_of(&to, 1)).unwrap();
 
         let (mut file, part) = Part::begin(&to).unwrap();
         file.write_all(b"secret").unwrap();
@@ -138,10 +188,26 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("copy");
         let (_file, first) = Part::begin(&to).unwrap();
+        fs::remove_file(&first.path).unwrap();
         let (_other, second) = Part::begin(&to).unwrap();
+        assert_eq!(first.path, second.path);
 
         assert!(first.finish().is_err());
         assert!(second.finish().is_ok());
+    }
+
+    #[test]
+    fn of_two_who_write_at_the_same_moment_the_one_that_is_whole_first_has_the_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("copy");
+        let (_file, first) = Part::begin(&to).unwrap();
+        let (mut other, second) = Part::begin(&to).unwrap();
+        other.write_all(b"second").unwrap();
+
+        assert!(second.finish().is_ok());
+        assert_eq!(first.finish().unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&to).unwrap(), "second");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -25,6 +25,7 @@ use super::OpenError;
 use super::audit::{Audit, Report};
 use super::backup::{Copied, CopyError};
 use super::open_error::WAYS_OUT;
+use super::target;
 use crate::domain::id::Ward;
 use crate::ports::store::keeper::{Complete, KeepError, Keeper};
 use crate::ports::store::key::Key;
@@ -111,12 +112,16 @@ impl SledStore {
         Ok(Audit::default().run_on(self.snapshot()?, progress))
     }
 
-    /// Writes everything committed before now, in whole batches, into one new file, while the store goes on working. Blocks;
+    /// Writes everything committed before now, in whole batches, into one new file outside of the data folder, while the store goes on
+    /// working. Blocks;
     /// `progress` hears the number of records written every few thousand.
     ///
     /// # Errors
-    /// [`CopyError`]; an incomplete file is left as `<to>.part` and never as `to`.
+    /// [`CopyError`]; nothing of it is left, under the name least of all. Whoever is killed leaves [a part](super::part::Part).
     pub fn backup(&self, to: &Path, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
+        if target::is_among(&self.folder, to) {
+            return Err(CopyError::Among { to: to.to_path_buf(), data: self.folder.clone() });
+        }
         super::backup::write(to, self.snapshot()?.map(|record| record.map_err(StoreError::from)), progress)
     }
 

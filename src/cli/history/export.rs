@@ -9,7 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Form, check_id};
+use crate::adapters::store::backup::CopyError;
 use crate::adapters::store::part::{Part, exists_already, unwritten};
+use crate::adapters::store::target;
 use crate::cli::client::{Client, block_on, one_line};
 use crate::cli::failure::Failure;
 use crate::cli::whom::{self, Whom};
@@ -37,7 +39,7 @@ pub(super) fn run(
     let person = of.map(|(guild, id)| Person { guild: guild.as_str().into(), id: id.into() });
     let query = person.map_or(Query::Kept(ExportQuery { room, form }), Query::Said);
     let whom = whom::find(&loaded, server)?;
-    let mut sink = Sink::open(out)?;
+    let mut sink = Sink::open(out, &loaded.settings.storage.path)?;
     sink.copy = (form == ExportForm::Replay).then(Vec::new);
     let outcome = match whom {
         Whom::Server(client) => block_on(from_server(&client, &query, &mut sink)),
@@ -59,7 +61,7 @@ pub(super) fn run(
         }
         Err(Failure::Failed(_)) if sink.reader_is_gone => Ok(()),
         Err(failure) => {
-            sink.abandon();
+            // With the sink goes what was written.
             Err(failure)
         }
     }
@@ -151,10 +153,14 @@ struct Sink {
 }
 
 impl Sink {
-    fn open(file: Option<&Path>) -> Result<Self, Failure> {
+    fn open(file: Option<&Path>, data: &Path) -> Result<Self, Failure> {
         let Some(path) = file else {
             return Ok(Self { out: Box::new(BufWriter::new(io::stdout())), file: None, copy: None, reader_is_gone: false });
         };
+        if target::is_among(data, path) {
+            let among = CopyError::Among { to: path.to_path_buf(), data: data.to_path_buf() };
+            return Err(among.into());
+        }
         if path.exists() {
             return Err(Failure::Failed(exists_already(path)));
         }
@@ -181,12 +187,6 @@ impl Sink {
         }
         let Some((path, part)) = self.file else { return Ok(()) };
         part.finish().map_err(|error| about(&path, &error))
-    }
-
-    fn abandon(self) {
-        if let Some((_, part)) = &self.file {
-            part.abandon();
-        }
     }
 
     fn failed(&mut self, error: &io::Error) -> Failure {

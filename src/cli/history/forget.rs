@@ -22,8 +22,7 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, whom: &Forget, yes: bool
     check_id("--guild", guild)?;
     check_id("--person", person)?;
     let asked = whom::find(&loaded, server)?;
-    let with_answers = if *answers { ", and what companions answered," } else { "" };
-    if !yes && !confirmed(&format!("Everything that {person} said in {guild}{with_answers} is taken out of the record."))? {
+    if !yes && !confirmed(&question(whom))? {
         return Err(Failure::Failed("nothing was changed".into()));
     }
     let forgotten = match asked {
@@ -47,9 +46,26 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, whom: &Forget, yes: bool
         counted("messages", "message", "messages"),
         counted("decisions", "decision", "decisions"),
         counted("summaries", "summary", "summaries"),
-        if *answers { "" } else { "; what companions answered stays, unless you add --answers" }
+        if *answers {
+            ""
+        } else {
+            "; what companions answered stays, and is not to be found by this command any more: what still names them can be taken back one by one"
+        }
     );
     report(json, &forgotten, &sentence)
+}
+
+/// Tells what is done, and what cannot be done any more afterwards.
+fn question(whom: &Forget) -> String {
+    let Forget { guild, person, answers } = whom;
+    let person = person.escape_debug();
+    if *answers {
+        return format!("Everything that {person} said in {guild}, and what companions answered, is taken out of the record.");
+    }
+    format!(
+        "Everything that {person} said in {guild} is taken out of the record. What companions answered stays, and cannot be found any more \
+         once this is done: it goes together with what was said, by --answers, or not at all."
+    )
 }
 
 /// Asks whether to do what cannot be undone.
@@ -62,4 +78,17 @@ pub(super) fn confirmed(what: &str) -> Result<bool, Failure> {
     let heard = io::stderr().flush().and_then(|()| io::stdin().lock().read_line(&mut answer));
     heard.map_err(|error| Failure::Failed(format!("standard input: {error}")))?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_leaves_the_answers_is_told_before_that_they_cannot_be_found_afterwards() {
+        let asked = |answers| question(&Forget { guild: "home".into(), person: "Ana".into(), answers });
+
+        assert!(asked(false).contains("--answers, or not at all"));
+        assert!(!asked(true).contains("--answers"));
+    }
 }

@@ -9,10 +9,12 @@ use super::progress;
 use crate::adapters::store::audit::Report;
 use crate::adapters::store::backup::{self, Copied, CopyError};
 use crate::adapters::store::sled::{self, SledStore};
+use crate::adapters::store::target;
 use crate::adapters::system::SystemClock;
 use crate::cli::asking::{print, report};
 use crate::cli::client::{Client, block_on};
 use crate::cli::failure::Failure;
+use crate::cli::visible;
 use crate::cli::whom::{self, Whom};
 use crate::journal::salvaged::Salvaged;
 use crate::ports::clock::Clock as _;
@@ -78,7 +80,7 @@ pub(super) fn compact(loaded: &Loaded, accept_loss: bool, json: bool) -> Result<
 pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Result<(), Failure> {
     if let Some(backup) = backup {
         there_is_a_backup(backup, "verify")?;
-        let what = backup.display().to_string();
+        let what = visible::path(backup);
         return match read_backup(backup) {
             Ok(read) => tell_report(json, &what, &read, "Take another one."),
             // As far as it could be read it says nothing about the rest.
@@ -102,7 +104,7 @@ pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Resu
 
 /// A running server keeps the store to itself; a copy holds every record of it, and is read through instead.
 fn verify_running(client: &Client, data: &Path) -> Result<Report, Failure> {
-    let copy = absolute(&data.join(format!("verify-{}.backup", std::process::id())))?;
+    let copy = absolute(&target::of_verify(data, std::process::id()))?;
     block_on(copy_by(client, &copy)).map_err(|failure| match failure {
         Failure::Store(detail) => {
             Failure::Store(format!("{detail}; with the server stopped, `tertulia history verify` lists all such places"))

@@ -119,7 +119,7 @@ pub struct Forget {
     pub guild: GuildId,
     /// The person's id; on the console, their name. 1 to 64 characters.
     pub person: Arc<str>,
-    /// With what companions answered to them, which can repeat their words.
+    /// With what companions answered to them, which can repeat their words. It is found only by what they said, so not afterwards.
     #[serde(default)]
     pub answers: bool,
 }

@@ -224,6 +224,33 @@ fn a_name_that_could_pass_for_another_line_is_refused() {
 }
 
 #[test]
+fn a_name_that_reads_as_another_is_refused() {
+    let names = [
+        "name = \"a\\u00ADria\"\naliases = [\"ok\", \"Ari\\u200Da\"]\n",
+        "name = \"Mi\\uFE00ra\"\naliases = [\"❤\\uFE0F\", \"می\\u200Cرا\"]\n",
+        "name = \"می\\u200Cرا\"\naliases = []\n",
+        "name = \"میرا\"\naliases = []\n",
+    ];
+    let files = ["companions/soft.toml", "companions/mira.toml"];
+    let folder = Folder::with(&[(files[0], names[0]), (files[1], names[1])]);
+
+    let problems = folder.problems();
+
+    let told = |start: &str, code: &str| {
+        problems.iter().any(|it| it.starts_with(start) && it.contains(code) && it.contains("take it out"))
+    };
+    assert_eq!(problems.len(), 3, "{problems:?}");
+    assert!(
+        told("companions/soft.toml:1: name", "U+00AD") && told("companions/soft.toml:2: aliases[1]", "U+200D"),
+        "{problems:?}"
+    );
+    assert!(told("companions/mira.toml:1: name", "U+FE00"), "{problems:?}");
+    let joined =
+        Folder::with(&[("companions/one.toml", names[2]), ("companions/two.toml", names[3])]).load().expect("each is a name");
+    assert_eq!(shared_names(joined.companions.values()).len(), 1, "they read alike");
+}
+
+#[test]
 fn a_scripts_companion_says_its_own_id() {
     let defaults = Folder::empty().load().expect("nothing is wrong").settings.companion_defaults;
     let file: CompanionFile = serde_json::from_value(json!({ "id": "aria", "aliases": ["ari"] })).expect("it fits");

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::json;
@@ -44,6 +44,46 @@ async fn what_is_written_is_its_owners_alone_whatever_the_umask_is() {
     assert_eq!((running, open_to_others(&elsewhere)), (Vec::new(), Vec::new()));
     for file in ["copy.backup", "lines", "data", "elsewhere"] {
         assert!(!is_open(&restored.path().join(file)), "{file}");
+    }
+}
+
+#[tokio::test]
+async fn no_copy_is_made_among_the_files_of_the_store() {
+    let premises = Premises::new();
+    let server = premises.start().await;
+    server.say("lobby", "Ana", "Aria?").await;
+    let [backup, lines] = ["a.backup", "lines"].map(|name| premises.data().join("store").join(name));
+    let try_both = async || {
+        let made = premises.run(&["history", "backup", backup.to_str().expect("UTF-8")]).await;
+        let exported = premises.run(&["history", "export", "--out", lines.to_str().expect("UTF-8")]).await;
+        [made, exported]
+    };
+
+    let asked = try_both().await;
+    let to = backup.to_str().expect("UTF-8");
+    let (status, problem) = server.ask(Method::POST, "/api/backup", Some(json!({ "to": to }))).await;
+    server.stop().await;
+    let opened = try_both().await;
+
+    for ran in asked.into_iter().chain(opened) {
+        assert!(ran.code == Some(2) && ran.stderr.contains("lies in the data folder"), "{ran:?}");
+    }
+    assert_eq!((status, &problem["field"]), (StatusCode::UNPROCESSABLE_ENTITY, &"to".into()), "{problem}");
+    assert!(!backup.exists() && !lines.exists());
+}
+
+#[tokio::test]
+async fn no_name_of_a_file_moves_a_terminal() {
+    let premises = Premises::new();
+    let names = ["\u{1b}]0;there\u{7}.backup", "\u{1b}[31mgone"];
+    fs::write(premises.path().join(names[0]), "no backup, no script").expect("it can be written");
+
+    for name in names {
+        for command in [&["history", "verify", name][..], &["replay", name], &["history", "restore", name]] {
+            let ran = premises.run(command).await;
+            assert!(ran.code != Some(0) && !ran.stderr.contains(['\u{1b}', '\u{7}']), "{command:?}: {ran:?}");
+            assert!(ran.stderr.contains("\\u{1b}"), "{command:?}: {ran:?}");
+        }
     }
 }
 

@@ -53,6 +53,7 @@ async fn the_names_of_an_external_companion_are_held_to_the_rule_of_names() {
         field(json!({ "id": "zed", "external": true, "aliases": ["ok", "a\u{202E}"] })).await,
         (422, "companions[1].aliases[1]".into())
     );
+    assert_eq!(field(json!({ "id": "zed", "external": true, "name": "A\u{AD}ria" })).await, (422, "companions[1].name".into()));
     assert_eq!(field(json!({ "id": "ben", "name": "Benny" })).await, (422, "companions[1]".into()));
     assert_eq!(field(json!({ "id": "zed", "external": "yes" })).await, (422, "companions[1].external".into()));
     assert_eq!(field(json!({ "id": "zed", "external": true, "mood": 1 })).await, (422, "companions[1].mood".into()));

@@ -164,6 +164,18 @@ async fn whoever_comes_too_many_is_counted() {
 }
 
 #[tokio::test]
+async fn a_head_may_have_32_kib_and_not_a_byte_more() {
+    let world = World::new().await;
+    let (start, end) = ("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX: ", "\r\n\r\n");
+    let head = |bytes: usize| format!("{start}{}{end}", "x".repeat(bytes - start.len() - end.len()));
+
+    for (bytes, status) in [(32_000, 200), (32 << 10, 200), ((32 << 10) + 1, 431), (40_000, 431), (50_000, 431)] {
+        let answer = world.raw(&head(bytes)).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{bytes}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_head_that_is_too_long_is_refused() {
     let world = World::new().await;
 

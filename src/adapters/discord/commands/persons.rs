@@ -11,7 +11,8 @@ impl Desk {
         let place = place(here);
         if !sure {
             return Ok(format!(
-                "This removes what you ever said {place} from the companions' memory, with what came from it. Your messages on Discord stay.\n\
+                "This removes what you ever said {place} from the companions' memory, with what came from it. Your messages on Discord stay, and what \
+                 companions answered.\n\
                  **It cannot be taken back.** To do it: `/tertulia forget me sure:True`"
             ));
         }

@@ -31,7 +31,7 @@ pub fn restore(from: &Path, data: &Path, options: &OpenOptions, progress: impl F
         return Err(CopyError::Unusable { path: from.to_path_buf(), detail: problem.to_string() });
     }
     let _lock = files::lock(data)?;
-    files::settle(data).map_err(|error| about(data, error))?;
+    files::settle(data)?;
     for there in [manifest::path(data), files::sled_folder(data)] {
         if there.exists() {
             return Err(CopyError::Occupied(data.to_path_buf()));

@@ -133,7 +133,7 @@ pub(super) fn wait_for_lock(db: &Path) -> io::Result<()> {
 
 /// Whether somebody began to restore a backup into a folder without a store, and did not come to the end.
 pub(super) fn is_half_restored(data: &Path) -> bool {
-    new_folder(data).exists() && !sled_folder(data).exists() && !old_folder(data).exists()
+    new_folder(data).is_dir() && !sled_folder(data).exists() && !old_folder(data).exists()
 }
 
 /// Takes away what sled was writing when it was killed: its own state, which it would take for a damaged one.
@@ -178,16 +178,17 @@ pub(super) fn remove_notes(data: &Path) -> io::Result<()> {
 }
 
 /// Finishes or undoes what a crash interrupted: a swap, or sled in noting its state.
-pub(super) fn settle(data: &Path) -> io::Result<()> {
-    let (current, old) = (sled_folder(data), old_folder(data));
-    remove_unfinished(&current)?;
-    remove_broken_settings(&current)?;
-    if old.exists() && !current.exists() {
-        fs::rename(&old, &current)?;
-        sync_folder(data)?;
+pub(super) fn settle(data: &Path) -> Result<(), OpenError> {
+    let (current, old, new) = (sled_folder(data), old_folder(data), new_folder(data));
+    let about = |path: &Path, outcome: io::Result<()>| outcome.map_err(|error| OpenError::of(path, error));
+    about(&current, remove_unfinished(&current))?;
+    about(&current, remove_broken_settings(&current))?;
+    if old.is_dir() && !current.exists() {
+        about(&old, fs::rename(&old, &current))?;
+        about(data, sync_folder(data))?;
     }
-    remove_if_there(&old)?;
-    remove_if_there(&new_folder(data))
+    about(&old, remove_if_there(&old))?;
+    about(&new, remove_if_there(&new))
 }
 
 /// Puts the finished copy in the place of sled's folder. A crash between its steps is settled by [`settle`].

@@ -72,7 +72,7 @@ pub(super) fn open(data: &Path, options: &OpenOptions, rest: Rest) -> Result<Ope
         return Err(OpenError::HalfRestored { folder: data.to_path_buf() });
     }
     files::check_writable(data)?;
-    files::settle(data).map_err(|error| OpenError::of(data, error))?;
+    files::settle(data)?;
     let found = files::db_bytes(data)?;
     // A database that never held anything may be made again.
     let known = known.filter(|known| found.is_some() || known.counts.groups > 0);

@@ -255,6 +255,24 @@ async fn a_backup_of_a_busy_store_holds_whole_batches_and_all_that_was_committed
 }
 
 #[tokio::test]
+async fn a_backup_among_the_files_of_the_store_is_refused() {
+    let mut subject = OnDisk::new();
+    let term = taken(subject.store()).await;
+    subject.store().commit(vec![append(term, 0, ["one"])]).await.unwrap();
+
+    for to in ["store/snap.00000000FFFFFFFF", "a.backup", "manifest.new"] {
+        let refused = subject.open().backup(&subject.data().join(to), |_| {}).unwrap_err();
+        assert!(matches!(refused, CopyError::Among { .. }), "{to}: {refused}");
+        assert!(!subject.data().join(to).exists());
+    }
+    let of_verify = crate::adapters::store::target::of_verify(&subject.data(), 7);
+    subject.open().backup(&of_verify, |_| {}).unwrap();
+
+    subject.reopen();
+    assert_eq!(journal(subject.store()).await, ["one"]);
+}
+
+#[tokio::test]
 async fn a_restored_backup_is_the_store_as_it_was() {
     let subject = OnDisk::new();
     let backup = subject.folder.path().join("backup");
@@ -344,6 +362,25 @@ fn compacting_a_folder_without_a_store_is_refused() {
 
     assert!(matches!(refused, CopyError::Store(StoreError::Failed(_))), "{refused}");
     assert!(!folder.path().join("store").exists());
+}
+
+#[test]
+fn a_file_where_a_folder_of_ours_would_be_is_named_and_left_as_it_is() {
+    for (name, has_store) in
+        [("store.new", true), ("store.old", true), ("store.new", false), ("store.old", false), ("store", false)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let (data, path) = (folder.path(), folder.path().join(name));
+        if has_store {
+            drop(SledStore::open(data, &options()).unwrap());
+        }
+        fs::write(&path, "precious").unwrap();
+
+        let refused = SledStore::open(data, &options()).err().expect("it is no folder");
+
+        assert!(matches!(&refused, OpenError::NoFolder { path: told } if *told == path), "{name} {has_store}: {refused}");
+        assert_eq!(fs::read(&path).unwrap(), b"precious");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,84 @@
+//! Decides whether a file may be made somewhere: whatever lies among the files of a store is taken for one of them.
+
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// What `tertulia history verify` makes in the data folder for as long as it reads a running server's store.
+pub fn of_verify(data: &Path, process: u32) -> PathBuf {
+    data.join(format!("verify-{process}.backup"))
+}
+
+/// Whether a new file of this name would lie below a data folder, by whatever way it is named: `..`, links and mounts included.
+/// That of [`verify`](of_verify) does not count. False too where there is no such folder, in which nothing can be made.
+pub fn is_among(data: &Path, to: &Path) -> bool {
+    let folder = match to.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let Ok(folder) = fs::canonicalize(folder) else { return false };
+    // sled's folder may lie elsewhere, behind a link.
+    let guarded: Vec<_> = [data.to_path_buf(), data.join("store")].iter().filter_map(identity).collect();
+    let is_below = folder.ancestors().filter_map(identity).any(|it| guarded.contains(&it));
+    is_below && !(identity(&folder) == identity(data) && is_of_verify(to))
+}
+
+fn identity(path: impl AsRef<Path>) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().filter(Metadata::is_dir).map(|found| (found.dev(), found.ino()))
+}
+
+fn is_of_verify(to: &Path) -> bool {
+    let name = to.file_name().and_then(|name| name.to_str());
+    let process = name.and_then(|name| name.strip_prefix("verify-")?.strip_suffix(".backup"));
+    process.is_some_and(|process| process.parse::<u32>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn whatever_it_is_called_what_lies_below_the_data_folder_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let (data, beside) = (folder.path().join("data"), folder.path().join("backups"));
+        for made in [&data, &beside, &data.join("store"), &data.join("store/blobs"), &folder.path().join("database")] {
+            fs::create_dir(made).unwrap();
+        }
+        symlink(&data, folder.path().join("link")).unwrap();
+        symlink(data.join("store"), beside.join("deep")).unwrap();
+
+        let is_among = |to: &str| is_among(&data, &folder.path().join(to));
+
+        for to in [
+            "data/store/snap.00000000FFFFFFFF",
+            "data/store/blobs/1",
+            "data/manifest.new",
+            "data/a.backup",
+            "data/verify-x.backup",
+            "data/store/verify-1.backup",
+            "link/store/a.backup",
+            "backups/deep/a.backup",
+            "backups/../data/a.backup",
+            "data/store/../a.backup",
+        ] {
+            assert!(is_among(to), "{to}");
+        }
+        for to in ["backups/a.backup", "data/../a.backup", "database/a.backup", "data/verify-17.backup", "gone/a.backup"] {
+            assert!(!is_among(to), "{to}");
+        }
+        assert!(!super::is_among(&data, Path::new("a.backup")));
+    }
+
+    #[test]
+    fn sleds_folder_is_guarded_where_a_link_leads_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (data, fast) = (folder.path().join("data"), folder.path().join("fast"));
+        fs::create_dir(&data).unwrap();
+        fs::create_dir(&fast).unwrap();
+        symlink(&fast, data.join("store")).unwrap();
+
+        assert!(is_among(&data, &fast.join("db.backup")));
+    }
+}
