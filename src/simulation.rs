@@ -9,8 +9,8 @@
 //! settings and companions changed within and between lives; rooms deleted; a process that crashes while words are taken back; floods, huge messages, messages that kill whoever handles them
 //! (`domain::conversation::poison`), and a channel killed until its guild is kept away.
 //!
-//! What is not there: a gateway. Its connections are actors of the root, die with it in no run of these, and are killed in the tests of the
-//! gateway (`tests/it/discord/gateway`); what they hear comes in as `ports::hearing` has it, twice, late and in any order.
+//! What is not there: a gateway. `Connections` under the root and each shard's `Connection` are neither begun nor killed here; what they hear
+//! comes in as `ports::hearing` has it: twice, late, in any order. Lost connections and killed servers are tried in `tests/it/discord`.
 //!
 //! What is checked (`checks/`): what was accepted is kept, once, in order; everything settles once; who is asked, selected and speaks, about
 //! what, and in which order; whoever is selected speaks, in its time; a reply is posted at most once, and made, or a fault explains why not, and
