@@ -9,8 +9,12 @@
 //! settings and companions changed within and between lives; rooms deleted; a process that crashes while words are taken back; floods, huge messages, messages that kill whoever handles them
 //! (`domain::conversation::poison`), and a channel killed until its guild is kept away.
 //!
+//! What is not there: a gateway. `Connections` under the root and each shard's `Connection` are neither begun nor killed here; what they hear
+//! comes in as `ports::hearing` has it: twice, late, in any order. Lost connections and killed servers are tried in `tests/it/discord`.
+//!
 //! What is checked (`checks/`): what was accepted is kept, once, in order; everything settles once; who is asked, selected and speaks, about
-//! what, and in which order; a reply is posted at most once, and made once faults are over; streaks, deadlines, buffers; budgets of questions,
+//! what, and in which order; whoever is selected speaks, in its time; a reply is posted at most once, and made, or a fault explains why not, and
+//! once faults are over it is made; questions wait for quiet and for pauses, addresses for nothing; streaks, deadlines, buffers; budgets of questions,
 //! statements, tokens and addresses; who is awake handles what is on record within 45 s; nothing of a guild is in another's prompts, record,
 //! answers, live view or posts, and no words in what is measured; what kills is set aside, and nothing else; nothing of what was taken back or
 //! forgotten is left anywhere, and the index of persons tells of everybody else; at rest nothing is pending, open, owed or asked, nobody is left,
@@ -38,6 +42,15 @@
 //! | what is heard while a channel reads its record is lost | 7 |
 //! | a commit of unknown outcome is taken for one that succeeded | 8 |
 //! | a tie goes to the greater id | 22 |
+//! | a direct address passes no row: a lull asks about it later | 1 |
+//! | quiet is waited for half as long | 1 |
+//! | whoever was selected speaks without a delay | 1 |
+//! | whoever was selected is forgotten when somebody says something | 1 |
+//! | a buffer that is full settles more than it has to | 1 |
+//! | what is addressed to others is judged by its newest message alone | 1 |
+//! | a reply that is owed is given up as failed when its channel begins anew | 2 |
+//! | messages are stale after half their time | 2 |
+//! | the pause after a question without an answer is never longer | 4 |
 //!
 //! * `TERTULIA_SIM_SEED=7 cargo test --lib simulation::one_seed -- --nocapture` runs one seed and tells what happened.
 //! * `TERTULIA_SIM_RUNS=10000 cargo test --release --lib simulation -- --nocapture` runs more, and tells what they reached.
@@ -47,6 +60,7 @@ mod checks;
 mod course;
 mod dice;
 mod doing;
+mod faults;
 mod life;
 mod models;
 mod nemesis;
@@ -71,8 +85,12 @@ use tally::Tally;
 /// that nobody looked for after a restart (2721, 3063); one that left opened again (5423); a part that was looked for under another name than
 /// it was sent with (6430); a statement that was set aside and made again (7724); a round whose deadline rang
 /// without end, because one of it was about to leave (4564); the same words taken for those of a dropped reply (8838); a channel that was killed
-/// (10895), or panicked (17505), so often that it was back later than the check allowed for.
-const FOUND: &[u64] = &[2, 33, 134, 172, 241, 247, 2_410, 2_721, 3_038, 3_063, 4_564, 5_423, 6_430, 7_724, 8_838, 10_895, 17_505];
+/// (10895), or panicked (17505), so often that it was back later than the check allowed for. What other builds and other checks stumbled over:
+/// 5705, 9380, 9842, 11901, 12009, 16024, 16487.
+const FOUND: &[u64] = &[
+    2, 33, 134, 172, 241, 247, 2_410, 2_721, 3_038, 3_063, 4_564, 5_423, 6_430, 7_724, 5_705, 8_838, 9_380, 9_842, 10_895,
+    11_901, 12_009, 16_024, 16_487, 17_505,
+];
 
 /// Seeds of one `cargo test`, unless `TERTULIA_SIM_RUNS` says otherwise; shared by the functions below, which run side by side.
 const RUNS: u64 = 200;

@@ -9,6 +9,8 @@ use super::change::{Bytes, inputs};
 
 /// Inputs that one seed gives.
 const OF_A_SEED: u32 = 16;
+/// So many seeds are run of every target, however much a run of it costs.
+const LEAST_SEEDS: u64 = 4;
 /// Shorter ones are tried so often once a rule is broken.
 const SHORTENED: u32 = 4_000;
 
@@ -17,7 +19,7 @@ const SHORTENED: u32 = 4_000;
 /// # Errors
 /// The first seed that breaks a rule, and how to run it again.
 pub(super) fn target(target: &Target, from: u64, runs: u64) -> Result<String, String> {
-    let seeds = (runs / target.costs / u64::from(OF_A_SEED)).max(1);
+    let seeds = (runs / target.costs / u64::from(OF_A_SEED)).max(LEAST_SEEDS);
     let valid = valid(target);
     (from..from + seeds).try_for_each(|seed| hunt(target, &valid, seed))?;
     Ok(format!("{:16} {:>9} runs, seeds {from} to {}", target.name, seeds * u64::from(OF_A_SEED), from + seeds - 1))

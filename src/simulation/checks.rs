@@ -4,12 +4,14 @@ mod budgets;
 mod gone;
 mod handling;
 mod measures;
+mod replies;
 mod room;
 mod times;
 
 pub(super) use handling::watch;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::life::{Life, Props};
 use super::people::{Fate, Said};
@@ -39,6 +41,7 @@ pub(super) fn of_record(props: &Props) {
     let stage = &props.stage;
     let (journals, set_aside) = stored(props);
     let deleted = deleted(props);
+    let lateness = times::Lateness::of(stage);
     for (place, events) in &journals {
         if !is_gapless(events, deleted.contains(place)) {
             stage.violate(format!(
@@ -50,7 +53,8 @@ pub(super) fn of_record(props: &Props) {
         let mut handled = events.clone();
         order_of_handling(&mut handled);
         let skipped = set_aside.get(place).cloned().unwrap_or_default();
-        room::Record::read(place, &handled, &skipped, stage);
+        let when = when(props, place);
+        room::Record::read(place, &handled, &skipped, stage, &room::Watch { when, lateness: &lateness });
     }
     accepted(props, &journals, &deleted);
     posted(props, &journals, &deleted);
@@ -58,7 +62,14 @@ pub(super) fn of_record(props: &Props) {
     tenancy(props);
     gone::check(props, &journals, &deleted);
     times::check(props);
+    replies::check(props);
     budgets::check(props);
+}
+
+/// When each event of a room was really on disk.
+fn when(props: &Props, place: &Place) -> BTreeMap<Seq, Duration> {
+    let committed = lock(&props.store.committed);
+    committed.iter().filter(|entry| entry.place == *place).map(|entry| (entry.recorded.seq, entry.at)).collect()
 }
 
 /// Where rooms were deleted once.

@@ -8,9 +8,10 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::dice::Dice;
+use super::faults::What;
 use super::models::SimModel;
 use super::people::People;
-use super::plan::{CAST, Plan};
+use super::plan::{CAST, Plan, patience};
 use super::platform::SimPlatform;
 use super::stage::{Ending, Present, Stage, lock};
 use super::store::SimStore;
@@ -84,6 +85,7 @@ impl Props {
             self.stage.reach("companions changed between two lives");
             lock(&self.cast).clone_from(cast);
         }
+        self.stage.note_fault(What::Cast(lock(&self.cast).clone()));
         self.settings.1.clone()
     }
 
@@ -95,8 +97,7 @@ impl Props {
         let configured = lock(&self.cast).clone();
         let companion = |(id, alias): &(&str, &str)| {
             let tier = ["very_quiet", "quiet", "average", "eager", "very_eager"][id.len() % 5];
-            let patience = 4.0 + id.len() as f64;
-            let file = json!({ "id": id, "aliases": [alias], "interjection": tier, "text_lull_timeout": patience });
+            let file = json!({ "id": id, "aliases": [alias], "interjection": tier, "text_lull_timeout": patience(id).map(|quiet| quiet.as_secs_f64()) });
             let file: CompanionFile = serde_json::from_value(file).expect("a companion's file");
             let companion = Companion::from_file(file, None, &self.settings.0.companion_defaults).expect("a good companion");
             (companion.id.clone(), companion)
@@ -165,6 +166,7 @@ impl Life {
     /// Takes other companions, as a reload does.
     pub(super) fn recast(&self, ids: &[&'static str]) {
         *lock(&self.props.cast) = ids.to_vec();
+        self.props.stage.note_fault(What::Cast(ids.to_vec()));
         if let Err(error) = rooms::recast(&self.kit, self.props.cast()) {
             self.props.stage.violate(format!("these companions cannot be taken: {error}"));
         }

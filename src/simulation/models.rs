@@ -10,9 +10,11 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::dice::{Dice, hash};
+use super::faults::What;
 use super::plan::{Beat, CAST};
 use super::stage::{Stage, lock};
-use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Purpose, Request, Usage};
+use crate::domain::id::{CompanionId, GuildId};
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Purpose, Request, Usage};
 
 /// Longer than anybody waits.
 const FOR_EVER: Duration = Duration::from_secs(86_400);
@@ -66,12 +68,21 @@ impl SimModel {
         }
     }
 
+    /// Of the main model alone: questions may go without an answer.
+    fn note(&self, request: &Request, what: impl FnOnce(GuildId, Option<CompanionId>) -> What) {
+        if request.role == ModelRole::Main {
+            let companion = request.companion.as_ref().map(|persona| persona.id.clone());
+            self.stage.note_fault(what(request.guild.clone(), companion));
+        }
+    }
+
     fn words(&self, request: &Request, dice: &mut Dice) -> String {
         let weather = &self.stage.plan.weather;
         let word = self.stage.plan.word_of(request.guild.as_str());
         let is_calm = self.stage.is_calm();
         if !is_calm && dice.chance(weather.malformed) {
             self.stage.reach("malformed answer");
+            self.note(request, |guild, companion| What::Wordless { guild, companion });
             return dice
                 .pick(&[
                     "",
@@ -137,21 +148,25 @@ impl LanguageModel for SimModel {
             self.stage.reach("model hangs or is late");
             takes = if dice.chance(0.5) { FOR_EVER } else { Duration::from_secs(dice.between(5, 130)) };
         }
+        self.note(request, |_, _| What::Called(takes));
         self.stage.pass(takes).await;
         if !is_calm && dice.chance(weather.model_panics) {
             self.stage.reach("model panics");
+            self.note(request, |guild, companion| What::Failed { code: "unreachable", guild, companion });
             std::panic::resume_unwind(Box::new("a call panics, as the simulation wants it"));
         }
         self.stage.beat(Beat::Answered);
         if !is_calm && dice.chance(weather.model_errors) {
             self.stage.reach("model error");
             let (endpoint, detail) = (self.identity.endpoint.clone(), "as the simulation wants it".to_owned());
-            return Err(match dice.below(4) {
+            let error = match dice.below(4) {
                 0 => NoAnswer::Unreachable { endpoint, detail },
                 1 => NoAnswer::Refused { endpoint, detail },
                 2 => NoAnswer::Overloaded { endpoint, detail, retry_after: None },
                 _ => NoAnswer::Overloaded { endpoint, detail, retry_after: Some(dice.millis(1, 30_000)) },
-            });
+            };
+            self.note(request, |guild, companion| What::Failed { code: error.code(), guild, companion });
+            return Err(error);
         }
         let text = self.words(request, &mut dice);
         drop(drafts.map(|drafts| drafts.send(Draft::More(text.clone()))));

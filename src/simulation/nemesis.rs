@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ractor::ActorCell;
 
+use super::faults::What;
 use super::plan::{Strike, Target};
 use super::stage::{Ending, Stage};
 use crate::actors::directory::Place;
@@ -70,16 +71,24 @@ async fn deal(stage: &Arc<Stage>, target: &Target) {
                 strike(stage, "reply or delivery", &child);
             }
         }
-        Target::Storm(room) => storm(stage, *room).await,
+        Target::Storm(room) => {
+            let place = ChannelPlace(channel(*room));
+            storm(stage, || fell(stage, "channel", &place)).await;
+        }
+        Target::StormOnCompanion(room, which) => {
+            let home = &plan.rooms[*room];
+            let place = CompanionPlace(guild(home.guild), home.companions[which % home.companions.len()].into());
+            stage.reach("storm on a companion");
+            storm(stage, || fell(stage, "companion", &place)).await;
+        }
     }
 }
 
-/// Kills a channel as often as it comes back, until its guild is kept away; in every other world an operator releases that.
-async fn storm(stage: &Arc<Stage>, room: usize) {
+/// Kills somebody as often as it comes back, until its guild is kept away; in every other world an operator releases that.
+async fn storm(stage: &Arc<Stage>, kill: impl Fn()) {
     stage.reach("storm");
-    let channel = RoomId::parse(&stage.plan.rooms[room].id).expect("rooms have plain names").channel();
     for _ in 0..STORM {
-        fell(stage, "channel", &ChannelPlace(channel.clone()));
+        kill();
         tokio::time::sleep(Duration::from_millis(700)).await;
         let Some(present) = stage.present().filter(|_| !stage.is_calm() && !stage.is_dead()) else { return };
         let Ok(quarantine) = present.house.quarantine().await else { continue };
@@ -116,6 +125,7 @@ fn strike(stage: &Stage, sort: &'static str, actor: &ActorCell) {
     });
     stage.disturb();
     stage.notes().killed.insert((stage.life(), sort));
+    stage.note_fault(What::Killed(sort));
     kill_tree(actor);
 }
 

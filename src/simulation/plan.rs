@@ -14,6 +14,11 @@ pub(super) const CAST: [(&str, &str); 5] =
     [("aria", "ari"), ("bruno", "bru"), ("cleo", "clee"), ("dora", "dodo"), ("eli", "elias")];
 /// The companion that a program outside plays.
 pub(super) const EXTERNAL: &str = "zed";
+/// For how long it must have been quiet before a companion considers to speak; of the one outside it is not known.
+pub(super) fn patience(companion: &str) -> Option<Duration> {
+    (companion != EXTERNAL).then(|| Duration::from_secs(4 + companion.len() as u64))
+}
+
 /// A word for each guild that nobody outside it may ever see.
 const WORDS: [&str; 4] = ["qalamarine", "vexolith", "zumbrota", "drelliput"];
 
@@ -143,6 +148,8 @@ pub(super) enum Target {
     Process,
     /// A channel again and again, until its guild is kept away.
     Storm(usize),
+    /// The same with a companion.
+    StormOnCompanion(usize, usize),
 }
 
 /// What goes wrong with a commit.
@@ -191,7 +198,10 @@ impl Plan {
         let calm_at = Duration::from_secs(if dice.chance(0.25) { dice.between(1_000, 4_000) } else { dice.between(60, 300) });
         let mut acts = acts::planned(&guilds, &rooms, &weather, calm_at, &mut Dice::new(seed, "acts"));
         acts::regretted(&mut acts, &mut Dice::new(seed, "regrets"));
-        let strikes = if weather.is_deadly { strikes(&rooms, calm_at, &mut dice) } else { Vec::new() };
+        let mut strikes = if weather.is_deadly { strikes(&rooms, calm_at, &mut dice) } else { Vec::new() };
+        if weather.is_deadly {
+            strikes.extend(storm_on_companion(&rooms, calm_at, &mut Dice::new(seed, "storm on a companion")));
+        }
         let (mut store_faults, mut full) = (BTreeMap::new(), None);
         if weather.is_deadly {
             for _ in 0..dice.below(4) {
@@ -233,6 +243,11 @@ impl Plan {
     /// The word of a guild, by its id.
     pub(super) fn word_of(&self, guild: &str) -> &'static str {
         self.guilds.iter().find(|known| known.id == guild).map_or("nobody", |known| known.word)
+    }
+
+    /// Whether it changes at some time who is configured.
+    pub(super) fn is_recast(&self) -> bool {
+        self.cast_later.is_some() || self.acts.iter().any(|(_, act)| matches!(act, Act::Recast(_)))
     }
 
     /// Whether a message is said in a guild that kills whoever handles it.
@@ -289,6 +304,13 @@ fn room(guild: usize, number: usize, dice: &mut Dice) -> Room {
         within: None,
         is_direct: false,
     }
+}
+
+/// A companion that dies whenever it comes back, in a few of the worlds.
+fn storm_on_companion(rooms: &[Room], calm_at: Duration, dice: &mut Dice) -> Option<Strike> {
+    let (room, which) = (dice.below(rooms.len() as u64) as usize, dice.below(5) as usize);
+    let when = When::At(dice.millis(0, calm_at.as_millis() as u64));
+    dice.chance(0.04).then_some(Strike { when, steps: 0, target: Target::StormOnCompanion(room, which) })
 }
 
 fn strikes(rooms: &[Room], calm_at: Duration, dice: &mut Dice) -> Vec<Strike> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::dice::Dice;
+use super::faults::What;
 use super::plan::Beat;
 use super::stage::{Stage, lock};
 use crate::domain::id::{ChannelId, GuildId};
@@ -112,12 +113,14 @@ impl ChatPlatform for SimPlatform {
         let (arrives, answers) = self.rolls(|dice| (dice.millis(5, 700), dice.millis(5, 700)));
         if !is_calm && self.rolls(|dice| dice.chance(weather.platform_later)) {
             self.stage.reach("platform says later");
+            self.stage.note_fault(What::Platform(part.guild.clone()));
             self.stage.pass(arrives).await;
             let after = self.rolls(|dice| dice.chance(0.6).then(|| dice.millis(100, 40_000)));
             return Err(NotSent::Later { after, detail: "as the simulation wants it".into() });
         }
         if !is_calm && self.rolls(|dice| dice.chance(weather.platform_refuses)) {
             self.stage.reach("platform refuses");
+            self.stage.note_fault(What::Platform(part.guild.clone()));
             self.stage.pass(arrives).await;
             return Err(NotSent::Refused("as the simulation wants it".into()));
         }
@@ -145,6 +148,7 @@ impl ChatPlatform for SimPlatform {
         };
         if is_unknown {
             self.stage.reach("platform's answer lost");
+            self.stage.note_fault(What::Platform(part.guild.clone()));
             self.stage.pass(self.rolls(|dice| dice.millis(1, 9_999))).await;
             return Err(NotSent::Unknown("as the simulation wants it".into()));
         }

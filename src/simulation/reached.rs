@@ -29,6 +29,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 6] = [
             "handlers panic",
             "message that kills its handler",
             "storm",
+            "storm on a companion",
             "wall clock set",
         ],
     ),

@@ -9,7 +9,6 @@ use super::dice::Dice;
 pub(super) struct Rules {
     pub(super) state_timeout: f64,
     pub(super) side_timeout: f64,
-    pub(super) main_timeout: f64,
     pub(super) streak: u32,
     /// The loop guard trips no sooner.
     pub(super) least_streak: u32,
@@ -21,6 +20,34 @@ pub(super) struct Rules {
     /// None is refused sooner.
     pub(super) least_addresses_per_minute: u32,
     pub(super) tokens_per_day: Option<u64>,
+    /// Of what may differ between two lives, the least and the most; times in seconds.
+    pub(super) main_timeouts: Span,
+    pub(super) turn_delays: Span,
+    pub(super) external_patience: Span,
+    /// None settles as stale sooner, nor as overflowing with fewer.
+    pub(super) least_stale_after: f64,
+    pub(super) least_buffer: usize,
+    /// The pool refuses nobody who comes with fewer.
+    pub(super) least_queue: u64,
+    /// What is addressed to others is not asked about.
+    pub(super) skips_calls: bool,
+}
+
+/// The least and the most.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Span {
+    pub(super) least: f64,
+    pub(super) most: f64,
+}
+
+impl Span {
+    const fn of(value: f64) -> Self {
+        Self { least: value, most: value }
+    }
+
+    const fn or(self, other: Self) -> Self {
+        Self { least: self.least.min(other.least), most: self.most.max(other.most) }
+    }
 }
 
 impl Rules {
@@ -29,7 +56,6 @@ impl Rules {
         Self {
             state_timeout: self.state_timeout.max(other.state_timeout),
             side_timeout: self.side_timeout.max(other.side_timeout),
-            main_timeout: self.main_timeout.max(other.main_timeout),
             streak: self.streak.max(other.streak),
             least_streak: self.least_streak.min(other.least_streak),
             max_buffer: self.max_buffer.max(other.max_buffer),
@@ -39,6 +65,13 @@ impl Rules {
             addresses_per_minute: self.addresses_per_minute.max(other.addresses_per_minute),
             least_addresses_per_minute: self.least_addresses_per_minute.min(other.least_addresses_per_minute),
             tokens_per_day: self.tokens_per_day.zip(other.tokens_per_day).map(|(one, other)| one.max(other)),
+            main_timeouts: self.main_timeouts.or(other.main_timeouts),
+            turn_delays: self.turn_delays.or(other.turn_delays),
+            external_patience: self.external_patience.or(other.external_patience),
+            least_stale_after: self.least_stale_after.min(other.least_stale_after),
+            least_buffer: self.least_buffer.min(other.least_buffer),
+            least_queue: self.least_queue.min(other.least_queue),
+            skips_calls: self.skips_calls || other.skips_calls,
         }
     }
 }
@@ -52,10 +85,9 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
     let (guild_statements_per_day, addresses_per_minute) = (rare(5_000, 1, 12), rare(20, 1, 4));
     let streak = dice.between(1, 4) as u32;
     let tokens = dice.chance(0.1).then(|| dice.between(200, 3_000));
-    let rules = Rules {
+    let mut rules = Rules {
         state_timeout: side_timeout + dice.between(1, 10) as f64,
         side_timeout,
-        main_timeout,
         streak,
         least_streak: streak,
         max_buffer: *dice.pick(&[3, 8, 40, 200]),
@@ -65,6 +97,13 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
         addresses_per_minute,
         least_addresses_per_minute: addresses_per_minute,
         tokens_per_day: tokens,
+        main_timeouts: Span::of(main_timeout),
+        turn_delays: Span::default(),
+        external_patience: Span::default(),
+        least_stale_after: 0.0,
+        least_buffer: 0,
+        least_queue: 0,
+        skips_calls: false,
     };
     let mut settings = json!({
         "gate": {
@@ -109,5 +148,12 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
     if let Some(tokens) = tokens {
         settings["models"]["guild_tokens_per_day"] = tokens.into();
     }
+    let secs = |section: &str, key: &str| settings[section][key].as_f64().unwrap_or_default();
+    rules.turn_delays = Span::of(secs("turn_taking", "turn_delay_secs"));
+    rules.external_patience = Span::of(secs("turn_taking", "external_statement_timeout_secs"));
+    rules.least_stale_after = secs("gate", "stale_after_secs");
+    rules.least_buffer = rules.max_buffer;
+    rules.least_queue = settings["models"]["pool"]["queue_capacity"].as_u64().unwrap_or_default();
+    rules.skips_calls = settings["gate"]["skip_when_other_addressed"].as_bool().unwrap_or_default();
     (settings, rules)
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use super::faults::Fault;
 use super::nemesis;
 use super::plan::{Beat, Plan, Strike, When};
 use super::time::{SimChance, SimClock};
@@ -61,6 +62,10 @@ pub(super) struct Notes {
     pub(super) disturbed: Vec<Duration>,
     /// Until when, at the latest, a guild was kept away, by its id.
     pub(super) kept_away: Vec<(Duration, String)>,
+    /// What may keep a reply from being made, in the order of time.
+    pub(super) faults: Vec<Fault>,
+    /// When each life began.
+    pub(super) lives: Vec<Duration>,
     /// Who was killed in which life.
     pub(super) killed: BTreeSet<(u64, &'static str)>,
 }
@@ -94,6 +99,7 @@ impl Stage {
             self.reach("process begun anew");
         }
         self.disturb();
+        self.notes().lives.push(at);
         self.tell(format!("life {} begins", self.life()));
     }
 

@@ -28,6 +28,12 @@ pub fn chosen(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
+/// What cannot be tried on a developer's machine. Where everything has to be there (`.ci/run`), that is a failure.
+pub fn skipped(why: &str) {
+    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{why}");
+    eprintln!("SKIPPED: {why}");
+}
+
 /// A companion that is asked half a second after the last word.
 pub const QUICK: &str = "name = \"Aria\"\ntext_lull_timeout = 0.05\ninterjection = \"average\"\n";
 

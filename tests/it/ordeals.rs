@@ -2,6 +2,7 @@
 
 mod clock;
 mod damage;
+mod durable;
 mod halted;
 mod kills;
 mod starved;

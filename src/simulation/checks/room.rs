@@ -1,21 +1,28 @@
 //! A room as its record tells it, held to the rules, event by event, by a reference that shares nothing with the domain but its events.
 
+mod reasons;
 mod rounds;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::super::stage::Stage;
 use crate::domain::closing::{Cause, Stage as Closing};
-use crate::domain::decision::{Decision, Reason};
-use crate::domain::event::{Decided, Evaluated, Event, Recorded};
+use crate::domain::event::{Evaluated, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::{Message, Role};
+use crate::domain::moment::Moment;
 use crate::journal::place::Place;
+pub(super) use waits::Watch;
+use waits::{Heard, Pause};
 
 /// What is known of one companion that is present.
 #[derive(Default)]
 struct Seat {
     paused: bool,
+    /// A program outside plays it.
+    is_external: bool,
     stage: Closing,
     /// In order.
     unsettled: Vec<Seq>,
@@ -23,6 +30,14 @@ struct Seat {
     asked: Option<(Ticket, Seq)>,
     /// What the newest question is about, as far as it is unsettled and there.
     about: Vec<Seq>,
+    /// For which message it was asked.
+    message: Seq,
+    /// The newest message that a question without an answer was about; the pause after it, and how long the last one was to be.
+    tried: Seq,
+    pause: Option<Pause>,
+    back_off: Option<Duration>,
+    /// Something was taken back since it settled everything, and perhaps what it waits with.
+    is_unsure: bool,
 }
 
 struct Floor {
@@ -31,6 +46,7 @@ struct Floor {
     selected_at: Seq,
     /// What it answers, as far as it is there.
     messages: Vec<Seq>,
+    since: Duration,
 }
 
 /// A round that is open, and who votes in it.
@@ -46,11 +62,23 @@ pub(super) struct Record<'a> {
     told: &'a Stage,
     /// What was set aside, and may be settled or not.
     skipped: &'a BTreeSet<Seq>,
+    watch: &'a Watch<'a>,
+    /// The channel's own time, and when the newest event was on disk.
+    clock: Moment,
+    since: Duration,
+    heard: BTreeMap<Seq, Heard>,
+    /// Who was addressed when nothing else went on, by what, and when.
+    calls: Vec<(CompanionId, Seq, Duration)>,
     seats: BTreeMap<CompanionId, Seat>,
     round: Option<Round>,
     /// Who may take the floor, in this order, and since when they were selected.
     candidates: Vec<CompanionId>,
     selected_at: Seq,
+    /// When whoever was selected speaks, and since when that is known.
+    speak_at: Option<(Moment, Duration)>,
+    /// One of these comes to owe a reply.
+    due: Vec<CompanionId>,
+    is_being_judged: bool,
     /// One of them failed.
     has_failed: bool,
     /// The lone companion that said YES.
@@ -69,15 +97,23 @@ pub(super) struct Record<'a> {
 
 impl<'a> Record<'a> {
     /// Reads a room's events, in the order in which they were handled.
-    pub(super) fn read(place: &'a Place, events: &[Recorded], skipped: &'a BTreeSet<Seq>, told: &'a Stage) {
+    pub(super) fn read(place: &'a Place, events: &[Recorded], skipped: &'a BTreeSet<Seq>, told: &'a Stage, watch: &'a Watch<'a>) {
         let mut record = Self {
             place,
             told,
             skipped,
+            watch,
+            clock: Moment::ZERO,
+            since: Duration::ZERO,
+            heard: BTreeMap::new(),
+            calls: Vec::new(),
             seats: BTreeMap::new(),
             round: None,
             candidates: Vec::new(),
             selected_at: Seq::NONE,
+            speak_at: None,
+            due: Vec::new(),
+            is_being_judged: false,
             has_failed: false,
             alone: None,
             floor: None,
@@ -104,38 +140,39 @@ impl<'a> Record<'a> {
     }
 
     fn enter(&mut self, recorded: &Recorded) {
+        let now = self.when(recorded.seq);
+        self.pass(now);
+        self.since = self.since.max(now);
+        self.clock = self.clock.max(recorded.at);
         match &recorded.event {
-            Event::Said { message, reply, .. } => self.said(recorded.seq, message, *reply),
+            Event::Said { message, reply, said_at, .. } => {
+                self.note_heard(recorded.seq, message, *said_at);
+                self.said(recorded.seq, message, *reply);
+            }
             Event::Edited { .. } | Event::CaughtUp { .. } | Event::JitterDrawn { .. } | Event::AddressRefused { .. } => {}
             Event::Deleted { messages } => self.deleted(messages),
-            Event::Joined { companion, .. } => drop(self.seats.entry(companion.clone()).or_default()),
+            Event::Joined { companion, external } => self.seats.entry(companion.clone()).or_default().is_external = *external,
             Event::Left { companion } => self.left(companion),
             Event::Paused { companion, paused } => self.paused(companion.as_ref(), *paused),
             Event::Cleared => self.cleared(),
             Event::RoundOpened(opened) => self.opened(recorded, opened),
             Event::Evaluated(evaluated) => self.evaluated(recorded, evaluated),
             Event::Decided(decided) => self.decided(recorded, decided),
-            Event::Unanswered { companion, ticket, .. } => {
-                if self.seats.get_mut(companion).and_then(|seat| seat.asked.take_if(|(asked, _)| asked == ticket)).is_none() {
-                    self.broken(format_args!("nobody asked {companion}: {recorded:?}"));
-                }
-            }
+            Event::Unanswered { companion, ticket, back_off, .. } => self.unanswered(recorded, companion, *ticket, *back_off),
             Event::StageChanged { companion, from, to, cause } => self.stage_changed(recorded, companion, *from, *to, *cause),
             Event::RoundClosed(closed) => self.closed(recorded, closed),
-            Event::RepetitionAsked { ticket, .. } => self.new_ticket(*ticket),
+            Event::RepetitionAsked { ticket, .. } => {
+                self.new_ticket(*ticket);
+                self.is_being_judged = true;
+            }
             Event::RepetitionJudged { call, .. } => {
+                self.is_being_judged = false;
                 self.told.reach(if call.is_some() { "judged by a model" } else { "judged by words" });
             }
-            Event::ReplyOwed { companion, ticket, messages, .. } => self.owed(recorded, companion, *ticket, messages),
-            Event::ReplyFailed { companion, ticket, .. } => {
-                self.told.reach("statement failed");
-                let had = self.floor.take_if(|floor| floor.ticket == *ticket && floor.companion == *companion);
-                if had.is_none() {
-                    self.broken(format_args!("nobody owes {ticket}: {recorded:?}"));
-                }
-                self.selected_at = recorded.handled;
-                self.has_failed = true;
+            Event::ReplyOwed { companion, ticket, messages, due_at, .. } => {
+                self.owed(recorded, companion, *ticket, messages, *due_at);
             }
+            Event::ReplyFailed { companion, ticket, .. } => self.failed(recorded, companion, *ticket),
             Event::Summarised { .. } => self.told.reach("summary"),
         }
     }
@@ -174,6 +211,7 @@ impl<'a> Record<'a> {
         self.spoke.insert(companion.clone(), seq);
         match self.floor.take_if(|floor| floor.ticket == ticket && floor.companion == companion) {
             Some(floor) => {
+                self.fulfilled(seq, &companion, floor.since);
                 self.candidates.clear();
                 self.streak += u32::from(floor.selected_at >= self.newest_human_maybe);
                 self.longest_streak += u32::from(floor.selected_at >= self.newest_human);
@@ -188,13 +226,16 @@ impl<'a> Record<'a> {
 
     /// Nothing comes of a wish, a turn or a reply of which nothing is left. A question goes on with what it has read.
     fn deleted(&mut self, gone: &[Seq]) {
+        self.calls.clear();
         let lose_last = |about: &mut Vec<Seq>| {
             let before = about.len();
             about.retain(|seq| !gone.contains(seq));
             about.is_empty() && before > 0
         };
         for (companion, seat) in &mut self.seats {
+            let before = seat.unsettled.len();
             seat.unsettled.retain(|seq| !gone.contains(seq));
+            seat.is_unsure = !seat.unsettled.is_empty() && (seat.is_unsure || seat.unsettled.len() < before);
             if !lose_last(&mut seat.about) {
                 continue;
             }
@@ -207,6 +248,8 @@ impl<'a> Record<'a> {
                 None if self.floor.is_none() && self.candidates.first() == Some(companion) => {
                     self.told.reach("turn dropped: all was taken back");
                     self.candidates.clear();
+                    self.due.clear();
+                    self.speak_at = None;
                 }
                 None => {}
             }
@@ -224,6 +267,7 @@ impl<'a> Record<'a> {
             round.voters.remove(companion);
         }
         self.candidates.retain(|candidate| candidate != companion);
+        self.no_turn_of(|due| due == companion);
         self.dropped.extend(self.floor.take_if(|floor| floor.companion == *companion).map(|floor| floor.ticket));
     }
 
@@ -231,21 +275,35 @@ impl<'a> Record<'a> {
         for (_, seat) in self.seats.iter_mut().filter(|(companion, _)| whom.is_none_or(|whom| whom == *companion)) {
             seat.paused = paused;
             if paused {
-                seat.asked = None;
+                (seat.asked, seat.pause, seat.back_off) = (None, None, None);
             }
+        }
+        if paused {
+            self.no_turn_of(|due| whom.is_none_or(|whom| whom == due));
         }
         self.alone = None;
     }
 
     fn cleared(&mut self) {
         for seat in self.seats.values_mut() {
-            *seat = Seat { paused: seat.paused, ..Seat::default() };
+            *seat = Seat { paused: seat.paused, is_external: seat.is_external, ..Seat::default() };
         }
+        self.no_turn_of(|_| true);
+        self.is_being_judged = false;
         self.round = None;
         self.candidates.clear();
         self.alone = None;
         (self.streak, self.longest_streak) = (0, 0);
         self.dropped.extend(self.floor.take().map(|floor| floor.ticket));
+    }
+
+    /// Those whom something concerns neither take their turn nor are they asked for what called them.
+    fn no_turn_of(&mut self, concerns: impl Fn(&CompanionId) -> bool) {
+        self.calls.clear();
+        if self.due.iter().any(concerns) {
+            self.due.clear();
+            self.speak_at = None;
+        }
     }
 
     fn new_ticket(&mut self, ticket: Ticket) {
@@ -262,12 +320,18 @@ impl<'a> Record<'a> {
             _ => "asked: lull",
         });
         self.new_ticket(evaluated.ticket);
+        self.asked_in_time(recorded, evaluated);
+        self.considered(recorded, &evaluated.companion, evaluated.upto, evaluated.trigger);
+        if !self.due.is_empty() {
+            self.broken(format_args!("{:?} is to speak first: {recorded:?}", self.due));
+        }
         let Some(seat) = self.seats.get_mut(&evaluated.companion) else {
             return self.broken(format_args!("{} is not present: {recorded:?}", evaluated.companion));
         };
         let before = seat.asked.replace((evaluated.ticket, evaluated.upto));
         seat.about.clone_from(&evaluated.messages);
-        let (is_silent, unsettled) = (seat.paused || seat.stage == Closing::Terminal, seat.unsettled.clone());
+        (seat.message, seat.pause) = (evaluated.message, None);
+        let (is_silent, unsettled) = (seat.is_silent(), seat.unsettled.clone());
         if before.is_some() {
             self.broken(format_args!("{} is asked twice at once: {recorded:?}", evaluated.companion));
         }
@@ -279,58 +343,6 @@ impl<'a> Record<'a> {
         }
         if unsettled.len() > self.told.plan.rules.max_buffer {
             self.broken(format_args!("{} messages are unsettled for {}: {recorded:?}", unsettled.len(), evaluated.companion));
-        }
-    }
-
-    fn decided(&mut self, recorded: &Recorded, decided: &Decided) {
-        self.reach_reason(decided.reason);
-        let least_streak = self.told.plan.rules.least_streak;
-        if decided.reason == Reason::LoopGuard && self.longest_streak < least_streak {
-            self.broken(format_args!("the loop guard trips after {} of {least_streak}: {recorded:?}", self.longest_streak));
-        }
-        for companion in &decided.companions {
-            let Some(seat) = self.seats.get_mut(companion) else {
-                self.broken(format_args!("{companion} is not present: {recorded:?}"));
-                continue;
-            };
-            if let Some(ticket) = decided.ticket {
-                match seat.asked.take_if(|(asked, _)| *asked == ticket) {
-                    // Whatever came after the question was read by nobody.
-                    Some((_, upto)) if decided.upto > upto => {
-                        self.broken(format_args!("{companion} settles what it was not asked about: {recorded:?}"));
-                        continue;
-                    }
-                    Some(_) => {}
-                    None => {
-                        self.broken(format_args!("{companion} was not asked, or has decided already: {recorded:?}"));
-                        continue;
-                    }
-                }
-            }
-            if decided.decision == Decision::Yes {
-                if self.round.is_none() {
-                    self.alone = Some(companion.clone());
-                }
-                continue;
-            }
-            let settles: Vec<Seq> = seat.unsettled.iter().copied().take_while(|seq| *seq <= decided.upto).collect();
-            seat.unsettled.retain(|seq| *seq > decided.upto);
-            seat.about.retain(|seq| *seq > decided.upto);
-            if decided.reason == Reason::Stale {
-                // A question about nothing but what is stale is over with it.
-                seat.asked.take_if(|(_, upto)| *upto <= decided.upto);
-            }
-            let is_wrong = match decided.reason {
-                Reason::Paused => !seat.paused,
-                Reason::Budget => decided.used_up.is_none(),
-                _ => false,
-            };
-            if is_wrong {
-                self.broken(format_args!("{companion} has no reason for {}: {recorded:?}", decided.reason));
-            }
-            if self.without_skipped(&settles) != self.without_skipped(&decided.messages) {
-                self.broken(format_args!("for {companion} {settles:?} had to settle: {recorded:?}"));
-            }
         }
     }
 
@@ -364,30 +376,18 @@ impl<'a> Record<'a> {
         if let Some(floor) = &self.floor {
             self.broken(format_args!("{} owes {} for ever", floor.companion, floor.ticket));
         }
+        if !self.due.is_empty() && self.skipped.is_empty() {
+            self.broken(format_args!("{:?} was to speak and never did", self.due));
+        }
         for (companion, seat) in &self.seats {
             let unsettled = self.without_skipped(&seat.unsettled);
             if !unsettled.is_empty() {
                 self.broken(format_args!("{unsettled:?} never settled for {companion}"));
             }
-            if let Some((ticket, _)) = seat.asked {
+            // Of what it was about, something may have been set aside, and the rest taken back.
+            if let Some((ticket, _)) = seat.asked.filter(|_| self.skipped.is_empty()) {
                 self.broken(format_args!("{companion} was asked {ticket}, and nothing came of it"));
             }
         }
-    }
-
-    fn reach_reason(&self, reason: Reason) {
-        self.told.reach(match reason {
-            Reason::ModelYes => "decided: YES",
-            Reason::ModelNo => "decided: NO",
-            Reason::Unreadable => "decided: unreadable",
-            Reason::External => "decided: external",
-            Reason::OtherAddressed => "decided: other addressed",
-            Reason::Budget => "decided: budget",
-            Reason::LoopGuard => "decided: loop guard",
-            Reason::Closed => "decided: closed",
-            Reason::Paused => "decided: paused",
-            Reason::Overflow => "decided: overflow",
-            Reason::Stale => "decided: stale",
-        });
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::life::Props;
-use super::super::stage::lock;
+use super::super::stage::{Stage, lock};
 use super::super::store::Committed;
 use crate::actors::guild::RESTARTS;
 use crate::domain::event::Event;
@@ -17,25 +17,45 @@ const SLACK: Duration = Duration::from_secs(12);
 /// Whoever cannot write dies, and starts again later each time: so long after it can, at the latest, with what chance adds.
 const LONGEST_WAY_BACK: Duration = Duration::from_secs(45);
 
+/// How late something is, in view of what held it up.
+pub(super) struct Lateness {
+    disturbed: Vec<Duration>,
+    kept_away: Vec<(Duration, String)>,
+    full: Option<(Duration, Duration)>,
+}
+
+impl Lateness {
+    pub(super) fn of(stage: &Stage) -> Self {
+        let mut disturbed = stage.notes().disturbed.clone();
+        disturbed.extend(stage.chance.panicked());
+        Self { disturbed, kept_away: stage.notes().kept_away.clone(), full: stage.plan.full }
+    }
+
+    pub(super) fn is_late(&self, place: &Place, from: Duration, to: Duration, most: Duration) -> bool {
+        self.undisturbed(place, from, to) > most + SLACK
+    }
+
+    /// For how long, of this time, nothing held it up.
+    pub(super) fn undisturbed(&self, place: &Place, from: Duration, to: Duration) -> Duration {
+        let is_within = |at: &Duration| (from..=to).contains(at);
+        let released = self.kept_away.iter().filter(|(_, guild)| guild == place.guild.as_str()).map(|(until, _)| *until);
+        // Whoever was killed before may still be away.
+        let began_anew = self.disturbed.iter().filter(|at| **at <= to).map(|at| back(&self.disturbed, *at));
+        let full = self.full.filter(|(since, until)| *since <= to && from <= *until).map(|(_, until)| until + LONGEST_WAY_BACK);
+        let last = began_anew.chain(released.filter(is_within)).chain(full).max().unwrap_or(from).max(from);
+        to.saturating_sub(last)
+    }
+}
+
 /// A round is over by its deadline, a question by that of the pool and a little; whoever is begun anew has the time anew.
 pub(super) fn check(props: &Props) {
     let stage = &props.stage;
     let rules = &stage.plan.rules;
-    let mut disturbed = stage.notes().disturbed.clone();
-    disturbed.extend(stage.chance.panicked());
-    let kept_away = stage.notes().kept_away.clone();
+    let lateness = Lateness::of(stage);
     let patience = Duration::from_secs_f64(rules.state_timeout);
     // The pool's own deadline, and the five seconds that a channel waits beyond it, or the round's.
     let question = patience.max(Duration::from_secs_f64(rules.side_timeout + 5.0));
-    let is_late = |place: &Place, from: Duration, to: Duration, most: Duration| {
-        let is_within = |at: &Duration| (from..=to).contains(at);
-        let released = kept_away.iter().filter(|(_, guild)| guild == place.guild.as_str()).map(|(until, _)| *until);
-        let began_anew = disturbed.iter().filter(|at| is_within(at)).map(|at| back(&disturbed, *at));
-        let full =
-            stage.plan.full.filter(|(since, until)| *since <= to && from <= *until).map(|(_, until)| until + LONGEST_WAY_BACK);
-        let last = began_anew.chain(released.filter(is_within)).chain(full).max().unwrap_or(from);
-        to.saturating_sub(last) > most + SLACK
-    };
+    let is_late = |place: &Place, from: Duration, to: Duration, most: Duration| lateness.is_late(place, from, to, most);
     let mut rounds = BTreeMap::<Place, (Seq, Duration)>::new();
     let mut questions = BTreeMap::<(Place, Ticket), Duration>::new();
     let committed = lock(&props.store.committed).clone();

@@ -34,9 +34,18 @@ const MUSEUM: &str = "museum";
 
 #[tokio::test]
 async fn whatever_a_kill_interrupts_nothing_is_lost_and_nothing_doubled() {
-    let outcome = ordeal(&Blow::EACH, 9, 3).await;
+    let outcome = ordeal(&Blow::EACH, 9, 3, Answers::Often).await;
 
     outcome.assert_faultless();
+}
+
+/// Nothing but the kills could keep a reply from being made here, and they do not.
+#[tokio::test]
+async fn where_the_model_always_answers_every_reply_that_is_owed_is_made() {
+    let outcome = ordeal(&[Blow::Talk, Blow::Start, Blow::Talk], 5, 7, Answers::Always).await;
+
+    outcome.assert_faultless();
+    outcome.assert_every_reply_made();
 }
 
 /// `cargo test --release --test it -- --ignored --nocapture thousand_kills` prints what came of it, after half an hour or less. `KILLS` is
@@ -44,10 +53,31 @@ async fn whatever_a_kill_interrupts_nothing_is_lost_and_nothing_doubled() {
 #[tokio::test]
 #[ignore = "takes half an hour"]
 async fn a_thousand_kills_lose_nothing_and_double_nothing() {
-    let outcome = ordeal(&[], chosen("KILLS", 1000), chosen("SEED", 1)).await;
+    let outcome = ordeal(&[], chosen("KILLS", 1000), chosen("SEED", 1), Answers::Often).await;
 
     println!("{outcome}");
     outcome.assert_faultless();
+}
+
+/// `cargo test --release --test it -- --ignored --nocapture hundred_kills_keep_no_reply` prints what came of it, after some minutes; `KILLS`
+/// and `SEED` as above.
+#[tokio::test]
+#[ignore = "takes some minutes"]
+async fn a_hundred_kills_keep_no_reply_from_being_made_where_the_model_always_answers() {
+    let outcome = ordeal(&[], chosen("KILLS", 100), chosen("SEED", 1), Answers::Always).await;
+
+    println!("{outcome}");
+    outcome.assert_faultless();
+    outcome.assert_every_reply_made();
+}
+
+/// Whether the model answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answers {
+    /// It is the built-in one.
+    Always,
+    /// In most lives it is another one, which fails now and then.
+    Often,
 }
 
 /// What came of it.
@@ -65,6 +95,11 @@ pub struct Outcome {
 impl Outcome {
     fn kills(&self) -> u64 {
         self.kills.values().sum()
+    }
+
+    fn assert_every_reply_made(&self) {
+        let Figures { owed, statements, failed, .. } = self.figures;
+        assert_eq!((failed, statements), (0, owed), "{self}");
     }
 
     fn assert_faultless(&self) {
@@ -94,7 +129,7 @@ impl fmt::Display for Outcome {
 }
 
 /// Kills the server so many times, in each of these ways first and then as the seed chooses, and looks at what is left after each.
-async fn ordeal(first: &[Blow], kills: u64, seed: u64) -> Outcome {
+async fn ordeal(first: &[Blow], kills: u64, seed: u64, answers: Answers) -> Outcome {
     let began = Instant::now();
     let mut chance = StdRng::seed_from_u64(seed);
     let mut first = first.iter().copied().peekable();
@@ -125,7 +160,7 @@ async fn ordeal(first: &[Blow], kills: u64, seed: u64) -> Outcome {
         *outcome.kills.entry(blow.name()).or_default() += 1;
         sign.send_replace(writers::Sign::Closed);
         outcome.book.hear(witnesses).await;
-        change_settings(&mut premises, &model, &mut chance);
+        change_settings(&mut premises, &model, answers, &mut chance);
         blow.aftermath(&premises, &mut chance, &mut outcome).await;
         server = premises.start().await;
         while let Ok(accepted) = told.try_recv() {
@@ -187,10 +222,11 @@ fn inline_table(object: &serde_json::Value) -> String {
     format!("{{ {} }}", fields.join(", "))
 }
 
-fn change_settings(premises: &mut Premises, model: &Model, chance: &mut StdRng) {
+fn change_settings(premises: &mut Premises, model: &Model, answers: Answers, chance: &mut StdRng) {
     premises.set("turn_taking.turn_delay_secs", DELAYS[chance.random_range(0..DELAYS.len())]);
     // The built-in model always answers, the other one often.
-    let (url, name) = if chance.random_bool(0.7) { (&*model.url, "any") } else { ("", "") };
+    let is_other = chance.random_bool(0.7) && answers == Answers::Often;
+    let (url, name) = if is_other { (&*model.url, "any") } else { ("", "") };
     premises.set("models.side.base_url", url);
     premises.set("models.side.model", name);
     premises.set("models.rehearsal.pace", if chance.random_bool(0.5) { "0" } else { "0.02" });

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-use crate::harness::{PATIENCE, Premises, Server, program, ran};
+use crate::harness::{PATIENCE, Premises, Server, program, ran, skipped};
 
 #[tokio::test]
 async fn connections_leave_the_store_the_files_that_it_needs() {
@@ -57,9 +57,17 @@ async fn a_disk_that_fills_up_ends_the_server_and_what_was_accepted_is_there_whe
     let premises = Premises::new().with("server.requests_per_second", "1000000");
     let disk = match Disk::of(&premises, "6m").await {
         Ok(disk) => disk,
-        Err(why) => return eprintln!("SKIPPED: no small disk can be mounted here: {why}"),
+        Err(why) => return skipped(&format!("no small disk can be mounted here: {why}")),
     };
-    let server = Server::of(disk.command(&premises, &[])).await;
+    let accepted = fill_up(Server::of(disk.command(&premises, &[])).await).await;
+
+    // Without more room it may begin or not: sled gives back what it does not need any more.
+    disk.resize("32m").await;
+    keeps(Server::of(disk.command(&premises, &[])).await, &accepted).await;
+}
+
+/// Has somebody talk until the server takes no more and ends: what it accepted.
+async fn fill_up(server: Server) -> Vec<(u64, String)> {
     let mut accepted = Vec::new();
     for number in 0.. {
         let text = format!("{number} {}", "and so on ".repeat(600));
@@ -77,13 +85,13 @@ async fn a_disk_that_fills_up_ends_the_server_and_what_was_accepted_is_there_whe
     assert_eq!(status.code(), Some(3), "{log}");
     assert!(log.contains("the store takes no more") && log.contains("make room"), "{log}");
     assert!(!accepted.is_empty());
+    accepted
+}
 
-    // Without more room it may begin or not: sled gives back what it does not need any more.
-    disk.resize("32m").await;
-    let server = Server::of(disk.command(&premises, &[])).await;
-
+/// All of that is there, once, and the server goes on.
+async fn keeps(server: Server, accepted: &[(u64, String)]) {
     let history = server.history("lobby").await;
-    for (seq, text) in &accepted {
+    for (seq, text) in accepted {
         let there = history.iter().filter(|(known, from, said)| known == seq && from == "Ana" && said == text).count();
         assert_eq!(there, 1, "message {seq} is not there once");
     }
@@ -95,7 +103,7 @@ async fn a_disk_that_fills_up_ends_the_server_and_what_was_accepted_is_there_whe
 async fn a_folder_that_becomes_read_only_loses_nothing_and_is_refused_at_the_next_start() {
     let premises = Premises::new();
     let Some(user) = Somebody::who_may_not_write_everywhere(&premises).await else {
-        return eprintln!("SKIPPED: this user can write everywhere, and the program cannot be run as another one");
+        return skipped("this user can write everywhere, and the program cannot be run as another one");
     };
     let server = Server::of(user.command(&premises)).await;
     let first = server.say("lobby", "Ana", "before it was forbidden").await;

@@ -10,7 +10,7 @@ use axum::routing::get;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use crate::harness::{Premises, Ran, ran};
+use crate::harness::{Premises, Ran, ran, skipped};
 
 #[tokio::test]
 async fn a_server_that_can_be_talked_to_is_ready() {
@@ -134,8 +134,7 @@ async fn who_may_not_look_into_the_data_folder_is_told_so() {
     let binary = env!("CARGO_BIN_EXE_tertulia");
     let able = ran(premises.command_of(&[nobody, &[binary, "--version"]].concat())).await;
     if able.code != Some(0) {
-        eprintln!("SKIPPED: this user may look everywhere, and the program cannot be run as another one");
-        return;
+        return skipped("this user may look everywhere, and the program cannot be run as another one");
     }
 
     let health = ran(premises.command_of(&[nobody, &[binary, "health"]].concat())).await;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::harness::{PATIENCE, Premises, Server, program, ran};
+use crate::harness::{PATIENCE, Premises, Server, program, ran, skipped};
 
 #[tokio::test]
 async fn a_full_disk_ends_the_server_and_loses_nothing_that_was_accepted() {
@@ -59,8 +59,7 @@ async fn a_folder_that_cannot_be_written_to_is_refused() {
     if is_all_powerful {
         let mut able = premises.command_of(&[&nobody[..], &[binary, "--version"]].concat());
         if !able.status().await.is_ok_and(|status| status.success()) {
-            eprintln!("SKIPPED: this user can write everywhere, and the program cannot be run as another one");
-            return;
+            return skipped("this user can write everywhere, and the program cannot be run as another one");
         }
     }
 

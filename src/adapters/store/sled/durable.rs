@@ -1,5 +1,8 @@
 //! Making durable what sled has written: its own flush hands the data to the kernel and does not wait for the disk.
 
+#[cfg(test)]
+mod synced;
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -48,7 +51,7 @@ impl Durable {
         let written = metadata.modified()?;
         // What the database points to first.
         self.blobs.sync(&self.folder.join("blobs"), written)?;
-        db.sync_data()?;
+        wait_for_data(db, &files::db(&self.folder))?;
         Ok(Some(metadata.len()))
     }
 
@@ -80,8 +83,9 @@ impl Blobs {
             let name = entry?.file_name();
             if !self.synced.contains(&name) {
                 // sled takes those away that nothing points to any more.
-                if let Some(blob) = if_there(File::open(folder.join(&name)))? {
-                    blob.sync_all()?;
+                let path = folder.join(&name);
+                if let Some(blob) = if_there(File::open(&path))? {
+                    wait_for_all(&blob, &path)?;
                     is_new = true;
                 }
             }
@@ -94,6 +98,27 @@ impl Blobs {
         self.changed = Some(changed);
         Ok(())
     }
+}
+
+/// Waits until what was written to a file is on disk, as far as it is needed to read it.
+fn wait_for_data(file: &File, path: &Path) -> io::Result<()> {
+    note(path);
+    file.sync_data()
+}
+
+/// The same, with all that is known of the file.
+fn wait_for_all(file: &File, path: &Path) -> io::Result<()> {
+    note(path);
+    file.sync_all()
+}
+
+/// Keeps in mind what is about to be on disk, for whoever tests that. (That the system is really told is looked at from outside:
+/// `tests/it/ordeals/durable.rs`.)
+fn note(path: &Path) {
+    #[cfg(test)]
+    synced::note(path);
+    #[cfg(not(test))]
+    let _ = path;
 }
 
 fn if_there<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {

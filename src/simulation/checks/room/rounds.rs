@@ -7,6 +7,7 @@ use super::{Floor, Record, Round};
 use crate::domain::closing::Stage as Closing;
 use crate::domain::event::{Recorded, RoundClosed, RoundOpened};
 use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::moment::Moment;
 use crate::domain::round::message_id;
 use crate::domain::vote::{Stance, State};
 
@@ -26,6 +27,10 @@ impl Record<'_> {
         }
         let voters = opened.asked.iter().cloned().chain(opened.listening.iter().map(|state| state.from.clone())).collect();
         self.round = Some(Round { message: opened.message, voters, about_nothing: BTreeSet::new() });
+        if !self.due.is_empty() && self.skipped.is_empty() {
+            self.broken(format_args!("{:?} was to speak and does not: {recorded:?}", self.due));
+        }
+        self.due.clear();
         self.candidates.clear();
         self.alone = None;
     }
@@ -54,6 +59,41 @@ impl Record<'_> {
         }
         (self.candidates, self.has_failed) = (candidates, false);
         self.selected_at = recorded.handled;
+        self.due = closed.selected.iter().cloned().collect();
+        self.speak_at = closed.speak_at.map(|at| (at, self.when(recorded.seq)));
+        let delays = self.told.plan.rules.turn_delays;
+        let is_delayed = |at: Moment| (delays.least..=delays.most).contains(&at.since(recorded.at).as_secs_f64());
+        if closed.speak_at.is_some() != closed.selected.is_some() || !closed.speak_at.is_none_or(is_delayed) {
+            self.broken(format_args!("nobody speaks so: {recorded:?}"));
+        }
+    }
+
+    /// The words of an external companion are waited for so long.
+    fn is_waited_for(&self, recorded: &Recorded, companion: &CompanionId, due_at: Option<Moment>) {
+        let patience = self.told.plan.rules.external_patience;
+        let is_its = |at: Moment| (patience.least..=patience.most).contains(&at.since(recorded.at).as_secs_f64());
+        let is_external = self.seats.get(companion).is_some_and(|seat| seat.is_external);
+        if due_at.is_some() != is_external || !due_at.is_none_or(is_its) {
+            self.broken(format_args!("{companion} is not waited for so: {recorded:?}"));
+        }
+    }
+
+    /// A statement was not made: one further candidate takes over, if what it wanted to speak about is unsettled.
+    pub(super) fn failed(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Ticket) {
+        self.told.reach("statement failed");
+        match self.floor.take_if(|floor| floor.ticket == ticket && floor.companion == *companion) {
+            Some(floor) => self.fulfilled(recorded.seq, companion, floor.since),
+            None => self.broken(format_args!("nobody owes {ticket}: {recorded:?}")),
+        }
+        if std::mem::replace(&mut self.has_failed, true) {
+            self.candidates.clear();
+        }
+        let is_able = |candidate: &CompanionId| {
+            let seat = self.seats.get(candidate);
+            seat.is_some_and(|seat| !seat.is_silent() && !seat.is_unsure && seat.unsettled.contains(&seat.message))
+        };
+        self.due = if self.candidates.iter().any(is_able) { self.candidates.clone() } else { Vec::new() };
+        self.selected_at = recorded.handled;
     }
 
     /// Whoever wants to speak: those called upon first, then by importance, then who spoke longest ago, then by id.
@@ -67,11 +107,24 @@ impl Record<'_> {
         wishes.into_iter().map(|state| state.from.clone()).collect()
     }
 
-    pub(super) fn owed(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Ticket, messages: &[Seq]) {
+    pub(super) fn owed(
+        &mut self,
+        recorded: &Recorded,
+        companion: &CompanionId,
+        ticket: Ticket,
+        messages: &[Seq],
+        due_at: Option<Moment>,
+    ) {
         self.new_ticket(ticket);
+        self.is_waited_for(recorded, companion, due_at);
         if self.floor.is_some() || self.round.is_some() {
             self.broken(format_args!("the floor is not free: {recorded:?}"));
         }
+        if !self.due.is_empty() && !self.due.contains(companion) {
+            self.broken(format_args!("{:?} is to speak: {recorded:?}", self.due));
+        }
+        self.due.clear();
+        self.speaks_in_time(recorded);
         let selected_at = match self.alone.take() {
             Some(alone) if alone == *companion => recorded.handled,
             _ => {
@@ -87,17 +140,19 @@ impl Record<'_> {
                 self.selected_at
             }
         };
+        let since = self.when(recorded.seq);
         let Some(seat) = self.seats.get_mut(companion) else {
             return self.broken(format_args!("{companion} is not present: {recorded:?}"));
         };
         let unsettled = std::mem::take(&mut seat.unsettled);
         seat.about.clear();
+        seat.is_unsure = false;
         if seat.stage == Closing::Terminal || seat.paused {
             self.broken(format_args!("{companion} speaks though it is silent: {recorded:?}"));
         }
         if self.without_skipped(&unsettled) != self.without_skipped(messages) {
             self.broken(format_args!("{companion} answers something else than {unsettled:?}: {recorded:?}"));
         }
-        self.floor = Some(Floor { companion: companion.clone(), ticket, selected_at, messages: messages.to_vec() });
+        self.floor = Some(Floor { companion: companion.clone(), ticket, selected_at, messages: messages.to_vec(), since });
     }
 }

@@ -83,6 +83,17 @@ pub fn each() -> Vec<Damage> {
 }
 
 impl Damage {
+    /// Whether it is done to the database itself, or it is gone.
+    pub fn is_in_database(&self) -> bool {
+        match self {
+            Self::Cut(part, _) | Self::Zero(part, ..) | Self::Empty(part) | Self::Garbage(part) | Self::Gone(part) => {
+                matches!(part, Part::Database | Part::Folder)
+            }
+            Self::Flip { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Does it. False if there is nothing to do it to.
     pub fn inflict(&self, data: &Path) -> bool {
         match self {

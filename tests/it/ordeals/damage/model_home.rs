@@ -10,14 +10,17 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::kinds::Damage;
+use super::telling::{first_difference, first_invented, lines, shortened};
 use crate::harness::{Premises, Ran, Server, ran};
 
-const ROOMS: [&str; 3] = ["lobby", "cellar", "roof"];
+pub const ROOMS: [&str; 3] = ["lobby", "cellar", "roof"];
 
 /// A store that is sound, left in three ways, and everything that its server says.
 pub struct ModelHome {
     premises: Premises,
     told: Vec<(String, Vec<String>)>,
+    /// What people said, by room.
+    said: Vec<Vec<String>>,
     left: [TempDir; 3],
 }
 
@@ -69,13 +72,14 @@ impl ModelHome {
             settle(&server, number).await;
         }
         let told = tell(&server).await.expect("it tells of itself");
+        let said = what_people_said(&server).await.expect("it tells what was said");
         server.stop().await;
         let written = copy_of(&premises.data());
         premises.start().await.stop().await;
         let noted = copy_of(&premises.data());
         premises.start().await.kill().await;
         let killed = copy_of(&premises.data());
-        Self { premises, told, left: [written, noted, killed] }
+        Self { premises, told, said, left: [written, noted, killed] }
     }
 
     /// The length of the shortest of the databases.
@@ -113,14 +117,18 @@ impl ModelHome {
 
 impl ModelHome {
     /// Damages a copy, and goes on with what is left, as an operator may who was told of that. It works, or it is refused with the way out
-    /// that is left.
+    /// that is left; and what is left is what was there: nothing is invented, doubled, or in another order.
     pub async fn accept(&self, left: Left, damage: &Damage) -> Fate {
         let (_copy, Some(server)) = self.start_on(left, damage, &["serve", "--accept-loss"]).await else { return Fate::Spared };
         match server {
             Err(Ran { code, stderr, .. }) => refusal(code, &stderr),
             Ok(server) => {
+                let left = what_people_said(&server).await;
                 let greeted = greet(&server).await;
                 server.kill().await;
+                if let Some(invented) = left.and_then(|left| first_invented(&self.said, &left)) {
+                    return Fate::Silent(invented);
+                }
                 greeted.map_or_else(Fate::Told, |()| Fate::Whole { says: "it goes on".into() })
             }
         }
@@ -298,41 +306,16 @@ async fn greet(server: &Server) -> Result<(), String> {
     Ok(())
 }
 
-/// What is told, in lines, without what depends on the time.
-fn lines(answer: Value) -> Vec<String> {
-    match answer {
-        Value::String(text) => text.lines().filter(|line| line.contains("\"event\"")).map(str::to_owned).collect(),
-        Value::Object(fields) => {
-            let lasting = fields.into_iter().filter(|(name, _)| !matches!(name.as_str(), "to" | "from" | "at" | "now"));
-            lasting.flat_map(|(name, value)| entries(&name, value)).collect()
-        }
-        other => vec![other.to_string()],
+/// Of every room, in order: number, speaker and words. None where a room cannot be read.
+async fn what_people_said(server: &Server) -> Option<Vec<Vec<String>>> {
+    let mut all = Vec::new();
+    for room in ROOMS {
+        let answer = server.try_get(&format!("/api/rooms/{room}/history?limit=1000")).await.ok()?;
+        let by_people = |message: &&Value| message["role"] == "user";
+        let said = answer["messages"].as_array()?.iter().filter(by_people);
+        all.push(said.map(|message| format!("{} {}: {}", message["seq"], message["from"], message["text"])).collect());
     }
-}
-
-fn entries(name: &str, value: Value) -> Vec<String> {
-    match value {
-        Value::Array(entries) => entries.into_iter().map(|entry| format!("{name}: {entry}")).collect(),
-        value => vec![format!("{name}: {value}")],
-    }
-}
-
-fn first_difference(before: &[(String, Vec<String>)], after: &[(String, Vec<String>)]) -> Option<String> {
-    before.iter().zip(after).find_map(|((path, before), (_, after))| {
-        let missing: Vec<_> = before.iter().filter(|line| !after.contains(line)).collect();
-        let first = missing.first()?;
-        let (was, is) =
-            after.iter().map(|line| apart(first, line)).min_by_key(|(was, _)| was.len()).unwrap_or((first, "nothing"));
-        let (first, was, is) = (shortened(first), shortened(was), shortened(is));
-        Some(format!("{path}: {} of {} are missing, the first: {first}: {was} is now {is}", missing.len(), before.len()))
-    })
-}
-
-/// What is left of two lines after what they begin with alike.
-fn apart<'a>(one: &'a str, other: &'a str) -> (&'a str, &'a str) {
-    let alike = one.char_indices().zip(other.chars()).find(|((_, one), other)| one != other);
-    let at = alike.map_or(one.len().min(other.len()), |((at, _), _)| at);
-    (&one[at..], &other[at..])
+    Some(all)
 }
 
 fn refusal(code: Option<i32>, log: &str) -> Fate {
@@ -345,10 +328,6 @@ fn refusal(code: Option<i32>, log: &str) -> Fate {
 fn last_lines(log: &str) -> String {
     let lines: Vec<_> = log.lines().rev().take(3).map(shortened).collect();
     lines.join(" / ")
-}
-
-fn shortened(line: &str) -> String {
-    line.chars().take(300).collect()
 }
 
 fn copy_of(data: &Path) -> TempDir {

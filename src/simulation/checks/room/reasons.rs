@@ -1,0 +1,145 @@
+//! Decisions: each settles once, for a reason that the record shows.
+
+use super::{Closing, Record};
+use crate::domain::decision::{Decision, Reason};
+use crate::domain::event::{Decided, Recorded};
+use crate::domain::id::{CompanionId, Seq};
+use crate::domain::trigger::Trigger;
+use crate::domain::vote::Stance;
+
+impl Record<'_> {
+    pub(super) fn decided(&mut self, recorded: &Recorded, decided: &Decided) {
+        self.reach_reason(decided.reason);
+        let least_streak = self.told.plan.rules.least_streak;
+        if decided.reason == Reason::LoopGuard && self.longest_streak < least_streak {
+            self.broken(format_args!("the loop guard trips after {} of {least_streak}: {recorded:?}", self.longest_streak));
+        }
+        self.has_its_form(recorded, decided);
+        for companion in &decided.companions {
+            self.has_its_reason(recorded, decided, companion);
+            let Some(seat) = self.seats.get_mut(companion) else {
+                self.broken(format_args!("{companion} is not present: {recorded:?}"));
+                continue;
+            };
+            if let Some(ticket) = decided.ticket {
+                match seat.asked.take_if(|(asked, _)| *asked == ticket) {
+                    // Whatever came after the question was read by nobody.
+                    Some((_, upto)) if decided.upto > upto => {
+                        self.broken(format_args!("{companion} settles what it was not asked about: {recorded:?}"));
+                        continue;
+                    }
+                    Some(_) => {}
+                    None => {
+                        self.broken(format_args!("{companion} was not asked, or has decided already: {recorded:?}"));
+                        continue;
+                    }
+                }
+            }
+            if decided.ticket.is_some() {
+                seat.back_off = None;
+            }
+            if decided.ticket.is_some() || !decided.reason.leaves_counters_alone() {
+                seat.pause = None;
+            }
+            if decided.decision == Decision::Yes {
+                if self.round.is_none() {
+                    (self.alone, self.due) = (Some(companion.clone()), vec![companion.clone()]);
+                }
+                continue;
+            }
+            self.calls.retain(|(who, seq, _)| who != companion || *seq > decided.upto);
+            let settles: Vec<Seq> = seat.unsettled.iter().copied().take_while(|seq| *seq <= decided.upto).collect();
+            seat.unsettled.retain(|seq| *seq > decided.upto);
+            seat.is_unsure &= !seat.unsettled.is_empty();
+            seat.about.retain(|seq| *seq > decided.upto);
+            if decided.reason == Reason::Stale {
+                // A question about nothing but what is stale is over with it.
+                seat.asked.take_if(|(_, upto)| *upto <= decided.upto);
+            }
+            if self.without_skipped(&settles) != self.without_skipped(&decided.messages) {
+                self.broken(format_args!("for {companion} {settles:?} had to settle: {recorded:?}"));
+            }
+        }
+    }
+
+    /// What a decision for this reason says, and what it cannot say.
+    fn has_its_form(&self, recorded: &Recorded, decided: &Decided) {
+        let (is_yes, is_answer) = (decided.decision == Decision::Yes, decided.ticket.is_some());
+        let is_its = match decided.reason {
+            Reason::ModelYes => is_yes && is_answer,
+            Reason::ModelNo | Reason::Unreadable => !is_yes && is_answer,
+            Reason::External => is_answer,
+            // Those who would speak may be kept from it, too.
+            Reason::Budget => !is_yes && decided.used_up.is_some(),
+            Reason::Closed => !is_yes,
+            Reason::OtherAddressed | Reason::LoopGuard | Reason::Paused | Reason::Overflow | Reason::Stale => {
+                !is_yes && !is_answer
+            }
+        };
+        let is_for_one = decided.companions.len() == 1 || matches!(decided.reason, Reason::Closed | Reason::Paused);
+        let votes = |stance: Stance| if is_yes { stance == Stance::Speak } else { stance == Stance::Listen };
+        let is_its_vote = decided.vote.as_ref().is_none_or(|vote| is_answer && votes(vote.state));
+        let is_vote_missing = is_answer && self.round.is_some() && decided.vote.is_none();
+        if !is_its || !is_for_one || !is_its_vote || is_vote_missing {
+            self.broken(format_args!("no decision is so: {recorded:?}"));
+        }
+    }
+
+    /// That the reason holds for this companion, as far as the record allows to tell.
+    fn has_its_reason(&mut self, recorded: &Recorded, decided: &Decided, companion: &CompanionId) {
+        if decided.ticket.is_none() && !decided.reason.leaves_counters_alone() {
+            self.considered(recorded, companion, decided.upto, decided.trigger);
+        }
+        let Some(seat) = self.seats.get(companion) else { return };
+        let rules = &self.told.plan.rules;
+        let settles = || seat.unsettled.iter().copied().filter(|seq| *seq <= decided.upto);
+        let left_out = self.skipped.len();
+        let is_right = match decided.reason {
+            Reason::Paused => seat.paused,
+            Reason::External => seat.is_external,
+            Reason::ModelYes | Reason::ModelNo | Reason::Unreadable => !seat.is_external,
+            Reason::Closed => match &decided.vote {
+                Some(vote) => vote.closing == Closing::Terminal,
+                None => seat.stage == Closing::Terminal,
+            },
+            // Room is made for one more, at the most.
+            Reason::Overflow => {
+                let (before, after) = (seat.unsettled.len(), seat.unsettled.len() - settles().count());
+                before + left_out >= rules.least_buffer && after + 1 + left_out >= rules.least_buffer
+            }
+            Reason::Stale => settles().all(|seq| {
+                let said_at = self.heard.get(&seq).map(|heard| heard.at);
+                said_at.is_none_or(|at| recorded.at.since(at).as_secs_f64() > rules.least_stale_after)
+            }),
+            Reason::OtherAddressed => {
+                let is_elsewhere = |seq: Seq| {
+                    self.heard.get(&seq).is_none_or(|heard| match decided.trigger {
+                        Trigger::Lull => heard.address.is_elsewhere(companion),
+                        _ => !heard.address.includes(companion),
+                    })
+                };
+                rules.skips_calls && matches!(decided.trigger, Trigger::Lull | Trigger::Turn) && settles().all(is_elsewhere)
+            }
+            Reason::Budget | Reason::LoopGuard => true,
+        };
+        if !is_right {
+            self.broken(format_args!("{companion} has no reason for {}: {recorded:?}", decided.reason));
+        }
+    }
+
+    fn reach_reason(&self, reason: Reason) {
+        self.told.reach(match reason {
+            Reason::ModelYes => "decided: YES",
+            Reason::ModelNo => "decided: NO",
+            Reason::Unreadable => "decided: unreadable",
+            Reason::External => "decided: external",
+            Reason::OtherAddressed => "decided: other addressed",
+            Reason::Budget => "decided: budget",
+            Reason::LoopGuard => "decided: loop guard",
+            Reason::Closed => "decided: closed",
+            Reason::Paused => "decided: paused",
+            Reason::Overflow => "decided: overflow",
+            Reason::Stale => "decided: stale",
+        });
+    }
+}
