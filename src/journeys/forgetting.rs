@@ -104,7 +104,7 @@ async fn no_summary_brings_back_what_is_being_taken_out_of_the_record() {
     let turn = world.kit.rewriting.of(&place).await;
     let_go(&world.kit, &place, &gone).await.unwrap();
     let told = told_of(&Reader::new(&*world.store), &place, &gone).await.unwrap();
-    world.pass(60.0).await;
+    world.pass(20.0).await;
     take_words_out(&world.kit, &place, told.bare, Vec::new()).await.unwrap();
     drop(turn);
     world.pass(60.0).await;

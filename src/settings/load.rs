@@ -226,9 +226,12 @@ fn misnamed(name: &str) -> Option<String> {
         there && rest[section.len()..].starts_with('_')
     })?;
     let key = rest[section.len()..].trim_start_matches('_');
-    let is_known = defaults[section].get(key.to_ascii_lowercase()).is_some();
+    let is_within = |(name, value): (&String, &toml::Value)| {
+        value.is_table() && key.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
+    };
+    let is_nested = defaults[section].as_table().is_some_and(|section| section.iter().any(is_within));
     let meant = format!("TERTULIA__{}__{}", section.to_uppercase(), key.to_uppercase());
-    let meant = if is_known { format!("; {meant} is, if that was meant") } else { String::new() };
+    let meant = if is_nested || key.is_empty() { String::new() } else { format!("; {meant} is, if that was meant") };
     Some(format!("{name} is not read: two underscores follow TERTULIA, and each name of a section{meant}"))
 }
 

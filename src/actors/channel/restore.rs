@@ -97,6 +97,10 @@ async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Re
             ControlFlow::Continue(())
         })
         .await?;
+    // What is owed is promised before its channel has read of it.
+    for channel in reader.owing(&place.guild).await? {
+        used.promise_statement(&channel, true);
+    }
     // All channels of the guild wait for this before they count anything of their own.
     *books.ledger() = used;
     Ok(())

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{ReadError, Reader};
-use crate::domain::id::Ward;
+use crate::domain::id::{ChannelId, GuildId, Ward};
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::record::ChannelRecord;
@@ -44,6 +44,20 @@ impl Reader<'_> {
             }
         }
         Ok(pending)
+    }
+
+    /// The channels of a guild in which somebody owes a statement, as far as they can be read.
+    ///
+    /// # Errors
+    /// The store's alone.
+    pub async fn owing(&self, guild: &GuildId) -> Result<Vec<ChannelId>, StoreError> {
+        let ward = Ward::of(guild);
+        let mut owing = Vec::new();
+        for no in self.channels_with(ward, Kind::Outbox).await? {
+            let channel = readable(self.channel_of(ward, no).await)?.flatten();
+            owing.extend(channel.filter(|channel| channel.guild == *guild).map(|channel| channel.channel));
+        }
+        Ok(owing)
     }
 
     /// The channels of a ward that have a record of this kind.

@@ -8,6 +8,7 @@ use super::super::life::Props;
 use super::super::plan::EXTERNAL;
 use super::super::stage::{Stage, lock};
 use super::super::store::Committed;
+use crate::domain::conversation::TAKEN_BACK;
 use crate::domain::event::Event;
 use crate::domain::id::CompanionId;
 use crate::journal::place::Place;
@@ -41,6 +42,17 @@ pub(super) fn check(props: &Props) {
                 let Some(Committed { at, life, recorded, .. }) = owed.remove(&(entry.place.clone(), *ticket)) else { continue };
                 // A process that begins anew makes it anew: what kept those before it from making it counts no more.
                 let since = if life == entry.life { at } else { lives[entry.life as usize - 1] };
+                if let Event::ReplyOwed { messages, .. } = &recorded.event
+                    && **error == *TAKEN_BACK
+                {
+                    if !messages.is_empty() {
+                        stage.violate(format!(
+                            "{}: {companion} owed {ticket} to {messages:?}, of which nothing was taken back",
+                            entry.place
+                        ));
+                    }
+                    continue;
+                }
                 let waited = entry.recorded.at.since(recorded.at);
                 let failure = Failure { place: &entry.place, companion, error, since, until: entry.at, waited };
                 if !failure.is_explained(&faults, stage) {
