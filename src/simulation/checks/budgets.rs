@@ -8,7 +8,7 @@ use super::super::stage::lock;
 use super::super::store::Committed;
 use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Event};
-use crate::domain::id::{CompanionId, GuildId};
+use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
 use crate::domain::message::Address;
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
@@ -19,6 +19,35 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// What lies between being put on record and being handled, at most, where nothing is disturbed.
 const A_WHILE: Duration = Duration::from_secs(5);
 
+/// Replies that were dropped. What was on its way then may still be posted, when somebody else was let speak in its place.
+#[derive(Default)]
+struct Dropped {
+    owed: BTreeMap<Place, (Ticket, CompanionId, Vec<Seq>)>,
+    gone: BTreeMap<Place, BTreeSet<Seq>>,
+    tickets: BTreeSet<(Place, Ticket)>,
+}
+
+impl Dropped {
+    fn follow(&mut self, place: &Place, event: &Event) {
+        match event {
+            Event::ReplyOwed { ticket, companion, messages, .. } => {
+                drop(self.owed.insert(place.clone(), (*ticket, companion.clone(), messages.clone())));
+            }
+            Event::Deleted { messages } => self.gone.entry(place.clone()).or_default().extend(messages),
+            _ => {}
+        }
+        let Some((ticket, companion, messages)) = self.owed.get(place) else { return };
+        let is_dropped = match event {
+            Event::Cleared => true,
+            Event::Left { companion: whom } => whom == companion,
+            _ => self.gone.get(place).is_some_and(|gone| messages.iter().all(|seq| gone.contains(seq))),
+        };
+        if is_dropped {
+            self.tickets.insert((place.clone(), *ticket));
+        }
+    }
+}
+
 /// No more was asked and said within a while than is allowed. Where clocks were set, windows cannot be told from the record.
 pub(super) fn check(props: &Props) {
     let stage = &props.stage;
@@ -27,14 +56,17 @@ pub(super) fn check(props: &Props) {
     }
     let rules = &stage.plan.rules;
     let (mut by_gate, mut by_guild) = (BTreeMap::<(Place, CompanionId), Vec<Moment>>::new(), BTreeMap::<_, Vec<Moment>>::new());
-    let mut statements = BTreeMap::<_, u32>::new();
+    let (mut statements, mut dropped) = (BTreeMap::<_, u32>::new(), Dropped::default());
     for Committed { place, recorded, .. } in lock(&props.store.committed).iter() {
+        dropped.follow(place, &recorded.event);
         match &recorded.event {
             Event::Evaluated(evaluated) if evaluated.trigger != Trigger::DirectAddress => {
                 by_gate.entry((place.clone(), evaluated.companion.clone())).or_default().push(recorded.at);
                 by_guild.entry(place.guild.clone()).or_default().push(recorded.at);
             }
-            Event::Said { reply: Some(_), .. } => *statements.entry(place.guild.clone()).or_default() += 1,
+            Event::Said { reply: Some(ticket), .. } if !dropped.tickets.contains(&(place.clone(), *ticket)) => {
+                *statements.entry(place.guild.clone()).or_default() += 1
+            }
             _ => {}
         }
     }
