@@ -237,6 +237,10 @@ impl<'a> Record<'a> {
             seat.unsettled.retain(|seq| !gone.contains(seq));
             seat.is_unsure = !seat.unsettled.is_empty() && (seat.is_unsure || seat.unsettled.len() < before);
             if !lose_last(&mut seat.about) {
+                // What was taken back before is taken back once more after a crash: then a turn about nothing goes.
+                if seat.about.is_empty() && self.round.is_none() && self.candidates.first() == Some(companion) {
+                    (self.due, self.speak_at) = (Vec::new(), None);
+                }
                 continue;
             }
             if seat.asked.is_some() {

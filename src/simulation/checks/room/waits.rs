@@ -139,13 +139,12 @@ impl Record<'_> {
         {
             self.broken(format_args!("{companion} is asked before it was quiet for {} s: {recorded:?}", quiet.as_secs()));
         }
-        let is_urgent = |seq: &Seq| {
-            let heard = self.heard.get(seq).filter(|heard| heard.role == Role::Person && *seq > seat.tried);
-            heard.is_some_and(|heard| heard.address.includes(companion))
-        };
+        // A person's address cuts it short, though it may have settled before anybody could be asked.
+        let is_urgent =
+            |(seq, heard): (&Seq, &Heard)| *seq > seat.tried && heard.role == Role::Person && heard.address.includes(companion);
         if let Some(pause) = seat.pause.filter(|pause| recorded.at < pause.until)
             && !seat.is_unsure
-            && !seat.unsettled.iter().any(is_urgent)
+            && !self.heard.iter().any(is_urgent)
         {
             self.broken(format_args!("{companion} is asked again before {:?}: {recorded:?}", pause.until));
         }
