@@ -80,7 +80,10 @@ impl SmallHouse {
             let inside = self.inside();
             (inside.refuses.clone(), inside.panics)
         };
-        assert!(!panics, "it was asked to panic");
+        if panics {
+            // Nothing is printed: a backtrace of a large program takes longer on a busy machine than Discord waits for an answer.
+            std::panic::resume_unwind(Box::new("it was asked to panic"));
+        }
         let mut held = self.is_held.subscribe();
         if *held.borrow() {
             self.inside().waiting += 1;
