@@ -54,7 +54,7 @@ pub(super) enum Duty {
     Confirm(RpcReplyPort<Result<(), NotTaken>>),
     /// The round is over.
     EndRound(Box<RoundClosed>),
-    /// Show that nothing comes of a question, a wish or a reply.
+    /// Show that nothing comes of a wish, a turn or a reply.
     ShowDropped { companion: CompanionId, ticket: Option<Ticket> },
     /// Tell what happened.
     Tell(Box<Tale>),

@@ -29,7 +29,7 @@ impl State {
         }
     }
 
-    /// Shows that nothing comes of a question, a wish or a reply, once it is shown that there was one.
+    /// Shows that nothing comes of a wish, a turn or a reply, once it is shown that there was one.
     pub(super) fn show_dropped(&mut self, companion: CompanionId, ticket: Option<Ticket>) {
         let duty = Duty::ShowDropped { companion, ticket };
         match self.owed.back_mut() {

@@ -110,7 +110,6 @@ impl Teller {
                 let buffer = self.texts(reader, &evaluated.messages).await?;
                 let told = json!({
                     "companion": evaluated.companion,
-                    "ticket": evaluated.ticket,
                     "trigger": evaluated.trigger,
                     "message_count": evaluated.message_count,
                     "check_count": evaluated.check_count,

@@ -133,7 +133,7 @@ const RULES = {
     room.drafts.clear();
     room.asked.clear();
     for (const m of room.minds.values()) {
-      if (m.doing === 'asked') room.asked.set(m.id, { ticket: null, trigger: m.trigger, at: m.since ?? e.at });
+      if (m.doing === 'asked') room.asked.set(m.id, { trigger: m.trigger, at: m.since ?? e.at });
       if (m.doing === 'speaking') room.drafts.set(m.id, { ticket: null, text: '', at: m.since ?? e.at });
     }
     return BOTH;
@@ -197,7 +197,7 @@ const RULES = {
     const m = mind(room, e.companion);
     Object.assign(m, { messageCount: number(e.message_count) ?? m.messageCount, checkCount: number(e.check_count) ?? m.checkCount, threshold: number(e.threshold) ?? m.threshold, lullAt: null });
     doing(m, 'asked', e);
-    room.asked.set(e.companion, { ticket: e.ticket ?? null, trigger: e.trigger, at: e.at });
+    room.asked.set(e.companion, { trigger: e.trigger, at: e.at });
     return BOTH;
   },
   decision(room, e, now) {
@@ -298,14 +298,12 @@ const RULES = {
     if (now) doing(mind(room, e.companion), 'listening');
     return BOTH;
   },
-  // All that it was asked about, or was to answer, was taken back.
+  // All that it wanted to speak about, or was to answer, was taken back.
   dropped(room, e) {
-    const isIt = under => under && (under.ticket === null || under.ticket === e.ticket);
     const m = mind(room, e.companion);
-    const isAsked = isIt(room.asked.get(e.companion));
-    const isSpeaking = isIt(room.drafts.get(e.companion));
-    if (!isAsked && !isSpeaking && m.doing !== 'wants_to_speak' && m.doing !== 'waiting_its_turn') return NOTHING;
-    if (isAsked) room.asked.delete(e.companion);
+    const draft = room.drafts.get(e.companion);
+    const isSpeaking = draft && (draft.ticket === null || draft.ticket === e.ticket);
+    if (!isSpeaking && m.doing !== 'wants_to_speak' && m.doing !== 'waiting_its_turn') return NOTHING;
     if (isSpeaking) endReply(room, e.companion, e.at, true);
     if (room.round?.phase !== 'open') endOfRound(room, 'dropped', e.at);
     doing(m, 'listening', e);
