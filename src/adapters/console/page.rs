@@ -36,6 +36,7 @@ const FILES: &[(&str, &[u8])] = files![
     "icon.svg",
     "index.html",
     "keep.js",
+    "kept.js",
     "live.js",
     "main.js",
     "mention.js",

@@ -4,7 +4,7 @@
 import * as api from './api.js';
 import { serverNow } from './clock.js';
 import { dialog } from './dialogs.js';
-import { byId, el, name, say } from './dom.js';
+import { byId, el, name, plain, say } from './dom.js';
 import * as words from './words.js';
 
 const AGAIN_MS = 30_000;
@@ -21,14 +21,10 @@ const sum = ({ guilds, channels, messages }) =>
 
 const size = ({ guilds, channels, messages }) => guilds.length + channels.length + messages.length;
 
-const left = until => {
-  const ms = new Date(until).getTime() - serverNow();
-  if (!Number.isFinite(ms) || ms <= 0) return 'any moment now';
-  return ms < 5_400_000 ? `in ${words.seconds(ms)}` : `in ${Math.round(ms / 3_600_000)} h`;
-};
+const left = until => words.until(until, serverNow());
 
-// Keeps the sign in the head true, and opens the dialog.
-export function care({ tell, announce }) {
+// Keeps the sign in the head true, and opens the dialog. `looked(isChanged)` is called after each look.
+export function care({ tell, announce, looked }) {
   const button = byId('care');
   let known = { guilds: [], channels: [], messages: [] };
   let box = null;
@@ -66,7 +62,7 @@ export function care({ tell, announce }) {
       'li',
       null,
       el('p', null, el('strong', null, name(id)), ` is kept away since ${words.time(since)}; it is tried again ${left(until)}, at ${words.time(until)}.`),
-      el('p', { class: 'hush detail', dir: 'auto' }, detail),
+      el('p', { class: 'hush detail', dir: 'auto' }, plain(detail)),
       el('p', { class: 'ways' }, act('release', 'Start it again now', () => api.release(id))),
     );
   }
@@ -76,7 +72,7 @@ export function care({ tell, announce }) {
       'li',
       null,
       el('p', null, el('strong', null, name(room)), ' of ', name(of), ` is left alone since ${words.time(since)}; it is tried again ${left(until)}, at ${words.time(until)}.`),
-      el('p', { class: 'hush detail', dir: 'auto' }, detail),
+      el('p', { class: 'hush detail', dir: 'auto' }, plain(detail)),
       el('p', { class: 'ways' }, act('release', 'Try it again now', () => api.release(id))),
     );
   }
@@ -96,7 +92,7 @@ export function care({ tell, announce }) {
       null,
       el('p', null, 'message ', el('strong', null, `#${seq}`), ' in ', el('strong', null, name(room)), ' of ', name(of), `: its channel died of it ${words.times(attempts)}, last on ${words.moment(at)}`),
       said,
-      el('p', { class: 'hush detail', dir: 'auto' }, detail),
+      el('p', { class: 'hush detail', dir: 'auto' }, plain(detail)),
       el('p', { class: 'ways' }, act('try again', 'It is heard once more, as if it were said now', () => api.retry(id)), act('drop', 'It is never considered; what was said stays in the history', () => api.drop(id), true)),
     );
   }
@@ -128,7 +124,9 @@ export function care({ tell, announce }) {
     button.hidden = now === 0;
     say(button, `${sum(known)} ▸ see`);
     if (now > had) announce(`${sum(known)}.`);
-    if (JSON.stringify(known) !== before) draw();
+    const isChanged = JSON.stringify(known) !== before;
+    if (isChanged) draw();
+    looked(isChanged);
   }
 
   button.addEventListener('click', () => {

@@ -23,9 +23,12 @@ export const byId = id => document.getElementById(id);
 
 const OVERRIDES = /[\u202a-\u202e\u2066-\u2069]/gu;
 
+// A text without what would turn the words after it around.
+export const plain = text => String(text).replace(OVERRIDES, '');
+
 // Names may be full of direction marks: they are kept apart from the words around them, and what would let one name
 // look like another is not shown.
-export const name = (text, attributes) => el('bdi', attributes, String(text).replace(OVERRIDES, ''));
+export const name = (text, attributes) => el('bdi', attributes, plain(text));
 
 // Changes a text only when it differs, so that nothing flickers and no selection is lost.
 export function say(node, text) {

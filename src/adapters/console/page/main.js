@@ -10,6 +10,7 @@ import { elsewhere, titleOf } from './elsewhere.js';
 import { find } from './find.js';
 import { first, noRoom } from './first.js';
 import { keepAll, recallAll } from './keep.js';
+import { kept } from './kept.js';
 import { meters } from './meters.js';
 import { minds } from './minds.js';
 import { notices } from './notices.js';
@@ -134,7 +135,11 @@ const search = find({
 });
 const list = rooms({ open: (id, anew) => open(id, anew), tell, changed: readRooms });
 const models = modelIndicator();
-const cares = care({ tell, announce: text => notice.announce(text) });
+const announce = text => notice.announce(text);
+// Nothing is told in a room in which nothing goes on: whether that is so still is asked for.
+const askAgain = () => here?.refresh().catch(() => {});
+const cares = care({ tell, announce, looked: isChanged => (isChanged || view.room.keptAway) && askAgain() });
+const away = kept({ room: () => view.room, released: () => cares.look(), tell, announce });
 
 function draw() {
   const parts = new Set(dirty);
@@ -150,6 +155,7 @@ function draw() {
     }
     thoughts.draw(view.room, serverNow());
     drawMeters(view.room);
+    away.draw(serverNow());
   }
   if (parts.has('talk') || parts.has('loaded')) said.redraw();
   line.draw(view.room, serverNow());
@@ -346,6 +352,7 @@ function tick() {
   said.tick(now, words.seconds);
   tickRounds(byId('log'), now);
   sayConnection();
+  away.draw(now);
   if (document.visibilityState === 'visible' && now - lastLine > 1000) {
     lastLine = now;
     line.draw(view.room, now);

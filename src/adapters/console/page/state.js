@@ -25,6 +25,7 @@ export function newRoom(id) {
     round: null, // the newest round
     guard: newGuard(), // how near companions are to being stopped
     paused: false,
+    keptAway: null, // why nothing goes on in it: { id, until, detail }
     last: 0, // the highest number seen
     current: 0, // what the state in `hello` already contains
     greeted: false, // whether it is known who is present
@@ -83,6 +84,8 @@ export function setState(room, state) {
     room.minds.set(c.id, m);
   }
   room.floor = state?.floor ?? null;
+  const away = state?.kept_away;
+  room.keptAway = away ? { id: text(away.id), until: text(away.until), detail: text(away.detail) } : null;
   room.guard = guardFrom(room.guard, state);
 }
 

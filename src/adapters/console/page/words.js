@@ -158,6 +158,12 @@ export function seconds(ms) {
   return `${Math.round(s / 60)} min`;
 }
 
+export function until(at, now) {
+  const ms = new Date(at).getTime() - now;
+  if (!Number.isFinite(ms) || ms <= 0) return 'any moment now';
+  return ms < 5_400_000 ? `in ${seconds(ms)}` : `in ${Math.round(ms / 3_600_000)} h`;
+}
+
 export function ago(at, now) {
   const parsed = date(at);
   if (!parsed) return '';
