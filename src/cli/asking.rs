@@ -32,7 +32,12 @@ pub(super) fn ask_with(sources: &Sources, ask: impl FnOnce(Loaded) -> Result<(),
 
 /// Prints what came of it: one JSON object, or a sentence.
 pub(super) fn report(json: bool, object: &Value, sentence: &str) -> Result<(), Failure> {
-    if json { print(object) } else { print(&visible::lines(sentence)) }
+    if json { print_json(object) } else { print(&visible::lines(sentence)) }
+}
+
+/// Prints JSON to standard output.
+pub(super) fn print_json(json: &dyn std::fmt::Display) -> Result<(), Failure> {
+    print(&visible::json(&json.to_string()))
 }
 
 /// Prints a line, or several, to standard output. A reader that is gone is no failure.

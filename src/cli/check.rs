@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::{EXIT_USAGE, visible};
+use super::EXIT_USAGE;
+use super::visible::{self, line};
 use crate::domain::gate::MOST_JITTER;
 use crate::domain::model_role::ModelRole;
 use crate::settings::repetition::Judge;
@@ -16,12 +17,12 @@ use crate::settings::{Loaded, Origin, Problems, Sources, load};
 pub fn run(sources: &Sources, json: bool) -> ExitCode {
     match load(sources).and_then(|loaded| loaded.serve().map(|()| loaded)) {
         Ok(loaded) => {
-            let found = if json { format!("{:#}\n", as_json(&loaded)) } else { as_text(&loaded) };
+            let found = if json { visible::json(&format!("{:#}\n", as_json(&loaded))) } else { as_text(&loaded) };
             print(&found)
         }
         Err(problems) => {
             if json {
-                print(&format!("{:#}\n", json!({ "ok": false, "problems": problems.0 })));
+                print(&visible::json(&format!("{:#}\n", json!({ "ok": false, "problems": problems.0 }))));
             }
             complain(&problems)
         }
@@ -30,7 +31,9 @@ pub fn run(sources: &Sources, json: bool) -> ExitCode {
 
 /// Prints problems with settings to standard error, and says how the program has to end.
 pub fn complain(problems: &Problems) -> ExitCode {
-    eprintln!("{}", visible::lines(&problems.to_string()));
+    for problem in &problems.0 {
+        eprintln!("{}", line(&problem.to_string()));
+    }
     ExitCode::from(EXIT_USAGE)
 }
 
@@ -68,40 +71,40 @@ pub fn as_json(loaded: &Loaded) -> serde_json::Value {
 }
 
 fn write_text(out: &mut String, loaded: &Loaded) -> fmt::Result {
-    writeln!(out, "settings: {}", loaded.sources.join(", "))?;
-    writeln!(out, "\ncompanions ({}):", origin(loaded))?;
+    writeln!(out, "settings: {}", line(&loaded.sources.join(", ")))?;
+    writeln!(out, "\ncompanions ({}):", line(&origin(loaded)))?;
     for companion in loaded.companions.values() {
-        let aliases: String = companion.aliases.iter().map(|alias| format!(", {alias}")).collect();
+        let aliases: String = companion.aliases.iter().map(|alias| format!(", {}", line(alias))).collect();
         let [soonest, latest] = [-MOST_JITTER, MOST_JITTER].map(|jitter| companion.temper().interval(0, jitter));
         writeln!(
             out,
             "  {:<12} {:<10} (after {soonest} to {latest} messages) lull after {} s, voice {} s; answers to {}{aliases}",
-            companion.id.as_str(),
+            line(companion.id.as_str()),
             companion.interjection,
             companion.text_lull_timeout,
             companion.voice_lull_timeout,
-            companion.name,
+            line(&companion.name),
         )?;
-        writeln!(out, "  {:<12} {}", "", companion.chattiness)?;
+        writeln!(out, "  {:<12} {}", "", line(&companion.chattiness))?;
     }
     writeln!(out, "\nrooms:")?;
     for room in &loaded.settings.console.rooms {
-        let present: Vec<_> = room.companions.iter().map(|id| id.as_str()).collect();
+        let present: Vec<_> = room.companions.iter().map(|id| line(id.as_str())).collect();
         let present = if present.is_empty() { "nobody".to_owned() } else { present.join(", ") };
-        writeln!(out, "  {:<12} guild {}: {present}", room.id, room.guild)?;
+        writeln!(out, "  {:<12} guild {}: {present}", line(&room.id), line(room.guild.as_str()))?;
     }
     writeln!(out, "\ntalk:")?;
     writeln!(out, "  {:<12} {}", "turn_taking", turn_taking(loaded))?;
     writeln!(out, "  {:<12} {}", "closing", closing(loaded))?;
     writeln!(out, "  {:<12} {}", "repetition", repetition(loaded))?;
     writeln!(out, "\nmodels:")?;
-    writeln!(out, "  {:<12} {}", "side", model(loaded, "side", "main"))?;
-    writeln!(out, "  {:<12} {}", "main", model(loaded, "main", "side"))?;
+    writeln!(out, "  {:<12} {}", "side", line(&model(loaded, "side", "main")))?;
+    writeln!(out, "  {:<12} {}", "main", line(&model(loaded, "main", "side")))?;
     writeln!(out, "  {:<12} {}", "prices", prices(loaded))?;
     writeln!(out, "\nplatforms:")?;
     writeln!(out, "  {:<12} {}", "discord", discord(loaded))?;
     for note in &loaded.notes {
-        writeln!(out, "\nnote: {note}")?;
+        writeln!(out, "\nnote: {}", line(note))?;
     }
     writeln!(out, "\nthe settings are good")
 }

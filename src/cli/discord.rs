@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::asking::{ask_with, print};
+use super::asking::{ask_with, print, print_json};
 use super::client::block_on;
 use super::failure::Failure;
+use super::visible;
 use crate::adapters::discord::check::{Report, Servers, check};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::system::SystemClock;
@@ -68,9 +69,9 @@ fn look(loaded: &Loaded, asked: Check) -> Result<(), Failure> {
     let report =
         block_on(async { check(settings, token, &servers, SystemClock.now()).await.map_err(|problem| usage(&problem)) })?;
     if asked.json {
-        print(&format!("{:#}", as_json(&report)?))?
+        print_json(&format!("{:#}", as_json(&report)?))?
     } else {
-        print(&as_text(&report))?
+        print(&visible::lines(&as_text(&report)))?
     }
     match report.problems() {
         0 => Ok(()),

@@ -17,7 +17,7 @@ pub fn run(file: &Path, json: bool) -> ExitCode {
         Err(error) => return complain(file, &error),
     };
     for note in &script.notes {
-        eprintln!("note: {}", note.escape_debug());
+        eprintln!("note: {}", visible::line(note));
     }
     match replay::run(&script) {
         Ok(happenings) => match print(&happenings, json) {
@@ -37,8 +37,7 @@ fn print(happenings: &[Happening], json: bool) -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     for happening in happenings {
         if json {
-            serde_json::to_writer(&mut out, happening)?;
-            writeln!(out)?;
+            writeln!(out, "{}", visible::json(&serde_json::to_string(happening)?))?;
         } else {
             writeln!(out, "{happening}")?;
         }

@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::asking::{ask_with, print};
+use super::asking::{ask_with, print, print_json};
 use super::client::block_on;
 use super::failure::Failure;
 use super::whom::{self, Whom};
@@ -104,7 +104,7 @@ fn tell(loaded: Loaded, asked: &Usage) -> Result<(), Failure> {
     bar.finish_and_clear();
     let found = found?;
     if asked.json {
-        return print(&found);
+        return print_json(&found);
     }
     let usage = serde_json::from_value(found)
         .map_err(|error| Failure::Failed(format!("the server is of another version, ask it with its own tertulia: {error}")))?;

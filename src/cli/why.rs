@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::Args;
 use reqwest::Method;
 
-use super::asking::{ask_with, print};
+use super::asking::{ask_with, print, print_json};
 use super::client::{Client, block_on};
 use super::failure::Failure;
 use super::whom::{self, Whom};
@@ -88,7 +88,7 @@ fn tell(loaded: Loaded, why: &Why) -> Result<(), Failure> {
         }
     };
     if why.json {
-        return print(&told);
+        return print_json(&told);
     }
     let told = telling::Told::read(&told).map_err(|error| Failure::Failed(format!("the answer is no story: {error}")))?;
     let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));

@@ -8,6 +8,7 @@ use crate::domain::closing::{Cause, Stage};
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
+use crate::domain::prompt::is_invisible;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::{Stance, State};
 
@@ -184,9 +185,9 @@ fn printable(text: &str) -> String {
     text.chars().flat_map(|c| if misleads(c) { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 
-/// Whether a character moves the cursor, or turns the direction in which its neighbours are shown.
+/// Whether a character moves the cursor, turns the direction in which its neighbours are shown, or hides.
 fn misleads(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    c.is_control() || is_invisible(c)
 }
 
 #[cfg(test)]

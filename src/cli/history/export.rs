@@ -14,6 +14,7 @@ use crate::adapters::store::part::{Part, exists_already, unwritten};
 use crate::adapters::store::target;
 use crate::cli::client::{Client, block_on, one_line};
 use crate::cli::failure::Failure;
+use crate::cli::visible;
 use crate::cli::whom::{self, Whom};
 use crate::ports::house::keeping::{ExportForm, ExportQuery, Person};
 use crate::ports::house::room::RoomId;
@@ -55,7 +56,7 @@ pub(super) fn run(
             let notes = notes(sink.copy.as_deref().unwrap_or_default());
             sink.finish()?;
             for note in notes {
-                eprintln!("note: {}", note.escape_debug());
+                eprintln!("note: {}", visible::line(&note));
             }
             Ok(())
         }

@@ -9,6 +9,7 @@ use super::check_id;
 use crate::cli::asking::report;
 use crate::cli::client::block_on;
 use crate::cli::failure::Failure;
+use crate::cli::visible;
 use crate::cli::whom::{self, Whom};
 use crate::ports::house::House;
 use crate::ports::house::keeping::Forget;
@@ -58,7 +59,7 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, whom: &Forget, yes: bool
 /// Tells what is done, and what cannot be done any more afterwards.
 fn question(whom: &Forget) -> String {
     let Forget { guild, person, answers } = whom;
-    let person = person.escape_debug();
+    let (guild, person) = (visible::line(guild.as_str()), visible::line(person));
     if *answers {
         return format!("Everything that {person} said in {guild}, and what companions answered, is taken out of the record.");
     }
@@ -73,7 +74,7 @@ pub(super) fn confirmed(what: &str) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::Usage("this cannot be undone, and nobody can be asked here: say --yes to go on".into()));
     }
-    eprint!("{what} This cannot be undone. Go on? [y/N] ");
+    eprint!("{} This cannot be undone. Go on? [y/N] ", visible::line(what));
     let mut answer = String::new();
     let heard = io::stderr().flush().and_then(|()| io::stdin().lock().read_line(&mut answer));
     heard.map_err(|error| Failure::Failed(format!("standard input: {error}")))?;

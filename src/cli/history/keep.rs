@@ -11,7 +11,7 @@ use crate::adapters::store::backup::{self, Copied, CopyError};
 use crate::adapters::store::sled::{self, SledStore};
 use crate::adapters::store::target;
 use crate::adapters::system::SystemClock;
-use crate::cli::asking::{print, report};
+use crate::cli::asking::{print_json, report};
 use crate::cli::client::{Client, block_on};
 use crate::cli::failure::Failure;
 use crate::cli::visible;
@@ -46,7 +46,7 @@ pub(super) fn backup(loaded: &Loaded, server: Option<&str>, to: &Path, json: boo
             json!({ "to": to, "entries": copied.records, "bytes": copied.bytes_after })
         }
     };
-    let sentence = format!("{}: {} records", copied["to"].as_str().unwrap_or_default(), copied["entries"]);
+    let sentence = format!("{}: {} records", visible::line(copied["to"].as_str().unwrap_or_default()), copied["entries"]);
     report(json, &copied, &sentence)
 }
 
@@ -99,7 +99,7 @@ pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Resu
             read.map_err(|error| Failure::Store(error.to_string()))?
         }
     };
-    tell_report(json, &data.display().to_string(), &read, WAYS_OUT)
+    tell_report(json, &visible::path(data), &read, WAYS_OUT)
 }
 
 /// A running server keeps the store to itself; a copy holds every record of it, and is read through instead.
@@ -199,14 +199,15 @@ fn tell_copy(json: bool, data: &Path, copied: &Copied) -> Result<(), Failure> {
         1 => "; 1 place could not be read and was left out".to_owned(),
         _ => format!("; {holes} places could not be read and were left out"),
     };
-    let sentence = format!("{}: {records} records, {bytes_before} bytes before, {bytes_after} now{left_out}", data.display());
+    let sentence =
+        format!("{}: {records} records, {bytes_before} bytes before, {bytes_after} now{left_out}", visible::path(data));
     report(json, &object, &sentence)
 }
 
 /// A backup that is none, or that is damaged, so that nothing of it can be relied on.
 fn tell_unusable(json: bool, what: &str, detail: &str) -> Result<(), Failure> {
     if json {
-        print(&json!({ "sound": false, "problem_count": 1, "problems": [detail] }))?;
+        print_json(&json!({ "sound": false, "problem_count": 1, "problems": [detail] }))?;
     }
     Err(Failure::Failed(format!("{what} is not a backup that can be used: {detail}")))
 }
@@ -222,7 +223,10 @@ fn tell_report(json: bool, what: &str, read: &Report, ways_out: &str) -> Result<
         "problem_count": read.problem_count,
         "problems": problems,
     });
-    let found = format!("{} events of {} channels in {} records", read.events, read.channels, read.records);
+    let counted = |count: u64, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
+    let [events, channels, records] =
+        [(read.events, "event"), (read.channels, "channel"), (read.records, "record")].map(|(count, one)| counted(count, one));
+    let found = format!("{events} of {channels} in {records}");
     let sentence = if read.is_sound() { format!("{what} is sound: {found}") } else { format!("{what}: {found}") };
     report(json, &object, &sentence)?;
     if read.is_sound() {

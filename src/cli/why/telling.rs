@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 
 use super::Why;
+use crate::cli::visible::line as harmless;
 
 /// Columns of a line where the terminal does not say.
 const WIDTH: usize = 100;
@@ -253,20 +254,6 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
-}
-
-/// Control characters, line ends and what steers the direction of a text are written out: people wrote this, and a terminal obeys.
-fn harmless(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for char in text.chars() {
-        let steers = matches!(char, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
-        if char.is_control() || steers {
-            plain.extend(char.escape_default());
-        } else {
-            plain.push(char);
-        }
-    }
-    plain
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::super::names;
 use super::super::snowflake::Snowflake;
+use crate::domain::prompt::is_invisible;
 
 /// Channels that a line names; the rest is counted.
 const MOST_NAMED: usize = 8;
@@ -137,7 +138,8 @@ impl Line {
     }
 
     pub(super) fn new(state: State, about: &'static str, said: &str) -> Self {
-        let said = said.chars().map(|char| if char.is_control() { ' ' } else { char }).take(MOST_WORDS).collect();
+        let said =
+            said.chars().map(|char| if char.is_control() || is_invisible(char) { ' ' } else { char }).take(MOST_WORDS).collect();
         Self { state, about, said, click: None, server: None, channels: Vec::new() }
     }
 
