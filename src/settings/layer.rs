@@ -197,7 +197,9 @@ pub(super) fn settle<T: DeserializeOwned>(
         }
         for mismatch in mismatches {
             let is_missing = matches!(mismatch.kind, Kind::Missing(_));
-            let is_consequence = is_missing && reported.iter().any(|path| path.is_within(&mismatch.path));
+            // What was taken out is missed: by the reader, or by what does not go without it.
+            let is_consequence = (is_missing && reported.iter().any(|path| path.is_within(&mismatch.path)))
+                || (reported.contains(&mismatch.path) && !is_set(&rest, &mismatch.path));
             let may_come_later = is_missing && asked == Asked::Fitting;
             if !is_consequence && !may_come_later {
                 problems.push(located(&rest, &mismatch));
@@ -226,6 +228,11 @@ pub(super) fn located(layers: &[Layer], mismatch: &Mismatch) -> Located {
 fn culprit(layers: &[Layer], path: &Path) -> Option<(usize, Path)> {
     let mut around = iter::successors(Some(path.clone()), Path::parent).filter(|path| !path.0.is_empty());
     around.find_map(|path| (0..layers.len()).rev().find_map(|layer| Some((layer, layers[layer].answers_for(&path)?))))
+}
+
+/// Whether any layer has a value there.
+fn is_set(layers: &[Layer], path: &Path) -> bool {
+    layers.iter().any(|layer| layer.answers_for(path).as_ref() == Some(path))
 }
 
 /// The crate `config` would read a key `"gate.max_buffer"` in quotes as a path.

@@ -13,6 +13,7 @@ use super::layer::{Asked, Layer, located, merged, settle};
 use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problem, Problems};
 use super::roster::{Origin, Roster};
+use super::strict;
 use crate::domain::id::CompanionId;
 
 /// The settings that the binary carries.
@@ -231,8 +232,16 @@ fn misnamed(name: &str) -> Option<String> {
     };
     let is_nested = defaults[section].as_table().is_some_and(|section| section.iter().any(is_within));
     let meant = format!("TERTULIA__{}__{}", section.to_uppercase(), key.to_uppercase());
-    let meant = if is_nested || key.is_empty() { String::new() } else { format!("; {meant} is, if that was meant") };
+    let is_none = is_nested || key.is_empty() || !is_known(&meant);
+    let meant = if is_none { String::new() } else { format!("; {meant} is, if that was meant") };
     Some(format!("{name} is not read: two underscores follow TERTULIA, and each name of a section{meant}"))
+}
+
+/// Whether a setting goes by this variable.
+fn is_known(variable: &str) -> bool {
+    let layers = [Layer::environment(&[(variable.to_owned(), "x".to_owned())], &mut Vec::new())];
+    let read = merged(&layers).map(|tree| strict::read::<Settings>(&tree));
+    !matches!(read, Ok(Err(Mismatch { kind: Kind::UnknownKey(_), .. })))
 }
 
 fn built_in(problems: &mut Vec<Located>) -> Option<Layer> {

@@ -156,13 +156,41 @@ impl Models {
 
 impl Endpoint {
     fn check(&self) -> Result<(), Problem> {
-        match (&self.base_url, &self.model) {
-            (Some(url), Some(model)) => {
-                parsed_base_url(url)?;
-                if model.trim().is_empty() || model.len() > 200 {
-                    return Err(problem("model", "must be a model's name of 1 to 200 bytes, as the endpoint knows it"));
-                }
+        if let Some(url) = &self.base_url {
+            parsed_base_url(url)?;
+        }
+        if self.model.as_ref().is_some_and(|model| model.trim().is_empty() || model.len() > 200) {
+            return Err(problem("model", "must be a model's name of 1 to 200 bytes, as the endpoint knows it"));
+        }
+        for (key, price) in [("input_price", self.input_price), ("output_price", self.output_price)] {
+            let price = price.filter(|price| *price != 0.0).unwrap_or(LOWEST_PRICE);
+            within(key, price, LOWEST_PRICE, HIGHEST_PRICE)?;
+        }
+        if self.api_key.is_some() && self.api_key_file.is_some() {
+            return Err(problem("api_key_file", "is set, and the environment gives a key too; keep one of them"));
+        }
+        within("timeout_secs", self.timeout_secs, 0.1, 3600.0)?;
+        for (key, within) in
+            [("first_token_timeout_secs", self.first_token_timeout_secs), ("idle_timeout_secs", self.idle_timeout_secs)]
+        {
+            let most = self.timeout_secs;
+            if !(0.1..=most).contains(&within) {
+                // Whoever lowered the one has not set the other, and finds the defaults blamed.
+                let message =
+                    format!("is {within}, must be from 0.1 to {most}, which is timeout_secs beside it: change both together");
+                return Err(problem(key, message));
             }
+        }
+        within("max_concurrent", self.max_concurrent as f64, 1.0, 1024.0)?;
+        within("guild_max_concurrent", self.guild_max_concurrent as f64, 1.0, 1024.0)?;
+        within("temperature", self.temperature.unwrap_or_default(), 0.0, 2.0)?;
+        // Last: whatever is out of range has been told by then, and what misses it is no news.
+        self.check_what_goes_together()
+    }
+
+    fn check_what_goes_together(&self) -> Result<(), Problem> {
+        match (&self.base_url, &self.model) {
+            (Some(_), Some(_)) => {}
             (Some(url), None) => return Err(problem("model", format!("is missing; name the model that {url} serves"))),
             (None, Some(model)) => {
                 return Err(problem(
@@ -186,33 +214,10 @@ impl Endpoint {
             (None, None) => {}
         }
         match (self.input_price, self.output_price) {
-            (Some(_), None) => return Err(problem("output_price", "is missing, though input_price is given; give both")),
-            (None, Some(_)) => return Err(problem("input_price", "is missing, though output_price is given; give both")),
-            (input, output) => {
-                for (key, price) in [("input_price", input), ("output_price", output)] {
-                    let price = price.filter(|price| *price != 0.0).unwrap_or(LOWEST_PRICE);
-                    within(key, price, LOWEST_PRICE, HIGHEST_PRICE)?;
-                }
-            }
+            (Some(_), None) => Err(problem("output_price", "is missing, though input_price is given; give both")),
+            (None, Some(_)) => Err(problem("input_price", "is missing, though output_price is given; give both")),
+            _ => Ok(()),
         }
-        if self.api_key.is_some() && self.api_key_file.is_some() {
-            return Err(problem("api_key_file", "is set, and the environment gives a key too; keep one of them"));
-        }
-        within("timeout_secs", self.timeout_secs, 0.1, 3600.0)?;
-        for (key, within) in
-            [("first_token_timeout_secs", self.first_token_timeout_secs), ("idle_timeout_secs", self.idle_timeout_secs)]
-        {
-            let most = self.timeout_secs;
-            if !(0.1..=most).contains(&within) {
-                // Whoever lowered the one has not set the other, and finds the defaults blamed.
-                let message =
-                    format!("is {within}, must be from 0.1 to {most}, which is timeout_secs beside it: change both together");
-                return Err(problem(key, message));
-            }
-        }
-        within("max_concurrent", self.max_concurrent as f64, 1.0, 1024.0)?;
-        within("guild_max_concurrent", self.guild_max_concurrent as f64, 1.0, 1024.0)?;
-        within("temperature", self.temperature.unwrap_or_default(), 0.0, 2.0)
     }
 
     /// The key, if there is one, read from its file where that is named.

@@ -26,7 +26,7 @@ fn the_built_in_settings_are_good() {
 fn a_variable_with_one_underscore_too_few_is_noted_with_what_was_meant() {
     let folder = Folder::empty();
     let folder = folder.variable("TERTULIA_GATE__MAX_BUFFER", "7").variable("TERTULIA_TURN_TAKING_MAX_TURNS", "7");
-    let folder = folder.variable("TERTULIA_MODELS_SIDE_API_KEY", "x");
+    let folder = folder.variable("TERTULIA_MODELS_SIDE_API_KEY", "x").variable("TERTULIA_SERVER__PORT", "7");
     let others = [("TERTULIA_PROFILE", "default"), ("TERTULIA_GATEWAY", "x"), ("TERTULIA_", ""), ("TERTULIA_ÜÜ_X", "")];
     let folder = others.into_iter().fold(folder, |folder, (name, value)| folder.variable(name, value));
 
@@ -36,6 +36,7 @@ fn a_variable_with_one_underscore_too_few_is_noted_with_what_was_meant() {
     let mut expected = [
         format!("TERTULIA_GATE__MAX_BUFFER {told}; TERTULIA__GATE__MAX_BUFFER is, if that was meant"),
         format!("TERTULIA_MODELS_SIDE_API_KEY {told}"),
+        format!("TERTULIA_SERVER__PORT {told}"),
         format!("TERTULIA_TURN_TAKING_MAX_TURNS {told}; TERTULIA__TURN_TAKING__MAX_TURNS is, if that was meant"),
     ];
     expected.sort();
@@ -313,6 +314,34 @@ fn all_problems_of_all_files_are_told_at_once() {
         ],
         "{problems:#?}"
     );
+}
+
+#[test]
+fn an_address_that_is_none_is_told_once_and_hides_nothing_beside_it() {
+    let written = |role: &str| {
+        format!(
+            "[models.{role}]\nbase_url = \"127.0.0.1:11434/v1\"\nmodel = \"m\"\napi_key_file = \"key\"\ninput_price = -1.0\noutput_price = 1.0\n\
+             timeout_secs = 0\n"
+        )
+    };
+    let both = Folder::with(&[("default.toml", &format!("{}{}", written("side"), written("main")))]);
+    let over = Folder::with(&[("default.toml", "[models.main]\nbase_url = \"nowhere\"\nmodel = \"m\"\n")])
+        .variable("TERTULIA__MODELS__MAIN__BASE_URL", "ftp://host");
+
+    let keys = |problems: Vec<String>| -> Vec<String> {
+        problems.iter().map(|problem| problem.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect()
+    };
+
+    let expected: Vec<_> = [("side", 2), ("main", 9)]
+        .into_iter()
+        .flat_map(|(role, line)| {
+            let keys = [(0, "base_url"), (3, "input_price"), (5, "timeout_secs")];
+            keys.map(|(more, key)| format!("default.toml:{}: models.{role}.{key}", line + more))
+        })
+        .collect();
+    assert_eq!(keys(both.problems()), expected);
+    let places = ["TERTULIA__MODELS__MAIN__BASE_URL: models.main.base_url", "default.toml:2: models.main.base_url"];
+    assert_eq!(keys(over.problems()), places, "each place that says something wrong is named");
 }
 
 #[test]
