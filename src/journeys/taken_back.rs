@@ -1,10 +1,13 @@
 //! What goes on about messages that are taken back.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::world::{World, asker, room, said};
+use crate::actors::house::ActorHouse;
+use crate::actors::taking_back::let_go;
 use crate::domain::id::Seq;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
@@ -247,4 +250,50 @@ async fn whoever_was_selected_to_speak_of_what_was_taken_back_says_nothing() {
     assert_eq!(world.history(SALON).await, said(&[]));
     assert_eq!(outcomes(&world), ["cancelled"]);
     assert_eq!(only(&watching.seen().await, &["dropped", "respond"]), ["dropped"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn taking_back_again_what_is_gone_changes_nothing_of_a_turn_about_nothing() {
+    let (world, seq) = salon(2.0, 5).await;
+    take_back(&world, SALON, seq).await;
+    world.pass(4.0).await;
+    let before = doing(&world, SALON).await;
+    let mut watching = world.watch(SALON, None).await;
+
+    // As a start does that does not know how far the one before it came.
+    let place = Place { guild: "home".into(), channel: room(SALON).channel() };
+    let_go(&world.kit, &place, &BTreeSet::from([seq])).await.unwrap();
+    let at_once = doing(&world, SALON).await;
+    world.pass(1_000.0).await;
+
+    assert_eq!((before[1], at_once[1]), (Doing::WaitingItsTurn, Doing::WaitingItsTurn));
+    let seen = watching.seen().await;
+    assert_eq!(only(&seen, &["dropped", "respond", "failed"]), ["respond", "failed"]);
+    assert_eq!(newest(&seen, "failed")["error"], "taken_back");
+    assert_eq!(world.history(SALON).await, said(&[]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_told_why_nothing_was_said_though_the_answer_crossed_the_taking_back() {
+    let (world, seq) = asked().await;
+    world.store.hold();
+    let (kit, store) = (world.kit.clone(), world.store.clone());
+    let taking_back = tokio::spawn(async move { ActorHouse::new(kit, store).unsay(&room(LOBBY), seq).await });
+    world.pass(0.1).await;
+    assert!(world.store.commit_next(), "it is noted that it is taken back");
+    // The answer comes before the channel hears of what is being put on record.
+    world.pass(4.0).await;
+
+    world.store.release();
+    taking_back.await.unwrap().unwrap();
+    world.pass(1_000.0).await;
+
+    assert_eq!(world.history(LOBBY).await, said(&[]));
+    let told = [world.told(LOBBY, "deleted").await, world.told(LOBBY, "decision").await];
+    assert!(told[0][0]["seq"].as_u64() < told[1][0]["seq"].as_u64(), "they crossed: {told:#?}");
+    let decision = why(&world, WhyAt::Event(Seq(told[1][0]["seq"].as_u64().unwrap()))).await;
+    let events: Vec<_> = decision.story.iter().map(|line| &*line.event).collect();
+    assert_eq!(events[events.len() - 3..], ["decision", "respond", "dropped"], "{decision:#?}");
+    let brief = world.house.why(WhyQuery { room: room(LOBBY), companion: None, at: None }).await.unwrap();
+    assert!(format!("{brief:?}").contains("had not said yet"), "{brief:#?}");
 }

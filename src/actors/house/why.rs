@@ -181,8 +181,10 @@ impl Scene<'_> {
         };
         let mut text = decided_because(&who.name, decided);
         if decided.decision == Decision::Yes {
-            let came_to = self.came_to(recorded.seq, decided, who).await?;
-            let stop = if text.ends_with('”') { ". " } else { " " };
+            let came_to = self.came_to(recorded, decided, who).await?;
+            // What is quoted may have ended its own sentence.
+            let is_open = text.strip_suffix('”').is_some_and(|quoted| !quoted.ends_with(['.', '!', '?', '…']));
+            let stop = if is_open { ". " } else { " " };
             text.extend(came_to.iter().flat_map(|line| [stop, &*line.text]).map(str::to_owned));
         }
         Ok(Brief { text, seq: Some(recorded.seq), at: Some(recorded.at.into()), ..brief })

@@ -80,8 +80,10 @@ impl Conversation {
     }
 
     pub(super) fn apply_deleted(&mut self, gone: &[Seq], notes: &mut Vec<Output>) {
+        // What was taken back before is taken from nobody once more.
+        let new: Vec<_> = gone.iter().copied().filter(|seq| self.window.get(*seq).is_some()).collect();
         self.window.delete(gone);
-        self.drop_what_is_about_nothing(gone, notes);
+        self.drop_what_is_about_nothing(gone, &new, notes);
         // A summary that may hold what was taken back goes with it.
         if gone.iter().any(|seq| *seq <= self.summary.upto) {
             self.summary.text = None;
@@ -103,11 +105,12 @@ impl Conversation {
     }
 
     /// Wishes, turns and replies go with the last of the messages that they are about. A question in flight goes on with what it has read; a
-    /// YES that leaves nothing to be answered comes to no statement (DESIGN.md 2).
-    fn drop_what_is_about_nothing(&mut self, gone: &[Seq], notes: &mut Vec<Output>) {
+    /// YES that leaves nothing to be answered comes to no statement (DESIGN.md 2): its turn goes on to its end, whatever is taken back again.
+    /// `new` are those of the window; a reply may be to what has left it.
+    fn drop_what_is_about_nothing(&mut self, gone: &[Seq], new: &[Seq], notes: &mut Vec<Output>) {
         let Self { window, gates, turn, .. } = self;
         let is_about_nothing = |companion: &CompanionId, cursor: Seq, upto: Seq| {
-            gone.iter().any(|seq| *seq > cursor && *seq <= upto)
+            new.iter().any(|seq| *seq > cursor && *seq <= upto)
                 && window.buffer(companion, cursor).next().is_none_or(|first| first.seq > upto)
         };
         let mut dropped = Vec::new();

@@ -11,7 +11,7 @@ use crate::actors::channel::Look;
 use crate::actors::house::reading::record;
 use crate::domain::conversation::TAKEN_BACK;
 use crate::domain::decision::{Decision, Reason};
-use crate::domain::event::{Decided, Evaluated, Event, Recorded};
+use crate::domain::event::{Decided, Evaluated, Event, Recorded, order_of_handling};
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::journal::reader::{Range, ReadError};
@@ -75,7 +75,8 @@ impl Scene<'_> {
         story.extend(self.rule(who, recorded, decided, &before).map(|text| line(recorded, "rule", text)));
         let is_yes = decided.decision == Decision::Yes;
         if ballot.is_some() || is_yes {
-            story.extend(self.became(recorded.seq, who, ballot, Course::about(messages, is_yes, &before)).await?);
+            let course = Course::about(messages, is_yes, recorded, &before);
+            story.extend(self.became(recorded, &before, who, ballot, course).await?);
         }
         in_order(&mut story);
         self.add_starts(&mut story).await?;
@@ -170,17 +171,23 @@ impl Scene<'_> {
         Some(StoryLine { at: at.into(), seq: None, event: "episode".into(), text })
     }
 
-    /// What became of a wish, or of a vote in a round.
+    /// What became of a wish, or of a vote in a round: in the order in which the channel handled it.
     async fn became(
         &self,
-        seq: Seq,
+        recorded: &Recorded,
+        before: &[Recorded],
         who: &Who,
         mut ballot: Option<Ballot<'_>>,
         mut course: Course,
     ) -> Result<Vec<StoryLine>, ReadError> {
-        let range = Range { after: seq, before: None, limit: AFTER, newest_first: false };
+        let range = Range { after: recorded.seq, before: None, limit: AFTER, newest_first: false };
+        let mut later: Vec<_> = before.iter().filter(|earlier| has_crossed(earlier, recorded)).cloned().collect();
+        later.extend(self.reader().events(&self.place, range).await?);
+        order_of_handling(&mut later);
         let mut story = Vec::new();
-        for recorded in self.reader().events(&self.place, range).await? {
+        let mut newest = recorded.seq;
+        for recorded in later {
+            newest = newest.max(recorded.seq);
             story.extend(stage_changed(&recorded, who));
             if let Some(ballot) = ballot.as_mut() {
                 ballot.follow(&recorded);
@@ -190,7 +197,8 @@ impl Scene<'_> {
             {
                 story.extend(ballot.as_ref().map(|ballot| line(&recorded, "round", ballot.closed(closed))));
             }
-            story.extend(course.follow(&recorded, who));
+            // It stands behind what was handled before it, whatever their numbers.
+            story.extend(course.follow(&recorded, who).into_iter().map(|told| StoryLine { seq: Some(newest), ..told }));
             if course.is_told {
                 break;
             }
@@ -199,11 +207,17 @@ impl Scene<'_> {
     }
 
     /// What became of a wish, in a line.
-    pub(super) async fn came_to(&self, seq: Seq, decided: &Decided, who: &Who) -> Result<Option<StoryLine>, ReadError> {
-        let before = self.before(seq).await?;
+    pub(super) async fn came_to(
+        &self,
+        recorded: &Recorded,
+        decided: &Decided,
+        who: &Who,
+    ) -> Result<Option<StoryLine>, ReadError> {
+        let before = self.before(recorded.seq).await?;
         let messages = question(&before, decided).map_or(&decided.messages, |(_, evaluated)| &evaluated.messages);
         // What it came to is told last.
-        Ok(self.became(seq, who, None, Course::about(messages, true, &before)).await?.pop())
+        let course = Course::about(messages, true, recorded, &before);
+        Ok(self.became(recorded, &before, who, None, course).await?.pop())
     }
 
     async fn add_starts(&self, story: &mut Vec<StoryLine>) -> Result<(), ReadError> {
@@ -244,6 +258,11 @@ pub(super) fn in_order(story: &mut Vec<StoryLine>) {
     *story = ordered;
 }
 
+/// Whether what came from outside is on record before what the channel made, and was handled after it.
+fn has_crossed(earlier: &Recorded, made: &Recorded) -> bool {
+    earlier.event.is_heard() && earlier.seq > made.handled && earlier.seq < made.seq
+}
+
 /// Whether what a companion was asked before is not waited for any more.
 fn is_dropped_by(event: &Event, who: &Who) -> bool {
     match event {
@@ -273,10 +292,10 @@ struct Course {
 
 impl Course {
     /// A NO is over with itself. What was taken back before a YES was read all the same, and is nothing to be answered.
-    fn about(messages: &[Seq], is_yes: bool, before: &[Recorded]) -> Self {
-        let is_gone = |seq: &Seq| {
-            before.iter().any(|earlier| matches!(&earlier.event, Event::Deleted { messages } if messages.contains(seq)))
-        };
+    fn about(messages: &[Seq], is_yes: bool, decided: &Recorded, before: &[Recorded]) -> Self {
+        let known = || before.iter().filter(|earlier| !has_crossed(earlier, decided));
+        let is_gone =
+            |seq: &Seq| known().any(|earlier| matches!(&earlier.event, Event::Deleted { messages } if messages.contains(seq)));
         let about = messages.iter().filter(|seq| is_yes && !is_gone(seq)).copied().collect();
         Self { about, is_yes, ..Self::default() }
     }
