@@ -171,7 +171,8 @@ pub(super) fn repeated(recorded: &Recorded) -> Option<StoryLine> {
 fn model(call: &Call) -> String {
     let by = if call.provider == call.model { call.model.to_string() } else { format!("{} of {}", call.model, call.provider) };
     let took = secs(Duration::from_millis(call.model_ms));
-    let waited = if call.wait_ms > 0 {
+    // Less than this would be told as no time at all.
+    let waited = if call.wait_ms >= 50 {
         format!(", after waiting {} for a place", secs(Duration::from_millis(call.wait_ms)))
     } else {
         String::new()
