@@ -15,9 +15,6 @@ use crate::journal::place::Place;
 
 /// An endpoint that failed is left alone for a while, twice as long as it asked for or as it is left alone by itself.
 const TROUBLE_LASTS: Duration = Duration::from_secs(60);
-/// A queue so long is not full in any of these worlds.
-const NEVER_FULL: u64 = 100;
-
 /// A reply that was not made, and since when it could have been.
 struct Failure<'a> {
     place: &'a Place,
@@ -27,6 +24,29 @@ struct Failure<'a> {
     until: Duration,
     /// From when it was owed to when it was given up, by the wall clock of its channel.
     waited: Duration,
+    /// How many others were owed at some time of that.
+    rivals: u64,
+}
+
+/// When each reply was owed, by the process's clock. A channel owes one at a time: one that never ended on record was dropped by the next.
+fn owed_times(committed: &[Committed]) -> Vec<(Duration, Duration)> {
+    let (mut times, mut open) = (Vec::new(), BTreeMap::new());
+    for Committed { at, place, recorded, .. } in committed {
+        let over = match &recorded.event {
+            Event::ReplyOwed { ticket, .. } => {
+                times.push((*at, Duration::MAX));
+                open.insert(place, (*ticket, times.len() - 1))
+            }
+            Event::ReplyFailed { ticket, .. } | Event::Said { reply: Some(ticket), .. } => {
+                open.get(place).filter(|(owed, _)| owed == ticket).copied()
+            }
+            _ => None,
+        };
+        if let Some((_, over)) = over.filter(|(_, over)| times[*over].1 == Duration::MAX) {
+            times[over].1 = *at;
+        }
+    }
+    times
 }
 
 /// Every reply that failed had a reason to.
@@ -34,8 +54,10 @@ pub(super) fn check(props: &Props) {
     let stage = &props.stage;
     let faults = stage.notes().faults.clone();
     let lives = stage.notes().lives.clone();
+    let committed = lock(&props.store.committed);
+    let times = owed_times(&committed);
     let mut owed = BTreeMap::new();
-    for entry in lock(&props.store.committed).iter() {
+    for entry in committed.iter() {
         match &entry.recorded.event {
             Event::ReplyOwed { ticket, .. } => drop(owed.insert((entry.place.clone(), *ticket), entry.clone())),
             Event::ReplyFailed { ticket, companion, error, .. } => {
@@ -54,7 +76,9 @@ pub(super) fn check(props: &Props) {
                     continue;
                 }
                 let waited = entry.recorded.at.since(recorded.at);
-                let failure = Failure { place: &entry.place, companion, error, since, until: entry.at, waited };
+                let meanwhile = times.iter().filter(|(from, to)| *from <= entry.at && *to >= since).count() as u64;
+                let rivals = meanwhile.saturating_sub(1);
+                let failure = Failure { place: &entry.place, companion, error, since, until: entry.at, waited, rivals };
                 if !failure.is_explained(&faults, stage) {
                     stage.violate(format!(
                         "{}: {companion} owed {ticket} and failed with {error} after {:.1} s for no reason",
@@ -102,7 +126,8 @@ impl Failure<'_> {
             "empty" => meanwhile.any(|what| matches!(what, What::Wordless { guild, companion } if is_its(guild, companion))),
             "refused" => meanwhile.any(|what| has_failed(what) || is_platforms(what)),
             "unreachable" => meanwhile.any(|what| has_failed(what) || is_platforms(what) || is_making(what)),
-            "overloaded" => stage.plan.rules.least_queue < NEVER_FULL || meanwhile.any(has_failed),
+            // Who is shed finds a queue that is full of others.
+            "overloaded" => self.rivals >= stage.plan.rules.least_queue || meanwhile.any(has_failed),
             "left_alone" => within(TROUBLE_LASTS).any(|what| matches!(what, What::Failed { .. } | What::Called(_))),
             "absent" => {
                 let is_gone = |what: &What| matches!(what, What::Cast(cast) if !cast.contains(&self.companion.as_str()));
