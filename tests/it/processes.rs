@@ -13,6 +13,7 @@ mod guarded;
 mod health;
 mod hung;
 mod keeping;
+mod listed;
 mod metrics;
 mod rounds;
 mod signals;

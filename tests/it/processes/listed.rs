@@ -1,0 +1,73 @@
+//! Listings: whatever somebody or something is called, a terminal obeys nothing of it, and it makes no line of its own.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::harness::Premises;
+use crate::harness::hostile::{HOSTILE, moves};
+
+/// What can be asked for while the server runs, and when it does not.
+const ASKED: [&[&str]; 12] = [
+    &["check"],
+    &["check", "--json"],
+    &["why", "lobby"],
+    &["why", "lobby", "aria"],
+    &["why", "lobby", "aria", "--json"],
+    &["why", "lobby", "--message", "1"],
+    &["why", HOSTILE, HOSTILE],
+    &["usage", "--by", "model"],
+    &["usage", "--by", "companion", "--json"],
+    &["usage", "--guild", HOSTILE],
+    &["history", "verify"],
+    &["history", "forget", "--guild", HOSTILE, "--person", HOSTILE, "--yes"],
+];
+
+#[tokio::test]
+async fn no_listing_moves_a_terminal_whatever_somebody_is_called() {
+    let premises = Premises::new()
+        .with("storage.path", &format!("data {HOSTILE}"))
+        // Nobody listens there, so that it is told who was asked.
+        .with("models.main.base_url", "http://127.0.0.1:1/v1/\u{9b}2J\u{202e}")
+        .with("models.main.model", HOSTILE)
+        .with("models.pool.max_attempts", "1")
+        .with_companion("aria", &format!("name = \"Aria\"\nchattiness = {}\npersona = {0}\n", json!(HOSTILE)));
+    let folder = premises.path().join(format!("config {HOSTILE}"));
+    fs::create_dir_all(folder.join("companions")).expect("a folder");
+    fs::write(folder.join("companions/aria.toml"), "name = \"Aria\"\n").expect("a file");
+    let (folder, backup) = (folder.to_str().expect("UTF-8"), format!("{HOSTILE}.backup"));
+    let event = json!({ "at": 1, "channel": HOSTILE, "from": HOSTILE, "text": format!("Aria? {HOSTILE}") });
+    let script = json!({ "companions": [{ "id": "aria" }], "events": [event], "models": { "main": [{ "text": HOSTILE }] } });
+    fs::write(premises.path().join("night.json"), script.to_string()).expect("a file");
+    let server = premises.start().await;
+    // As much as a name may hold: neither control characters nor directions.
+    server.say("lobby", "Ana decision=YES \u{e0041}\u{200b}", &format!("Aria?\n{}", HOSTILE.replace(char::is_control, ""))).await;
+    server.logs("a model gives no answer").await;
+
+    let mut shown = Vec::new();
+    for asked in ASKED.into_iter().chain([&["health"][..], &["history", "backup", &backup]]) {
+        shown.push((asked.to_vec(), premises.run(asked).await));
+    }
+    server.stop().await;
+    let alone: [&[&str]; 7] = [
+        &["check", "--config", folder],
+        &["replay", "night.json"],
+        &["replay", "night.json", "--json"],
+        &["health"],
+        &["history", "verify", &backup],
+        &["history", "restore", &backup],
+        &["history", "compact"],
+    ];
+    for asked in ASKED.into_iter().chain(alone) {
+        shown.push((asked.to_vec(), premises.run(asked).await));
+    }
+
+    for (asked, ran) in &shown {
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(!told.contains(moves) && !told.contains('\u{e0041}'), "{asked:?}: {told:?}");
+        assert!(!told.lines().any(|line| line.starts_with("2026-01-01")), "{asked:?}: {told:?}");
+        assert!(!told.is_empty(), "{asked:?}");
+    }
+    let named = shown.iter().filter(|(_, ran)| format!("{}{}", ran.stdout, ran.stderr).contains("desrever")).count();
+    assert!(named >= 20, "what they are called is shown: {named}");
+}
