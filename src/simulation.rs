@@ -54,6 +54,12 @@
 //! | a reply that is owed is given up as failed when its channel begins anew | 2 |
 //! | messages are stale after half their time | 2 |
 //! | the pause after a question without an answer is never longer | 4 |
+//! | a connection that ended for a while is never lived again | 1 |
+//! | what a connection tells has no id: told again it is another message | 1 |
+//! | a connection that was killed does not come back | 2 |
+//! | a connection's life goes on when its actor is gone | 2 |
+//! | a connection whose life panicked is not made again | 5 |
+//! | who supervises the connections does not come back | 6 |
 //!
 //! * `TERTULIA_SIM_SEED=7 cargo test --lib simulation::one_seed -- --nocapture` runs one seed and tells what happened.
 //! * `TERTULIA_SIM_RUNS=10000 cargo test --release --lib simulation -- --nocapture` runs more, and tells what they reached.
