@@ -3,22 +3,25 @@
 //! A seed gives guilds, rooms, threads and direct messages, settings, what people do, and what goes wrong. Afterwards a reference holds the
 //! record to the rules. A seed that fails tells the command that runs it again.
 //!
-//! What goes wrong: actors killed at any step; the process crashed at any write, with any prefix of the last group kept; commits that fail,
+//! What goes wrong: actors killed at any step, the root of all among them; the process crashed at any write, with any prefix of the last group kept; commits that fail,
 //! are torn, slow or unanswered; a full disk; models that fail, hang, panic, answer late or nonsense; a platform that loses, delays and
-//! reorders requests, refuses, says later, and cannot be read; what is heard twice or long after it was said; a wall clock that is set;
+//! reorders requests, refuses, says later, and cannot be read; connections to it that are refused, get lost, panic, and tell a stretch again,
+//! and whoever keeps them alive killed until it is left alone; what is heard twice or long after it was said; a wall clock that is set;
 //! settings and companions changed within and between lives; rooms deleted; a process that crashes while words are taken back; floods, huge messages, messages that kill whoever handles them
 //! (`domain::conversation::poison`), and a channel killed until its guild is kept away.
 //!
-//! What is not there: a gateway. `Connections` under the root and each shard's `Connection` are neither begun nor killed here; what they hear
-//! comes in as `ports::hearing` has it: twice, late, in any order. Lost connections and killed servers are tried in `tests/it/discord`.
+//! What is not there: Discord's own gateway, with its sessions, heartbeats and limits, and a platform that refuses for good or changes the
+//! number of its connections. Those are tried in `tests/it/discord` and `journeys/connecting.rs`. What is changed or taken back on the
+//! platform comes in as `ports::hearing` has it, beside the connections; what is said there comes over them (`gateway.rs`).
 //!
 //! What is checked (`checks/`): what was accepted is kept, once, in order; everything settles once; who is asked, selected and speaks, about
 //! what, and in which order; whoever is selected speaks, in its time; a reply is posted at most once, and made, or a fault explains why not, and
 //! once faults are over it is made; questions wait for quiet and for pauses, addresses for nothing; streaks, deadlines, buffers; budgets of questions,
 //! statements, tokens and addresses; who is awake handles what is on record within 45 s; nothing of a guild is in another's prompts, record,
 //! answers, live view or posts, and no words in what is measured; what kills is set aside, and nothing else; nothing of what was taken back or
-//! forgotten is left anywhere, and the index of persons tells of everybody else; at rest nothing is pending, open, owed or asked, nobody is left,
-//! and what is measured agrees with the record.
+//! forgotten is left anywhere, and the index of persons tells of everybody else; what a connection tells is on record in its order, by one life
+//! at a time, which an actor keeps alive; at rest nothing is pending, open, owed or asked, nobody is left, every connection is there, and what
+//! is measured agrees with the record.
 //!
 //! Bugs that were planted to see it fail, each with the first of the seeds from 1 on that caught it:
 //!
@@ -51,6 +54,12 @@
 //! | a reply that is owed is given up as failed when its channel begins anew | 2 |
 //! | messages are stale after half their time | 2 |
 //! | the pause after a question without an answer is never longer | 4 |
+//! | a connection that ended for a while is never lived again | 1 |
+//! | what a connection tells has no id: told again it is another message | 1 |
+//! | a connection that was killed does not come back | 2 |
+//! | a connection's life goes on when its actor is gone | 2 |
+//! | a connection whose life panicked is not made again | 5 |
+//! | who supervises the connections does not come back | 6 |
 //!
 //! * `TERTULIA_SIM_SEED=7 cargo test --lib simulation::one_seed -- --nocapture` runs one seed and tells what happened.
 //! * `TERTULIA_SIM_RUNS=10000 cargo test --release --lib simulation -- --nocapture` runs more, and tells what they reached.
@@ -61,6 +70,7 @@ mod course;
 mod dice;
 mod doing;
 mod faults;
+mod gateway;
 mod life;
 mod models;
 mod nemesis;

@@ -1,6 +1,7 @@
 //! The reference: what must be true of a run, found out from its record alone.
 
 mod budgets;
+mod connections;
 mod gone;
 mod handling;
 mod measures;
@@ -28,12 +29,14 @@ use crate::ports::store::key::{Key, Kind};
 
 /// Of the last life, while it lives.
 pub(super) async fn of_life(life: &Life) -> String {
+    connections::at_rest(&life.props);
     measures::check(life).await
 }
 
 /// Of the last life, as soon as nothing is pending and before anybody sleeps.
 pub(super) fn of_quiet(life: &Life) {
     measures::awake(life);
+    connections::at_rest(&life.props);
 }
 
 /// Of all that is stored, after the last life.
@@ -57,6 +60,7 @@ pub(super) fn of_record(props: &Props) {
         room::Record::read(place, &handled, &skipped, stage, &room::Watch { when, lateness: &lateness });
     }
     accepted(props, &journals, &deleted);
+    connections::in_order(props, &deleted);
     posted(props, &journals, &deleted);
     poison(props, &set_aside);
     tenancy(props);

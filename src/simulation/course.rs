@@ -87,7 +87,7 @@ async fn live(props: &Arc<Props>, at: Duration) -> Result<String, Ending> {
         };
         tokio::select! {
             biased;
-            _ = tree => Err("the actors failed too often".to_owned()),
+            _ = tree => Err("the tree is over".to_owned()),
             () = play => Ok(life),
         }
     };
@@ -179,6 +179,9 @@ async fn release(life: &Life) {
 
 /// What still goes on, if anything does.
 async fn unrest(life: &Life) -> Option<String> {
+    if !life.props.wire.is_all_taken(life.props.stage.life()) {
+        return Some("a connection is not there, or has not told everything".to_owned());
+    }
     if !life.props.people.are_heard() {
         return Some("somebody is not heard".to_owned());
     }

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::dice::Dice;
 use super::faults::What;
+use super::gateway::{SimGateway, Wire};
 use super::models::SimModel;
 use super::people::People;
 use super::plan::{CAST, Plan, patience};
@@ -20,6 +21,7 @@ use crate::actors::directory::Directory;
 use crate::actors::house::{ActorHouse, rooms};
 use crate::actors::hub::Hub;
 use crate::actors::ignored::Ignored;
+use crate::actors::inbound::Inbound;
 use crate::actors::kit::Kit;
 use crate::actors::leftovers;
 use crate::actors::places::PoolPlace;
@@ -30,7 +32,7 @@ use crate::actors::starts;
 use crate::actors::taking_back::Turns;
 use crate::domain::id::CompanionId;
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
-use crate::ports::gateway::Gateways;
+use crate::ports::gateway::{Gateway, Gateways};
 use crate::settings::Settings;
 use crate::settings::companion::{Companion, CompanionFile};
 use crate::telemetry::memory::SpanMemory;
@@ -44,6 +46,7 @@ pub(super) struct Props {
     pub(super) side: Arc<SimModel>,
     pub(super) main: Arc<SimModel>,
     pub(super) platform: Arc<SimPlatform>,
+    pub(super) wire: Wire,
     pub(super) people: People,
     /// Of the first process, and of those after it.
     settings: (Arc<Settings>, Arc<Settings>),
@@ -64,6 +67,7 @@ impl Props {
             side: SimModel::new(stage.clone(), "side"),
             main: SimModel::new(stage.clone(), "main"),
             platform: SimPlatform::new(stage.clone()),
+            wire: Wire::new(&stage.plan),
             people: People::default(),
             settings,
             cast: Mutex::new(CAST.iter().map(|(id, _)| *id).collect()),
@@ -132,6 +136,7 @@ impl Life {
         let found = directory.clone();
         let models = Models { side: props.side.clone(), main: props.main.clone() };
         let platform: Arc<dyn ChatPlatform> = props.platform.clone();
+        let gateway: Arc<dyn Gateway> = Arc::new(SimGateway(props.clone()));
         let ending = stage.clone();
         let kit = Kit {
             store: props.store.clone(),
@@ -141,7 +146,7 @@ impl Life {
             directory: directory.clone(),
             hub: Hub::new(),
             platforms: Platforms::new([platform]),
-            gateways: Gateways::default(),
+            gateways: Gateways::new([gateway]),
             ignored: Ignored::default(),
             rewriting: Turns::default(),
             hung: HungBefore::default(),
@@ -152,7 +157,8 @@ impl Life {
         };
         let house = Arc::new(ActorHouse::new(kit.clone(), props.store.inner.clone()));
         let (root, tree) = Actor::spawn(None, Root, kit.clone()).await.map_err(|error| error.to_string())?;
-        stage.enter(Present { directory, house: house.clone() });
+        let inbound = Inbound::new(kit.clone());
+        stage.enter(Present { directory, house: house.clone(), inbound, root: root.get_cell() });
         rooms::move_in(&kit, &[]).await.map_err(|error| error.to_string())?;
         starts::note(&kit).await;
         if props.store.has_leftovers() {

@@ -7,17 +7,22 @@ use std::time::Duration;
 use ractor::ActorCell;
 
 use super::faults::What;
+use super::gateway::PLATFORM;
 use super::plan::{Strike, Target};
 use super::stage::{Ending, Stage};
 use crate::actors::directory::Place;
 use crate::actors::places::{
-    ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace, TurnTakingManagerPlace,
+    ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PlatformsPlace, PoolPlace, ScribePlace, ShardPlace, SwitchboardPlace,
+    TurnTakingManagerPlace,
 };
 use crate::ports::house::House;
 use crate::ports::house::room::RoomId;
 
 /// So often a storm tries: for longer than a guild's actors may die too often, twice.
 const STORM: u32 = 250;
+
+/// Whoever does not come back for so long is left alone: they wait for a few seconds otherwise.
+const LEFT_ALONE: Duration = Duration::from_secs(15);
 
 /// Strikes in a task of its own, so many steps of the scheduler from now.
 pub(super) fn strike_after_steps(stage: Arc<Stage>, strike: Strike) {
@@ -57,6 +62,14 @@ async fn deal(stage: &Arc<Stage>, target: &Target) {
             fell(stage, "companion", &CompanionPlace(guild(home.guild), companion.into()));
         }
         Target::Guild(which) => fell(stage, "guild", &GuildPlace(guild(*which))),
+        Target::Connections => fell(stage, "connections", &PlatformsPlace()),
+        Target::Connection(number) => fell(stage, "connection", &ShardPlace(PLATFORM, *number)),
+        Target::Root => {
+            if let Some(present) = stage.present() {
+                strike(stage, "root", &present.root);
+            }
+        }
+        Target::StormOnConnections => storm_on_connections(stage).await,
         Target::Guilds => fell(stage, "guilds", &GuildsPlace()),
         Target::Scribe => fell(stage, "scribe", &ScribePlace()),
         Target::Pool => fell(stage, "pool", &PoolPlace()),
@@ -104,6 +117,23 @@ async fn storm(stage: &Arc<Stage>, kill: impl Fn()) {
     }
 }
 
+/// Kills who supervises the connections as often as it comes back, until it is left alone.
+async fn storm_on_connections(stage: &Arc<Stage>) {
+    stage.reach("storm on the connections");
+    let mut gone_since = stage.now();
+    while stage.now() - gone_since < LEFT_ALONE {
+        if stage.present().is_some_and(|present| present.directory.find(&PlatformsPlace()).is_some()) {
+            fell(stage, "connections", &PlatformsPlace());
+            gone_since = stage.now();
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        if stage.is_calm() || stage.is_dead() {
+            return;
+        }
+    }
+    stage.reach("connections left alone");
+}
+
 fn fell<P: Place>(stage: &Stage, sort: &'static str, place: &P) {
     if let Some(actor) = stage.present().and_then(|present| present.directory.find(place)) {
         strike(stage, sort, &actor.get_cell());
@@ -111,7 +141,7 @@ fn fell<P: Place>(stage: &Stage, sort: &'static str, place: &P) {
 }
 
 fn strike(stage: &Stage, sort: &'static str, actor: &ActorCell) {
-    stage.tell(format!("a {sort} is killed"));
+    stage.tell(format!("killed: {sort}"));
     stage.reach(match sort {
         "channel" => "channel killed",
         "companion" => "companion killed",
@@ -121,11 +151,17 @@ fn strike(stage: &Stage, sort: &'static str, actor: &ActorCell) {
         "pool" => "pool killed",
         "switchboard" => "switchboard killed",
         "manager" => "manager killed",
+        "connections" => "connections killed",
+        "connection" => "connection killed",
+        "root" => "root killed",
         _ => "reply or delivery killed",
     });
-    stage.disturb();
-    stage.notes().killed.insert((stage.life(), sort));
-    stage.note_fault(What::Killed(sort));
+    // Whatever becomes of the connections, nobody else notices.
+    if !matches!(sort, "connections" | "connection") {
+        stage.disturb();
+        stage.notes().killed.insert((stage.life(), sort));
+        stage.note_fault(What::Killed(sort));
+    }
     kill_tree(actor);
 }
 

@@ -8,15 +8,17 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::acts::Say;
-use super::life::Life;
+use super::gateway::Told;
+use super::life::{Life, Props};
 use super::plan::Beat;
 use super::stage::lock;
 use crate::actors::inbound::{Inbound, Speech};
+use crate::actors::scribe;
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::place::Place;
-use crate::ports::hearing::{Hearing, NotTaken, Spot, Taken, Utterance};
+use crate::ports::hearing::{Spot, Utterance};
 use crate::ports::house::room::RoomId;
 use crate::ports::house::{House, Refused};
 
@@ -115,7 +117,9 @@ impl Life {
             people.opened.fetch_add(1, Ordering::Relaxed);
         }
         let mut open = Vec::new();
-        for (number, said) in lock(&people.said).iter_mut().filter(|(_, said)| said.fate == Fate::Open) {
+        // What was said on the platform its connections tell.
+        let is_open = |said: &Said| said.fate == Fate::Open && !rooms[said.say.room].is_on_platform;
+        for (number, said) in lock(&people.said).iter_mut().filter(|(_, said)| is_open(said)) {
             // Without an id of its own it would be another message.
             match said.id {
                 Some(_) => open.push(*number),
@@ -136,21 +140,27 @@ impl Life {
     }
 
     pub(super) fn room(&self, room: usize) -> RoomId {
-        RoomId::parse(&self.props.stage.plan.rooms[room].id).expect("rooms have plain names")
+        self.props.room(room)
     }
 
     pub(super) fn place(&self, room: usize) -> Place {
-        let plan = &self.props.stage.plan;
-        Place::new(&plan.guilds[plan.rooms[room].guild].id.as_str().into(), &self.room(room).channel())
+        self.props.place(room)
+    }
+
+    pub(super) fn spot(&self, room: usize) -> Spot {
+        self.props.spot(room)
     }
 
     /// Says it until it is known what became of it.
     pub(super) async fn say(&self, number: usize) {
         let stage = &self.props.stage;
-        let Some(Said { say, id, at, .. }) = lock(&self.props.people.said).get(&number).cloned() else { return };
+        let Some(Said { say, id, .. }) = lock(&self.props.people.said).get(&number).cloned() else { return };
         stage.beat(Beat::Said);
+        if stage.plan.rooms[say.room].is_on_platform {
+            return self.props.wire.tell(&stage.plan, say.room, Told { number, is_again: false });
+        }
         loop {
-            let fate = match self.hand_over(&say, id.as_deref(), at).await {
+            let fate = match self.hand_over(&say, id.as_deref()).await {
                 Ok(Some(seq)) => Fate::Accepted(seq),
                 Ok(None) => Fate::NotTaken,
                 Err(Refused::Unavailable { .. } | Refused::TooMany { .. }) if id.is_some() => {
@@ -173,53 +183,30 @@ impl Life {
         }
     }
 
-    async fn hand_over(&self, say: &Say, id: Option<&str>, at: Moment) -> Result<Option<Seq>, Refused> {
-        let unavailable = |detail: String| Refused::Unavailable { detail, retry_after: None };
-        let (name, role) = if say.is_by_bot { ("Bot", Role::Bot) } else { (say.from, Role::Person) };
-        let (from, text) = (Author { id: name.into(), name: name.into(), role }, Arc::<str>::from(say.text.as_str()));
-        match id.filter(|_| self.props.stage.plan.rooms[say.room].is_on_platform) {
-            Some(id) => {
-                let (own_words, mentions) = (text.clone(), Vec::new());
-                let to_all = self.props.stage.plan.rooms[say.room].is_direct;
-                let utterance = Utterance { id: id.into(), from, text, own_words, at, mentions, to_all, answers: None };
-                match Hearing::said(&Inbound::new(self.kit.clone()), &self.spot(say.room), utterance).await {
-                    Ok(Taken::New(seq) | Taken::Known(seq)) => Ok(Some(seq)),
-                    Ok(Taken::Not) => Ok(None),
-                    Err(NotTaken::Later { detail, .. }) => Err(unavailable(detail)),
-                    Err(NotTaken::Broken(detail)) => Err(Refused::Broken(detail)),
-                }
+    async fn hand_over(&self, say: &Say, id: Option<&str>) -> Result<Option<Seq>, Refused> {
+        if !say.is_by_bot {
+            let mut message = json!({ "from": say.from, "text": say.text });
+            if let Some(id) = id {
+                message["id"] = id.into();
             }
-            None if say.is_by_bot => {
-                let speech = Speech {
-                    id: id.map(Into::into),
-                    from,
-                    text,
-                    own_words: None,
-                    modality: Modality::Text,
-                    lull_endpoint: false,
-                    mentions: Vec::new(),
-                    reply_to: None,
-                    to_all: false,
-                    said_at: None,
-                };
-                let taken = Inbound::new(self.kit.clone()).say(&self.place(say.room), speech).await;
-                taken.map(|accepted| accepted.map(|accepted| accepted.seq)).map_err(|error| unavailable(error.to_string()))
-            }
-            None => {
-                let mut message = json!({ "from": say.from, "text": say.text });
-                if let Some(id) = id {
-                    message["id"] = id.into();
-                }
-                let message = serde_json::from_value(message).expect("a good message");
-                self.house.say(&self.room(say.room), message).await.map(Some)
-            }
+            let message = serde_json::from_value(message).expect("a good message");
+            return self.house.say(&self.room(say.room), message).await.map(Some);
         }
-    }
-
-    pub(super) fn spot(&self, room: usize) -> Spot {
-        let Place { guild, channel } = self.place(room);
-        let parent = self.props.stage.plan.rooms[room].within.map(|parent| self.room(parent).channel());
-        Spot { guild, channel, parent }
+        let speech = Speech {
+            id: id.map(Into::into),
+            from: author(say),
+            text: say.text.as_str().into(),
+            own_words: None,
+            modality: Modality::Text,
+            lull_endpoint: false,
+            mentions: Vec::new(),
+            reply_to: None,
+            to_all: false,
+            said_at: None,
+        };
+        let taken = Inbound::new(self.kit.clone()).say(&self.place(say.room), speech).await;
+        let unavailable = |error: scribe::Refused| Refused::Unavailable { detail: error.to_string(), retry_after: None };
+        taken.map(|accepted| accepted.map(|accepted| accepted.seq)).map_err(unavailable)
     }
 
     /// The same once more: it is the same message, whatever it says now.
@@ -235,24 +222,13 @@ impl Life {
             // Whichever comes first is the message.
             said.is_changed |= !matches!(said.fate, Fate::Accepted(_));
         }
-        let word = stage.plan.guilds[stage.plan.rooms[said.say.room].guild].word;
-        let other = Say { text: format!("{word} twice m{number}m"), ..said.say };
+        if stage.plan.rooms[said.say.room].is_on_platform {
+            return self.props.wire.tell(&stage.plan, said.say.room, Told { number, is_again: true });
+        }
+        let other = Say { text: self.props.other_words(&said.say), ..said.say };
         let said_again_at = self.props.people.next();
-        if let Ok(Some(seq)) = self.hand_over(&other, said.id.as_deref(), said.at).await {
-            let mut all = lock(&self.props.people.said);
-            let Some(said) = all.get_mut(&number) else { return };
-            match said.fate {
-                Fate::Accepted(first) if first != seq && lock(&self.props.people.deleted).contains(&said.say.room) => {
-                    // What went with the room is said as something new.
-                    (said.fate, said.is_changed) = (Fate::Accepted(seq), true);
-                    (said.first_at, said.heard_at) = (said_again_at, u64::MAX);
-                }
-                Fate::Accepted(first) if first != seq && !said.is_said_anew => {
-                    stage.violate(format!("message {number} is {first} and {seq}"))
-                }
-                Fate::Open => said.fate = Fate::Accepted(seq),
-                _ => {}
-            }
+        if let Ok(Some(seq)) = self.hand_over(&other, said.id.as_deref()).await {
+            self.props.heard_again(number, seq, said_again_at);
         }
     }
 
@@ -269,4 +245,84 @@ impl Life {
         let said = lock(&self.props.people.said).get(&number).cloned()?;
         said.id.filter(|_| self.props.stage.plan.rooms[said.say.room].is_on_platform)
     }
+}
+
+impl Props {
+    fn room(&self, room: usize) -> RoomId {
+        RoomId::parse(&self.stage.plan.rooms[room].id).expect("rooms have plain names")
+    }
+
+    fn place(&self, room: usize) -> Place {
+        let plan = &self.stage.plan;
+        Place::new(&plan.guilds[plan.rooms[room].guild].id.as_str().into(), &self.room(room).channel())
+    }
+
+    pub(super) fn spot(&self, room: usize) -> Spot {
+        let Place { guild, channel } = self.place(room);
+        let parent = self.stage.plan.rooms[room].within.map(|parent| self.room(parent).channel());
+        Spot { guild, channel, parent }
+    }
+
+    fn other_words(&self, say: &Say) -> String {
+        let word = self.stage.plan.guilds[self.stage.plan.rooms[say.room].guild].word;
+        format!("{word} twice m{}m", say.number)
+    }
+
+    /// What the platform tells of a message.
+    pub(super) fn utterance(&self, said: &Said, is_again: bool) -> Utterance {
+        let Said { say, id, at, .. } = said;
+        let text: Arc<str> = if is_again { self.other_words(say).into() } else { say.text.as_str().into() };
+        Utterance {
+            id: id.as_deref().expect("a platform gives everything an id").into(),
+            from: author(say),
+            own_words: text.clone(),
+            text,
+            at: *at,
+            mentions: Vec::new(),
+            to_all: self.stage.plan.rooms[say.room].is_direct,
+            answers: None,
+        }
+    }
+
+    /// What became of what a connection handed over; none: it was not taken in.
+    pub(super) fn heard_on_platform(&self, told: Told, seq: Option<Seq>, handed_over_at: u64) {
+        let heard_at = self.people.next();
+        {
+            let mut all = lock(&self.people.said);
+            let Some(said) = all.get_mut(&told.number) else { return };
+            if said.fate == Fate::Open {
+                (said.fate, said.heard_at) = (seq.map_or(Fate::NotTaken, Fate::Accepted), heard_at);
+                return;
+            }
+        }
+        if !told.is_again {
+            self.stage.reach("heard twice");
+        }
+        if let Some(seq) = seq {
+            self.heard_again(told.number, seq, handed_over_at);
+        }
+    }
+
+    /// It was heard before, or is about to be.
+    fn heard_again(&self, number: usize, seq: Seq, said_again_at: u64) {
+        let mut all = lock(&self.people.said);
+        let Some(said) = all.get_mut(&number) else { return };
+        match said.fate {
+            Fate::Accepted(first) if first != seq && lock(&self.people.deleted).contains(&said.say.room) => {
+                // What went with the room is said as something new.
+                (said.fate, said.is_changed) = (Fate::Accepted(seq), true);
+                (said.first_at, said.heard_at) = (said_again_at, u64::MAX);
+            }
+            Fate::Accepted(first) if first != seq && !said.is_said_anew => {
+                self.stage.violate(format!("message {number} is {first} and {seq}"));
+            }
+            Fate::Open => said.fate = Fate::Accepted(seq),
+            _ => {}
+        }
+    }
+}
+
+fn author(say: &Say) -> Author {
+    let (name, role) = if say.is_by_bot { ("Bot", Role::Bot) } else { (say.from, Role::Person) };
+    Author { id: name.into(), name: name.into(), role }
 }

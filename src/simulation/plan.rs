@@ -19,6 +19,9 @@ pub(super) fn patience(companion: &str) -> Option<Duration> {
     (companion != EXTERNAL).then(|| Duration::from_secs(4 + companion.len() as u64))
 }
 
+/// So long a storm on the connections takes, and until they are back.
+const STORM_ON_CONNECTIONS: Duration = Duration::from_secs(600);
+
 /// A word for each guild that nobody outside it may ever see.
 const WORDS: [&str; 4] = ["qalamarine", "vexolith", "zumbrota", "drelliput"];
 
@@ -108,6 +111,8 @@ pub(super) enum Beat {
     Left,
     Arrived,
     Said,
+    /// A connection hands over what was said.
+    Told,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -146,10 +151,18 @@ pub(super) enum Target {
     /// Replies and deliveries of a room.
     Making(usize),
     Process,
+    /// Who supervises the connections to the platform.
+    Connections,
+    /// One of them.
+    Connection(u32),
+    /// All actors, and with them the process.
+    Root,
     /// A channel again and again, until its guild is kept away.
     Storm(usize),
     /// The same with a companion.
     StormOnCompanion(usize, usize),
+    /// Who supervises the connections, until it is left alone.
+    StormOnConnections,
 }
 
 /// What goes wrong with a commit.
@@ -201,6 +214,7 @@ impl Plan {
         let mut strikes = if weather.is_deadly { strikes(&rooms, calm_at, &mut dice) } else { Vec::new() };
         if weather.is_deadly {
             strikes.extend(storm_on_companion(&rooms, calm_at, &mut Dice::new(seed, "storm on a companion")));
+            strikes.extend(strikes_on_connections(calm_at, &mut Dice::new(seed, "strikes on connections")));
         }
         let (mut store_faults, mut full) = (BTreeMap::new(), None);
         if weather.is_deadly {
@@ -313,6 +327,31 @@ fn storm_on_companion(rooms: &[Room], calm_at: Duration, dice: &mut Dice) -> Opt
     dice.chance(0.04).then_some(Strike { when, steps: 0, target: Target::StormOnCompanion(room, which) })
 }
 
+/// Connections die, and who supervises them, and now and then the root of all.
+fn strikes_on_connections(calm_at: Duration, dice: &mut Dice) -> Vec<Strike> {
+    let several = dice.below(5);
+    let strike = |_| {
+        let target = if dice.chance(0.6) { Target::Connection(dice.below(3) as u32) } else { Target::Connections };
+        let when = match dice.below(4) {
+            0 => When::At(dice.millis(0, calm_at.as_millis() as u64)),
+            1 => When::Beat(Beat::Committed, dice.between(1, 200)),
+            _ => When::Beat(Beat::Told, dice.between(1, 25)),
+        };
+        Strike { when, steps: dice.below(24) as u32, target }
+    };
+    let mut strikes: Vec<_> = (0..several).map(strike).collect();
+    if dice.chance(0.12) {
+        let when = When::Beat(Beat::Committed, dice.between(1, 200));
+        strikes.push(Strike { when, steps: dice.below(24) as u32, target: Target::Root });
+    }
+    // It takes minutes until somebody dies too often who comes back later each time.
+    if dice.chance(0.25) && calm_at > STORM_ON_CONNECTIONS {
+        let when = When::At(dice.millis(0, (calm_at - STORM_ON_CONNECTIONS).as_millis() as u64));
+        strikes.push(Strike { when, steps: 0, target: Target::StormOnConnections });
+    }
+    strikes
+}
+
 fn strikes(rooms: &[Room], calm_at: Duration, dice: &mut Dice) -> Vec<Strike> {
     const BEATS: [Beat; 6] = [Beat::Committed, Beat::Asked, Beat::Answered, Beat::Left, Beat::Arrived, Beat::Said];
     let several = dice.below(10);
@@ -338,7 +377,7 @@ fn strikes(rooms: &[Room], calm_at: Duration, dice: &mut Dice) -> Vec<Strike> {
             let most = match beat {
                 Beat::Committed => 200,
                 Beat::Asked | Beat::Answered | Beat::Said => 40,
-                Beat::Left | Beat::Arrived => 12,
+                Beat::Left | Beat::Arrived | Beat::Told => 12,
             };
             When::Beat(beat, dice.between(1, most))
         };

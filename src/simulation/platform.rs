@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use super::dice::Dice;
 use super::faults::What;
+use super::gateway::PLATFORM;
 use super::plan::Beat;
 use super::stage::{Stage, lock};
 use crate::domain::id::{ChannelId, GuildId};
@@ -87,7 +88,7 @@ impl SimPlatform {
 #[async_trait]
 impl ChatPlatform for SimPlatform {
     fn name(&self) -> &'static str {
-        "sim"
+        PLATFORM
     }
 
     fn capabilities(&self) -> Capabilities {

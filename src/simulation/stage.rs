@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use ractor::ActorCell;
 use tokio::sync::Notify;
 
 use super::faults::Fault;
@@ -14,6 +16,7 @@ use super::plan::{Beat, Plan, Strike, When};
 use super::time::{SimChance, SimClock};
 use crate::actors::directory::Directory;
 use crate::actors::house::ActorHouse;
+use crate::actors::inbound::Inbound;
 use crate::domain::moment::Moment;
 use crate::ports::clock::Clock;
 
@@ -31,6 +34,8 @@ pub(super) enum Ending {
 pub(super) struct Present {
     pub(super) directory: Directory,
     pub(super) house: Arc<ActorHouse>,
+    pub(super) inbound: Inbound,
+    pub(super) root: ActorCell,
 }
 
 /// What everything shares.
@@ -94,6 +99,8 @@ impl Stage {
         self.clock.begin(at);
         self.life.fetch_add(1, Ordering::Relaxed);
         *lock(&self.ending) = None;
+        // Where the tree was over before, nobody waited to be told that the process is.
+        let _ = self.ended.notified().now_or_never();
         self.is_dead.store(false, Ordering::Relaxed);
         if self.life() > 1 {
             self.reach("process begun anew");

@@ -81,6 +81,8 @@ fn alive(life: &Life, measured: &Counted) {
         ("side_models", 1),
         ("switchboard", 1),
         ("guilds", 1),
+        ("platforms", 1),
+        ("shard", u64::from(life.props.wire.shards().get())),
         ("channel", 0),
         ("turn_taking_manager", 0),
         ("reply", 0),
@@ -137,6 +139,8 @@ fn begun_anew(life: &Life, measured: &Counted) {
         ("scribe", "scribe begun anew"),
         ("side_models", "pool begun anew"),
         ("switchboard", "switchboard begun anew"),
+        ("platforms", "connections begun anew"),
+        ("shard", "connection begun anew"),
     ] {
         let times = get(measured, &format!("tertulia_actor_restarts_total{{actor_sort={sort}}}"));
         if times > 0 {
