@@ -23,7 +23,7 @@
 //! at a time, which an actor keeps alive; at rest nothing is pending, open, owed or asked, nobody is left, every connection is there, and what
 //! is measured agrees with the record.
 //!
-//! Bugs that were planted to see it fail, each with the first of the seeds from 1 on that caught it:
+//! Bugs that are planted to see it fail (`tests/planted/`; `.ci/planted` repeats it), each with the first of the seeds from 1 on that catches it:
 //!
 //! | planted | seed |
 //! | --- | --- |
