@@ -60,15 +60,24 @@
 //! | a connection's life goes on when its actor is gone | 2 |
 //! | a connection whose life panicked is not made again | 5 |
 //! | who supervises the connections does not come back | 6 |
+//! | a round that ends in a restored channel is not counted | 1 |
+//! | a part that was looked for and found is not counted as posted | 2 |
+//! | a question without an answer is not counted in a restored channel | 3 |
+//! | votes that did not come before a restart are not missing after it | 3 |
+//! | a wish to speak of before a restart is not counted | 3 |
+//! | a decision of several companions is counted once | 5 |
+//! | of a batch no more than six events are counted | 5 |
 //!
 //! * `TERTULIA_SIM_SEED=7 cargo test --lib simulation::one_seed -- --nocapture` runs one seed and tells what happened.
 //! * `TERTULIA_SIM_RUNS=10000 cargo test --release --lib simulation -- --nocapture` runs more, and tells what they reached.
 
 mod acts;
+mod book;
 mod checks;
 mod course;
 mod dice;
 mod doing;
+mod ends;
 mod faults;
 mod gateway;
 mod life;

@@ -33,6 +33,11 @@ pub(super) async fn of_life(life: &Life) -> String {
     measures::check(life).await
 }
 
+/// Of a life that is over: what it measured until then.
+pub(super) fn of_ended(life: &Life) {
+    measures::ended(life);
+}
+
 /// Of the last life, as soon as nothing is pending and before anybody sleeps.
 pub(super) fn of_quiet(life: &Life) {
     measures::awake(life);

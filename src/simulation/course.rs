@@ -1,6 +1,6 @@
 //! A run: lives of the process one after the other, until faults are over and everything has come to rest.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::checks;
@@ -76,8 +76,10 @@ pub(super) fn run(seed: u64) -> Outcome {
 async fn live(props: &Arc<Props>, at: Duration) -> Result<String, Ending> {
     let stage = &props.stage;
     stage.begin(at);
+    let begun = Mutex::new(None);
     let course = async {
         let (life, tree) = Life::begin(props.clone()).await?;
+        *lock(&begun) = Some(life.clone());
         let play = async {
             strike_by_time(&life);
             life.play_externals();
@@ -101,6 +103,11 @@ async fn live(props: &Arc<Props>, at: Duration) -> Result<String, Ending> {
         Ok(_) => Err("dead".to_owned()),
         Err(why) => Err(why),
     };
+    if measured.is_err()
+        && let Some(life) = lock(&begun).take()
+    {
+        checks::of_ended(&life);
+    }
     stage.clock.stop();
     if let Err(why) = &measured {
         stage.end(Ending::Ended(why.clone()));

@@ -50,6 +50,9 @@ impl Drop for Forgetting<'_> {
     }
 }
 
+/// Why a message was set aside that killed nobody.
+pub(super) const PLANNED: &str = "as planned";
+
 impl Life {
     pub(super) async fn perform(&self, act: Act) {
         let stage = &self.props.stage;
@@ -201,7 +204,7 @@ impl Life {
         let Some(scribe) = self.kit.directory.find(&ScribePlace()) else { return };
         let (ward, (guild, channel)) = (place.ward(), (place.guild.clone(), place.channel.clone()));
         let at = self.kit.clock.now();
-        let record = SetAsideRecord { guild, channel, seq, at, deaths: 3, error: "as planned".into(), is_closed: false };
+        let record = SetAsideRecord { guild, channel, seq, at, deaths: 3, error: PLANNED.into(), is_closed: false };
         lock(&self.props.people.set_aside).push((room, seq));
         let writes = vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))];
         let (reply, done) = Reply::awaited();

@@ -135,6 +135,7 @@ impl SimModel {
 #[async_trait]
 impl LanguageModel for SimModel {
     async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
+        *self.stage.notes().asked.entry((self.stage.life(), request.role.as_str())).or_default() += 1;
         self.stage.alive().await;
         self.under_way.fetch_add(1, Ordering::Relaxed);
         let _under_way = UnderWay(self.under_way.clone());
@@ -152,6 +153,8 @@ impl LanguageModel for SimModel {
         self.stage.pass(takes).await;
         if !is_calm && dice.chance(weather.model_panics) {
             self.stage.reach("model panics");
+            let (now, life) = (self.stage.now(), self.stage.life());
+            self.stage.notes().panicked.push((now, life, request.role.as_str()));
             self.note(request, |guild, companion| What::Failed { code: "unreachable", guild, companion });
             std::panic::resume_unwind(Box::new("a call panics, as the simulation wants it"));
         }

@@ -73,6 +73,10 @@ pub(super) struct Notes {
     pub(super) lives: Vec<Duration>,
     /// Who was killed in which life.
     pub(super) killed: BTreeSet<(u64, &'static str)>,
+    /// How often each model was asked in which life.
+    pub(super) asked: BTreeMap<(u64, &'static str), u64>,
+    /// When a call of which model panicked, and in which life.
+    pub(super) panicked: Vec<(Duration, u64, &'static str)>,
 }
 
 impl Stage {

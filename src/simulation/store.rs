@@ -10,7 +10,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 
+use super::book::{Book, Came, OnItsWay};
 use super::dice::Dice;
+use super::ends::Ends;
 use super::plan::{Beat, StoreFault};
 use super::stage::{Ending, Stage, lock};
 use crate::adapters::store::memory::MemoryStore;
@@ -31,6 +33,7 @@ pub(super) struct Committed {
     pub(super) recorded: Recorded,
     /// Whoever wrote it was told so.
     pub(super) is_answered: bool,
+    pub(super) on_its_way: OnItsWay,
 }
 
 pub(super) struct SimStore {
@@ -45,10 +48,13 @@ pub(super) struct SimStore {
     /// The group that can be read and is not on disk: of each batch what it put, and what was there before.
     unsynced: Mutex<Vec<Unsynced>>,
     pub(super) committed: Mutex<Vec<Committed>>,
+    pub(super) book: Book,
+    pub(super) ends: Ends,
     names: Mutex<BTreeMap<(Ward, ChannelNo), Place>>,
 }
 
 struct Unsynced {
+    on_its_way: OnItsWay,
     batch: Batch,
     before: Vec<(Key, Option<Value>)>,
 }
@@ -65,6 +71,8 @@ impl SimStore {
             order: tokio::sync::Mutex::new(()),
             unsynced: Mutex::default(),
             committed: Mutex::default(),
+            book: Book::default(),
+            ends: Ends::default(),
             names: Mutex::default(),
         })
     }
@@ -94,6 +102,7 @@ impl SimStore {
     /// What a dead process leaves: of the group on its way any prefix.
     pub(super) fn reopen(&self) {
         self.inner.reopen();
+        self.book.begins_anew();
         *lock(&self.crash) = None;
         let mut unsynced = std::mem::take(&mut *lock(&self.unsynced));
         let kept = lock(&self.dice).below(unsynced.len() as u64 + 1) as usize;
@@ -112,7 +121,7 @@ impl SimStore {
             drop(at_once(self.inner.commit(vec![undone])));
         }
         for kept in unsynced {
-            self.note(&kept.batch, false);
+            self.note(&kept.batch, kept.on_its_way, false);
         }
         self.inner.reopen();
     }
@@ -133,7 +142,7 @@ impl SimStore {
     }
 
     /// Keeps in mind what was really stored.
-    fn note(&self, batch: &Batch, is_answered: bool) {
+    fn note(&self, batch: &Batch, on_its_way: OnItsWay, is_answered: bool) {
         for write in &batch.writes {
             if let Write::Put(key, value) = write
                 && key.as_bytes().get(1) == Some(&(Kind::ChannelOf as u8))
@@ -142,6 +151,10 @@ impl SimStore {
             {
                 lock(&self.names).insert((batch.ward, no), Place::new(&record.guild, &record.channel));
             }
+        }
+        for write in &batch.writes {
+            let place = |key: &Key| self.place_of(batch.ward, key::channel_in(key)?);
+            self.book.keep(&self.stage, write, place, on_its_way, is_answered);
         }
         let Some(append) = &batch.append else { return };
         let Some(place) = self.place_of(batch.ward, append.channel) else { return };
@@ -152,7 +165,8 @@ impl SimStore {
                 Ok(recorded) => {
                     let (at, life) = (self.stage.now(), self.stage.life());
                     self.stage.tell(shown(&place, &recorded));
-                    lock(&self.committed).push(Committed { at, life, place: place.clone(), recorded, is_answered });
+                    let place = place.clone();
+                    lock(&self.committed).push(Committed { at, life, place, recorded, is_answered, on_its_way });
                 }
                 Err(error) => self.stage.violate(format!("an event that cannot be read is written: {error}")),
             }
@@ -164,14 +178,16 @@ impl SimStore {
     }
 
     /// A part of a group is stored for good, and nobody is told.
-    fn tear(&self, group: &[Batch], share: f64) {
+    fn tear(&self, group: &[Batch], share: f64, came: Came) {
         let kept = ((group.len() + 1) as f64 * share) as usize;
         let kept = &group[..kept.min(group.len())];
         if kept.len() < group.len() {
             self.stage.reach("torn commit");
         }
         if let Ok(results) = self.apply(kept) {
-            kept.iter().zip(results).filter(|(_, result)| result.is_ok()).for_each(|(batch, _)| self.note(batch, false));
+            kept.iter().zip(results).filter(|(_, result)| result.is_ok()).for_each(|(batch, _)| {
+                self.note(batch, self.book.on_its_way(came), false);
+            });
         }
     }
 
@@ -200,23 +216,27 @@ impl SimStore {
 #[async_trait]
 impl Store for SimStore {
     async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
+        self.ends.look(&self.stage);
         self.stage.alive().await;
         let _order = self.order.lock().await;
         self.inner.take(ward).await
     }
 
     async fn commit(&self, group: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
+        self.ends.look(&self.stage);
+        let came = self.book.comes(&self.stage, group.len());
         self.stage.alive().await;
         let _order = self.order.lock().await;
         self.stage.alive().await;
         let number = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
         if self.is_within(self.stage.plan.full) {
             self.stage.reach("full disk");
+            self.book.fails(&self.stage);
             return Err(StoreError::Failed("no space left on device".into()));
         }
         if let Some(share) = self.crashes_now() {
             self.stage.reach("crash while words are taken back");
-            self.tear(&group, share);
+            self.tear(&group, share, came);
             self.stage.end(Ending::Crashed(format!("at commit {number}, over a taking-back, {share:.2} kept")));
             self.stage.alive().await;
         }
@@ -224,16 +244,18 @@ impl Store for SimStore {
         match fault {
             Some(StoreFault::Failed) => {
                 self.stage.reach("failed commit");
+                self.book.fails(&self.stage);
                 return Err(StoreError::Failed("a write failed".into()));
             }
             Some(StoreFault::Unknown(share)) => {
                 self.stage.reach("commit of unknown outcome");
-                self.tear(&group, *share);
+                self.book.fails(&self.stage);
+                self.tear(&group, *share, came);
                 return Err(StoreError::Unknown("the answer was lost".into()));
             }
             Some(StoreFault::Crash(share)) => {
                 self.stage.reach("crash at a commit");
-                self.tear(&group, *share);
+                self.tear(&group, *share, came);
                 self.stage.end(Ending::Crashed(format!("at commit {number}, {} batches, {share:.2} kept", group.len())));
                 self.stage.alive().await;
             }
@@ -245,7 +267,8 @@ impl Store for SimStore {
             let before = self.before(&batch);
             let result = self.apply(std::slice::from_ref(&batch))?.remove(0);
             if result.is_ok() {
-                lock(&self.unsynced).push(Unsynced { batch, before });
+                let on_its_way = self.book.on_its_way(came);
+                lock(&self.unsynced).push(Unsynced { on_its_way, batch, before });
             }
             results.push(result);
         }
@@ -259,8 +282,9 @@ impl Store for SimStore {
         };
         self.stage.pass(takes).await;
         for synced in std::mem::take(&mut *lock(&self.unsynced)) {
-            self.note(&synced.batch, true);
+            self.note(&synced.batch, synced.on_its_way, true);
         }
+        self.book.answers(&self.stage);
         self.stage.beat(Beat::Committed);
         Ok(results)
     }
@@ -278,6 +302,7 @@ impl Store for SimStore {
 
 impl SimStore {
     async fn hesitate(&self) {
+        self.ends.look(&self.stage);
         self.stage.alive().await;
         let share = self.stage.plan.weather.slow_reads;
         if share > 0.0

@@ -1,17 +1,33 @@
-//! Who is alive, what is under way, and what was counted, at rest: as the tree and the record have it.
+//! Who is alive and what is under way, at rest, as the tree has it; and what was counted in a life, as the record has it.
+//!
+//! Of every life that began, also of one that ends in a crash, every series is compared that the record determines (`events.rs`): events,
+//! messages, evaluations, trips of the loop guard, appends; decisions, evaluations without an answer and how many of both were timed; rounds, their
+//! votes, missing votes, ties and wishes; changes of stage; judgements of repetition; statements that failed, were posted, were sent as parts. And those
+//! that something else determines (`besides.rs`): groups and batches, messages set aside, failures of the store, calls that were begun, calls that panicked,
+//! restarts of the scribe; restarts of others are at least as many as the nemesis killed, told calls at most as many as were begun, timed turns
+//! as many as turns. What there is none of (HTTP, Discord) is at zero.
+//!
+//! What was counted is what there was to count, less what nobody lived to tell (`witness.rs`): a count is excused if its scribe, or its
+//! channel, ended between the handing over and the commit of the very event, or the process with it.
+//!
+//! Not determined by the record: turns that ended otherwise than with a statement, and all times; tokens, costs and times of calls, which
+//! whoever waited for them tells; retries, timeouts, questions shed, questions without words and breakers; parts that were not posted; how long channels took
+//! to restore; escalations, hangs and quarantines; what watchers missed. Retention does not run here.
+
+mod besides;
+mod events;
+mod expected;
+mod witness;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use ractor::ActorCell;
 
 use super::super::life::Life;
 use super::super::nemesis::children;
-use super::super::stage::lock;
-use super::super::store::Committed;
-use crate::domain::decision::Decision;
-use crate::domain::event::{Decided, Event};
-use crate::domain::message::Role;
-use crate::telemetry::instruments::platform_label;
+use expected::{Expected, POSTED};
+use witness::Witness;
 
 type Counted = BTreeMap<String, u64>;
 
@@ -32,13 +48,19 @@ pub(super) fn awake(life: &Life) {
     all_there(life, &measured);
 }
 
+/// A life is over: what it had measured by then is what is on record, but for what whoever died with it could not tell.
+pub(super) fn ended(life: &Life) {
+    let measured = read(&life.metrics.exposition().unwrap_or_default());
+    on_record(life, &measured, Some(life.props.stage.now()));
+}
+
 /// What was measured, in words.
 pub(super) async fn check(life: &Life) -> String {
     let exposition = life.metrics.exposition().unwrap_or_default();
     let measured = read(&exposition);
     alive(life, &measured);
     under_way(life, &measured).await;
-    counted(life, &measured);
+    on_record(life, &measured, None);
     begun_anew(life, &measured);
     let stage = &life.props.stage;
     let own = stage.plan.guilds.iter().map(|guild| guild.word).chain(super::super::acts::PEOPLE);
@@ -66,6 +88,18 @@ fn read(exposition: &str) -> Counted {
         }
     }
     measured
+}
+
+/// What was measured agrees with the record; and with what else is known, where that says more.
+fn on_record(life: &Life, measured: &Counted, over: Option<Duration>) {
+    let witness = Witness::of(&life.props, over);
+    let mut expected = Expected::default();
+    events::expect(&life.props, &witness, &mut expected);
+    besides::expect(&life.props, &witness, &mut expected);
+    let posted = besides::sum(measured, "tertulia_turns_total", "turn_outcome=posted");
+    let summed_up = measured.clone().into_iter().chain([(POSTED.to_owned(), posted)]).collect();
+    expected.compare(&life.props.stage, &summed_up);
+    besides::check(&life.props, &witness, measured);
 }
 
 fn get(measured: &Counted, series: &str) -> u64 {
@@ -145,86 +179,6 @@ fn begun_anew(life: &Life, measured: &Counted) {
         let times = get(measured, &format!("tertulia_actor_restarts_total{{actor_sort={sort}}}"));
         if times > 0 {
             life.props.stage.reach_times(what, times);
-        }
-    }
-}
-
-/// What the scribe counts is what was committed; what channels tell is told once, unless they died before they could.
-fn counted(life: &Life, measured: &Counted) {
-    let stage = &life.props.stage;
-    let this_life = stage.life();
-    let killed: Vec<_> = stage.notes().killed.iter().filter(|(life, _)| *life == this_life).map(|(_, sort)| *sort).collect();
-    let is_exact_for_scribe = !killed.contains(&"scribe");
-    let is_poisoned = stage.plan.guilds.iter().any(|guild| stage.plan.is_poisoned(&guild.id));
-    let is_exact = killed.is_empty() && this_life == 1 && !is_poisoned;
-    let (mut by_scribe, mut by_channel) = (Counted::new(), Counted::new());
-    let committed = lock(&life.props.store.committed);
-    if !is_exact {
-        // A wish to speak is told when it is known who won the floor, which may be in another life.
-        for decided in committed.iter().filter_map(|entry| wish(&entry.recorded.event)) {
-            *by_channel.entry(series_of(decided)).or_default() += 1;
-        }
-    }
-    for Committed { place, recorded, .. } in committed.iter().filter(|entry| entry.life == this_life && entry.is_answered) {
-        *by_scribe.entry("tertulia_journal_events_total{}".to_owned()).or_default() += 1;
-        let mut told = |series: String, times: u64| *by_channel.entry(series).or_default() += times;
-        match &recorded.event {
-            Event::Said { message, .. } => {
-                let role = match message.from.role {
-                    Role::Person => "user",
-                    Role::Companion => "companion",
-                    Role::Bot => "bot",
-                };
-                let platform = platform_label(place.channel.as_str());
-                *by_scribe.entry(format!("tertulia_messages_total{{message_role={role},platform={platform}}}")).or_default() += 1;
-            }
-            Event::Evaluated(evaluated) => {
-                *by_scribe.entry(format!("tertulia_evaluations_total{{decision_trigger={}}}", evaluated.trigger)).or_default() +=
-                    1;
-            }
-            Event::Decided(decided) if is_exact || decided.decision == Decision::No => {
-                told(series_of(decided), decided.companions.len() as u64);
-            }
-            Event::Unanswered { trigger, error, .. } => {
-                told(format!("tertulia_evaluations_unanswered_total{{decision_trigger={trigger},error_type={error}}}"), 1);
-            }
-            Event::ReplyFailed { error, .. } => told(format!("tertulia_statements_failed_total{{error_type={error}}}"), 1),
-            Event::RoundClosed(closed) => {
-                let outcome = if closed.selected.is_some() { "selected" } else { "nobody" };
-                told(format!("tertulia_rounds_total{{round_outcome={outcome}}}"), 1);
-            }
-            Event::StageChanged { to, cause, .. } => {
-                told(format!("tertulia_closing_transitions_total{{closing_cause={cause},closing_to={to}}}"), 1);
-            }
-            _ => {}
-        }
-    }
-    compare(life, measured, &by_scribe, is_exact_for_scribe);
-    compare(life, measured, &by_channel, is_exact);
-}
-
-const fn wish(event: &Event) -> Option<&Decided> {
-    match event {
-        Event::Decided(decided) if matches!(decided.decision, Decision::Yes) => Some(decided),
-        _ => None,
-    }
-}
-
-fn series_of(decided: &Decided) -> String {
-    let Decided { decision, reason, trigger, .. } = decided;
-    format!("tertulia_decisions_total{{decision={decision},decision_reason={reason},decision_trigger={trigger}}}")
-}
-
-fn compare(life: &Life, measured: &Counted, expected: &Counted, is_exact: bool) {
-    let names: std::collections::BTreeSet<_> =
-        expected.keys().filter_map(|series| series.split_once('{')).map(|(name, _)| name).collect();
-    let known = measured.keys().filter(|series| series.split_once('{').is_some_and(|(name, _)| names.contains(name)));
-    let all: std::collections::BTreeSet<_> = known.chain(expected.keys()).collect();
-    for series in all {
-        let (measured, expected) = (get(measured, series), get(expected, series));
-        let is_wrong = if is_exact { measured != expected } else { measured > expected };
-        if is_wrong {
-            life.props.stage.violate(format!("{series} is {measured}, on record are {expected}"));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Goes on after a restart: in new traces, each of which follows the one that is on record.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::turn::{Append, Flight, Open, Turn};
 use super::{Kit, Traces, is_backing_off};
@@ -29,6 +30,7 @@ impl Traces {
             for (_, evaluation) in conversation.open_questions() {
                 open.turn.trigger = open.turn.trigger.max(evaluation.trigger);
             }
+            open.errors = record.unanswered_since(round.message);
             for recorded in earlier.iter().chain(events) {
                 let Event::Decided(decided) = &recorded.event else { continue };
                 let Some(vote) = decided.vote.as_ref().filter(|vote| vote.message_id == round.message_id()) else { continue };
@@ -111,6 +113,20 @@ impl Record<'_> {
         unanswered
     }
 
+    /// Why each question got no answer, since a round was opened.
+    fn unanswered_since(&self, round: Seq) -> Vec<Arc<str>> {
+        let is_opening = |event: &Event| matches!(event, Event::RoundOpened(opened) if opened.message == round);
+        let since = self.newest_first.iter().take_while(|recorded| !is_opening(&recorded.event));
+        let mut errors: Vec<_> = since
+            .filter_map(|recorded| match &recorded.event {
+                Event::Unanswered { error, .. } => Some(error.clone()),
+                _ => None,
+            })
+            .collect();
+        errors.reverse();
+        errors
+    }
+
     /// The trace of the newest round; where no round was held, of the newest decision.
     fn of_round(&self) -> Option<TurnTrace> {
         self.find(|event| {
@@ -146,5 +162,39 @@ fn is_of(event: &Event, number: Ticket) -> bool {
         Event::Evaluated(evaluated) => evaluated.ticket == number,
         Event::ReplyOwed { ticket, .. } | Event::RepetitionAsked { ticket, .. } => *ticket == number,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::event::RoundOpened;
+
+    #[test]
+    fn votes_that_did_not_come_before_a_restart_are_missing_after_it() {
+        let asked_before = unanswered("unreachable");
+        let opened = Event::RoundOpened(RoundOpened {
+            message: Seq(7),
+            deadline: Moment::ZERO,
+            asked: vec!["mira".into(), "bruno".into()],
+            listening: Vec::new(),
+            by_deadline: false,
+            trace: None,
+        });
+        let events = [asked_before, opened, unanswered("timeout"), unanswered("refused")].map(recorded);
+        let record = Record { newest_first: events.iter().rev().collect() };
+
+        let missing = record.unanswered_since(Seq(7));
+
+        assert_eq!(missing, ["timeout".into(), "refused".into()] as [Arc<str>; 2]);
+    }
+
+    fn unanswered(error: &str) -> Event {
+        let (companion, trigger, back_off) = ("mira".into(), Trigger::Turn, std::time::Duration::ZERO);
+        Event::Unanswered { companion, ticket: Ticket(1), trigger, error: error.into(), back_off }
+    }
+
+    fn recorded(event: Event) -> Recorded {
+        Recorded { seq: Seq(8), at: Moment::ZERO, handled: Seq(7), event }
     }
 }

@@ -1,0 +1,109 @@
+//! What no event tells and something else that is known does: what came to the store and to the models, who was killed, who sent what.
+
+use std::collections::BTreeSet;
+
+use super::super::super::book::KeptWhat;
+use super::super::super::ends::Who;
+use super::super::super::faults::What;
+use super::super::super::life::Props;
+use super::super::super::stage::lock;
+use super::expected::Expected;
+use super::witness::Witness;
+use super::{Counted, get};
+use crate::telemetry::instruments::platform_label;
+
+/// Whom the nemesis kills, under which label it is counted, and with whom it goes without being counted.
+const KILLED: [(&str, &str, &[&str]); 6] = [
+    ("channel", "channel", &["guild", "guilds"]),
+    ("companion", "companion", &["guild", "guilds"]),
+    ("guild", "guild", &["guilds"]),
+    ("guilds", "guilds", &[]),
+    ("pool", "side_models", &[]),
+    ("switchboard", "switchboard", &[]),
+];
+
+pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) {
+    let groups = props.store.book.groups(witness.life);
+    expected.count("tertulia_journal_group_size_count{}", groups.groups, true);
+    expected.count("tertulia_journal_group_size_sum{}", groups.batches, true);
+    expected.count("tertulia_store_failures_total{}", groups.failed, false);
+    for kept in lock(&props.store.book.kept).iter().filter(|kept| witness.keeps(kept)) {
+        let platform = platform_label(kept.place.channel.as_str());
+        let outcome = match kept.what {
+            KeptWhat::Sent => "posted",
+            KeptWhat::Unconfirmed => "unconfirmed",
+            KeptWhat::SetAside => {
+                let is_told = witness.has_scribe_told(kept.at, kept.on_its_way);
+                expected.count("tertulia_messages_set_aside_total{}", 1, is_told);
+                continue;
+            }
+        };
+        let is_told = witness.has_channel_told(&kept.place, kept.at, kept.on_its_way);
+        expected.count(format!("tertulia_platform_sends_total{{platform={platform},send_outcome={outcome}}}"), 1, is_told);
+    }
+    let notes = props.stage.notes();
+    for ((_, role), times) in notes.asked.iter().filter(|((life, _), _)| *life == witness.life) {
+        expected.count(format!("tertulia_pool_calls_total{{model_role={role}}}"), *times, true);
+    }
+    let is_pool_killed = |at| notes.faults.iter().any(|fault| fault.at == at && matches!(fault.what, What::Killed("pool")));
+    for (at, _, role) in notes.panicked.iter().filter(|(_, life, _)| *life == witness.life) {
+        let is_told = witness.went_on(*at) && !is_pool_killed(*at);
+        expected.count(format!("tertulia_pool_panics_total{{model_role={role}}}"), 1, is_told);
+    }
+}
+
+/// What agrees with no single figure, but has its bounds.
+pub(super) fn check(props: &Props, witness: &Witness, measured: &Counted) {
+    let stage = &props.stage;
+    let is_absent = |series: &str| series.starts_with("tertulia_http_") || series.starts_with("tertulia_discord_");
+    for (series, count) in measured.iter().filter(|(series, _)| is_absent(series)) {
+        stage.violate(format!("{series} is {count}, and there is no such thing here"));
+    }
+    let turns = sum(measured, "tertulia_turns_total", "");
+    for name in ["tertulia_turn_duration_seconds_count", "tertulia_turn_overhead_seconds_count"] {
+        let timed = sum(measured, name, "");
+        if turns != timed {
+            stage.violate(format!("{turns} turns are counted, {timed} in {name}"));
+        }
+    }
+    for role in ["side", "main"] {
+        let label = format!("model_role={role}");
+        let told = sum(measured, "gen_ai_client_operation_duration_seconds_count", &label);
+        let called = get(measured, &format!("tertulia_pool_calls_total{{{label}}}"));
+        if told > called {
+            stage.violate(format!("{told} questions of the {role} model are told, {called} calls were begun"));
+        }
+    }
+    let begun_anew = |sort: &str| {
+        let label = format!("actor_sort={sort}");
+        let [restarts, escalations] = ["tertulia_actor_restarts_total", "tertulia_supervisor_escalations_total"];
+        sum(measured, restarts, &label) + sum(measured, escalations, &label)
+    };
+    let ends: Vec<_> = witness.ends_of(&Who::Scribe).collect();
+    let least = ends.iter().filter(|at| witness.went_on(**at)).count() as u64;
+    if !(least..=ends.len() as u64).contains(&begun_anew("scribe")) {
+        stage.violate(format!("the scribe ended {} times and was begun anew {}", ends.len(), begun_anew("scribe")));
+    }
+    let from = stage.notes().lives.last().copied().unwrap_or_default();
+    let faults = stage.notes().faults.clone();
+    let killed_at = |sort: &str| -> BTreeSet<_> {
+        let of_it = faults.iter().filter(|fault| matches!(fault.what, What::Killed(killed) if killed == sort));
+        of_it.map(|fault| fault.at).filter(|at| *at >= from && witness.went_on(*at)).collect()
+    };
+    for (sort, label, above) in KILLED {
+        let taken_along: BTreeSet<_> = above.iter().flat_map(|above| killed_at(above)).collect();
+        let killed = killed_at(sort).difference(&taken_along).count() as u64;
+        if begun_anew(label) < killed {
+            stage.violate(format!("a {sort} was killed {killed} times, {} are counted as begun anew", begun_anew(label)));
+        }
+    }
+}
+
+/// All series of a name that have this label.
+pub(super) fn sum(measured: &Counted, name: &str, label: &str) -> u64 {
+    let is_one = |series: &str| {
+        let (found, labels) = series.split_once('{').unwrap_or((series, ""));
+        found == name && (label.is_empty() || labels.trim_end_matches('}').split(',').any(|found| found == label))
+    };
+    measured.iter().filter(|(series, _)| is_one(series)).map(|(_, count)| count).sum()
+}
