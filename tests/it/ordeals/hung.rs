@@ -82,9 +82,11 @@ impl Holder {
         Self { strace, told }
     }
 
-    /// Waits until the program ends by itself. What strace holds cannot end before it lets go.
+    /// Waits until the program ends by itself. What strace holds cannot end before it lets go; a thread that has nothing to do ends before that,
+    /// with another status.
     async fn let_go_at_the_end(&mut self) {
-        let ended = timeout(PATIENCE, self.told.wait_for("+++ exited with")).await.ok().flatten();
+        let end = format!("+++ exited with {STALLED_EXIT_STATUS} +++");
+        let ended = timeout(PATIENCE, self.told.wait_for(&end)).await.ok().flatten();
         assert!(ended.is_some(), "it goes on: {}", self.told.text());
         self.strace.kill().await.expect("it runs");
     }
