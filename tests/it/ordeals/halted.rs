@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::timeout;
 
+use super::record::Record;
 use crate::harness::{Premises, Server, chosen};
 use crate::processes::crashes::{Model, wait};
 
@@ -29,7 +30,8 @@ async fn a_server_that_stood_still_for_long_is_no_hang_and_owes_nothing_twice() 
     server.stop().await;
 }
 
-/// Halts a server in the middle of a reply, with people waiting; nothing of it is lost, and nothing comes twice.
+/// Halts a server in the middle of a reply, with people waiting; nothing of it is lost, and nothing comes twice: each message settles once, and
+/// what she says are the turns on record.
 async fn halted_for(time: Duration) -> Server {
     let model = Model::start().await;
     let quick = ["timeout_secs", "first_token_timeout_secs", "idle_timeout_secs"];
@@ -55,18 +57,16 @@ async fn halted_for(time: Duration) -> Server {
     let answered = answered.expect("whoever waited is answered");
     assert_eq!(answered.status(), 202);
     let second = answered.json::<serde_json::Value>().await.expect("JSON")["seq"].as_u64().expect("a number");
-    // The connection that watched is still there. What the model held back is over by its deadline, and asked again.
+    // The connection that watched is still there.
     let third = server.say("lobby", "Ana", "hey aria, and now?").await;
-    let mut statements = Vec::new();
-    while statements.is_empty() {
-        let event = lobby.event("statement").await;
-        statements.push(event["text"].clone());
-    }
-    server.rest("lobby").await;
+    lobby.event("statement").await;
+    let record = Record::at_rest(&server, "lobby", &said).await;
+    record.assert_exact(&[first, second, third]);
+    // The model holds back what it was asked before for good: that turn is over by its deadline, as the record says.
+    assert_eq!(record.answer(first), Err("timeout"), "{record:#?}");
+    assert!(record.answer(third).is_ok_and(|answer| answer > third), "{record:#?}");
     let history = server.history("lobby").await;
-    let seqs: Vec<_> = history.iter().filter(|(_, from, _)| from != "aria").map(|(seq, ..)| *seq).collect();
-    assert_eq!(seqs, [first, second, third], "{history:?}");
-    let replies = history.iter().filter(|(_, from, _)| from == "aria").count();
-    assert!((1..=2).contains(&replies), "two people called, she answered {replies} times: {history:?}");
+    let told: Vec<_> = history.iter().filter(|(_, from, _)| from == "aria").map(|(seq, ..)| *seq).collect();
+    assert_eq!(told, record.statements(), "{history:?}");
     server
 }

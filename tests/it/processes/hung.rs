@@ -1,7 +1,7 @@
 //! A process whose runtime hangs ends, so that whoever runs it starts it again.
 //!
-//! Nothing from outside makes the server itself hang, which would be a fault. So it is this test's own program, started once more, that hangs
-//! under the watchdog that the server has.
+//! Nothing that is said makes the server itself hang, which would be a fault. So it is this test's own program, started once more, that hangs
+//! under the watchdog that the server has. (The server itself is held from outside in `ordeals/hung.rs`.)
 
 use std::process::Stdio;
 

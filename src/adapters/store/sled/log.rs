@@ -36,6 +36,8 @@ pub(super) enum Flaw {
     Emptied { found: u64, known: u64 },
     /// A value of this number is not whole, or not there.
     Value { blob: Lsn },
+    /// A value of this number is not whole, and sled noted its state after it was. No crash leaves it so.
+    Noted { blob: Lsn },
     /// A file of this name, in which sled notes its settings or its state. Both can be made anew.
     Notes { name: String },
 }
@@ -47,7 +49,7 @@ impl fmt::Display for Flaw {
             Self::Short { at } => write!(f, "`store/db` cannot be read from byte {at} on"),
             Self::Nameless { at } => write!(f, "`store/db` cannot be read at byte {at}, where a segment begins"),
             Self::Emptied { found, known } => write!(f, "`store/db` has {found} empty segments and had {known}"),
-            Self::Value { blob } => write!(f, "`store/blobs/{blob}` is missing or not whole"),
+            Self::Value { blob } | Self::Noted { blob } => write!(f, "`store/blobs/{blob}` is missing or not whole"),
             Self::Notes { name } => write!(f, "`store/{name}` is not whole"),
         }
     }
@@ -205,7 +207,12 @@ impl Survey {
             match message.kind {
                 Kind::Cap => return Ok(Ok(SEGMENT)),
                 Kind::Nothing | Kind::Link => {}
-                // What was noted is checked when it is read.
+                // In the segment in which it noted its state sled goes through what comes before, too. At a value that is not whole it takes
+                // the log to be over, and overwrites the rest of the segment.
+                Kind::PageInFile(blob) | Kind::LinkInFile(blob) if is_noted && self.blob_is_whole(blob)? == Some(false) => {
+                    return Ok(Err(Flaw::Noted { blob }));
+                }
+                // What else was noted is checked when it is read.
                 _ if is_noted => {}
                 Kind::Page => drop(self.doubtful.remove(&message.page)),
                 Kind::PageInFile(blob) | Kind::LinkInFile(blob) => match self.blob_is_whole(blob)? {

@@ -159,7 +159,7 @@ fn check_log(data: &Path, known: Option<&Manifest>) -> Result<bool, OpenError> {
     let flaw = log::first_flaw(&files::sled_folder(data), closed).map_err(|error| OpenError::of(data, error))?;
     let Some(flaw) = flaw else { return Ok(true) };
     // Notes are written in one step, and after what they tell of.
-    if closed.is_some() || matches!(flaw, log::Flaw::Notes { .. } | log::Flaw::Short { .. }) {
+    if closed.is_some() || matches!(flaw, log::Flaw::Notes { .. } | log::Flaw::Short { .. } | log::Flaw::Noted { .. }) {
         return Err(OpenError::doubtful(data, flaw));
     }
     tracing::warn!(%flaw, folder = %data.display(), "a crash may have left the database so; it is read through");

@@ -94,6 +94,11 @@ impl Damage {
         }
     }
 
+    /// Whether it is done to the files of large values.
+    pub fn is_in_large_values(&self) -> bool {
+        matches!(self, Self::Cut(Part::Blobs, _) | Self::FlipIn(Part::Blobs, _) | Self::Gone(Part::Blobs))
+    }
+
     /// Does it. False if there is nothing to do it to.
     pub fn inflict(&self, data: &Path) -> bool {
         match self {

@@ -13,7 +13,13 @@ use super::kinds::Damage;
 use super::telling::{first_difference, first_invented, lines, shortened};
 use crate::harness::{Premises, Ran, Server, ran};
 
-pub const ROOMS: [&str; 3] = ["lobby", "cellar", "roof"];
+pub const ROOMS: [&str; 4] = ["lobby", "cellar", "roof", STUDY];
+/// Here people write as much at once as they may.
+const STUDY: &str = "study";
+/// What is said there in each life of the server. sled writes a page of over 128 KiB into a file of its own, and halves a page at every
+/// 17th record: that a half is so large takes five records of 8,000 characters that are four bytes long, or six of three.
+const LONG_MESSAGES: u64 = 24;
+const LONG: usize = 7_900;
 
 /// A store that is sound, left in three ways, and everything that its server says.
 pub struct ModelHome {
@@ -56,7 +62,7 @@ pub enum Fate {
 }
 
 impl ModelHome {
-    /// So many messages, in three rooms, in two lives of a server, one of which was killed.
+    /// So many messages in three rooms, and some long ones in another, in two lives of a server, one of which was killed.
     pub async fn furnish(messages: u64) -> Self {
         let rooms = ROOMS.map(|room| format!(r#"{{ id = "{room}", guild = "{room}s", companions = ["aria"] }}"#));
         let plenty = ["server.requests_per_second", "gate.addresses_per_minute", "gate.guild_statements_per_day"];
@@ -65,12 +71,15 @@ impl ModelHome {
         let premises = premises.with("turn_taking.turn_delay_secs", "0.01");
         let server = premises.start().await;
         talk(&server, 0..messages / 2).await;
+        talk_at_length(&server, 0..LONG_MESSAGES).await;
         server.kill().await;
         let server = premises.start().await;
         talk(&server, messages / 2..messages).await;
-        for number in messages - ROOMS.len() as u64..messages {
-            settle(&server, number).await;
+        talk_at_length(&server, LONG_MESSAGES..2 * LONG_MESSAGES).await;
+        for number in messages - 3..messages {
+            settle(&server, &Words::of(number)).await;
         }
+        settle(&server, &Words::at_length(2 * LONG_MESSAGES - 1)).await;
         let told = tell(&server).await.expect("it tells of itself");
         let said = what_people_said(&server).await.expect("it tells what was said");
         server.stop().await;
@@ -206,7 +215,7 @@ impl Fate {
 
     /// Whether somebody may go on with what is left.
     pub fn offers_to_go_on(&self) -> bool {
-        matches!(self, Self::Refused(_, words) if words.contains("--accept-loss"))
+        matches!(self, Self::Refused(_, words) | Self::Told(words) if words.contains("--accept-loss"))
     }
 
     pub fn kind(&self) -> &'static str {
@@ -235,32 +244,51 @@ impl fmt::Display for Fate {
     }
 }
 
-/// Has people talk in every room.
+/// Has people talk in all rooms but one.
 async fn talk(server: &Server, numbers: Range<u64>) {
     for number in numbers {
-        say(server, number).await;
+        Words::of(number).say(server).await;
     }
 }
 
-/// Says the message of this number in its room; for the second time it is the same message.
-async fn say(server: &Server, number: u64) {
-    let whom = if number.is_multiple_of(7) { "hey aria, " } else { "" };
-    let text = format!("{whom}this is number {number} of what is said here, and it has some length");
-    let said = json!({ "id": number.to_string(), "from": "Ana", "text": text });
-    let (status, body) = server.ask(reqwest::Method::POST, &format!("/api/rooms/{}/messages", room_of(number)), Some(said)).await;
-    assert_eq!(status, 202, "{body}");
+/// Has people write a lot in that one.
+async fn talk_at_length(server: &Server, numbers: Range<u64>) {
+    for number in numbers {
+        Words::at_length(number).say(server).await;
+    }
 }
 
-fn room_of(number: u64) -> &'static str {
-    ROOMS[number as usize % ROOMS.len()]
+/// What somebody says. Said for the second time it is the same message.
+struct Words {
+    room: &'static str,
+    id: String,
+    text: String,
+}
+
+impl Words {
+    fn of(number: u64) -> Self {
+        let whom = if number.is_multiple_of(7) { "hey aria, " } else { "" };
+        let text = format!("{whom}this is number {number} of what is said here, and it has some length");
+        Self { room: ROOMS[number as usize % 3], id: number.to_string(), text }
+    }
+
+    fn at_length(number: u64) -> Self {
+        Self { room: STUDY, id: format!("long-{number}"), text: format!("chapter {number}: {}", "\u{1f4d6}".repeat(LONG)) }
+    }
+
+    async fn say(&self, server: &Server) {
+        let said = json!({ "id": self.id, "from": "Ana", "text": self.text });
+        let (status, body) = server.ask(reqwest::Method::POST, &format!("/api/rooms/{}/messages", self.room), Some(said)).await;
+        assert_eq!(status, 202, "{body}");
+    }
 }
 
 /// Waits until all that was done about a room is on record, of which this message is the newest. What a room says of itself is ahead of its
 /// record; but a room at rest has handed in everything, and whatever is said after that is answered after all that is on record. Said for
 /// the second time, a message changes nothing.
-async fn settle(server: &Server, number: u64) {
-    server.rest(room_of(number)).await;
-    say(server, number).await;
+async fn settle(server: &Server, words: &Words) {
+    server.rest(words.room).await;
+    words.say(server).await;
 }
 
 /// Everything that a server can be asked about what it keeps.

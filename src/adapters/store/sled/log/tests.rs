@@ -105,6 +105,29 @@ fn a_large_value_that_is_gone_or_damaged_is_a_flaw_until_it_is_written_anew() {
 }
 
 #[test]
+fn a_large_value_that_was_damaged_after_it_was_noted_is_a_flaw_before_sled_overwrites_what_follows_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = config(folder.path(), 1 << 20).open().unwrap();
+    db.insert("large", vec![1; 400_000]).unwrap();
+    db.flush().unwrap();
+    drop(db);
+    files::finished(folder.path()).unwrap();
+    // sled notes its state at opening.
+    drop(config(folder.path(), 1 << 20).open().unwrap());
+    files::finished(folder.path()).unwrap();
+    assert_eq!(first_flaw(folder.path(), None).unwrap(), None);
+
+    for blob in fs::read_dir(folder.path().join("blobs")).unwrap() {
+        let blob = blob.unwrap().path();
+        let mut bytes = fs::read(&blob).unwrap();
+        bytes[1000] ^= 8;
+        fs::write(blob, bytes).unwrap();
+    }
+
+    assert!(matches!(first_flaw(folder.path(), None).unwrap(), Some(Flaw::Noted { .. })));
+}
+
+#[test]
 fn a_state_that_is_not_whole_is_a_flaw() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path(), 0, 100);
