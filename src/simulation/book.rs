@@ -136,6 +136,10 @@ impl Book {
             Write::Put(key, value) if is(key, Kind::Outbox) => {
                 let parts = decode::<OutboxRecord>(key, value).map(|record| record.parts).unwrap_or_default();
                 let before = lock(&self.parts).insert(key.clone(), parts.clone()).unwrap_or_default();
+                if let Some(place) = place(key).filter(|_| !parts.is_empty()) {
+                    let channel = &place.channel;
+                    stage.tell(format!("{channel} has the parts of a statement as {parts:?}, before as {before:?}"));
+                }
                 parts.iter().enumerate().filter_map(|(index, part)| what_came_of(before.get(index), part)).collect()
             }
             Write::Remove(key) if is(key, Kind::Outbox) => {

@@ -366,8 +366,8 @@ impl State {
         let mut usage = vec![Used::Statement { companion: companion.clone() }];
         usage.extend(self.traces.take_spent(ticket));
         let channel = self.myself.clone();
-        // Where its parts have ids, it was sent before, and is only put on record.
-        let sent = ids.is_empty().then(tokio::time::Instant::now);
+        // What goes to a platform was sent before, and counted, also where nobody knows its ids: it is only put on record.
+        let sent = self.kit.platforms.of(&self.place.channel).is_none().then(tokio::time::Instant::now);
         let (instruments, platform) = (self.kit.recorder.instruments().clone(), platform_label(self.place.channel.as_str()));
         self.send(ScribeMessage::Post(Post {
             place: self.place.clone(),

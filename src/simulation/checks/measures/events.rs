@@ -59,10 +59,8 @@ fn by_scribe(committed: &[Committed], witness: &Witness, expected: &mut Expected
             Event::Evaluated(evaluated) => {
                 expected.count(format!("tertulia_evaluations_total{{decision_trigger={}}}", evaluated.trigger), 1, is_told);
             }
-            Event::Decided(decided) if decided.reason == Reason::LoopGuard => {
-                if guarded.insert(entry.on_its_way.batch) {
-                    expected.count("tertulia_loop_guard_trips_total{}", 1, is_told);
-                }
+            Event::Decided(decided) if decided.reason == Reason::LoopGuard && guarded.insert(entry.on_its_way.batch) => {
+                expected.count("tertulia_loop_guard_trips_total{}", 1, is_told);
             }
             _ => {}
         }
