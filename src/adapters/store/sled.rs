@@ -12,6 +12,7 @@ mod open;
 mod readable;
 mod renew;
 mod snapshot;
+mod stand_ins;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};

@@ -115,7 +115,8 @@ impl Table {
         }
     }
 
-    /// Every damage was done to something; that to large values however the store was left, and each time somebody was told.
+    /// Every damage was done to something; that to large values however the store was left: each time somebody was told, and what was left
+    /// could be kept.
     fn assert_inflicted(&self) {
         let of = |damage: &Damage| {
             let damage = damage.to_string();
@@ -128,6 +129,15 @@ impl Table {
             if damage.is_in_large_values() {
                 let told = of(&damage).filter(|fate| matches!(fate, Fate::Refused(..) | Fate::Told(_))).count();
                 assert_eq!(told, Left::ALL.len(), "not noticed each time: {damage}");
+                let accepted = format!("{damage}, and the loss accepted");
+                let accepted: Vec<_> =
+                    self.0.iter().filter(|(what, _)| what.ends_with(&accepted)).map(|(_, fate)| fate).collect();
+                let refused = accepted.iter().find(|fate| matches!(fate, Fate::Refused(..)));
+                assert!(
+                    !accepted.is_empty() && refused.is_none(),
+                    "it cost the whole store: {damage}: {}",
+                    refused.map_or_else(String::new, ToString::to_string)
+                );
             }
         }
     }

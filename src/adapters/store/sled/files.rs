@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::durable::Durable;
-use super::log;
+use super::{log, stand_ins};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::sync_folder;
 
@@ -34,6 +34,11 @@ fn old_folder(data: &Path) -> PathBuf {
 /// The file in which sled keeps everything but very large values.
 pub(super) fn db(sled_folder: &Path) -> PathBuf {
     sled_folder.join("db")
+}
+
+/// The folder in which sled keeps very large values.
+pub(super) fn blobs(sled_folder: &Path) -> PathBuf {
+    sled_folder.join("blobs")
 }
 
 /// The lock of a data folder, until it is dropped.
@@ -177,12 +182,13 @@ pub(super) fn remove_notes(data: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Finishes or undoes what a crash interrupted: a swap, or sled in noting its state.
+/// Finishes or undoes what a crash interrupted: a swap, or sled in noting its state, or in opening what is left of a store.
 pub(super) fn settle(data: &Path) -> Result<(), OpenError> {
     let (current, old, new) = (sled_folder(data), old_folder(data), new_folder(data));
     let about = |path: &Path, outcome: io::Result<()>| outcome.map_err(|error| OpenError::of(path, error));
     about(&current, remove_unfinished(&current))?;
     about(&current, remove_broken_settings(&current))?;
+    about(&current, stand_ins::clear(&current))?;
     if old.is_dir() && !current.exists() {
         about(&old, fs::rename(&old, &current))?;
         about(data, sync_folder(data))?;

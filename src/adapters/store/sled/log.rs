@@ -105,6 +105,28 @@ pub(super) fn closed(sled_folder: &Path) -> io::Result<Option<Closed>> {
     Ok(end.ok().map(|end| Closed { end: lsn + end as Lsn, empty: segments.empty }))
 }
 
+/// The large values that are missing or not whole, of all that the log names from its beginning on, each with what sled says that it is for.
+/// Most that are missing were replaced.
+pub(super) fn broken_values(sled_folder: &Path) -> io::Result<BTreeMap<Lsn, u8>> {
+    let mut broken = BTreeMap::new();
+    let Some(survey) = Survey::of(sled_folder)? else { return Ok(broken) };
+    for at in (0..survey.db.metadata()?.len()).step_by(SEGMENT) {
+        let segment = survey.segment(at)?;
+        let Some(header) = segment.first_chunk().and_then(Header::read) else { continue };
+        let number = header.lsn as u64 / SEGMENT as u64;
+        let mut place = SEGMENT_HEADER;
+        while let Some(message) = segment.get(place..).and_then(Message::read).filter(|message| message.segment == number) {
+            place += message.bytes;
+            if let Kind::PageInFile(blob) | Kind::LinkInFile(blob) = message.kind
+                && survey.blob_is_whole(blob)? != Some(true)
+            {
+                broken.insert(blob, message.purpose);
+            }
+        }
+    }
+    Ok(broken)
+}
+
 /// The files in which sled notes its settings and its state that are not as it wrote them.
 pub(super) fn broken_notes(sled_folder: &Path) -> io::Result<Vec<String>> {
     let mut broken = Vec::new();
@@ -167,7 +189,7 @@ impl Survey {
             opened => opened?,
         };
         let noted = noted_lsn(sled_folder)?;
-        Ok(Some(Self { db, blobs: sled_folder.join("blobs"), noted, doubtful: BTreeMap::new() }))
+        Ok(Some(Self { db, blobs: files::blobs(sled_folder), noted, doubtful: BTreeMap::new() }))
     }
 
     fn segments(&self) -> io::Result<Result<Segments, Flaw>> {
@@ -290,6 +312,8 @@ enum Kind {
 
 struct Message {
     kind: Kind,
+    /// The same as sled writes it.
+    purpose: u8,
     segment: u64,
     page: u64,
     /// How long it is, with its header.
@@ -300,7 +324,7 @@ impl Message {
     /// None if it is damaged, or there is none.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (sum, header) = bytes.split_first_chunk::<4>()?;
-        let (kind, rest) = header.split_first()?;
+        let (purpose, rest) = header.split_first()?;
         let (length, rest) = number(rest)?;
         let (segment, rest) = number(rest)?;
         let (page, rest) = number(rest)?;
@@ -312,7 +336,7 @@ impl Message {
         if hasher.finalize() ^ u32::MAX != u32::from_le_bytes(*sum) {
             return None;
         }
-        let kind = match kind {
+        let kind = match purpose {
             1 | 3 => Kind::Nothing,
             2 => Kind::Cap,
             4 | 5 | 6 | 8 => Kind::Page,
@@ -321,7 +345,7 @@ impl Message {
             11 => Kind::LinkInFile(Lsn::from_le_bytes(body.try_into().ok()?)),
             _ => return None,
         };
-        Some(Self { kind, segment, page, bytes: 4 + header.len() + body.len() })
+        Some(Self { kind, purpose: *purpose, segment, page, bytes: 4 + header.len() + body.len() })
     }
 }
 

@@ -9,6 +9,7 @@ use super::committer::panic_text;
 use super::facts::Facts;
 use super::letting_go::attempt;
 use super::readable::Readable;
+use super::stand_ins::StandIns;
 use super::{OpenOptions, files, log, mend};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::{self, Audit, Problem};
@@ -47,6 +48,15 @@ pub(super) enum Rest {
     /// It is refused where places cannot be read. Else what the rest tells of what was lost is made anew, and what the journals miss then
     /// counts as deleted.
     Mended(Box<dyn Complete + Send>),
+}
+
+/// What sled is to open, and what is to be done with it then.
+struct Reading {
+    /// Whether everything in it has to be right.
+    must_read_well: bool,
+    rest: Rest,
+    /// Only until it is open.
+    stand_ins: Option<StandIns>,
 }
 
 /// What the guarded thread reports.
@@ -92,10 +102,13 @@ pub(super) fn open(data: &Path, options: &OpenOptions, rest: Rest) -> Result<Ope
         outcome => outcome?,
     };
     let is_doubtful = !(fits && is_flawless);
-    if is_doubtful && options.accept_loss {
+    let stand_ins = if is_doubtful && options.accept_loss {
         // What sled noted points to what may no longer be there.
-        files::remove_notes(data).map_err(|error| OpenError::of(data, error))?;
-    }
+        let outcome = files::remove_notes(data).and_then(|()| StandIns::put(&files::sled_folder(data)));
+        Some(outcome.map_err(|error| OpenError::of(data, error))?)
+    } else {
+        None
+    };
 
     if let Some(known) = known.as_ref().filter(|known| known.closed.is_some()) {
         // From now on sled writes, and whoever finds the folder after a crash must not take that for damage.
@@ -109,7 +122,7 @@ pub(super) fn open(data: &Path, options: &OpenOptions, rest: Rest) -> Result<Ope
         let (folder, up_to_secs) = (data.display(), deadline.as_secs());
         tracing::info!(%folder, up_to_secs, "the store is read through; without a sign it is waited for so long");
     }
-    let (db, facts) = open_guarded(data, options, deadline, (must_read_well, rest))?;
+    let (db, facts) = open_guarded(data, options, deadline, Reading { must_read_well, rest, stand_ins })?;
 
     let (db, db_bytes) = attempt(db, |_| {
         if let Some(known) = &known {
@@ -187,7 +200,7 @@ fn open_guarded(
     data: &Path,
     options: &OpenOptions,
     deadline: Duration,
-    reading: (bool, Rest),
+    reading: Reading,
 ) -> Result<(sled::Db, Facts), OpenError> {
     let (reports, inbox) = mpsc::channel();
     let (folder, guarded) = (data.to_path_buf(), options.clone());
@@ -217,7 +230,7 @@ fn open_guarded(
 fn open_sled(
     data: &Path,
     options: &OpenOptions,
-    reading: (bool, Rest),
+    reading: Reading,
     reports: &Sender<Report>,
 ) -> Result<(sled::Db, Facts), OpenError> {
     let folder = files::sled_folder(data);
@@ -234,7 +247,9 @@ fn open_sled(
         outcome => outcome,
     };
     let db = db.map_err(|error| explain(data, error))?;
-    attempt(db, |db| prepare(data, options, reading, db, reports))
+    let Reading { must_read_well, rest, stand_ins } = reading;
+    drop(stand_ins);
+    attempt(db, |db| prepare(data, options, (must_read_well, rest), db, reports))
 }
 
 /// Takes a database for whoever opens it, once it is fit.
