@@ -204,8 +204,8 @@ async fn where_nothing_can_be_read_a_part_that_may_be_there_is_not_sent_again() 
     assert_eq!(platform.posted(), said(&[]));
     // It may be there, so it counts as said; it is not counted as posted.
     assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
-    let sends = |outcome| world.spans.metrics().total("tertulia_platform_sends_total", &[("send_outcome", outcome)]);
-    assert_eq!((sends("unconfirmed"), sends("posted")), (1.0, 0.0));
+    let sends = |outcome| world.spans.metrics().total("tertulia_platform_sends_total", &[("send_outcome", outcome)]) as u64;
+    assert_eq!((sends("unconfirmed"), sends("posted")), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
