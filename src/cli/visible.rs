@@ -9,6 +9,11 @@ pub(super) fn lines(text: &str) -> String {
     written(text, |char| char.is_control() && !matches!(char, '\n' | '\t'))
 }
 
+/// A text in one line, the same way.
+pub(super) fn line(text: &str) -> String {
+    written(text, char::is_control)
+}
+
 /// A path in one line, the same way.
 pub(super) fn path(path: &Path) -> String {
     written(&path.to_string_lossy(), char::is_control)
