@@ -95,7 +95,7 @@ impl Scene<'_> {
     /// who was silenced, let go on, came or went; oldest first.
     pub(super) async fn since(&self, since: Seq, who: &Who) -> Result<Vec<StoryLine>, ReadError> {
         let range = Range { after: since, before: None, limit: BEFORE, newest_first: true };
-        let mut events = self.reader().events(&self.place, range).await?;
+        let mut events = self.entries(range).await?.events;
         events.reverse();
         let mut newest: Option<(&Recorded, &Evaluated)> = None;
         let mut dropped = None;
@@ -139,7 +139,7 @@ impl Scene<'_> {
     /// The events before a decision, oldest first, as far as they are read.
     pub(super) async fn before(&self, seq: Seq) -> Result<Vec<Recorded>, ReadError> {
         let range = Range { after: Seq::NONE, before: Some(seq), limit: BEFORE, newest_first: true };
-        let mut events = self.reader().events(&self.place, range).await?;
+        let mut events = self.entries(range).await?.events;
         events.reverse();
         Ok(events)
     }
@@ -180,7 +180,7 @@ impl Scene<'_> {
     ) -> Result<Vec<StoryLine>, ReadError> {
         let range = Range { after: seq, before: None, limit: AFTER, newest_first: false };
         let mut story = Vec::new();
-        for recorded in self.reader().events(&self.place, range).await? {
+        for recorded in self.entries(range).await?.events {
             story.extend(stage_changed(&recorded, who));
             if let Some(ballot) = ballot.as_mut() {
                 ballot.follow(&recorded);
