@@ -15,7 +15,7 @@ use super::guilds::GuildsMessage;
 use super::kit::Kit;
 use super::pending;
 use super::places::{ChannelPlace, GuildPlace, GuildsPlace};
-use super::quarantine::{self, LeftAlone};
+use super::quarantine::{self, Cause, LeftAlone};
 use super::set_aside::{self, Suspects, Verdict};
 use super::supervision::child::{ChildSpec, Ending, Escalation, Lasting};
 use super::supervision::children::{Children, Report, Upkeep};
@@ -46,7 +46,7 @@ const WAKE_PAUSE: Duration = Duration::from_millis(100);
 /// A channel that is killed with its guild is gone within so long, if it does not hang.
 const LINGERING: Duration = Duration::from_secs(10);
 
-/// A channel that dies whenever it goes on from its record is left alone for so long, as long as a guild is kept away at first.
+/// A channel that cannot go on from its record is left alone for so long, as long as a guild is kept away at first.
 const LEFT_ALONE: Duration = Duration::from_secs(300);
 
 /// The actor.
@@ -103,7 +103,7 @@ pub struct State {
     in_hand: HashMap<ChannelId, Arc<InHand>>,
     /// Channels that are wanted while they go to sleep.
     wanted: BTreeSet<ChannelId>,
-    /// Channels that died whenever they went on from their record, and what tries them again.
+    /// Channels that cannot go on from their record, and what tries them again.
     left_alone: BTreeMap<ChannelId, AbortHandle>,
     suspects: Suspects,
     _registration: Registration,
@@ -242,10 +242,13 @@ impl State {
             }
             Some(Report::Ended { child, .. }) => {
                 if let Child::Channel(channel) = child {
-                    self.in_hand.remove(&channel);
+                    let in_hand = self.in_hand.remove(&channel);
                     // It may have promised one while it was killed.
                     self.books.ledger().promise_statement(&channel, false);
-                    if self.wanted.remove(&channel) {
+                    let is_wanted = self.wanted.remove(&channel);
+                    if let Some(why) = in_hand.and_then(|in_hand| in_hand.take_unreadable()) {
+                        self.leave_alone(channel, Cause::Unreadable, &why);
+                    } else if is_wanted {
                         self.open(channel);
                     }
                 }
@@ -257,7 +260,7 @@ impl State {
                 if let Child::Channel(channel) = child
                     && self.in_hand.get(&channel).is_some_and(|in_hand| in_hand.died_restoring())
                 {
-                    self.leave_alone(channel, &ending);
+                    self.leave_alone(channel, Cause::Died, &ending);
                     return Ok(());
                 }
                 self.children.fell();
@@ -282,24 +285,36 @@ impl State {
         }
     }
 
-    /// What a channel dies of while it goes on from its record is in that record: nobody else in the guild has a part in it.
-    fn leave_alone(&mut self, channel: ChannelId, ending: &str) {
+    /// What a channel dies of while it goes on from its record is in that record, and so is what cannot be read: nobody else in the guild has
+    /// a part in it.
+    fn leave_alone(&mut self, channel: ChannelId, cause: Cause, reason: &str) {
         let (guild, named, for_secs) = (Plain(self.guild.as_str()), Plain(channel.as_str()), LEFT_ALONE.as_secs());
-        tracing::error!(
-            %guild,
-            channel = %named,
-            error = ending,
-            for_secs,
-            "this channel dies whenever it goes on from its record and is left alone for a while; what is accepted for it is kept. \
-             Release it or wait; if that goes on, go back to a backup, or delete the room"
-        );
+        match cause {
+            Cause::Died => tracing::error!(
+                %guild,
+                channel = %named,
+                error = reason,
+                for_secs,
+                "this channel dies whenever it goes on from its record and is left alone for a while; what is accepted for it is kept. \
+                 Release it or wait; if that goes on, go back to a backup, or delete the room"
+            ),
+            Cause::Unreadable => tracing::error!(
+                %guild,
+                channel = %named,
+                error = reason,
+                for_secs,
+                "this channel cannot go on: what is on record of it cannot be read. It is left alone, and tried again after a while; what is \
+                 accepted for it is kept"
+            ),
+        }
         self.in_hand.remove(&channel);
         self.books.ledger().promise_statement(&channel, false);
         let since = self.kit.clock.now();
         let entry = LeftAlone {
             guild: self.guild.clone(),
             channel: channel.clone(),
-            reason: quarantine::shown(ending),
+            cause,
+            reason: quarantine::shown(reason),
             since,
             until: since + LEFT_ALONE,
         };

@@ -51,14 +51,25 @@ pub struct Quarantined {
     pub times: u32,
 }
 
-/// A channel that its guild leaves alone for a while, because it died whenever it went on from its record.
+/// Why a channel is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It died whenever it went on from its record.
+    Died,
+    /// What is on record of it cannot be read.
+    Unreadable,
+}
+
+/// A channel that its guild leaves alone for a while, because it cannot go on from its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftAlone {
     /// Its guild.
     pub guild: GuildId,
     /// Which.
     pub channel: ChannelId,
-    /// How it ended last, at most 300 characters.
+    /// Why.
+    pub cause: Cause,
+    /// How it ended last, or what cannot be read of it, at most 300 characters.
     pub reason: String,
     /// Since when.
     pub since: Moment,

@@ -23,7 +23,7 @@ use crate::domain::trigger::Trigger;
 use crate::domain::window::RECENT_TURNS;
 use crate::journal::key;
 use crate::journal::place::Place;
-use crate::journal::reader::{ReadError, Reader};
+use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::record::{SetAsideRecord, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot};
 use crate::journal::redaction::{is_wordless, without_words};
 use crate::journal::speakers::{speaker, stretch};
@@ -239,7 +239,7 @@ async fn still_there(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<Seq
         match reader.event(place, *seq).await {
             Ok(Some(Recorded { event: Event::Said { message, .. }, .. })) if !is_wordless(&message) => found.push(*seq),
             Ok(_) => {}
-            Err(error @ ReadError::Record(_)) => {
+            Err(error @ (ReadError::Record(_) | ReadError::Illegible { .. })) => {
                 tracing::warn!(channel = %Plain(place.channel.as_str()), %seq, %error, "a message that is to be taken back cannot be read");
                 illegible = Some(error);
             }
@@ -260,7 +260,7 @@ pub async fn answers_to(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<
     let Some(first) = messages.first() else { return Ok(answers) };
     let mut after = *first;
     loop {
-        let page = reader.legible(place, after, PAGE).await?;
+        let page = reader.legible(place, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
         let Some(last) = page.last else { return Ok(answers) };
         after = last;
         for recorded in &page.events {
@@ -300,7 +300,7 @@ pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -
     // Whether the summary that prompts show may hold something of them.
     let mut is_summed_up = false;
     loop {
-        let page = reader.legible(place, after, PAGE).await?;
+        let page = reader.legible(place, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
         let Some(last) = page.last else { break };
         after = last;
         illegible.extend(page.illegible);

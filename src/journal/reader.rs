@@ -6,19 +6,22 @@ use std::ops::ControlFlow;
 use serde::de::DeserializeOwned;
 
 mod pending;
+mod restoring;
 
 pub use self::pending::Pending;
+pub use self::restoring::{Restored, RestoredSoFar};
 
+use super::inspection::named;
 use super::key;
 use super::place::Place;
 use super::record::{
-    ChannelRecord, IgnoredRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, SnapshotRecord,
-    UsageRecord, decode, decode_event, decode_number,
+    ChannelRecord, IgnoredRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, UsageRecord, decode,
+    decode_event, decode_number,
 };
 use super::residence;
 use super::speakers::{after_stretch, speaker, stretch};
-use crate::domain::event::{Event, Recorded, order_of_handling};
-use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, Ticket, Ward};
+use crate::domain::event::Recorded;
+use crate::domain::id::{ChannelId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::ports::store::{Store, StoreError, Value};
@@ -38,6 +41,19 @@ pub enum ReadError {
     /// A value is not what it should be.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// A record of a channel is not what it should be.
+    #[error(
+        "{what} of {place} cannot be read: {detail}; `tertulia history verify` lists all that cannot: put a backup from before back, or \
+         delete the room"
+    )]
+    Illegible {
+        /// Whose.
+        place: Place,
+        /// Which: `event 12`.
+        what: String,
+        /// What is wrong with it.
+        detail: String,
+    },
     /// Events are missing that nobody deleted.
     #[error(
         "the journal of {place} should go on with event {expected}, but goes on with {found}: restore a backup, or start once with --accept-loss"
@@ -59,7 +75,7 @@ pub struct Head {
     pub no: Option<ChannelNo>,
     /// The number of its last event.
     pub last: Seq,
-    /// When that happened.
+    /// When that happened; or, if it cannot be read, the newest before it that can be.
     pub at: Moment,
     /// Present while something is unsettled, armed or owed; with the newest event from outside.
     pub pending: Option<PendingRecord>,
@@ -67,28 +83,6 @@ pub struct Head {
     pub lowest: Seq,
     /// Everything below this number is deleted and still being swept; `Seq::NONE`: no sweep is going on.
     pub swept_below: Seq,
-}
-
-/// So much is read of what a snapshot contains: a turn that is going on is hardly longer.
-const EARLIER: usize = 256;
-
-/// What is on record of a conversation, to be folded.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Restored {
-    /// Where to begin; none: with an empty conversation.
-    pub snapshot: Option<SnapshotRecord>,
-    /// Of a conversation that was not at rest at the snapshot: what the snapshot contains, the newest of it, oldest first. Not to be folded.
-    pub earlier: Vec<Recorded>,
-    /// What the snapshot does not contain, in the order in which it was handled.
-    pub events: Vec<Recorded>,
-    /// The number of the journal's last event.
-    pub head: Seq,
-    /// Who was asked in the newest of its rounds: a round that is open does not say it of those who answered.
-    pub asked: Vec<CompanionId>,
-    /// Replies owed, those that were dropped meanwhile included.
-    pub owed: Vec<(Ticket, OutboxRecord)>,
-    /// Events among them that killed their handler and were set aside: they are not to be handled.
-    pub skip: BTreeSet<Seq>,
 }
 
 /// Where somebody is listed: by channel, the first number of each stretch, with the keys that say so.
@@ -110,8 +104,15 @@ pub struct Legible {
     pub events: Vec<Recorded>,
     /// The numbers of the others.
     pub illegible: BTreeSet<Seq>,
-    /// The number of the last of all.
+    /// The number of the last of all that were looked at.
     pub last: Option<Seq>,
+}
+
+impl Legible {
+    /// How many were looked at.
+    pub fn looked_at(&self) -> usize {
+        self.events.len() + self.illegible.len()
+    }
 }
 
 /// Which events of a journal to read.
@@ -165,7 +166,7 @@ impl<'a> Reader<'a> {
         let Some(no) = self.channel_no(place).await? else { return Ok(Head::default()) };
         let ward = place.ward();
         let last = self.number(Key::head(ward, no)).await?;
-        let at = self.read_event(Key::event(ward, no, last)).await?.map_or(Moment::ZERO, |event| event.at);
+        let at = self.newest_at(ward, no, last).await?;
         let pending = match self.record(key::pending(ward, no)).await {
             // That it is there says that something is to be done, and the journal tells the rest.
             Err(ReadError::Record(RecordError::Malformed { .. })) => Some(PendingRecord { heard: Seq::NONE }),
@@ -185,15 +186,35 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The newest event from outside, of which one is known.
+    /// When the last event happened; if it cannot be read, the newest before it that can be.
+    async fn newest_at(&self, ward: Ward, no: ChannelNo, last: Seq) -> Result<Moment, ReadError> {
+        let key = Key::event(ward, no, last);
+        let Some(value) = self.store.get(key.clone()).await? else { return Ok(Moment::ZERO) };
+        if let Ok(recorded) = decode_event(&key, &value) {
+            return Ok(recorded.at);
+        }
+        let (from, mut to) = (Key::event(ward, no, Seq::NONE), key);
+        loop {
+            let page = self.store.scan(from.clone(), to, true, NEWEST).await?;
+            if let Some(recorded) = page.iter().find_map(|(key, value)| decode_event(key, value).ok()) {
+                return Ok(recorded.at);
+            }
+            match page.last() {
+                Some((oldest, _)) if page.len() == NEWEST => to = oldest.clone(),
+                _ => return Ok(Moment::ZERO),
+            }
+        }
+    }
+
+    /// The newest event from outside, of which one is known. One that cannot be read may be one.
     async fn newest_heard(&self, ward: Ward, no: ChannelNo, known: Seq, last: Seq) -> Result<Seq, ReadError> {
         let (from, mut to) = (Key::event(ward, no, known.next()), Key::event(ward, no, last.next()));
         loop {
             let page = self.store.scan(from.clone(), to, true, NEWEST).await?;
             for (key, value) in &page {
-                let recorded = decode_event(key, value)?;
-                if recorded.event.is_heard() {
-                    return Ok(recorded.seq);
+                let heard = decode_event(key, value).map_or(true, |recorded| recorded.event.is_heard());
+                if let Some(seq) = key.last_number().filter(|_| heard) {
+                    return Ok(Seq(seq));
                 }
             }
             match page.last() {
@@ -203,85 +224,26 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What is on record of a conversation.
+    /// Events of a journal.
     ///
     /// # Errors
-    /// [`ReadError::Gap`] when numbers are missing that no deletion explains.
-    pub async fn restore(&self, place: &Place) -> Result<Restored, ReadError> {
-        loop {
-            let head = self.head(place).await?;
-            match self.restore_as_of(place, &head).await {
-                // Somebody raised the mark meanwhile, with a snapshot that needs nothing from below.
-                Err(ReadError::Gap { .. }) if self.head(place).await?.lowest > head.lowest => {}
-                outcome => return outcome,
-            }
-        }
-    }
-
-    async fn restore_as_of(&self, place: &Place, head: &Head) -> Result<Restored, ReadError> {
-        let Some(no) = head.no else { return Ok(Restored::default()) };
-        let ward = place.ward();
-        let snapshot: Option<SnapshotRecord> = self.record(key::snapshot(ward, no)).await?;
-        let (handled, made) = snapshot.as_ref().map_or((Seq::NONE, Seq::NONE), |snapshot| (snapshot.handled, snapshot.made));
-        let first = handled.min(made).next().max(head.swept_below);
-        let stored = self.collect(Key::event(ward, no, first), Key::event(ward, no, head.last.next()), usize::MAX, false).await?;
-
-        let mut expected = first;
-        let mut events = Vec::new();
-        for (key, value) in stored {
-            let recorded = decode_event(&key, &value)?;
-            // What is missing is missing up to the event before this one.
-            if expected.max(head.lowest) < recorded.seq {
-                return Err(ReadError::Gap { place: place.clone(), expected: expected.max(head.lowest), found: recorded.seq });
-            }
-            expected = recorded.seq.next();
-            if recorded.seq > if recorded.event.is_heard() { handled } else { made } {
-                events.push(recorded);
-            }
-        }
-        if expected.max(head.lowest) <= head.last {
-            return Err(ReadError::Gap { place: place.clone(), expected: expected.max(head.lowest), found: head.last.next() });
-        }
-        order_of_handling(&mut events);
-
-        let skip = self.set_aside(ward, no).await?.into_iter().map(|record| record.seq).collect();
-        let asked = match events.iter().rev().find_map(asked_in) {
-            Some(asked) => asked.clone(),
-            None => self.asked_before(place, snapshot.as_ref()).await?,
-        };
-        let earlier = self.earlier(place, snapshot.as_ref()).await?;
-        let owed = self.outbox(place).await?;
-        Ok(Restored { snapshot, earlier, events, head: head.last, asked, owed, skip })
-    }
-
-    /// What led to what was going on when a snapshot was taken.
-    async fn earlier(&self, place: &Place, snapshot: Option<&SnapshotRecord>) -> Result<Vec<Recorded>, ReadError> {
-        let Some(snapshot) = snapshot.filter(|snapshot| !snapshot.conversation.is_at_rest()) else { return Ok(Vec::new()) };
-        let newest = snapshot.handled.max(snapshot.made);
-        let range = Range { after: Seq::NONE, before: Some(newest.next()), limit: EARLIER, newest_first: true };
-        let mut events = self.events(place, range).await?;
-        events.retain(|recorded| recorded.seq <= if recorded.event.is_heard() { snapshot.handled } else { snapshot.made });
-        events.reverse();
-        Ok(events)
-    }
-
-    /// Who was asked in the round that was open when a snapshot was taken.
-    async fn asked_before(&self, place: &Place, snapshot: Option<&SnapshotRecord>) -> Result<Vec<CompanionId>, ReadError> {
-        let round = snapshot.and_then(|snapshot| Some((snapshot.conversation.round()?, snapshot.made)));
-        let Some((round, made)) = round else { return Ok(Vec::new()) };
-        let range = Range { after: round.message, before: Some(made.next()), limit: usize::MAX, newest_first: true };
-        Ok(self.events(place, range).await?.iter().find_map(asked_in).cloned().unwrap_or_default())
-    }
-
-    /// Events of a journal.
+    /// [`ReadError::Illegible`] where one of them is not what it should be.
     pub async fn events(&self, place: &Place, range: Range) -> Result<Vec<Recorded>, ReadError> {
-        let head = self.head(place).await?;
-        let Some(no) = head.no else { return Ok(Vec::new()) };
-        let from = Seq(range.after.0.saturating_add(1)).max(head.swept_below);
+        self.stored(place, range).await?.iter().map(|(key, value)| entry(place, key, value)).collect()
+    }
+
+    /// The same, as far as they can be read.
+    pub async fn legible(&self, place: &Place, range: Range) -> Result<Legible, ReadError> {
+        Ok(legible(&self.stored(place, range).await?))
+    }
+
+    async fn stored(&self, place: &Place, range: Range) -> Result<Vec<(Key, Value)>, ReadError> {
+        let Some(no) = self.channel_no(place).await? else { return Ok(Vec::new()) };
+        let swept_below = self.number(key::sweep(place.ward(), no)).await?;
+        let from = Seq(range.after.0.saturating_add(1)).max(swept_below);
         let to = range.before.unwrap_or(Seq(u64::MAX));
         let (from, to) = (Key::event(place.ward(), no, from), Key::event(place.ward(), no, to));
-        let stored = self.collect(from, to, range.limit, range.newest_first).await?;
-        Ok(stored.iter().map(|(key, value)| decode_event(key, value)).collect::<Result<_, _>>()?)
+        self.collect(from, to, range.limit, range.newest_first).await
     }
 
     /// One event of a journal.
@@ -430,14 +392,6 @@ impl<'a> Reader<'a> {
         Ok((speakers.collect(), illegible))
     }
 
-    /// So many entries of a journal after this number, as far as they can be read.
-    pub async fn legible(&self, place: &Place, after: Seq, limit: usize) -> Result<Legible, ReadError> {
-        let Some(no) = self.channel_no(place).await? else { return Ok(Legible::default()) };
-        let from = after.next().max(self.number(key::sweep(place.ward(), no)).await?);
-        let (from, to) = (Key::event(place.ward(), no, from), Key::event(place.ward(), no, Seq(u64::MAX)));
-        Ok(legible(&self.collect(from, to, limit, false).await?))
-    }
-
     /// Whether nothing is on record in the stretch that an event lies in.
     pub async fn is_empty(&self, ward: Ward, no: ChannelNo, seq: Seq) -> Result<bool, ReadError> {
         let (first, end) = (Key::event(ward, no, stretch(seq)), Key::event(ward, no, after_stretch(seq)));
@@ -480,11 +434,6 @@ impl<'a> Reader<'a> {
         Ok(value.map(|value| decode(&key, &value)).transpose()?)
     }
 
-    async fn read_event(&self, key: Key) -> Result<Option<Recorded>, ReadError> {
-        let value = self.store.get(key.clone()).await?;
-        Ok(value.map(|value| decode_event(&key, &value)).transpose()?)
-    }
-
     async fn number(&self, key: Key) -> Result<Seq, ReadError> {
         let value = self.store.get(key.clone()).await?;
         Ok(value.map(|value| decode_number(&key, &value)).transpose()?.unwrap_or(Seq::NONE))
@@ -516,6 +465,16 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// An entry of a journal.
+fn entry(place: &Place, key: &Key, value: &[u8]) -> Result<Recorded, ReadError> {
+    decode_event(key, value).map_err(|error| unlike(place, &error))
+}
+
+/// A record of this channel is not what it should be.
+fn unlike(place: &Place, error: &RecordError) -> ReadError {
+    ReadError::Illegible { place: place.clone(), what: named(error.key()).0, detail: error.detail() }
+}
+
 fn legible(stored: &[(Key, Value)]) -> Legible {
     let mut read = Legible::default();
     for (key, value) in stored {
@@ -526,13 +485,6 @@ fn legible(stored: &[(Key, Value)]) -> Legible {
         }
     }
     read
-}
-
-fn asked_in(recorded: &Recorded) -> Option<&Vec<CompanionId>> {
-    match &recorded.event {
-        Event::RoundOpened(opened) => Some(&opened.asked),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -44,6 +44,25 @@ pub enum RecordError {
     },
 }
 
+impl RecordError {
+    /// Which value.
+    pub const fn key(&self) -> &Key {
+        match self {
+            Self::UnknownVersion { key, .. } | Self::Malformed { key, .. } => key,
+        }
+    }
+
+    /// What is wrong, and nothing of where or of what to do.
+    pub fn detail(&self) -> String {
+        match self {
+            Self::UnknownVersion { found, newest, .. } => {
+                format!("it has format version {found}, and this version of tertulia reads up to {newest}")
+            }
+            Self::Malformed { detail, .. } => detail.clone(),
+        }
+    }
+}
+
 /// Most records fit into so many bytes.
 const ROOM: usize = 256;
 

@@ -10,6 +10,7 @@ use crate::actors::scribe::{Administer, Reply, ScribeMessage};
 use crate::domain::id::Seq;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
+use crate::ports::house::decisions::WhyQuery;
 use crate::ports::house::keeping::{Forget, Person};
 use crate::ports::house::{House, Refused};
 use crate::ports::store::key::Key;
@@ -70,6 +71,85 @@ async fn what_a_person_said_is_read_out_as_far_as_it_can_be_and_the_rest_is_told
     let [Ok(first), Ok(last), Err(Refused::Damaged(detail))] = &lines[..] else { panic!("{lines:?}") };
     assert!(first.contains("zebra-0") && last.contains("zebra-2"));
     assert!(detail.starts_with("1 entry where Ana said something cannot be read"), "{detail}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_a_last_entry_that_cannot_be_read_all_that_can_be_is_forgotten() {
+    for begins_anew in [false, true] {
+        let world = World::with_lobby().await;
+        said_by_ana(&world, 3).await;
+        let last = last_of(&world).await;
+        put(&world, last, b"?".to_vec()).await;
+        let world = if begins_anew { world.crash().await } else { world };
+
+        let first = world.house.forget(forget()).await;
+        let left = everything(&world).await;
+        let again = world.house.forget(forget()).await;
+
+        for told in [first, again] {
+            let Err(Refused::Damaged(detail)) = told else { panic!("nobody is told: {told:?}") };
+            assert!(detail.starts_with("1 entry cannot be read and may be theirs"), "{detail}");
+        }
+        assert!(!left.contains("zebra"), "begun anew: {begins_anew}: {left}");
+        assert_eq!(listed(&world).await, 1, "what may be theirs is found again");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_room_whose_last_entry_cannot_be_read_is_told_what_can_be_and_what_cannot() {
+    let world = World::with_lobby().await;
+    world.open("den", &["bruno"]).await;
+    world.say("lobby", "early").await;
+    let damaged = world.say("lobby", "late").await;
+    for seq in damaged.0..=last_of(&world).await.0 {
+        put(&world, Seq(seq), b"?".to_vec()).await;
+    }
+    let world = world.crash().await;
+
+    let state = world.house.state(&room("lobby")).await.unwrap();
+    let why = world.house.why(about_aria()).await.unwrap();
+    let rooms = world.house.rooms().await.unwrap();
+    world.pass(1.0).await;
+    let (listed, later) = (world.house.quarantine().await.unwrap().channels, world.house.state(&room("lobby")).await.unwrap());
+    let asked_later = world.house.why(about_aria()).await.unwrap();
+
+    let named = format!("event {damaged} of channel console:lobby of guild home cannot be read: it has format version 63");
+    for kept_away in [state.kept_away.as_ref().unwrap(), later.kept_away.as_ref().unwrap()] {
+        assert!(kept_away.detail.contains(&named) && kept_away.detail.contains("put a backup"), "{kept_away:?}");
+    }
+    assert_eq!(
+        state.companions[0].buffer.iter().map(|text| &**text).collect::<Vec<_>>(),
+        ["early"],
+        "what comes before it is told"
+    );
+    let [entry] = &listed[..] else { panic!("it is not listed: {listed:?}") };
+    assert!((&*entry.id, &*entry.room) == ("channel:console:lobby", "lobby") && entry.detail.contains(&named), "{entry:?}");
+    assert_eq!(later.kept_away.and_then(|kept_away| kept_away.id), Some(entry.id.clone()));
+    for why in [why, asked_later] {
+        let end = why.story.last().unwrap();
+        assert!(
+            end.seq == Some(damaged) && end.text.contains("cannot be read") && end.text.contains("history verify"),
+            "{end:?}"
+        );
+        let waiting = why.waiting_for.unwrap().text;
+        assert!(waiting.starts_with("its room, in which nothing goes on: what is on record of it cannot be read"), "{waiting}");
+    }
+    assert_eq!(rooms.rooms.len(), 2);
+
+    world.house.delete_room(&room("lobby")).await.unwrap();
+    world.rest().await;
+    assert_eq!(world.house.quarantine().await.unwrap().channels, []);
+    assert_eq!(world.house.rooms().await.unwrap().rooms.len(), 1);
+}
+
+fn about_aria() -> WhyQuery {
+    WhyQuery { room: room("lobby"), companion: Some("aria".into()), at: None }
+}
+
+/// The number of the journal's last entry.
+async fn last_of(world: &World) -> Seq {
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    Reader::new(&*world.kit.store).head(&place).await.unwrap().last
 }
 
 fn forget() -> Forget {

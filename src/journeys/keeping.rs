@@ -143,6 +143,16 @@ async fn what_a_person_said_in_a_guild_is_read_out_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn where_nobody_said_anything_it_is_told_that_nobody_did() {
+    let world = World::with_lobby().await;
+
+    let refused = world.house.export_person(Person { guild: "home".into(), id: "Zoe".into() }).await.map(drop);
+
+    let words = "nothing that Zoe said in home is on record, nor anything that anybody else said there";
+    assert_eq!(refused, Err(Refused::NotFound(words.into())));
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_is_not_there_is_told_with_whoever_is() {
     let world = World::with_lobby().await;
     world.say("lobby", "zebra").await;

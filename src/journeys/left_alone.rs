@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::world::{World, room, said};
 use crate::actors::guilds::GuildsMessage;
 use crate::actors::places::{ChannelPlace, GuildPlace, GuildsPlace, ScribePlace};
-use crate::actors::quarantine::LeftAlone;
+use crate::actors::quarantine::{Cause, LeftAlone};
 use crate::actors::reaching::look;
 use crate::actors::scribe::{Administer, Reply, ScribeMessage};
 use crate::domain::conversation::poison;
@@ -57,6 +57,46 @@ async fn a_channel_that_dies_of_its_snapshot_is_left_alone_shown_and_takes_nobod
     world.pass(61.0).await;
     assert!(world.history("lobby").await.ends_with(&said(&[("Ana", "Ari?"), ("aria", "Hello!")])));
     assert_eq!(world.house.quarantine().await.unwrap().channels, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_whose_record_cannot_be_read_is_left_alone_shown_and_back_once_it_can_be() {
+    let world = World::with_lobby().await;
+    world.open("den", &["bruno"]).await;
+    let seq = world.say("lobby", "one").await;
+    world.pass(60.0).await;
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    let no = Reader::new(&*world.kit.store).channel_no(&place).await.unwrap().unwrap();
+    let key = Key::event(place.ward(), no, seq);
+    let sound = world.kit.store.get(key.clone()).await.unwrap().unwrap();
+    put(&world, place.ward(), key.clone(), b"\x01not what it was".to_vec()).await;
+    let world = world.crash().await;
+    world.side.answers([Ok("They mean me.\nYES")]);
+    world.say("lobby", "Ari?").await;
+    world.say("den", "Bruno?").await;
+    world.pass(40.0).await;
+
+    let Quarantine { guilds, channels, messages } = world.house.quarantine().await.unwrap();
+    assert_eq!((guilds, messages), (Vec::new(), Vec::new()));
+    let [alone] = &channels[..] else { panic!("it is not listed: {channels:?}") };
+    assert_eq!((&*alone.id, alone.guild.as_str(), &*alone.room), ("channel:console:lobby", "home", "lobby"));
+    assert_eq!(alone.until.0.since(alone.since.0), Duration::from_secs(300));
+    let named = format!("event {seq} of channel console:lobby of guild home cannot be read: it is no JSON");
+    assert!(alone.detail.contains(&named) && alone.detail.contains("history verify"), "{}", alone.detail);
+    assert!(world.history("den").await.contains(&("bruno".into(), "Hello!".into())));
+
+    // Released too early, it cannot go on either.
+    world.house.release(&alone.id).await.unwrap();
+    world.pass(1.0).await;
+    let again = world.house.quarantine().await.unwrap().channels.remove(0);
+    assert!(again.since.0 > alone.since.0, "it was tried");
+
+    // As a backup would.
+    put(&world, place.ward(), key, sound).await;
+    world.pass(again.until.0.since(world.kit.clock.now()).as_secs_f64() + 20.0).await;
+    assert!(world.history("lobby").await.ends_with(&said(&[("Ana", "Ari?"), ("aria", "Hello!")])));
+    assert_eq!(world.house.quarantine().await.unwrap().channels, []);
+    assert_eq!(world.spans.named("actor.restart").len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -190,7 +230,8 @@ async fn a_room_that_was_left_alone_is_listed_no_more_once_its_guild_is_kept_awa
 
     // What the guild said before its end comes after it: supervision overtakes messages.
     let (since, until) = (alone.since.0, alone.until.0);
-    let entry = LeftAlone { guild: place.guild.clone(), channel: place.channel.clone(), reason: "late".into(), since, until };
+    let (guild, channel, cause) = (place.guild.clone(), place.channel.clone(), Cause::Died);
+    let entry = LeftAlone { guild, channel, cause, reason: "late".into(), since, until };
     let guilds = world.kit.directory.find(&GuildsPlace()).unwrap();
     guilds.cast(GuildsMessage::LeftAlone(last.unwrap(), entry)).unwrap();
 

@@ -12,6 +12,7 @@ pub mod gatherings;
 mod guarded;
 mod health;
 mod hung;
+mod illegible;
 mod keeping;
 mod listed;
 mod metrics;

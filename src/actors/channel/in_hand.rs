@@ -42,6 +42,7 @@ pub struct InHand {
     is_restoring: AtomicBool,
     is_resuming: AtomicBool,
     is_in_words: AtomicBool,
+    unreadable: Mutex<Option<String>>,
 }
 
 impl InHand {
@@ -78,6 +79,16 @@ impl InHand {
     /// Whoever had this before died before it was back.
     pub fn died_restoring(&self) -> bool {
         self.is_restoring.load(Ordering::Acquire)
+    }
+
+    /// It ends because what is on record of it cannot be read.
+    pub(super) fn cannot_be_read(&self, why: String) {
+        *self.unreadable.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+    }
+
+    /// Why whoever had this before could not read what is on record of it, if that is how it ended.
+    pub fn take_unreadable(&self) -> Option<String> {
+        self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// It goes on from its record, which any message that is still open may have a part in.

@@ -19,8 +19,8 @@ use crate::domain::id::Seq;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader, Restored};
 use crate::journal::record::Used;
+use crate::ports::store::StoreError;
 use crate::telemetry::instruments::NONE;
-use crate::telemetry::plain::Plain;
 
 /// How long it is waited for a scribe that is being restarted, at a time.
 const SCRIBE_PATIENCE: Duration = Duration::from_millis(20);
@@ -30,7 +30,7 @@ const SCRIBE_TRIES: u32 = 500;
 /// Why a channel cannot go on from its record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotRestore {
-    /// What is stored is damaged: starting again does not help.
+    /// What is stored is damaged: starting again at once does not help.
     #[error("{0}")]
     Damaged(String),
     /// Not now.
@@ -41,8 +41,11 @@ pub enum CannotRestore {
 impl From<ReadError> for CannotRestore {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::Store(error) => Self::NotNow(error.to_string()),
-            ReadError::Record(_) | ReadError::Gap { .. } => Self::Damaged(error.to_string()),
+            ReadError::Store(StoreError::Unknown(_) | StoreError::Failed(_)) => Self::NotNow(error.to_string()),
+            ReadError::Store(StoreError::Damaged(_))
+            | ReadError::Record(_)
+            | ReadError::Illegible { .. }
+            | ReadError::Gap { .. } => Self::Damaged(error.to_string()),
         }
     }
 }
@@ -57,8 +60,12 @@ pub(super) fn begin(place: Place, kit: Arc<Kit>, books: Arc<Books>, channel: Act
 }
 
 async fn read(place: &Place, kit: &Kit, books: &Books) -> Result<Restored, CannotRestore> {
-    fence(place, kit).await?;
     let reader = Reader::new(&*kit.store);
+    if let Err(not_now) = fence(place, kit).await {
+        // The scribe answers for no journal that it cannot open. What is wrong with this one says more.
+        reader.head(place).await?;
+        return Err(not_now);
+    }
     books.is_open.get_or_try_init(|| open(place, kit, books, reader)).await?;
     Ok(reader.restore(place).await?)
 }
@@ -188,11 +195,12 @@ impl State {
         self.send(ScribeMessage::Fence(Fence { place: self.place.clone(), reply }));
     }
 
-    /// A channel whose record is damaged stays away, so that it does not take its guild along; what is accepted for it is kept.
+    /// A channel whose record is damaged stays away, so that it does not take its guild along, which leaves it alone; what is accepted for it
+    /// is kept.
     pub(super) fn not_restored(&self, error: CannotRestore) -> Result<(), ActorProcessingErr> {
         match error {
-            CannotRestore::Damaged(_) => {
-                tracing::error!(channel = %Plain(self.place.channel.as_str()), %error, "this channel cannot go on");
+            CannotRestore::Damaged(why) => {
+                self.in_hand.cannot_be_read(why);
                 self.myself.stop(None);
                 Ok(())
             }

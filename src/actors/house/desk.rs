@@ -106,7 +106,9 @@ pub(super) fn damaged(detail: String) -> Refused {
 pub(super) fn unread(error: ReadError) -> Refused {
     match error {
         ReadError::Store(StoreError::Unknown(_) | StoreError::Failed(_)) => broken(&error.to_string()),
-        ReadError::Store(StoreError::Damaged(_)) | ReadError::Record(_) | ReadError::Gap { .. } => damaged(error.to_string()),
+        ReadError::Store(StoreError::Damaged(_)) | ReadError::Record(_) | ReadError::Illegible { .. } | ReadError::Gap { .. } => {
+            damaged(error.to_string())
+        }
     }
 }
 

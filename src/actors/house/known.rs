@@ -56,6 +56,12 @@ impl ActorHouse {
             return refused;
         }
         match self.people_of(guild).await {
+            Ok(people) if people.is_empty() => {
+                let id = person.as_str();
+                Refused::NotFound(format!(
+                    "nothing that {id} said in {guild} is on record, nor anything that anybody else said there"
+                ))
+            }
             Ok(people) => {
                 let id = person.as_str();
                 Refused::NotFound(format!(

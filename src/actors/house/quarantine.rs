@@ -14,7 +14,7 @@ use super::ActorHouse;
 use super::desk::{not_rewritten, unavailable, unread};
 use crate::actors::guilds::GuildsMessage;
 use crate::actors::places::GuildsPlace;
-use crate::actors::quarantine::{self as actors, LeftAlone, Quarantined};
+use crate::actors::quarantine::{self as actors, Cause, LeftAlone, Quarantined};
 use crate::actors::taking_back::take_messages_out;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, Seq, Ward};
@@ -104,11 +104,19 @@ impl ActorHouse {
             let detail = format!("its guild is kept away for a while, because it kept failing ({reason}); release it or wait");
             return Some(KeptAway { id: Some(guild.as_str().into()), until: Some(until.into()), detail });
         }
-        let LeftAlone { channel, until, reason, .. } = channels.into_iter().find(|entry| entry.channel == place.channel)?;
-        let detail = format!(
-            "it is left alone for a while, because it died whenever it went on from its record ({reason}); release it or wait, and if that \
-             goes on, go back to a backup, or delete the room"
-        );
+        let LeftAlone { channel, cause, until, reason, .. } =
+            channels.into_iter().find(|entry| entry.channel == place.channel)?;
+        let detail = match cause {
+            Cause::Died => format!(
+                "it is left alone for a while, because it died whenever it went on from its record ({reason}); release it or wait, and if \
+                 that goes on, go back to a backup, or delete the room"
+            ),
+            Cause::Unreadable => {
+                format!(
+                    "it is left alone, and tried again after a while or when it is released, because its record cannot be read: {reason}"
+                )
+            }
+        };
         Some(KeptAway { id: Some(format!("{CHANNEL}{channel}").into()), until: Some(until.into()), detail })
     }
 

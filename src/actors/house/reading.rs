@@ -108,13 +108,15 @@ impl ActorHouse {
         let mut newest = Vec::new();
         // Mostly it is among the first few.
         for limit in [8, 64] {
-            newest = self.reader().events(place, Range { after: Seq::NONE, before: None, limit, newest_first: true }).await?;
-            if let Some(said) = newest.iter().find_map(told_message) {
+            // What cannot be read of one room keeps nobody from the list of all.
+            let page = self.reader().legible(place, Range { after: Seq::NONE, before: None, limit, newest_first: true }).await?;
+            if let Some(said) = page.events.iter().find_map(told_message) {
                 return Ok(Some(said.at));
             }
-            if newest.len() < limit {
+            if page.looked_at() < limit {
                 return Ok(None);
             }
+            newest = page.events;
         }
         Ok(newest.first().map(|recorded| recorded.at.into()))
     }

@@ -14,7 +14,7 @@ use crate::domain::conversation::{Rules, Turn};
 use crate::domain::id::CompanionId;
 use crate::domain::round::Round;
 use crate::journal::place::Place;
-use crate::journal::reader::ReadError;
+use crate::journal::reader::{ReadError, RestoredSoFar};
 use crate::journal::residence::Residence;
 use crate::ports::house::Refused;
 use crate::ports::house::room::RoomId;
@@ -27,12 +27,14 @@ use crate::settings::companion::Companion;
 pub(super) struct Stand {
     pub(super) look: Look,
     pub(super) kept_away: Option<KeptAway>,
+    /// What is on record of it cannot be read to its end.
+    pub(super) is_cut_short: bool,
 }
 
 impl ActorHouse {
     pub(super) async fn look_into(&self, room: &RoomId) -> Result<RoomState, Refused> {
         let (place, residence) = self.room_of(room)?;
-        let Stand { look, kept_away } = self.stand(&place).await.map_err(unread)?;
+        let Stand { look, kept_away, .. } = self.stand(&place).await.map_err(unread)?;
         let conversation = &look.conversation;
         let companions = residence
             .companions
@@ -73,9 +75,9 @@ impl ActorHouse {
     /// How a channel stands: asked, or folded from the record when it sleeps. One that has something to do is woken.
     pub(super) async fn stand(&self, place: &Place) -> Result<Stand, ReadError> {
         if let Some(look) = self.look(&place.channel).await {
-            return Ok(Stand { look, kept_away: None });
+            return Ok(Stand { look, kept_away: None, is_cut_short: false });
         }
-        let mut restored = self.reader().restore(place).await?;
+        let RestoredSoFar { mut restored, wrong } = self.reader().restore_so_far(place).await?;
         let asked = std::mem::take(&mut restored.asked);
         let snapshot = restored.snapshot.as_ref().map(|snapshot| snapshot.conversation.clone());
         // What kills its channel may kill whoever else follows the same record.
@@ -85,13 +87,18 @@ impl ActorHouse {
             kept_away.get_or_insert_with(not_followed);
             snapshot.unwrap_or_default()
         });
-        if !conversation.is_at_rest()
+        if let Some(error) = &wrong {
+            kept_away.get_or_insert_with(|| cut_short(error)).detail.push_str("; what is shown is older, up to there");
+        }
+        // One whose record cannot be read says so, and is listed then.
+        if (wrong.is_some() || !conversation.is_at_rest())
             && let Some(switchboard) = self.kit.directory.find(&SwitchboardPlace())
         {
             // One that is being restarted misses nothing for good: what is accepted is pending.
             let _ = switchboard.cast(SwitchboardMessage::Wake(place.guild.clone(), place.channel.clone()));
         }
-        Ok(Stand { look: Look { conversation, asked, since: HashMap::new() }, kept_away })
+        let look = Look { conversation, asked, since: HashMap::new() };
+        Ok(Stand { look, kept_away, is_cut_short: wrong.is_some() })
     }
 
     fn companion_state(&self, id: &CompanionId, settings: &Companion, residence: &Residence, look: &Look) -> CompanionState {
@@ -148,6 +155,11 @@ fn not_followed() -> KeptAway {
                   older, up to its last snapshot"
         .to_owned();
     KeptAway { id: None, until: None, detail }
+}
+
+/// Nobody has tried it yet, or is about to again.
+fn cut_short(error: &ReadError) -> KeptAway {
+    KeptAway { id: None, until: None, detail: format!("its record cannot be read to its end: {error}") }
 }
 
 fn round_state(round: &Round, asked: &[CompanionId]) -> RoundState {

@@ -19,7 +19,7 @@ mod waiting;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ActorHouse;
 use super::desk::{invalid, unread};
@@ -27,10 +27,10 @@ use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
 use crate::journal::place::Place;
-use crate::journal::reader::{ReadError, Reader};
+use crate::journal::reader::{Legible, Range, ReadError, Reader};
 use crate::journal::residence::Residence;
 use crate::ports::house::Refused;
-use crate::ports::house::decisions::{Brief, Why, WhyAt, WhyQuery};
+use crate::ports::house::decisions::{Brief, StoryLine, Why, WhyAt, WhyQuery};
 use crate::ports::house::room::RoomId;
 use crate::settings::companion::Companion;
 use story::in_order;
@@ -42,6 +42,8 @@ struct Scene<'a> {
     room: RoomId,
     place: Place,
     residence: Residence,
+    /// What cannot be read of the record, as far as it was looked through.
+    illegible: Mutex<BTreeSet<Seq>>,
 }
 
 /// The companion whose story is told.
@@ -56,27 +58,56 @@ struct Who {
 impl ActorHouse {
     pub(super) async fn tell_why(&self, query: WhyQuery) -> Result<Why, Refused> {
         let (place, residence) = self.room_to_read(&query.room)?;
-        let scene = Scene { house: self, room: query.room, place, residence };
-        if let Some(WhyAt::Message(id)) = &query.at {
-            let whose = query.companion.as_deref().map(|asked| scene.called(asked));
-            return scene.message(id, whose).await;
-        }
-        let whose = scene.whose(query.companion.as_deref())?;
-        match (query.at, whose) {
-            (at, Some(id)) => scene.one(id, at.as_ref()).await,
-            (Some(WhyAt::Event(seq)), None) => match scene.first_after(seq, None).await.map_err(unread)? {
-                Some(decided) if companions_of(&decided).len() == 1 => {
-                    scene.one(companions_of(&decided)[0].clone(), Some(&WhyAt::Event(seq))).await
-                }
-                Some(decided) => scene.each_of(&decided).await,
-                None => Err(scene.nothing_decided(seq)),
-            },
-            (at, None) => scene.everybody(at.as_ref()).await,
-        }
+        let scene = Scene { house: self, room: query.room, place, residence, illegible: Mutex::default() };
+        let mut why = scene.tell(query.companion.as_deref(), query.at).await?;
+        why.story.extend(scene.not_told());
+        Ok(why)
     }
 }
 
 impl Scene<'_> {
+    async fn tell(&self, companion: Option<&str>, at: Option<WhyAt>) -> Result<Why, Refused> {
+        if let Some(WhyAt::Message(id)) = &at {
+            let whose = companion.map(|asked| self.called(asked));
+            return self.message(id, whose).await;
+        }
+        let whose = self.whose(companion)?;
+        match (at, whose) {
+            (at, Some(id)) => self.one(id, at.as_ref()).await,
+            (Some(WhyAt::Event(seq)), None) => match self.first_after(seq, None).await.map_err(unread)? {
+                Some(decided) if companions_of(&decided).len() == 1 => {
+                    self.one(companions_of(&decided)[0].clone(), Some(&WhyAt::Event(seq))).await
+                }
+                Some(decided) => self.each_of(&decided).await,
+                None => Err(self.nothing_decided(seq)),
+            },
+            (at, None) => self.everybody(at.as_ref()).await,
+        }
+    }
+
+    /// What is on record here, as far as it can be read. What cannot be is told at the end.
+    async fn entries(&self, range: Range) -> Result<Legible, ReadError> {
+        let page = self.reader().legible(&self.place, range).await?;
+        self.illegible.lock().unwrap_or_else(PoisonError::into_inner).extend(&page.illegible);
+        Ok(page)
+    }
+
+    /// That the story may lack something, if it may.
+    fn not_told(&self) -> Option<StoryLine> {
+        let illegible = self.illegible.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = *illegible.first()?;
+        let more = match illegible.len() - 1 {
+            0 => String::new(),
+            1 => " and 1 more".to_owned(),
+            more => format!(" and {more} more"),
+        };
+        let text = format!(
+            "Event {first}{more} of the record cannot be read and is left out here. `tertulia history verify` says what is wrong with it; put a \
+             backup from before back, or delete the room."
+        );
+        Some(StoryLine { at: self.house.kit.clock.now().into(), seq: Some(first), event: "illegible".into(), text })
+    }
+
     fn reader(&self) -> Reader<'_> {
         self.house.reader()
     }

@@ -274,7 +274,9 @@ fn unread(error: ReadError) -> NotTaken {
         ReadError::Store(StoreError::Unknown(_) | StoreError::Failed(_)) => {
             NotTaken::Later { after: RETRY_AFTER, detail: error.to_string() }
         }
-        ReadError::Store(StoreError::Damaged(_)) | ReadError::Record(_) | ReadError::Gap { .. } => broken(&error.to_string()),
+        ReadError::Store(StoreError::Damaged(_)) | ReadError::Record(_) | ReadError::Illegible { .. } | ReadError::Gap { .. } => {
+            broken(&error.to_string())
+        }
     }
 }
 

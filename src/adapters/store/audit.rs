@@ -1,4 +1,5 @@
-//! Reads a store or a backup through: journals without gaps that no deletion explains, heads that agree, counts that fit.
+//! Reads a store or a backup through: journals without gaps that no deletion explains, heads that agree, counts that fit, and records that
+//! read as what they should be, where somebody is given who knows how they read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,6 +9,7 @@ use super::manifest::{Counts, FORMAT};
 use super::open_error::WAYS_OUT;
 use super::sled::facts::{counts_from, counts_key, format_from, identity_key};
 use crate::domain::id::{Seq, Ward};
+use crate::ports::store::keeper::{Fault, Inspect};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::ports::store::{StoreError, Value};
 
@@ -32,6 +34,8 @@ pub struct Report {
     pub counts: Counts,
     /// How many problems there are.
     pub problem_count: u64,
+    /// How many of them are records that are whole, and do not read as what they should be.
+    pub illegible: u64,
     /// The first hundred of them.
     pub problems: Vec<Problem>,
 }
@@ -69,6 +73,30 @@ impl fmt::Display for Hole {
             (None, Some(before)) => write!(f, "what lies before {before} cannot be read: {detail}"),
             (None, None) => write!(f, "nothing can be read: {detail}"),
         }
+    }
+}
+
+/// A record that is whole as far as its bytes go, and does not read as what it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Illegible {
+    /// Where.
+    pub ward: Ward,
+    /// What is wrong.
+    pub fault: Fault,
+    /// What its channel is called, if that can be told.
+    pub place: Option<Box<str>>,
+}
+
+impl fmt::Display for Illegible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ward, fault: Fault { what, channel, detail }, place } = self;
+        f.write_str(what)?;
+        match (place, channel) {
+            (Some(place), _) => write!(f, " of {place}")?,
+            (None, Some(channel)) => write!(f, " of ward {}, channel {}", ward.0, channel.0)?,
+            (None, None) => {}
+        }
+        write!(f, " cannot be read: {detail}")
     }
 }
 
@@ -122,6 +150,8 @@ pub enum Problem {
     Unreadable(Hole),
     /// A key or value that does not have the shape of its kind.
     Malformed(Key),
+    /// A record that does not read as what it should be.
+    Illegible(Illegible),
     /// The store is of a newer format than this version reads.
     Newer {
         /// Its format.
@@ -148,6 +178,7 @@ impl fmt::Display for Problem {
                 write!(f, "ward {}, channel {}: the journal ends at {last}, its head is {head}", ward.0, channel.0)
             }
             Self::Unreadable(hole) => hole.fmt(f),
+            Self::Illegible(illegible) => illegible.fmt(f),
             Self::Newer { found, known } => write!(
                 f,
                 "it was written in format {found}, this version of tertulia reads up to {known}: use the version that wrote it"
@@ -161,9 +192,12 @@ impl fmt::Display for Problem {
 /// A reading in progress: records are fed to it in the order of their keys.
 pub struct Audit {
     problems_kept: usize,
+    inspect: Box<dyn Inspect + Send>,
     report: Report,
     ward: u8,
     channels: BTreeMap<ChannelNo, Channel>,
+    /// So many of the problems that are kept were found in wards before this one.
+    of_wards_before: usize,
 }
 
 #[derive(Default)]
@@ -172,15 +206,28 @@ struct Channel {
     gaps: Vec<(Seq, Seq)>,
     head: Seq,
     lowest_kept: Seq,
+    name: Option<Box<str>>,
 }
 
 impl Default for Audit {
     fn default() -> Self {
-        Self { problems_kept: PROBLEMS_KEPT, report: Report::default(), ward: 0, channels: BTreeMap::new() }
+        Self {
+            problems_kept: PROBLEMS_KEPT,
+            inspect: Box::new(()),
+            report: Report::default(),
+            ward: 0,
+            channels: BTreeMap::new(),
+            of_wards_before: 0,
+        }
     }
 }
 
 impl Audit {
+    /// A reading that looks as well whether each record reads as what it should be.
+    pub(super) fn inspecting(inspect: impl Inspect + Send + 'static) -> Self {
+        Self { inspect: Box::new(inspect), ..Self::default() }
+    }
+
     /// A reading whose report names every problem, however many there are.
     pub(super) fn keeping_all() -> Self {
         Self { problems_kept: usize::MAX, ..Self::default() }
@@ -244,6 +291,11 @@ impl Audit {
         };
         if understood.is_none() {
             self.problem(Problem::Malformed(key.clone()));
+        } else if let Some(fault) = self.inspect.fault(key, value) {
+            self.report.illegible += 1;
+            self.problem(Problem::Illegible(Illegible { ward: Ward(*ward), fault, place: None }));
+        } else if let Some((channel, name)) = self.inspect.named(key, value) {
+            self.channels.entry(channel).or_default().name = Some(name.into());
         }
     }
 
@@ -278,7 +330,14 @@ impl Audit {
 
     fn conclude_ward(&mut self) {
         let ward = Ward(self.ward);
-        for (number, channel) in std::mem::take(&mut self.channels) {
+        let channels = std::mem::take(&mut self.channels);
+        // What a channel is called comes after most of what belongs to it.
+        for problem in &mut self.report.problems[self.of_wards_before..] {
+            if let Problem::Illegible(Illegible { fault: Fault { channel: Some(channel), .. }, place, .. }) = problem {
+                *place = channels.get(channel).and_then(|channel| channel.name.clone());
+            }
+        }
+        for (number, channel) in channels {
             self.report.channels += u64::from(channel.last > Seq::NONE || channel.head > Seq::NONE);
             if channel.last > channel.head && channel.last >= channel.lowest_kept {
                 self.problem(Problem::BeyondHead { ward, channel: number, head: channel.head, last: channel.last });
@@ -292,6 +351,7 @@ impl Audit {
                 }
             }
         }
+        self.of_wards_before = self.report.problems.len();
     }
 
     fn problem(&mut self, problem: Problem) {

@@ -11,7 +11,7 @@ use super::OpenError;
 use super::audit::{Audit, PROGRESS_EVERY, Report};
 use super::manifest::sync_folder;
 use super::part::{Part, exists_already, unwritten};
-use crate::ports::store::keeper::KeepError;
+use crate::ports::store::keeper::{Inspect, KeepError};
 use crate::ports::store::key::Key;
 use crate::ports::store::{StoreError, Value};
 
@@ -150,12 +150,12 @@ fn write_records(
     Ok(count)
 }
 
-/// Reads a backup through; `progress` hears the number of records read every few thousand.
+/// Reads a backup through, each record as `inspect` knows it; `progress` hears the number of records read every few thousand.
 ///
 /// # Errors
 /// [`CopyError::Unusable`] when it is cut off, altered or no backup; problems of what it holds are in the report.
-pub fn verify(backup: &Path, progress: impl FnMut(u64)) -> Result<Report, CopyError> {
-    Audit::default().run(Records::open(backup)?, progress)
+pub fn verify(backup: &Path, inspect: impl Inspect + Send + 'static, progress: impl FnMut(u64)) -> Result<Report, CopyError> {
+    Audit::inspecting(inspect).run(Records::open(backup)?, progress)
 }
 
 /// The records of a backup, ascending. The last item is an error unless the checksum fits.

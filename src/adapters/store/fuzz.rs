@@ -63,7 +63,7 @@ pub(crate) fn backup(bytes: &[u8]) {
 
     match read {
         Ok(records) => {
-            backup::verify(&path, |_| {}).expect("what is read through can be verified");
+            backup::verify(&path, (), |_| {}).expect("what is read through can be verified");
             let again = folder.path().join("again");
             write(&again, records.into_iter().map(Ok), |_| {}).expect("what was read can be written");
             assert!(fs::read(again).expect("the backup") == bytes, "two different backups are read as the same");

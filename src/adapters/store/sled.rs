@@ -28,7 +28,7 @@ use super::backup::{Copied, CopyError};
 use super::open_error::WAYS_OUT;
 use super::target;
 use crate::domain::id::Ward;
-use crate::ports::store::keeper::{Complete, KeepError, Keeper};
+use crate::ports::store::keeper::{Complete, Inspect, KeepError, Keeper};
 use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 use crate::telemetry::instruments::Instruments;
@@ -104,13 +104,13 @@ impl SledStore {
         Ok(Self { folder: data.to_path_buf(), db: Some(db), orders: Some(orders), committer: Some(committer), _lock: lock })
     }
 
-    /// Reads the whole store through as it is now, while it goes on working. Blocks; `progress` hears the number of records read
-    /// every few thousand.
+    /// Reads the whole store through as it is now, each record as `inspect` knows it, while the store goes on working. Blocks; `progress`
+    /// hears the number of records read every few thousand.
     ///
     /// # Errors
     /// The store has failed. What cannot be read, and what is wrong with what can be, is in the report.
-    pub fn verify(&self, progress: impl FnMut(u64)) -> Result<Report, StoreError> {
-        Ok(Audit::default().run_on(self.snapshot()?, progress))
+    pub fn verify(&self, inspect: impl Inspect + Send + 'static, progress: impl FnMut(u64)) -> Result<Report, StoreError> {
+        Ok(Audit::inspecting(inspect).run_on(self.snapshot()?, progress))
     }
 
     /// Writes everything committed before now, in whole batches, into one new file outside of the data folder, while the store goes on

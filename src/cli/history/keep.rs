@@ -16,6 +16,7 @@ use crate::cli::client::{Client, block_on};
 use crate::cli::failure::Failure;
 use crate::cli::visible;
 use crate::cli::whom::{self, Whom};
+use crate::journal::inspection::Inspection;
 use crate::journal::salvaged::Salvaged;
 use crate::ports::clock::Clock as _;
 use crate::ports::house::stamp::rfc3339;
@@ -27,6 +28,15 @@ use crate::settings::Loaded;
 /// What to do about a damaged store.
 const WAYS_OUT: &str = "Put a backup back with `tertulia history restore`, or copy the folder and keep what can be read with \
     `tertulia history compact --accept-loss`.";
+
+/// What to do about records that are whole, and do not read as what they should be.
+const ILLEGIBLE_WAYS_OUT: &str = "What is whole and cannot be read as what it should be stays as it is, with `--accept-loss`, too: put a backup from \
+    before back with `tertulia history restore`, or go on without. A room that needs it is left alone (GET /api/quarantine) and can be deleted \
+    (DELETE /api/rooms/ROOM), everything else goes on. If it is of a newer format, start the version that wrote it.";
+
+/// What to do about a backup that holds such records.
+const ILLEGIBLE_IN_A_BACKUP: &str = "What is whole and cannot be read as what it should be was so in the store when this was taken: another one from \
+    now has it, too. `tertulia history restore` puts it back as it is; rather take one from before.";
 
 /// Copies everything into one new file.
 pub(super) fn backup(loaded: &Loaded, server: Option<&str>, to: &Path, json: bool) -> Result<(), Failure> {
@@ -82,7 +92,7 @@ pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Resu
         there_is_a_backup(backup, "verify")?;
         let what = visible::path(backup);
         return match read_backup(backup) {
-            Ok(read) => tell_report(json, &what, &read, "Take another one."),
+            Ok(read) => tell_report(json, &what, &read, "Take another one.", ILLEGIBLE_IN_A_BACKUP),
             // As far as it could be read it says nothing about the rest.
             Err(CopyError::Unusable { detail, .. }) => tell_unusable(json, &what, &detail),
             Err(error) => Err(error.into()),
@@ -94,12 +104,12 @@ pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Resu
         Whom::Store => {
             whom::there_is_one(data)?;
             let bar = progress("reading");
-            let read = SledStore::open(data, &open_options())?.verify(|records| bar.set_position(records));
+            let read = SledStore::open(data, &open_options())?.verify(Inspection, |records| bar.set_position(records));
             bar.finish_and_clear();
             read.map_err(|error| Failure::Store(error.to_string()))?
         }
     };
-    tell_report(json, &visible::path(data), &read, WAYS_OUT)
+    tell_report(json, &visible::path(data), &read, WAYS_OUT, ILLEGIBLE_WAYS_OUT)
 }
 
 /// A running server keeps the store to itself; a copy holds every record of it, and is read through instead.
@@ -137,7 +147,7 @@ fn there_is_a_backup(named: &Path, command: &str) -> Result<(), Failure> {
 
 fn read_backup(backup: &Path) -> Result<Report, CopyError> {
     let bar = progress("reading");
-    let read = backup::verify(backup, |records| bar.set_position(records));
+    let read = backup::verify(backup, Inspection, |records| bar.set_position(records));
     bar.finish_and_clear();
     read
 }
@@ -212,8 +222,9 @@ fn tell_unusable(json: bool, what: &str, detail: &str) -> Result<(), Failure> {
     Err(Failure::Failed(format!("{what} is not a backup that can be used: {detail}")))
 }
 
-fn tell_report(json: bool, what: &str, read: &Report, ways_out: &str) -> Result<(), Failure> {
-    let problems: Vec<String> = read.problems.iter().map(ToString::to_string).collect();
+fn tell_report(json: bool, what: &str, read: &Report, ways_out: &str, of_illegible: &str) -> Result<(), Failure> {
+    // Guilds and channels are called as whoever made them wanted it.
+    let problems: Vec<String> = read.problems.iter().map(|problem| visible::line(&problem.to_string())).collect();
     let object = json!({
         "sound": read.is_sound(),
         "entries": read.records,
@@ -236,5 +247,8 @@ fn tell_report(json: bool, what: &str, read: &Report, ways_out: &str) -> Result<
     let (count, kept) = (read.problem_count, read.problems.len() as u64);
     let which = if count > kept { format!(", the first {kept} of them") } else { String::new() };
     let found = if count == 1 { "1 problem was".to_owned() } else { format!("{count} problems were") };
-    Err(Failure::Failed(format!("{what} is damaged, {found} found{which}:\n  {listed}\n{ways_out}")))
+    let is_more_than_illegible = count > read.illegible;
+    let ways_out = [(is_more_than_illegible, ways_out), (read.illegible > 0, of_illegible)];
+    let ways_out: Vec<_> = ways_out.into_iter().filter_map(|(is_there, way_out)| is_there.then_some(way_out)).collect();
+    Err(Failure::Failed(format!("{what} is damaged, {found} found{which}:\n  {listed}\n{}", ways_out.join("\n"))))
 }

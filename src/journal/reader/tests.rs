@@ -174,6 +174,46 @@ fn used(store: &TestStore, guild: &str, at: u64) {
     store.put(key::usage(&guild.into(), at, NO, at.as_micros()), encode(&record));
 }
 
+#[tokio::test]
+async fn a_journal_whose_last_entries_cannot_be_read_stands_where_they_do_at_the_time_of_those_before() {
+    let store = journal(40);
+    store.put(key::pending(place().ward(), NO), encode(&PendingRecord { heard: Seq(2) }));
+    for seq in (20..=40).map(Seq) {
+        store.put(Key::event(place().ward(), NO, seq), b"?".to_vec());
+    }
+
+    let head = Reader::new(&store).head(&place()).await.unwrap();
+
+    assert_eq!((head.last, head.at), (Seq(40), Moment::from_micros(19)));
+    assert_eq!(head.pending, Some(PendingRecord { heard: Seq(40) }), "it may be from outside");
+}
+
+#[tokio::test]
+async fn a_conversation_is_restored_up_to_what_cannot_be_read_and_that_is_named() {
+    let store = journal(5);
+    store.put(Key::event(place().ward(), NO, Seq(4)), b"\x01{\"at\"".to_vec());
+
+    let RestoredSoFar { restored, wrong } = Reader::new(&store).restore_so_far(&place()).await.unwrap();
+    let strictly = Reader::new(&store).restore(&place()).await;
+
+    assert_eq!(numbers(&restored.events), [1, 2, 3]);
+    let told = wrong.as_ref().map(ToString::to_string).unwrap_or_default();
+    assert!(told.starts_with("event 4 of channel console:lobby of guild home cannot be read: it is cut off at byte 5"), "{told}");
+    assert_eq!(strictly.err(), wrong);
+}
+
+#[tokio::test]
+async fn a_conversation_whose_snapshot_cannot_be_read_says_so() {
+    let store = journal(5);
+    store.put(key::snapshot(place().ward(), NO), b"\x01?".to_vec());
+
+    let RestoredSoFar { restored, wrong } = Reader::new(&store).restore_so_far(&place()).await.unwrap();
+
+    assert_eq!(restored, Restored { head: Seq(5), ..Restored::default() });
+    let told = wrong.map(|wrong| wrong.to_string()).unwrap_or_default();
+    assert!(told.starts_with("the snapshot of channel console:lobby of guild home cannot be read: it is no JSON"), "{told}");
+}
+
 fn journal(events: u64) -> TestStore {
     let store = TestStore::new();
     let ward = place().ward();

@@ -16,7 +16,7 @@ use crate::domain::id::{GuildId, Seq};
 pub struct Quarantine {
     /// Guilds that failed too often, in the order of ids.
     pub guilds: Vec<QuarantinedGuild>,
-    /// Channels that died whenever they went on from their record, in the order of ids.
+    /// Channels that cannot go on from their record, in the order of ids.
     pub channels: Vec<ChannelLeftAlone>,
     /// Messages that killed their handler, oldest first.
     pub messages: Vec<SetAside>,
@@ -35,7 +35,8 @@ pub struct QuarantinedGuild {
     pub detail: String,
 }
 
-/// A channel that died whenever it went on from its record, and rests for a while; the rest of its guild goes on.
+/// A channel that died whenever it went on from its record, or whose record cannot be read, and rests for a while; the rest of its guild
+/// goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChannelLeftAlone {
     /// The entry's id; `release` takes it.

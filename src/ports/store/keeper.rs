@@ -1,4 +1,4 @@
-//! Copying what a store holds while it goes on working, and how much room it takes.
+//! Copying what a store holds while it goes on working, how much room it takes, and whether what it holds can be read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::Value;
-use super::key::Key;
+use super::key::{ChannelNo, Key};
 
 /// Whether a new backup may be called this: whoever clears away old ones knows them by their ending, `.backup`.
 pub fn is_a_backups_name(name: &Path) -> bool {
@@ -66,6 +66,37 @@ impl Complete for () {
 
     fn replaces(&self, _: &Key, _: &[u8], _: &[u8]) -> bool {
         false
+    }
+}
+
+/// Knows how records read.
+pub trait Inspect {
+    /// What is wrong with a record, if it does not read as its key promises.
+    fn fault(&self, key: &Key, value: &[u8]) -> Option<Fault>;
+
+    /// The channel of its ward that a record tells the name of, and what it is called.
+    fn named(&self, key: &Key, value: &[u8]) -> Option<(ChannelNo, String)>;
+}
+
+/// A record that is whole, and does not read as what it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What the record is: `event 12`.
+    pub what: String,
+    /// The channel that it belongs to, if it is one's.
+    pub channel: Option<ChannelNo>,
+    /// What is wrong with it, without a word of what it holds.
+    pub detail: String,
+}
+
+/// Where it is not known how records read.
+impl Inspect for () {
+    fn fault(&self, _: &Key, _: &[u8]) -> Option<Fault> {
+        None
+    }
+
+    fn named(&self, _: &Key, _: &[u8]) -> Option<(ChannelNo, String)> {
+        None
     }
 }
 

@@ -112,11 +112,11 @@ impl Scene<'_> {
         let mut range = Range { after: message.seq, before: None, limit: PAGE, newest_first: false };
         let (mut read, mut is_read) = (0, false);
         while read < SEARCHED && !is_read && !course.is_over() {
-            let page = self.reader().events(&self.place, range).await?;
-            read += page.len();
-            is_read = page.len() < PAGE;
-            for recorded in &page {
-                range.after = recorded.seq;
+            let page = self.entries(range).await?;
+            read += page.looked_at();
+            is_read = page.looked_at() < PAGE;
+            range.after = page.last.unwrap_or(range.after);
+            for recorded in &page.events {
                 course.follow(recorded);
             }
         }

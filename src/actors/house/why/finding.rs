@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::super::reading::{Wanted, found};
 use super::{Newest, Scene, companions_of};
 use crate::domain::event::Recorded;
 use crate::domain::id::{CompanionId, Seq};
@@ -14,6 +13,8 @@ use crate::ports::house::decisions::WhyAt;
 const SEARCHED: usize = 16_384;
 /// Events read at once.
 const PAGE: usize = 256;
+/// Events of which one that can be read tells when they happened.
+const NEAR: usize = 4;
 /// What a channel makes bears the channel's time, which may lie behind what was heard before it on record, by so many events at most.
 const LAG: u64 = 256;
 
@@ -28,14 +29,23 @@ impl Scene<'_> {
 
     /// The first decision from this event on: of one companion, or of anybody.
     pub(super) async fn first_after(&self, seq: Seq, whose: Option<&CompanionId>) -> Result<Option<Recorded>, ReadError> {
-        let after = Some(Seq(seq.0.saturating_sub(1)));
-        let wanted = Wanted { after, before: None, limit: 1, most: SEARCHED };
         let is_its = |recorded: &Recorded| {
             let companions = companions_of(recorded);
             whose.map_or(!companions.is_empty(), |whose| companions.contains(whose))
         };
-        let first = |recorded: &Recorded| if is_its(recorded) { vec![recorded.clone()] } else { Vec::new() };
-        Ok(found(&self.reader(), &self.place, wanted, first).await?.pop())
+        let mut range = Range { after: Seq(seq.0.saturating_sub(1)), before: None, limit: PAGE, newest_first: false };
+        let mut read = 0;
+        while read < SEARCHED {
+            let page = self.entries(range).await?;
+            read += page.looked_at();
+            let last = page.last.filter(|_| page.looked_at() == PAGE);
+            if let Some(first) = page.events.into_iter().find(&is_its) {
+                return Ok(Some(first));
+            }
+            let Some(last) = last else { break };
+            range.after = last;
+        }
+        Ok(None)
     }
 
     /// The newest decision of each of these, up to a moment or now.
@@ -48,11 +58,11 @@ impl Scene<'_> {
         let mut range = Range { after: Seq::NONE, before, limit: PAGE, newest_first: true };
         let mut read = 0;
         while read < SEARCHED && newest.len() < of.len() {
-            let page = self.reader().events(&self.place, range).await?;
-            read += page.len();
-            range.before = page.last().map(|recorded| recorded.seq);
-            let is_last = page.len() < PAGE;
-            for recorded in page.into_iter().filter(|recorded| recorded.at <= latest) {
+            let page = self.entries(range).await?;
+            read += page.looked_at();
+            range.before = page.last;
+            let is_last = page.looked_at() < PAGE;
+            for recorded in page.events.into_iter().filter(|recorded| recorded.at <= latest) {
                 for companion in companions_of(&recorded).iter().filter(|companion| of.contains(companion)) {
                     newest.entry(companion.clone()).or_insert_with(|| recorded.clone());
                 }
@@ -70,9 +80,12 @@ impl Scene<'_> {
         let (mut low, mut high) = (head.lowest.max(head.swept_below).max(Seq(1)), head.last.next());
         while low < high {
             let middle = Seq(low.0 + (high.0 - low.0) / 2);
-            let range = Range { after: Seq(middle.0 - 1), before: Some(high), limit: 1, newest_first: false };
-            match self.reader().events(&self.place, range).await?.pop() {
-                Some(recorded) if recorded.at <= moment => low = recorded.seq.next(),
+            let range = Range { after: Seq(middle.0 - 1), before: Some(high), limit: NEAR, newest_first: false };
+            let near = self.entries(range).await?;
+            match (near.events.first(), near.last) {
+                (Some(recorded), _) if recorded.at <= moment => low = recorded.seq.next(),
+                // When these happened nobody knows.
+                (None, Some(last)) => low = last.next(),
                 _ => high = middle,
             }
         }

@@ -96,7 +96,7 @@ impl Scene<'_> {
     /// who was silenced, let go on, came or went; oldest first.
     pub(super) async fn since(&self, since: Seq, who: &Who) -> Result<Vec<StoryLine>, ReadError> {
         let range = Range { after: since, before: None, limit: BEFORE, newest_first: true };
-        let mut events = self.reader().events(&self.place, range).await?;
+        let mut events = self.entries(range).await?.events;
         events.reverse();
         let mut newest: Option<(&Recorded, &Evaluated)> = None;
         let mut dropped = None;
@@ -140,7 +140,7 @@ impl Scene<'_> {
     /// The events before a decision, oldest first, as far as they are read.
     pub(super) async fn before(&self, seq: Seq) -> Result<Vec<Recorded>, ReadError> {
         let range = Range { after: Seq::NONE, before: Some(seq), limit: BEFORE, newest_first: true };
-        let mut events = self.reader().events(&self.place, range).await?;
+        let mut events = self.entries(range).await?.events;
         events.reverse();
         Ok(events)
     }
@@ -182,7 +182,7 @@ impl Scene<'_> {
     ) -> Result<Vec<StoryLine>, ReadError> {
         let range = Range { after: recorded.seq, before: None, limit: AFTER, newest_first: false };
         let mut later: Vec<_> = before.iter().filter(|earlier| has_crossed(earlier, recorded)).cloned().collect();
-        later.extend(self.reader().events(&self.place, range).await?);
+        later.extend(self.entries(range).await?.events);
         order_of_handling(&mut later);
         let mut story = Vec::new();
         let mut newest = recorded.seq;

@@ -34,11 +34,15 @@ impl Scene<'_> {
             return nothing("an operator, who paused it and can let it go on");
         }
         if let Some(KeptAway { until, .. }) = &stand.kept_away {
+            let why = if stand.is_cut_short { "what is on record of it cannot be read" } else { "that died again and again" };
             return nothing(&match until.map(|until| secs(until.0.since(now))) {
                 Some(left) => format!(
-                    "its room, in which nothing goes on: that died again and again, and is tried again in {left}, or when an operator \
-                     releases it (GET /api/quarantine)"
+                    "its room, in which nothing goes on: {why}, and is tried again in {left}, or when an operator releases it \
+                     (GET /api/quarantine)"
                 ),
+                None if stand.is_cut_short => {
+                    "its room, in which nothing goes on: what is on record of it cannot be read; `tertulia history verify` says what".to_owned()
+                }
                 None => "its room, in which nothing goes on: what is on record of it kills whoever goes on from it; see the log"
                     .to_owned(),
             });
@@ -164,7 +168,7 @@ impl Scene<'_> {
     /// Why the newest question of a companion got no answer, if that is among what happened lately.
     async fn failed_last(&self, companion: &CompanionId) -> Option<Arc<str>> {
         let range = Range { after: Seq::NONE, before: None, limit: LATELY, newest_first: true };
-        let events = self.reader().events(&self.place, range).await.ok()?;
+        let events = self.entries(range).await.ok()?.events;
         events.into_iter().find_map(|recorded| match recorded.event {
             Event::Unanswered { companion: whose, error, .. } if whose == *companion => Some(error),
             _ => None,

@@ -105,7 +105,7 @@ export function care({ tell, announce, looked }) {
         ? [el('h3', null, 'guilds kept away'), el('p', { class: 'hush' }, 'Their actors died again and again. Nobody answers there until they are back; what is said meanwhile is kept, and handled then. All other guilds go on.'), el('ul', { class: 'entries' }, guilds.map(guild))]
         : []),
       ...(channels.length
-        ? [el('h3', null, 'rooms left alone'), el('p', { class: 'hush' }, 'Each dies whenever it goes on from its record. Nobody answers there until it does not; what is said meanwhile is kept, and handled then. The rest of its guild goes on. If it never comes back, go back to a backup, or delete the room.'), el('ul', { class: 'entries' }, channels.map(channel))]
+        ? [el('h3', null, 'rooms left alone'), el('p', { class: 'hush' }, 'Each dies whenever it goes on from its record, or has one that cannot be read: it says which below. Nobody answers there until that is over; what is said meanwhile is kept, and handled then. The rest of its guild goes on. If it never comes back, go back to a backup, or delete the room.'), el('ul', { class: 'entries' }, channels.map(channel))]
         : []),
       ...(messages.length
         ? [el('h3', null, 'messages set aside'), el('p', { class: 'hush' }, 'Each made its channel die again and again: a fault of this program, which is worth a report. The talk goes on without them.'), el('ul', { class: 'entries' }, messages.map(message))]

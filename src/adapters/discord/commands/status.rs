@@ -182,7 +182,8 @@ fn obstacles(standing: &Standing) -> Vec<String> {
     }
     if let Some((what, until)) = standing.rests_until {
         lines.push(format!(
-            "• Something failed here again and again, so companions of this {what} rest. They go on {}.",
+            "• Something is wrong here that keeps companions of this {what} from going on. They try again {}; whoever runs the bot can see what \
+             it is, and let them try sooner.",
             when(until)
         ));
     }

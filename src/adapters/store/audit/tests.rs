@@ -88,6 +88,45 @@ fn many_problems_are_counted_and_the_first_are_kept() {
     assert_eq!(report.problems.len(), PROBLEMS_KEPT);
 }
 
+/// Reads events as numbers of one digit, and names as they are.
+struct Digits;
+
+impl Inspect for Digits {
+    fn fault(&self, key: &Key, value: &[u8]) -> Option<Fault> {
+        let is_event = key.as_bytes()[1] == Kind::Journal as u8;
+        let detail = "it is no digit".to_owned();
+        let what = format!("event {}", key.last_number().unwrap_or_default());
+        (is_event && !value.iter().all(u8::is_ascii_digit)).then_some(Fault { what, channel: Some(CHANNEL), detail })
+    }
+
+    fn named(&self, key: &Key, value: &[u8]) -> Option<(ChannelNo, String)> {
+        (key.as_bytes()[1] == Kind::ChannelOf as u8).then(|| (CHANNEL, String::from_utf8_lossy(value).into_owned()))
+    }
+}
+
+#[test]
+fn a_record_that_does_not_read_as_what_it_should_be_is_named_as_its_channel_is_called() {
+    let name = (Key::new(WARD, Kind::ChannelOf).channel(CHANNEL), b"the lobby".to_vec());
+    let elsewhere = (Key::event(Ward(4), CHANNEL, Seq(1)), b"?".to_vec());
+    let mut records = vec![
+        counts(4),
+        event(1),
+        event(2),
+        head(2),
+        name,
+        elsewhere,
+        (Key::head(Ward(4), CHANNEL), 1_u64.to_be_bytes().to_vec()),
+    ];
+    records[1].1 = b"7".to_vec();
+
+    let report = Audit::inspecting(Digits).run(records.into_iter().map(Ok::<_, StoreError>), |_| {}).unwrap();
+
+    let told: Vec<_> = report.problems.iter().map(ToString::to_string).collect();
+    let expected =
+        ["event 2 of the lobby cannot be read: it is no digit", "event 1 of ward 4, channel 9 cannot be read: it is no digit"];
+    assert_eq!((told, report.illegible, report.problem_count), (expected.map(str::to_owned).to_vec(), 2, 2));
+}
+
 fn read(records: impl IntoIterator<Item = (Key, Value)>) -> Report {
     Audit::default().run(records.into_iter().map(Ok::<_, StoreError>), |_| {}).unwrap()
 }

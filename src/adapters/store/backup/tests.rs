@@ -38,7 +38,7 @@ fn a_backup_cut_off_anywhere_is_unusable() {
     for length in 0..whole.len() {
         fs::write(&path, &whole[..length]).unwrap();
 
-        assert!(matches!(verify(&path, |_| {}), Err(CopyError::Unusable { .. })), "{length} bytes");
+        assert!(matches!(verify(&path, (), |_| {}), Err(CopyError::Unusable { .. })), "{length} bytes");
     }
 }
 
@@ -54,7 +54,7 @@ fn a_backup_altered_anywhere_is_unusable() {
         altered[place] ^= 0x40;
         fs::write(&path, &altered).unwrap();
 
-        assert!(matches!(verify(&path, |_| {}), Err(CopyError::Unusable { .. })), "byte {place}");
+        assert!(matches!(verify(&path, (), |_| {}), Err(CopyError::Unusable { .. })), "byte {place}");
     }
 }
 
@@ -66,7 +66,7 @@ fn a_backup_with_something_behind_it_is_unusable() {
 
     File::options().append(true).open(&path).unwrap().write_all(b"!").unwrap();
 
-    assert!(matches!(verify(&path, |_| {}), Err(CopyError::Unusable { .. })));
+    assert!(matches!(verify(&path, (), |_| {}), Err(CopyError::Unusable { .. })));
 }
 
 #[test]

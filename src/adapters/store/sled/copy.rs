@@ -26,7 +26,7 @@ const RECORDS_PER_BATCH: usize = 1000;
 /// # Errors
 /// [`CopyError::Occupied`] if the folder holds a store or a manifest; [`CopyError::Unusable`] if the backup cannot be used.
 pub fn restore(from: &Path, data: &Path, options: &OpenOptions, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
-    let report = backup::verify(from, |_| {})?;
+    let report = backup::verify(from, (), |_| {})?;
     if let Some(problem) = report.problems.first() {
         return Err(CopyError::Unusable { path: from.to_path_buf(), detail: problem.to_string() });
     }

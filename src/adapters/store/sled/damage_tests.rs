@@ -158,7 +158,7 @@ async fn what_an_accepted_loss_took_counts_as_deleted() {
 
     subject.store = Some(SledStore::open(&subject.data(), &OpenOptions { accept_loss: true, ..options() }).unwrap());
 
-    let report = subject.open().verify(|_| {}).unwrap();
+    let report = subject.open().verify((), |_| {}).unwrap();
     assert!(report.is_sound(), "{:?}", report.problems);
     let term = taken(subject.store()).await;
     let other = Append { channel: ChannelNo(2), after: Seq(1), records: vec![b"next".to_vec()] };
@@ -296,7 +296,7 @@ async fn after_a_failed_write_reads_go_on_and_nothing_is_lost() {
     assert!(outcome.contains("failed as it should"), "{outcome}");
     let acknowledged: u64 = outcome.split("acknowledged ").nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap();
     let store = SledStore::open(folder.path(), &options()).unwrap();
-    let report = store.verify(|_| {}).unwrap();
+    let report = store.verify((), |_| {}).unwrap();
     assert!(report.is_sound(), "{:?}", report.problems);
     assert!(report.events >= acknowledged, "{} of {acknowledged}", report.events);
 }
@@ -311,7 +311,7 @@ async fn a_store_is_opened_in_another_process() {
     match SledStore::open(Path::new(&data), &OpenOptions { deadline, ..options() }) {
         Err(refused) => println!("refused {refused:?}"),
         Ok(store) if fills => fill_until_it_fails(store).await,
-        Ok(store) => match store.verify(|_| {}) {
+        Ok(store) => match store.verify((), |_| {}) {
             Ok(report) if report.is_sound() => println!("opened, sound, {} events", report.events),
             other => println!("opened, unsound: {other:?}"),
         },

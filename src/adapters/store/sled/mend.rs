@@ -115,7 +115,7 @@ fn mend(db: &sled::Db, report: &Report, facts: &mut Facts) -> Result<u64, sled::
                 batch.insert(Key::head(*ward, *channel).as_bytes(), &last.to_be_bytes());
             }
             Problem::Miscounted { found, .. } => facts.counts.events = *found,
-            Problem::Malformed(_) | Problem::Newer { .. } | Problem::Unreadable(_) => left += 1,
+            Problem::Malformed(_) | Problem::Illegible(_) | Problem::Newer { .. } | Problem::Unreadable(_) => left += 1,
         }
     }
     db.apply_batch(batch)?;

@@ -132,7 +132,7 @@ async fn a_million_messages_are_copied_in_bounded_memory_while_others_write() {
     println!("meanwhile: {}", told(&busy.await.unwrap()));
     println!("backup: {} records, {} MB", copied.records, copied.bytes_after >> 20);
 
-    let read = timed("verify the backup", || super::super::backup::verify(&backup, |_| {}).unwrap());
+    let read = timed("verify the backup", || super::super::backup::verify(&backup, (), |_| {}).unwrap());
     assert!(read.is_sound() && read.events == u64::from(ROOMS) * MESSAGES_PER_ROOM);
     drop(Arc::into_inner(store).expect("nobody else has it"));
     let elsewhere = folder.path().join("elsewhere");
@@ -143,6 +143,6 @@ async fn a_million_messages_are_copied_in_bounded_memory_while_others_write() {
 }
 
 fn assert_same(one: &Path, other: &Path) {
-    let read = |data| SledStore::open(data, &options()).unwrap().verify(|_| {}).unwrap();
+    let read = |data| SledStore::open(data, &options()).unwrap().verify((), |_| {}).unwrap();
     assert_eq!(read(one).events, read(other).events);
 }

@@ -68,7 +68,7 @@ async fn a_store_of_which_a_loss_is_accepted_is_read_through_twice() {
     let options = OpenOptions { accept_loss: true, ..options() };
     let store = SledStore::open_completed(&data, &options, Counting(counted.clone())).unwrap();
 
-    let records = store.verify(|_| {}).unwrap().records;
+    let records = store.verify((), |_| {}).unwrap().records;
     assert_eq!([&counted.noted, &counted.followed].map(|count| count.load(Ordering::Relaxed)), [records; 2]);
 }
 
@@ -166,7 +166,7 @@ async fn lost(keys: &[Key], handled: u64, accepted: Accepted) -> OnDisk {
     accepted(&subject.data());
 
     let store = SledStore::open(&subject.data(), &options()).unwrap();
-    let report = store.verify(|_| {}).unwrap();
+    let report = store.verify((), |_| {}).unwrap();
     assert!(report.is_sound(), "{report:?}");
     subject.store = Some(store);
     subject

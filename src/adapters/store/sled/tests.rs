@@ -169,7 +169,7 @@ async fn a_sound_store_is_verified_with_its_figures() {
     let term = taken(subject.store()).await;
     subject.store().commit(vec![append(term, 0, ["one", "two"])]).await.unwrap();
 
-    let report = subject.open().verify(|_| {}).unwrap();
+    let report = subject.open().verify((), |_| {}).unwrap();
 
     assert!(report.is_sound(), "{:?}", report.problems);
     assert_eq!((report.events, report.channels, report.counts), (2, 1, Counts { groups: 1, events: 2 }));
@@ -182,7 +182,7 @@ async fn a_journal_with_a_hole_is_found() {
     let hole = Write::Remove(Key::event(WARD, crate::adapters::store::conformance::CHANNEL, crate::domain::id::Seq(2)));
     subject.store().commit(vec![append(term, 0, ["one", "two", "three"]), writes(term, [hole])]).await.unwrap();
 
-    let report = subject.open().verify(|_| {}).unwrap();
+    let report = subject.open().verify((), |_| {}).unwrap();
 
     assert_eq!(report.problem_count, 1, "{:?}", report.problems);
 }
@@ -243,7 +243,7 @@ async fn a_backup_of_a_busy_store_holds_whole_batches_and_all_that_was_committed
         backup.join().unwrap().unwrap()
     });
 
-    let report = crate::adapters::store::backup::verify(&target, |_| {}).unwrap();
+    let report = crate::adapters::store::backup::verify(&target, (), |_| {}).unwrap();
     assert!(report.is_sound(), "{:?}", report.problems);
     assert_eq!(report.records, copied.records);
     assert!(report.events >= 300 && report.events == report.counts.events, "{report:?}");
@@ -287,7 +287,7 @@ async fn a_restored_backup_is_the_store_as_it_was() {
     assert_eq!(journal(&restored).await, ["one", "two"]);
     assert_eq!(value(&restored, "a").await.as_deref(), Some("1"));
     assert!(taken(&restored).await > term);
-    assert!(restored.verify(|_| {}).unwrap().is_sound());
+    assert!(restored.verify((), |_| {}).unwrap().is_sound());
     assert!(copied.bytes_after > 0);
 }
 
@@ -300,7 +300,7 @@ async fn a_running_store_is_copied_and_measured_by_its_keeper() {
     let records = keeper.clone().backup(&to).await.unwrap();
     let again = keeper.clone().backup(&to).await;
 
-    assert_eq!(crate::adapters::store::backup::verify(&to, |_| {}).unwrap().records, records);
+    assert_eq!(crate::adapters::store::backup::verify(&to, (), |_| {}).unwrap().records, records);
     assert!(matches!(again, Err(KeepError::Exists(_))));
     assert!(keeper.disk_bytes().await.unwrap() > 0);
 }

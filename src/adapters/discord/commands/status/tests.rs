@@ -46,11 +46,11 @@ fn whatever_is_in_the_way_is_told_with_what_to_do() {
     let cases: [(Standing, &[&str]); 9] = [
         (
             Standing { rests_until: rests("server"), ..standing() },
-            &["In the way", "this server rest. They go on <t:1777636900:R>."],
+            &["In the way", "this server from going on. They try again <t:1777636900:R>;"],
         ),
         (
             Standing { rests_until: rests("channel"), ..standing() },
-            &["In the way", "this channel rest. They go on <t:1777636900:R>."],
+            &["In the way", "this channel from going on. They try again <t:1777636900:R>;"],
         ),
         (
             Standing { missing: here.missing(), ..standing() },

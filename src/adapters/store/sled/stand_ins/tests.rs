@@ -33,7 +33,7 @@ async fn a_large_value_that_is_gone_or_damaged_costs_no_more_than_its_page() {
 
         assert_eq!(copied.holes, 1, "{at}");
         let store = SledStore::open(&subject.data(), &options()).unwrap();
-        let report = store.verify(|_| {}).unwrap();
+        let report = store.verify((), |_| {}).unwrap();
         assert!(report.is_sound(), "{at}: {:?}", report.problems);
         assert!((SMALL + LARGE / 2..SMALL + LARGE).contains(&report.events), "{at}: {} events", report.events);
     }

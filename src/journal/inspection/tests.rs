@@ -1,0 +1,97 @@
+use super::*;
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::{ChannelId, GuildId, Ticket};
+use crate::journal::record::{Used, encode, encode_bytes, encode_event, encode_number, encode_snapshot};
+use crate::journal::residence;
+
+const NO: ChannelNo = ChannelNo(7);
+
+/// A record of each kind that is stored, sound.
+fn all() -> Vec<(Key, Vec<u8>)> {
+    let (guild, channel) = (GuildId::from("home"), ChannelId::from("console:lobby"));
+    let place = Place::new(&guild, &channel);
+    let ward = place.ward();
+    let (seq, at) = (Seq(3), Moment::from_micros(5));
+    let event = Recorded { seq, at, handled: seq, event: Event::Cleared };
+    let used = UsageRecord { at, channel: channel.clone(), used: Used::Statement { companion: "aria".into() } };
+    let set_aside = SetAsideRecord {
+        guild: guild.clone(),
+        channel: channel.clone(),
+        seq,
+        at,
+        deaths: 3,
+        error: "panicked".into(),
+        is_closed: false,
+    };
+    let owed = OutboxRecord {
+        companion: "aria".into(),
+        trigger: crate::domain::trigger::Trigger::Lull,
+        messages: vec![seq],
+        upto: seq,
+        text: None,
+        parts: Vec::new(),
+        name: None,
+    };
+    vec![
+        (Key::event(ward, NO, seq), encode_event(&event)),
+        (key::snapshot(ward, NO), encode_snapshot(seq, &crate::domain::conversation::Conversation::default())),
+        (key::pending(ward, NO), encode(&PendingRecord { heard: seq })),
+        (key::outbox(ward, NO, Ticket(1)), encode(&owed)),
+        (key::message_id(ward, NO, "m1"), encode(&seq)),
+        (key::person(&guild, &"Ana".into(), NO, seq), encode(&())),
+        (key::channel_name(&place), encode(&NO.0)),
+        (key::channel_of(ward, NO), encode(&ChannelRecord { guild: guild.clone(), channel: channel.clone() })),
+        (residence::key(&place), encode(&Residence::empty(guild.clone(), at))),
+        (key::usage(&guild, at, NO, 1), encode(&used)),
+        (key::set_aside(ward, NO, seq), encode(&set_aside)),
+        (key::room(&channel), encode(&RoomRecord { room: channel.clone(), guild: guild.clone(), created_at: at })),
+        (key::note(Some(&guild), "session"), encode_bytes(b"\xff")),
+        (key::ignored(&guild, &"Ana".into()), encode(&IgnoredRecord { guild: guild.clone(), person: "Ana".into(), since: at })),
+        (key::next_channel(ward), encode(&8_u32)),
+        (key::start(at), encode(&StartRecord::default())),
+        (key::usage_kept_from(&guild), encode(&at)),
+        (key::unlisting(ward, NO, seq), encode(&())),
+        (key::sweep(ward, NO), encode_number(seq)),
+    ]
+}
+
+#[test]
+fn what_is_stored_reads_as_what_it_is() {
+    for (key, value) in all() {
+        assert_eq!(Inspection.fault(&key, &value), None, "{key}");
+    }
+}
+
+#[test]
+fn what_cannot_be_decoded_is_a_fault_whatever_it_was() {
+    for (key, value) in all() {
+        for damaged in [&b""[..], b"\x09{}", b"\x01not what it was"] {
+            let is_of_bytes = kind_of(&key) == Some(Kind::Session as u8) && damaged.starts_with(b"\x01");
+            assert_eq!(Inspection.fault(&key, damaged).is_none(), is_of_bytes, "{key}: {damaged:?}");
+        }
+        let cut = &value[..value.len() - 1];
+        let is_of_bytes = kind_of(&key) == Some(Kind::Session as u8);
+        assert_eq!(Inspection.fault(&key, cut).is_none(), is_of_bytes, "{key}, cut");
+    }
+}
+
+#[test]
+fn a_fault_says_what_it_is_about_and_nothing_of_what_was_said() {
+    let faults: Vec<_> = all().into_iter().filter_map(|(key, _)| Inspection.fault(&key, b"\x01\"Ana's secret")).collect();
+
+    let told: Vec<_> = faults.iter().map(|fault| (&*fault.what, fault.channel)).collect();
+    assert_eq!(told[0], ("event 3", Some(NO)));
+    assert_eq!(told[1], ("the snapshot", Some(NO)));
+    assert_eq!(told[3], ("the owed reply 1", Some(NO)));
+    assert_eq!(told[5], ("an entry of the index of persons", Some(NO)));
+    assert_eq!(told[8], ("who lives in channel console:lobby of guild home", None));
+    assert_eq!(told[9], ("something that guild home used", None));
+    assert!(faults.iter().all(|fault| !fault.detail.contains("secret") && !fault.detail.contains("verify")), "{faults:?}");
+}
+
+#[test]
+fn a_channel_is_called_by_the_record_of_its_name() {
+    let names: Vec<_> = all().iter().filter_map(|(key, value)| Inspection.named(key, value)).collect();
+
+    assert_eq!(names, [(NO, "channel console:lobby of guild home".to_owned())]);
+}

@@ -1,0 +1,162 @@
+//! What is on record of a conversation, to be folded; and how far that can be read, where it cannot be read to its end.
+
+use std::collections::BTreeSet;
+
+use super::{Head, Range, ReadError, Reader, entry, unlike};
+use crate::domain::event::{Event, Recorded, order_of_handling};
+use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::journal::key;
+use crate::journal::place::Place;
+use crate::journal::record::{OutboxRecord, SnapshotRecord};
+use crate::ports::store::key::Key;
+
+/// So much is read of what a snapshot contains: a turn that is going on is hardly longer.
+const EARLIER: usize = 256;
+
+/// What is on record of a conversation, to be folded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Restored {
+    /// Where to begin; none: with an empty conversation.
+    pub snapshot: Option<SnapshotRecord>,
+    /// Of a conversation that was not at rest at the snapshot: what the snapshot contains, the newest of it, oldest first. Not to be folded.
+    pub earlier: Vec<Recorded>,
+    /// What the snapshot does not contain, in the order in which it was handled.
+    pub events: Vec<Recorded>,
+    /// The number of the journal's last event.
+    pub head: Seq,
+    /// Who was asked in the newest of its rounds: a round that is open does not say it of those who answered.
+    pub asked: Vec<CompanionId>,
+    /// Replies owed, those that were dropped meanwhile included.
+    pub owed: Vec<(Ticket, OutboxRecord)>,
+    /// Events among them that killed their handler and were set aside: they are not to be handled.
+    pub skip: BTreeSet<Seq>,
+}
+
+/// What is on record of a conversation, as far as it can be read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RestoredSoFar {
+    /// What comes before the first thing that is wrong.
+    pub restored: Restored,
+    /// What is wrong; none: nothing is.
+    pub wrong: Option<ReadError>,
+}
+
+impl Reader<'_> {
+    /// What is on record of a conversation.
+    ///
+    /// # Errors
+    /// [`ReadError::Gap`] when numbers are missing that no deletion explains, [`ReadError::Illegible`] when an entry is not what it should be.
+    pub async fn restore(&self, place: &Place) -> Result<Restored, ReadError> {
+        let RestoredSoFar { restored, wrong } = self.restore_so_far(place).await?;
+        wrong.map_or(Ok(restored), Err)
+    }
+
+    /// What is on record of a conversation, up to the first thing that is wrong with it.
+    ///
+    /// # Errors
+    /// The store's; and what is wrong with how far the journal goes.
+    pub async fn restore_so_far(&self, place: &Place) -> Result<RestoredSoFar, ReadError> {
+        loop {
+            let head = self.head(place).await?;
+            let so_far = self.restore_as_of(place, &head).await?;
+            // Somebody raised the mark meanwhile, with a snapshot that needs nothing from below.
+            let is_outdated = matches!(so_far.wrong, Some(ReadError::Gap { .. })) && self.head(place).await?.lowest > head.lowest;
+            if !is_outdated {
+                return Ok(so_far);
+            }
+        }
+    }
+
+    async fn restore_as_of(&self, place: &Place, head: &Head) -> Result<RestoredSoFar, ReadError> {
+        let Some(no) = head.no else { return Ok(RestoredSoFar::default()) };
+        let ward = place.ward();
+        let mut wrong = None;
+        let snapshot: Option<SnapshotRecord> = match self.record(key::snapshot(ward, no)).await {
+            // Without it nobody knows where to begin.
+            Err(ReadError::Record(error)) => {
+                let restored = Restored { head: head.last, ..Restored::default() };
+                return Ok(RestoredSoFar { restored, wrong: Some(unlike(place, &error)) });
+            }
+            read => read?,
+        };
+        let (handled, made) = snapshot.as_ref().map_or((Seq::NONE, Seq::NONE), |snapshot| (snapshot.handled, snapshot.made));
+        let first = handled.min(made).next().max(head.swept_below);
+        let stored = self.collect(Key::event(ward, no, first), Key::event(ward, no, head.last.next()), usize::MAX, false).await?;
+
+        let mut expected = first;
+        let mut events = Vec::new();
+        for (key, value) in stored {
+            let recorded = match entry(place, &key, &value) {
+                Ok(recorded) => recorded,
+                Err(error) => {
+                    wrong = Some(error);
+                    break;
+                }
+            };
+            // What is missing is missing up to the event before this one.
+            if expected.max(head.lowest) < recorded.seq {
+                wrong = Some(gap(place, expected.max(head.lowest), recorded.seq));
+                break;
+            }
+            expected = recorded.seq.next();
+            if recorded.seq > if recorded.event.is_heard() { handled } else { made } {
+                events.push(recorded);
+            }
+        }
+        if wrong.is_none() && expected.max(head.lowest) <= head.last {
+            wrong = Some(gap(place, expected.max(head.lowest), head.last.next()));
+        }
+        order_of_handling(&mut events);
+
+        let skip = so_far(place, self.set_aside(ward, no).await, &mut wrong)?.into_iter().map(|record| record.seq).collect();
+        let asked = match events.iter().rev().find_map(asked_in) {
+            Some(asked) => asked.clone(),
+            None => self.asked_before(place, snapshot.as_ref()).await?,
+        };
+        let earlier = self.earlier(place, snapshot.as_ref()).await?;
+        let owed = so_far(place, self.outbox(place).await, &mut wrong)?;
+        Ok(RestoredSoFar { restored: Restored { snapshot, earlier, events, head: head.last, asked, owed, skip }, wrong })
+    }
+
+    /// What led to what was going on when a snapshot was taken.
+    async fn earlier(&self, place: &Place, snapshot: Option<&SnapshotRecord>) -> Result<Vec<Recorded>, ReadError> {
+        let Some(snapshot) = snapshot.filter(|snapshot| !snapshot.conversation.is_at_rest()) else { return Ok(Vec::new()) };
+        let newest = snapshot.handled.max(snapshot.made);
+        let range = Range { after: Seq::NONE, before: Some(newest.next()), limit: EARLIER, newest_first: true };
+        // Nothing is folded of it: what cannot be read of it is left out.
+        let mut events = self.legible(place, range).await?.events;
+        events.retain(|recorded| recorded.seq <= if recorded.event.is_heard() { snapshot.handled } else { snapshot.made });
+        events.reverse();
+        Ok(events)
+    }
+
+    /// Who was asked in the round that was open when a snapshot was taken.
+    async fn asked_before(&self, place: &Place, snapshot: Option<&SnapshotRecord>) -> Result<Vec<CompanionId>, ReadError> {
+        let round = snapshot.and_then(|snapshot| Some((snapshot.conversation.round()?, snapshot.made)));
+        let Some((round, made)) = round else { return Ok(Vec::new()) };
+        let range = Range { after: round.message, before: Some(made.next()), limit: usize::MAX, newest_first: true };
+        Ok(self.legible(place, range).await?.events.iter().find_map(asked_in).cloned().unwrap_or_default())
+    }
+}
+
+fn gap(place: &Place, expected: Seq, found: Seq) -> ReadError {
+    ReadError::Gap { place: place.clone(), expected, found }
+}
+
+/// What was read, or nothing where it is not what it should be; the first such error is kept.
+fn so_far<T: Default>(place: &Place, read: Result<T, ReadError>, wrong: &mut Option<ReadError>) -> Result<T, ReadError> {
+    match read {
+        Err(ReadError::Record(error)) => {
+            wrong.get_or_insert_with(|| unlike(place, &error));
+            Ok(T::default())
+        }
+        read => read,
+    }
+}
+
+fn asked_in(recorded: &Recorded) -> Option<&Vec<CompanionId>> {
+    match &recorded.event {
+        Event::RoundOpened(opened) => Some(&opened.asked),
+        _ => None,
+    }
+}

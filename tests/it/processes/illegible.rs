@@ -1,0 +1,96 @@
+//! A record that is whole by its checksum and cannot be decoded: what operators are told by commands, with the server and without it.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::harness::Premises;
+
+const HEADER: usize = b"tertulia backup 1\n".len();
+/// What a key of an event, and one of a snapshot, has for its kind.
+const JOURNAL: u8 = 1;
+const SNAPSHOT: u8 = 3;
+
+#[tokio::test]
+async fn what_cannot_be_decoded_is_named_by_verify_with_a_way_out() {
+    let premises = Premises::new();
+    let server = premises.start().await;
+    for text in ["one", "two", "three"] {
+        server.say("lobby", "Ana", text).await;
+    }
+    server.stop().await;
+    assert_eq!(premises.run(&["history", "backup", "sound.backup"]).await.code, Some(0));
+    let last = altered(&premises.path().join("sound.backup"), &premises.path().join("torn.backup"));
+    std::fs::rename(premises.data(), premises.path().join("before")).expect("it can be moved");
+
+    let of_the_backup = premises.run(&["history", "verify", "torn.backup", "--json"]).await;
+    let restored = premises.run(&["history", "restore", "torn.backup"]).await;
+    let offline = premises.run(&["history", "verify"]).await;
+    let forgotten = premises.run(&["history", "forget", "--guild", "home", "--person", "Ana", "--yes"]).await;
+    let server = premises.start().await;
+    server.say("lobby", "Ben", "is anybody there?").await;
+    server.logs("this channel cannot go on").await;
+    let running = premises.run(&["history", "verify"]).await;
+    let state = server.get("/api/rooms/lobby/state").await;
+    let why = premises.run(&["why", "lobby"]).await;
+    let quarantine = server.get("/api/quarantine").await;
+    server.stop().await;
+
+    let named = format!("event {last} of channel console:lobby of guild home cannot be read: it is cut off at byte 5");
+    let problems = of_the_backup.object()["problems"].clone();
+    assert!(
+        of_the_backup.code == Some(1) && problems[0] == named && of_the_backup.object()["sound"] == false,
+        "{of_the_backup:?}"
+    );
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    for verified in [&offline, &running] {
+        assert_eq!(verified.code, Some(1), "{verified:?}");
+        let says = |words: &str| verified.stderr.contains(words);
+        assert!(says(&named) && says("history restore") && says("DELETE /api/rooms/ROOM"), "{verified:?}");
+        assert!(!says("compact --accept-loss"), "that would not help: {verified:?}");
+    }
+    assert_eq!(forgotten.code, Some(3), "{forgotten:?}");
+    assert!(forgotten.stderr.contains("1 entry cannot be read and may be theirs"), "{forgotten:?}");
+    assert!(state["kept_away"]["detail"].as_str().is_some_and(|detail| detail.contains(&named)), "{state}");
+    let told = why.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(why.code == Some(0) && told.contains(&format!("Event {last} of the record cannot be read")), "{why:?}");
+    let listed = quarantine["channels"].as_array().map(Vec::as_slice).unwrap_or_default();
+    assert!(matches!(listed, [one] if one["room"] == "lobby" && detail(one).contains(&named)), "{quarantine}");
+}
+
+fn detail(entry: &Value) -> &str {
+    entry["detail"].as_str().unwrap_or_default()
+}
+
+/// Writes a backup anew in which the last event of a journal is cut off, and with it the snapshot is gone that it would be contained in;
+/// its checksum fits. Tells the event's number.
+fn altered(from: &Path, to: &Path) -> u64 {
+    let bytes = std::fs::read(from).expect("a backup");
+    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let mut records: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    let mut at = HEADER;
+    while number(at) != u32::MAX {
+        let (key, value) = (number(at) as usize, number(at + 4) as usize);
+        let begin = at + 8;
+        records.push((bytes[begin..begin + key].to_vec(), bytes[begin + key..begin + key + value].to_vec()));
+        at = begin + key + value;
+    }
+    records.retain(|(key, _)| key[1] != SNAPSHOT);
+    let (key, value) = records.iter_mut().rfind(|(key, _)| key[1] == JOURNAL).expect("an event");
+    *value = b"\x01{\"at\"".to_vec();
+    let last = u64::from_be_bytes(*key.last_chunk().expect("a number"));
+
+    let mut out = bytes[..HEADER].to_vec();
+    for (key, value) in &records {
+        out.extend(u32::try_from(key.len()).expect("short").to_be_bytes());
+        out.extend(u32::try_from(value.len()).expect("short").to_be_bytes());
+        out.extend(key);
+        out.extend(value);
+    }
+    out.extend(u32::MAX.to_be_bytes());
+    out.extend((records.len() as u64).to_be_bytes());
+    let hash = out.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    out.extend(hash.to_be_bytes());
+    std::fs::write(to, out).expect("it can be written");
+    last
+}
