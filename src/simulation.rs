@@ -67,6 +67,7 @@
 //! | a wish to speak of before a restart is not counted | 3 |
 //! | a decision of several companions is counted once | 5 |
 //! | of a batch no more than six events are counted | 5 |
+//! | a part of which nobody knows whether it was posted is counted as posted, too | 18 |
 //!
 //! * `TERTULIA_SIM_SEED=7 cargo test --lib simulation::one_seed -- --nocapture` runs one seed and tells what happened.
 //! * `TERTULIA_SIM_RUNS=10000 cargo test --release --lib simulation -- --nocapture` runs more, and tells what they reached.

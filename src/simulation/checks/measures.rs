@@ -4,14 +4,14 @@
 //! messages, evaluations, trips of the loop guard, appends; decisions, evaluations without an answer and how many of both were timed; rounds, their
 //! votes, missing votes, ties and wishes; changes of stage; judgements of repetition; statements that failed, were posted, were sent as parts. And those
 //! that something else determines (`besides.rs`): groups and batches, messages set aside, failures of the store, calls that were begun, calls that panicked,
-//! restarts of the scribe; restarts of others are at least as many as the nemesis killed, told calls at most as many as were begun, timed turns
-//! as many as turns. What there is none of (HTTP, Discord) is at zero.
+//! restarts of the scribe; restarts of others are at least as many as the nemesis killed, timed turns as many as turns. What there is none of
+//! (HTTP, Discord) is at zero.
 //!
 //! What was counted is what there was to count, less what nobody lived to tell (`witness.rs`): a count is excused if its scribe, or its
 //! channel, ended between the handing over and the commit of the very event, or the process with it.
 //!
-//! Not determined by the record: turns that ended otherwise than with a statement, and all times; tokens, costs and times of calls, which
-//! whoever waited for them tells; retries, timeouts, questions shed, questions without words and breakers; parts that were not posted; how long channels took
+//! Not determined by the record: turns that ended otherwise than with a statement, and all times; tokens, costs, times and number of questions, which
+//! whoever waited for them tells, also of those that no model was asked in the end; retries, timeouts, questions shed, questions without words and breakers; parts that were not posted; how long channels took
 //! to restore; escalations, hangs and quarantines; what watchers missed. Retention does not run here.
 
 mod besides;

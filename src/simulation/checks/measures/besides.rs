@@ -9,7 +9,7 @@ use super::super::super::life::Props;
 use super::super::super::stage::lock;
 use super::expected::Expected;
 use super::witness::Witness;
-use super::{Counted, get};
+use super::Counted;
 use crate::telemetry::instruments::platform_label;
 
 /// Whom the nemesis kills, under which label it is counted, and with whom it goes without being counted.
@@ -64,14 +64,6 @@ pub(super) fn check(props: &Props, witness: &Witness, measured: &Counted) {
         let timed = sum(measured, name, "");
         if turns != timed {
             stage.violate(format!("{turns} turns are counted, {timed} in {name}"));
-        }
-    }
-    for role in ["side", "main"] {
-        let label = format!("model_role={role}");
-        let told = sum(measured, "gen_ai_client_operation_duration_seconds_count", &label);
-        let called = get(measured, &format!("tertulia_pool_calls_total{{{label}}}"));
-        if told > called {
-            stage.violate(format!("{told} questions of the {role} model are told, {called} calls were begun"));
         }
     }
     let begun_anew = |sort: &str| {
