@@ -7,9 +7,9 @@ use super::super::super::ends::Who;
 use super::super::super::faults::What;
 use super::super::super::life::Props;
 use super::super::super::stage::lock;
+use super::Counted;
 use super::expected::Expected;
 use super::witness::Witness;
-use super::Counted;
 use crate::telemetry::instruments::platform_label;
 
 /// Whom the nemesis kills, under which label it is counted, and with whom it goes without being counted.
