@@ -23,7 +23,8 @@
 //! at a time, which an actor keeps alive; at rest nothing is pending, open, owed or asked, nobody is left, every connection is there, and what
 //! is measured agrees with the record.
 //!
-//! Bugs that are planted to see it fail (`tests/planted/`; `.ci/planted` repeats it), each with the first of the seeds from 1 on that catches it:
+//! Bugs that are planted to see it fail, each with the first of the seeds from 1 on that catches it. `.ci/planted` repeats it for those of
+//! which there is a patch (`tests/planted/`):
 //!
 //! | planted | seed |
 //! | --- | --- |

@@ -35,6 +35,8 @@ const FIRST_PASS_AFTER: Duration = Duration::from_secs(60);
 const BETWEEN_PASSES: Duration = Duration::from_secs(24 * 60 * 60);
 /// So many records are read at once.
 const PAGE: usize = 512;
+/// So many events are looked at for one that can be read.
+const NEIGHBOURS: usize = 16;
 
 /// From when on what happened in a guild is kept; none: everything is.
 pub type KeptFrom<'a> = &'a (dyn Fn(&GuildId) -> Option<Moment> + Sync);
@@ -304,8 +306,9 @@ async fn kept_after(reader: &Reader<'_>, place: &Place, head: &Head, before: Mom
     // Mostly nothing is too old.
     let mut middle = low;
     while low < high {
-        let range = Range { after: Seq(middle.0 - 1), before: Some(high), limit: 1, newest_first: false };
-        match reader.events(place, range).await?.pop() {
+        // What cannot be read is as old as what comes next.
+        let range = Range { after: Seq(middle.0 - 1), before: Some(high), limit: NEIGHBOURS, newest_first: false };
+        match reader.legible(place, range).await?.events.first() {
             Some(recorded) if recorded.at < before => low = recorded.seq.next(),
             _ => high = middle,
         }

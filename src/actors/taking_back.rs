@@ -27,8 +27,8 @@ use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::record::{SetAsideRecord, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot};
 use crate::journal::redaction::{is_wordless, without_words};
 use crate::journal::speakers::{speaker, stretch};
-use crate::ports::store::Write;
 use crate::ports::store::key::Key;
+use crate::ports::store::{Store, Write};
 use crate::telemetry::plain::Plain;
 
 /// So many events are written again in one batch.
@@ -205,11 +205,26 @@ pub async fn take_words_out(kit: &Kit, place: &Place, events: Vec<Recorded>, mut
     Ok(scrub(kit, place, rest, writes).await?)
 }
 
+/// Whether a room has a snapshot that cannot be read: what it holds of anything stays in it.
+pub async fn has_illegible_snapshot(store: &dyn Store, place: &Place) -> Result<bool, ReadError> {
+    let Some(no) = Reader::new(store).channel_no(place).await? else { return Ok(false) };
+    let key = key::snapshot(place.ward(), no);
+    let stored = store.get(key.clone()).await?;
+    Ok(stored.is_some_and(|value| decode::<SnapshotRecord>(&key, &value).is_err()))
+}
+
 async fn bare_snapshot(kit: &Kit, place: &Place, events: &[Recorded]) -> Result<Option<Write>, ReadError> {
     let Some(no) = Reader::new(&*kit.store).channel_no(place).await? else { return Ok(None) };
     let key = key::snapshot(place.ward(), no);
     let Some(value) = kit.store.get(key.clone()).await? else { return Ok(None) };
-    let mut snapshot: SnapshotRecord = decode(&key, &value)?;
+    let mut snapshot: SnapshotRecord = match decode(&key, &value) {
+        Ok(snapshot) => snapshot,
+        // It shows nobody anything, and keeps nobody from taking back what is on record beside it.
+        Err(error) => {
+            tracing::warn!(channel = %Plain(place.channel.as_str()), %error, "what a snapshot holds of this stays in it");
+            return Ok(None);
+        }
+    };
     for recorded in events {
         snapshot.conversation.forget_words(recorded);
     }

@@ -21,9 +21,9 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// Prints it to standard error, and says how the program has to end. A line end out of a name begins no line of its own.
+    /// Prints it to standard error, and says how the program has to end.
     pub(super) fn tell(self) -> ExitCode {
-        eprintln!("tertulia: {}", visible::lines(&self.to_string()).replace('\n', "\n  "));
+        eprintln!("tertulia: {}", visible::paragraph(&self.to_string()));
         let code = match self {
             Self::Usage(_) => EXIT_USAGE,
             Self::Store(_) => EXIT_STORE,

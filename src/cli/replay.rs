@@ -46,6 +46,6 @@ fn print(happenings: &[Happening], json: bool) -> io::Result<()> {
 }
 
 fn complain(file: &Path, error: &dyn std::fmt::Display) -> ExitCode {
-    eprintln!("tertulia: {}: {}", visible::path(file), visible::lines(&error.to_string()));
+    eprintln!("tertulia: {}: {}", visible::path(file), visible::paragraph(&error.to_string()));
     ExitCode::from(EXIT_USAGE)
 }

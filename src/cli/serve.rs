@@ -16,7 +16,7 @@ pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
     let telemetry = match telemetry::init(&loaded.settings.telemetry) {
         Ok(telemetry) => telemetry,
         Err(error) => {
-            eprintln!("tertulia: {}", visible::lines(&error.to_string()));
+            eprintln!("tertulia: {}", visible::paragraph(&error.to_string()));
             return ExitCode::from(EXIT_USAGE);
         }
     };
@@ -32,7 +32,7 @@ pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tertulia: {}", visible::lines(&error.to_string()));
+            eprintln!("tertulia: {}", visible::paragraph(&error.to_string()));
             ExitCode::from(match error {
                 Ended::Store(_) => EXIT_STORE,
                 Ended::Settings(_) | Ended::Discord(_) => EXIT_USAGE,

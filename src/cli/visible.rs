@@ -10,6 +10,11 @@ pub(super) fn lines(text: &str) -> String {
     written(text, |char| char.is_control() && !matches!(char, '\n' | '\t'))
 }
 
+/// The same where other lines may stand below: a line end in a name begins no line of its own.
+pub(super) fn paragraph(text: &str) -> String {
+    lines(text).replace('\n', "\n  ")
+}
+
 /// A name, or a text that has one line, the same way: its line ends and tabs are written out, too.
 pub(super) fn line(text: &str) -> String {
     written(text, char::is_control)

@@ -169,7 +169,7 @@ impl<'a> Reader<'a> {
         let at = self.newest_at(ward, no, last).await?;
         let pending = match self.record(key::pending(ward, no)).await {
             // That it is there says that something is to be done, and the journal tells the rest.
-            Err(ReadError::Record(RecordError::Malformed { .. })) => Some(PendingRecord { heard: Seq::NONE }),
+            Err(ReadError::Record(_)) => Some(PendingRecord { heard: Seq::NONE }),
             read => read?,
         };
         let pending = match pending {
@@ -308,7 +308,11 @@ impl<'a> Reader<'a> {
         loop {
             let page = self.store.scan(from.clone(), to.clone(), false, PAGE).await?;
             for (key, value) in &page {
-                if take(decode(key, value)?).is_break() {
+                // One that cannot be read keeps no other from being counted.
+                let Ok(record) = decode(key, value).inspect_err(|error| tracing::warn!(%error, "a use is not counted")) else {
+                    continue;
+                };
+                if take(record).is_break() {
                     return Ok(());
                 }
             }

@@ -7,13 +7,14 @@ use futures_util::StreamExt;
 use super::world::{World, room};
 use crate::actors::places::ScribePlace;
 use crate::actors::scribe::{Administer, Reply, ScribeMessage};
-use crate::domain::id::Seq;
+use crate::domain::id::{Seq, Ward};
+use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::ports::house::decisions::WhyQuery;
 use crate::ports::house::keeping::{Forget, Person};
 use crate::ports::house::{House, Refused};
-use crate::ports::store::key::Key;
+use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
 
 #[tokio::test(start_paused = true)]
@@ -142,6 +143,48 @@ async fn of_a_room_whose_last_entry_cannot_be_read_is_told_what_can_be_and_what_
     assert_eq!(world.house.rooms().await.unwrap().rooms.len(), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn beside_a_snapshot_that_cannot_be_read_what_is_on_record_is_forgotten_and_that_is_told() {
+    let world = World::with_lobby().await;
+    said_by_ana(&world, 3).await;
+    let world = world.crash().await;
+    put_at(&world, key::snapshot, b"?".to_vec()).await;
+
+    let told = world.house.forget(forget()).await;
+
+    let Err(Refused::Damaged(detail)) = told else { panic!("nobody is told: {told:?}") };
+    assert!(detail.starts_with("1 entry cannot be read and may be theirs"), "{detail}");
+    assert!(!everything(&world).await.contains("zebra"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_use_that_cannot_be_read_silences_nobody() {
+    let world = World::with_lobby().await;
+    said_by_ana(&world, 1).await;
+    put_at(&world, |_, no| key::usage(&"home".into(), world.kit.clock.now(), no, 99), b"?".to_vec()).await;
+    let world = world.crash().await;
+
+    let seq = world.say("lobby", "Ari, one").await;
+    world.pass(60.0).await;
+
+    assert!(world.house.quarantine().await.unwrap().channels.is_empty());
+    let decided = world.told("lobby", "decision").await;
+    assert!(decided.iter().any(|decision| decision["seq"].as_u64() > Some(seq.0)), "{decided:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_the_mark_of_what_is_pending_cannot_be_read_what_is_said_is_accepted() {
+    let world = World::with_lobby().await;
+    said_by_ana(&world, 1).await;
+    let world = world.crash().await;
+    put_at(&world, key::pending, b"?".to_vec()).await;
+    let world = world.crash().await;
+
+    let seq = world.say("lobby", "Ari, one").await;
+
+    assert!(seq > Seq(1));
+}
+
 fn about_aria() -> WhyQuery {
     WhyQuery { room: room("lobby"), companion: Some("aria".into()), at: None }
 }
@@ -167,10 +210,15 @@ async fn said_by_ana(world: &World, times: usize) -> Vec<Seq> {
 
 /// Puts a value where an event lies, and tells what was there.
 async fn put(world: &World, seq: Seq, value: Value) -> Value {
+    put_at(world, |ward, no| Key::event(ward, no, seq), value).await.unwrap()
+}
+
+/// Puts a value somewhere in the lobby, and tells what was there.
+async fn put_at(world: &World, key: impl FnOnce(Ward, ChannelNo) -> Key, value: Value) -> Option<Value> {
     let place = Place::new(&"home".into(), &room("lobby").channel());
     let no = Reader::new(&*world.kit.store).channel_no(&place).await.unwrap().unwrap();
-    let key = Key::event(place.ward(), no, seq);
-    let before = world.kit.store.get(key.clone()).await.unwrap().unwrap();
+    let key = key(place.ward(), no);
+    let before = world.kit.store.get(key.clone()).await.unwrap();
     let (reply, done) = Reply::awaited();
     let order = Administer { ward: place.ward(), writes: vec![Write::Put(key, value)], fresh: Vec::new(), reply };
     world.kit.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(order)).unwrap();

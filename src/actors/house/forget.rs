@@ -7,7 +7,7 @@ use super::desk::{damaged, not_rewritten, unavailable, unread};
 use crate::actors::reaching::{the_scribe, unlist};
 use crate::actors::retention::without_person;
 use crate::actors::scribe::{Leaving, Lost, Pace, Sweep, strike};
-use crate::actors::taking_back::{Told, answers_to, let_go, take_words_out, told_of};
+use crate::actors::taking_back::{Told, answers_to, has_illegible_snapshot, let_go, take_words_out, told_of};
 use crate::domain::event::Event;
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
 use crate::journal::key;
@@ -121,7 +121,7 @@ impl ActorHouse {
         Ok(if illegible.is_empty() { There::Nothing } else { There::Illegible(illegible.len()) })
     }
 
-    /// Whoever does this has the turn, and all of these messages have words. Tells the numbers of what may tell of them and cannot be read; none:
+    /// Whoever does this has the turn, and all of these messages have words. Tells the numbers of what may tell of them and cannot be read, the snapshot among them; none:
     /// not done, because answers are to go too and one is still being made.
     async fn forget_in(
         &self,
@@ -142,7 +142,11 @@ impl ActorHouse {
             self.delete(place, &answers).await?;
             gone.extend(answers);
         }
-        let Told { bare: events, illegible, .. } = told_of(&self.reader(), place, &gone).await.map_err(unread)?;
+        let Told { bare: events, mut illegible, .. } = told_of(&self.reader(), place, &gone).await.map_err(unread)?;
+        if has_illegible_snapshot(&*self.kit.store, place).await.map_err(unread)? {
+            // No event has this number.
+            illegible.insert(Seq::NONE);
+        }
         for recorded in &events {
             match &recorded.event {
                 Event::Said { .. } => forgotten.messages += 1,

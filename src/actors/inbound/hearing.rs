@@ -194,15 +194,15 @@ impl Inbound {
         let mut before = None;
         loop {
             let range = Range { after: Seq::NONE, before, limit: PAGE, newest_first: true };
-            let page = self.reader().events(place, range).await?;
-            let id = page.iter().find_map(|recorded| match &recorded.event {
+            let page = self.reader().legible(place, range).await?;
+            let id = page.events.iter().find_map(|recorded| match &recorded.event {
                 Event::Said { message, .. } if message.from.role != Role::Companion => message.id.clone(),
                 _ => None,
             });
-            if id.is_some() || page.len() < PAGE {
+            if id.is_some() || page.looked_at() < PAGE {
                 return Ok(id);
             }
-            before = page.last().map(|recorded| recorded.seq);
+            before = page.last;
         }
     }
 
@@ -217,7 +217,11 @@ impl Inbound {
     }
 
     async fn replied(&self, place: &Place, answers: &Answers) -> Result<Option<super::Replied>, ReadError> {
-        let on_record = self.on_record(place, &answers.message).await?;
+        let on_record = match self.on_record(place, &answers.message).await {
+            // What is said to it is heard all the same.
+            Err(ReadError::Illegible { .. }) => None,
+            read => read?,
+        };
         let names = self.kit.residents.names(&place.guild);
         Ok(replied(on_record.as_ref().map(|(_, recorded)| recorded), answers.by.as_ref(), names.as_deref()))
     }

@@ -9,6 +9,7 @@ const PAGE = 200;
 const DECISIONS_AT_ONCE = 100;
 const MOST_PIECES = 40;
 const RETRY_MS = 3000;
+const UNREADABLE = 500;
 
 // `on.change(parts)`, `on.event(event, isNew)`, `on.connection(state, nextAttemptAt)`, `on.problem(problem)`.
 export function visit(id, on) {
@@ -17,6 +18,7 @@ export function visit(id, on) {
   let closed = false;
   let loading = null;
   let timer = null;
+  let isUnreadable = false;
 
   // All decisions after one number and before another; the list comes oldest first, in pieces.
   async function decisionsBetween(after, before) {
@@ -49,9 +51,15 @@ export function visit(id, on) {
     } catch (problem) {
       if (closed) return;
       if (!problem.passing) return on.problem(problem);
-      on.connection('lost', Date.now() + RETRY_MS);
-      timer = setTimeout(begin, RETRY_MS);
-      return;
+      if (problem.status !== UNREADABLE) {
+        on.connection('lost', Date.now() + RETRY_MS);
+        timer = setTimeout(begin, RETRY_MS);
+        return;
+      }
+      // A record that cannot be read stays so: what goes on, or why nothing does, is shown all the same, and nothing of before.
+      isUnreadable = true;
+      room.complete = true;
+      on.problem(problem);
     }
     if (closed) return;
     on.change(['talk', 'minds', 'loaded']);
@@ -60,7 +68,7 @@ export function visit(id, on) {
       room: id,
       // Several objects may carry one number, and a connection may break between them: the last number is asked for
       // again and what is known is dropped. The first time, errors and notes of the loaded page are asked for as well.
-      after: () => Math.max(0, (begun ? room.last : (oldestMessage(room) ?? 1)) - 1),
+      after: () => isUnreadable ? api.NEWEST : Math.max(0, (begun ? room.last : (oldestMessage(room) ?? 1)) - 1),
       onFrame: frame => {
         if (frame.event === 'hello') {
           begun = true;

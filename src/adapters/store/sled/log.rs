@@ -36,7 +36,8 @@ pub(super) enum Flaw {
     Emptied { found: u64, known: u64 },
     /// A value of this number is not whole, or not there.
     Value { blob: Lsn },
-    /// A value of this number is not whole, and sled noted its state after it was. No crash leaves it so.
+    /// A value of this number is not whole, and it was when sled noted its state, or went on in another segment. No crash leaves it so, and sled
+    /// would overwrite what follows it.
     Noted { blob: Lsn },
     /// A file of this name, in which sled notes its settings or its state. Both can be made anew.
     Notes { name: String },
@@ -76,6 +77,7 @@ pub(super) fn first_flaw(sled_folder: &Path, closed: Option<Closed>) -> io::Resu
         let is_last = segments.named.last_key_value().is_some_and(|(last, _)| last == lsn);
         let end = match survey.read(*lsn, *at)? {
             Ok(end) => end,
+            Err(Flaw::Value { blob }) if *lsn < segments.stable => return Ok(Some(Flaw::Noted { blob })),
             Err(flaw) => return Ok(Some(flaw)),
         };
         if is_last && lsn + (end as Lsn) < survey.noted {

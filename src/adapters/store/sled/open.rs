@@ -122,16 +122,25 @@ pub(super) fn open(data: &Path, options: &OpenOptions, rest: Rest) -> Result<Ope
         let (folder, up_to_secs) = (data.display(), deadline.as_secs());
         tracing::info!(%folder, up_to_secs, "the store is read through; without a sign it is waited for so long");
     }
-    let (db, facts) = open_guarded(data, options, deadline, Reading { must_read_well, rest, stand_ins })?;
+    // sled has noted where its log ends by now: whoever starts again would look at nothing before that, and find no flaw.
+    let look_again = |refused| match refused {
+        OpenError::Damaged(_) | OpenError::Lost { .. } if must_read_well => {
+            files::remove_notes(data).err().map_or(refused, |error| OpenError::of(data, error))
+        }
+        refused => refused,
+    };
+    let reading = Reading { must_read_well, rest, stand_ins };
+    let (db, facts) = open_guarded(data, options, deadline, reading).map_err(look_again)?;
 
-    let (db, db_bytes) = attempt(db, |_| {
+    let opened = attempt(db, |_| {
         if let Some(known) = &known {
             check_facts(data, known, &facts, options.accept_loss)?;
         } else if found.is_some() {
             tracing::warn!(folder = %data.display(), found = %facts.counts, "the manifest was missing and has been made anew");
         }
         Ok(files::db_bytes(data)?.unwrap_or_default())
-    })?;
+    });
+    let (db, db_bytes) = opened.map_err(look_again)?;
     let manifest = Manifest { format: facts.format, store: facts.store.clone(), counts: facts.counts, db_bytes, closed: None };
     Ok(Opened { db, facts, manifest, lock })
 }

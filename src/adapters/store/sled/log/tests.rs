@@ -128,6 +128,28 @@ fn a_large_value_that_was_damaged_after_it_was_noted_is_a_flaw_before_sled_overw
 }
 
 #[test]
+fn a_large_value_that_was_damaged_long_after_it_was_written_is_a_flaw_before_sled_overwrites_what_follows_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = config(folder.path(), 1 << 20).open().unwrap();
+    db.insert("large", vec![1; 400_000]).unwrap();
+    for number in (0..4_000).step_by(50) {
+        write(&db, number, 50);
+    }
+    drop(db);
+    files::finished(folder.path()).unwrap();
+    assert_eq!(first_flaw(folder.path(), None).unwrap(), None);
+
+    for blob in fs::read_dir(folder.path().join("blobs")).unwrap() {
+        let blob = blob.unwrap().path();
+        let mut bytes = fs::read(&blob).unwrap();
+        bytes[1000] ^= 8;
+        fs::write(blob, bytes).unwrap();
+    }
+
+    assert!(matches!(first_flaw(folder.path(), None).unwrap(), Some(Flaw::Noted { .. })));
+}
+
+#[test]
 fn a_state_that_is_not_whole_is_a_flaw() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path(), 0, 100);
