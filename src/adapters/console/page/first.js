@@ -26,6 +26,7 @@ function listed(companions, drawn = c => c.name) {
 
 // `say(from, text)` sends a message; `me()` is who speaks in this window; `tone(id)` is the accent of a companion.
 export function first(room, { say, me, tone }) {
+  if (room.unreadable) return welcome('What was said here cannot be read.', el('p', null, 'What is said from now on is kept, and shown.'));
   const companions = [...room.minds.values()];
   const companion = companions[0];
   if (room.elsewhere) return silent(room.elsewhere, companions, tone);

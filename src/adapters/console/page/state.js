@@ -30,6 +30,7 @@ export function newRoom(id) {
     current: 0, // what the state in `hello` already contains
     greeted: false, // whether it is known who is present
     complete: false, // whether the beginning of the room is loaded
+    unreadable: false, // whether what was said before cannot be read
   };
 }
 

@@ -18,7 +18,6 @@ export function visit(id, on) {
   let closed = false;
   let loading = null;
   let timer = null;
-  let isUnreadable = false;
 
   // All decisions after one number and before another; the list comes oldest first, in pieces.
   async function decisionsBetween(after, before) {
@@ -57,8 +56,7 @@ export function visit(id, on) {
         return;
       }
       // A record that cannot be read stays so: what goes on, or why nothing does, is shown all the same, and nothing of before.
-      isUnreadable = true;
-      room.complete = true;
+      room.unreadable = true;
       on.problem(problem);
     }
     if (closed) return;
@@ -68,7 +66,7 @@ export function visit(id, on) {
       room: id,
       // Several objects may carry one number, and a connection may break between them: the last number is asked for
       // again and what is known is dropped. The first time, errors and notes of the loaded page are asked for as well.
-      after: () => isUnreadable ? api.NEWEST : Math.max(0, (begun ? room.last : (oldestMessage(room) ?? 1)) - 1),
+      after: () => room.unreadable ? api.NEWEST : Math.max(0, (begun ? room.last : (oldestMessage(room) ?? 1)) - 1),
       onFrame: frame => {
         if (frame.event === 'hello') {
           begun = true;
