@@ -117,12 +117,7 @@ fn a_large_value_that_was_damaged_after_it_was_noted_is_a_flaw_before_sled_overw
     files::finished(folder.path()).unwrap();
     assert_eq!(first_flaw(folder.path(), None).unwrap(), None);
 
-    for blob in fs::read_dir(folder.path().join("blobs")).unwrap() {
-        let blob = blob.unwrap().path();
-        let mut bytes = fs::read(&blob).unwrap();
-        bytes[1000] ^= 8;
-        fs::write(blob, bytes).unwrap();
-    }
+    damage_large_values(folder.path());
 
     assert!(matches!(first_flaw(folder.path(), None).unwrap(), Some(Flaw::Noted { .. })));
 }
@@ -139,12 +134,7 @@ fn a_large_value_that_was_damaged_long_after_it_was_written_is_a_flaw_before_sle
     files::finished(folder.path()).unwrap();
     assert_eq!(first_flaw(folder.path(), None).unwrap(), None);
 
-    for blob in fs::read_dir(folder.path().join("blobs")).unwrap() {
-        let blob = blob.unwrap().path();
-        let mut bytes = fs::read(&blob).unwrap();
-        bytes[1000] ^= 8;
-        fs::write(blob, bytes).unwrap();
-    }
+    damage_large_values(folder.path());
 
     assert!(matches!(first_flaw(folder.path(), None).unwrap(), Some(Flaw::Noted { .. })));
 }
@@ -200,6 +190,16 @@ fn numbers_read_as_sled_writes_them() {
     }
     assert_eq!(number(&[]), None);
     assert_eq!(number(&[255, 1]), None);
+}
+
+/// Flips a bit in each.
+fn damage_large_values(folder: &Path) {
+    for blob in fs::read_dir(folder.join("blobs")).unwrap() {
+        let blob = blob.unwrap().path();
+        let mut bytes = fs::read(&blob).unwrap();
+        bytes[1000] ^= 8;
+        fs::write(blob, bytes).unwrap();
+    }
 }
 
 /// Opens a database, writes, and closes it.
