@@ -117,7 +117,8 @@ fn tokens(props: &Props) {
 }
 
 /// So many of a person's messages are an address within a minute, and no more; and none is refused before. What is said in another room until a
-/// room that has to be woken hears of an address may count first. What was said long before it arrived does not count where it wakes a room.
+/// room that has to be woken hears of an address may count first. What was said long before it arrived counts from then where it wakes a room,
+/// and from when it is heard where somebody is awake.
 fn addresses(props: &Props) {
     let stage = &props.stage;
     let most = stage.plan.rules.addresses_per_minute;
@@ -140,7 +141,7 @@ fn addresses(props: &Props) {
             _ => None,
         })
         .collect();
-    let mut by_person = BTreeMap::<_, Vec<(Moment, Option<Moment>, bool)>>::new();
+    let mut by_person = BTreeMap::<_, Vec<Addressed>>::new();
     for Committed { place, recorded, .. } in committed.iter() {
         if let Event::Said { message, reply: None, said_at, .. } = &recorded.event
             && message.address != Address::default()
@@ -149,27 +150,39 @@ fn addresses(props: &Props) {
             let times = by_person.entry((place.guild.clone(), message.from.id.clone())).or_default();
             let is_asked = |by_deadline| asked.contains(&(place, recorded.seq, by_deadline));
             let is_granted = is_asked(false) || (is_asked(true) && said_at.is_none());
-            times.push((recorded.at, refused.get(&key).copied(), is_granted));
+            let said_at = said_at.unwrap_or(recorded.at).min(recorded.at);
+            times.push(Addressed { said_at, heard_at: recorded.at, refused_at: refused.get(&key).copied(), is_granted });
         }
     }
-    for ((guild, person), mut times) in by_person {
-        times.sort();
-        for (said_at, refused_at, _) in &times {
-            if let Some(refused_at) = refused_at {
-                stage.reach("address refused");
-                let is_near = |other: Moment| said_at.since(other) < MINUTE + A_WHILE && other.since(*refused_at) < A_WHILE;
-                let within = times.iter().filter(|(other, ..)| is_near(*other)).count() as u32;
-                if within <= stage.plan.rules.least_addresses_per_minute {
-                    stage.violate(format!("guild {guild}: an address by {person} is refused, the {within}th within a minute"));
-                }
+    for ((guild, person), times) in by_person {
+        for address in &times {
+            let Some(refused_at) = address.refused_at else { continue };
+            stage.reach("address refused");
+            let within = times.iter().filter(|other| other.may_stand_against(address.said_at, refused_at)).count() as u32;
+            if within <= stage.plan.rules.least_addresses_per_minute {
+                stage.violate(format!("guild {guild}: an address by {person} is refused, the {within}th within a minute"));
             }
         }
-        let granted: Vec<Moment> =
-            times.iter().filter(|(_, refused, granted)| *granted && refused.is_none()).map(|(at, ..)| *at).collect();
-        let most_granted = most_within(granted, MINUTE - A_WHILE);
+        let granted = times.iter().filter(|address| address.is_granted && address.refused_at.is_none());
+        let most_granted = most_within(granted.map(|address| address.heard_at).collect(), MINUTE - A_WHILE);
         if most_granted > most && !is_disturbed {
             stage.violate(format!("guild {guild}: {most_granted} addresses by {person} within a minute"));
         }
+    }
+}
+
+/// An address on record.
+struct Addressed {
+    said_at: Moment,
+    heard_at: Moment,
+    refused_at: Option<Moment>,
+    is_granted: bool,
+}
+
+impl Addressed {
+    /// Whether it may be among those of the minute before one that was said then and refused then; that one is, itself.
+    fn may_stand_against(&self, said_at: Moment, refused_at: Moment) -> bool {
+        said_at.since(self.heard_at) < MINUTE + A_WHILE && self.said_at.since(refused_at) < A_WHILE
     }
 }
 
