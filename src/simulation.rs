@@ -83,6 +83,7 @@ mod ends;
 mod faults;
 mod gateway;
 mod life;
+mod manners;
 mod models;
 mod nemesis;
 mod outsiders;

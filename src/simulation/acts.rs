@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::dice::Dice;
+use super::manners::Turn;
 use super::plan::{CAST, Guild, Room, Weather};
 use crate::domain::conversation::poison;
 
@@ -17,7 +18,23 @@ pub(super) enum Act {
     Forget {
         guild: usize,
         person: &'static str,
+        /// What was answered to them goes, too.
+        answers: bool,
     },
+    /// Somebody does not want to be heard in a guild, or wants to again.
+    Ignore {
+        guild: usize,
+        person: &'static str,
+        ignored: bool,
+    },
+    /// A connection has read what was said while it was not there, and may have left something out.
+    CaughtUp {
+        room: usize,
+        read: u32,
+        has_gap: bool,
+    },
+    /// The platform takes us out of a guild.
+    LoseGuild(usize),
     Clear(usize),
     /// Others live in a room from now on.
     Move {
@@ -64,6 +81,7 @@ pub(super) struct Say {
     /// By an id it can be said again where nobody knows whether it was heard.
     pub(super) has_id: bool,
     pub(super) is_by_bot: bool,
+    pub(super) turn: Turn,
     /// It was said so many seconds before it is heard.
     pub(super) late_by: u64,
     /// It kills whoever handles it.
@@ -114,7 +132,7 @@ pub(super) fn planned(
             0..4 => Act::Again(message),
             4..6 => Act::Edit(message),
             6..8 => Act::Unsay(message),
-            8 => Act::Forget { guild: home.guild, person: dice.pick::<&str>(&PEOPLE) },
+            8 => Act::Forget { guild: home.guild, person: dice.pick::<&str>(&PEOPLE), answers: false },
             9..11 => Act::Clear(room),
             11..14 if home.opens_by_itself() => Act::Look(room),
             11..14 => {
@@ -189,6 +207,7 @@ fn said_in(room: usize, number: usize, rooms: &[Room], guilds: &[Guild], weather
         text: format!("{word} m{number}m {poison} {body}"),
         has_id: home.is_on_platform || dice.chance(0.8),
         is_by_bot,
+        turn: Turn::default(),
         late_by: if home.is_on_platform && dice.chance(0.1) { *dice.pick(&[2, 20, 700, 5_000]) } else { 0 },
         is_deadly,
     }

@@ -143,8 +143,8 @@ async fn come_to_rest(life: &Life) {
     loop {
         release(life).await;
         let to_forget = lock(&life.props.people.to_forget).clone();
-        for (guild, person) in to_forget {
-            life.forget(guild, person).await;
+        for ((guild, person), answers) in to_forget {
+            life.forget(guild, person, answers).await;
         }
         stage.pass(Duration::from_secs(20)).await;
         let trouble = unrest(life).await;
@@ -192,7 +192,7 @@ async fn unrest(life: &Life) -> Option<String> {
     if !life.props.people.are_heard() {
         return Some("somebody is not heard".to_owned());
     }
-    if let Some((_, person)) = lock(&life.props.people.to_forget).first() {
+    if let Some(((_, person), _)) = lock(&life.props.people.to_forget).first_key_value() {
         return Some(format!("{person} is not forgotten"));
     }
     let wards = life.props.stage.plan.guilds.iter().map(|guild| Ward::of(&guild.id.as_str().into()));

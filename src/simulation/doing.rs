@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 
-use super::acts::Act;
+use super::acts::{Act, PEOPLE};
 use super::life::{Life, Props};
 use super::people::{Fate, Said};
 use super::plan::EXTERNAL;
 use super::stage::lock;
+use crate::actors::ignored::KeptIgnored;
 use crate::actors::inbound::Inbound;
 use crate::actors::places::{ChannelPlace, ScribePlace};
 use crate::actors::scribe::{Administer, Reply, ScribeMessage};
@@ -20,12 +22,14 @@ use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::{SetAsideRecord, encode};
 use crate::ports::company::Company;
-use crate::ports::hearing::Hearing;
+use crate::ports::hearing::{Hearing, Missed};
 use crate::ports::house::decisions::{DecisionQuery, WhyQuery};
-use crate::ports::house::keeping::Forget;
+use crate::ports::house::keeping::{Forget, Person};
 use crate::ports::house::messages::{Edit, HistoryQuery};
 use crate::ports::house::room::{RoomPatch, RoomPlan};
+use crate::ports::house::usage::UsageQuery;
 use crate::ports::house::{House, Refused};
+use crate::ports::ignoring::Ignoring;
 use crate::ports::store::Write;
 
 /// Somebody is being forgotten: what they say until that is over, or broken off, may go too.
@@ -72,8 +76,9 @@ impl Life {
                     stage.reach("message that kills its handler");
                 }
                 let at = self.kit.clock.now() - Duration::from_secs(say.late_by);
-                let said =
-                    Said { say, id, at, first_at, heard_at: u64::MAX, fate: Fate::Open, is_changed: false, is_said_anew: false };
+                let answers = self.props.answered(&say);
+                let (heard_at, fate, is_changed, is_said_anew) = (u64::MAX, Fate::Open, false, false);
+                let said = Said { say, id, at, first_at, heard_at, fate, answers, is_changed, is_said_anew };
                 lock(&self.props.people.said).insert(number, said);
                 self.say(number).await;
             }
@@ -91,6 +96,7 @@ impl Life {
             Act::Unsay(number) => {
                 let Some((room, seq)) = self.heard_of(number, true) else { return };
                 stage.reach("deletion");
+                lock(&self.props.people.regrets).begin(&[number].into(), false);
                 self.interrupt();
                 let is_done = match self.id_on_platform(number) {
                     Some(id) => {
@@ -103,10 +109,21 @@ impl Life {
                     lock(&self.props.people.gone).insert(number);
                 }
             }
-            Act::Forget { guild, person } => {
-                stage.reach("forget");
+            Act::Forget { guild, person, answers } => {
+                stage.reach(if answers { "forget with answers" } else { "forget" });
                 self.interrupt();
-                self.forget(guild, person).await;
+                self.forget(guild, person, answers).await;
+            }
+            Act::Ignore { guild, person, ignored } => self.ignore(guild, person, ignored).await,
+            Act::CaughtUp { room, read, has_gap } => {
+                stage.reach("caught up");
+                let missed = has_gap.then(|| Missed { after: "0".into(), before: "1".into(), why: "too_many" });
+                drop(Inbound::new(self.kit.clone()).caught_up(&self.spot(room), read, missed).await);
+            }
+            Act::LoseGuild(guild) => {
+                stage.reach("guild lost");
+                let id = GuildId::from(stage.plan.guilds[guild].id.as_str());
+                drop(Inbound::new(self.kit.clone()).guild_gone(&id).await);
             }
             Act::Clear(room) => {
                 stage.reach("clear");
@@ -151,19 +168,41 @@ impl Life {
     }
 
     /// Whoever is forgotten in vain is to be forgotten later.
-    pub(super) async fn forget(&self, guild: usize, person: &'static str) {
+    pub(super) async fn forget(&self, guild: usize, person: &'static str, answers: bool) {
         let (stage, people) = (&self.props.stage, &self.props.people);
-        lock(&people.to_forget).insert((guild, person));
+        *lock(&people.to_forget).entry((guild, person)).or_default() |= answers;
         let forgetting = Forgetting { props: &self.props, guild, person };
         forgetting.mark();
         let theirs = people.accepted_of(person, |room| stage.plan.rooms[room].guild == guild);
+        lock(&people.regrets).begin(&theirs, answers);
         let id = GuildId::from(stage.plan.guilds[guild].id.as_str());
-        match self.house.forget(Forget { guild: id, person: person.into(), answers: false }).await {
+        match self.house.forget(Forget { guild: id, person: person.into(), answers }).await {
             Ok(_) | Err(Refused::NotFound(_)) => {
+                if answers {
+                    lock(&people.regrets).end_with_answers(&theirs);
+                }
                 lock(&people.gone).extend(theirs);
-                lock(&people.to_forget).remove(&(guild, person));
+                let mut to_forget = lock(&people.to_forget);
+                // Their answers may still have to go.
+                if answers || to_forget.get(&(guild, person)) == Some(&false) {
+                    to_forget.remove(&(guild, person));
+                }
             }
             Err(refused) => stage.tell(format!("{person} is not forgotten: {refused}")),
+        }
+    }
+
+    /// Somebody is heard no more from when that is on record, until it is taken back.
+    async fn ignore(&self, guild: usize, person: &'static str, ignored: bool) {
+        let (stage, people) = (&self.props.stage, &self.props.people);
+        let id = GuildId::from(stage.plan.guilds[guild].id.as_str());
+        if !ignored {
+            lock(&people.ignored).remove(&(guild, person));
+        }
+        let outcome = KeptIgnored::new(self.kit.clone()).ignore(&id, &person.into(), ignored).await;
+        if ignored && outcome.is_ok() {
+            stage.reach("not to be heard");
+            lock(&people.ignored).insert((guild, person));
         }
     }
 
@@ -279,7 +318,23 @@ impl Life {
         let is_in = |rooms: &Mutex<BTreeSet<usize>>| lock(rooms).contains(&room);
         let may_be_missing = is_in(&self.props.people.unmade) || is_in(&self.props.people.deleted);
         let is_empty = self.kit.residents.present(&self.room(room).channel()).is_empty();
-        for (what, outcome) in [("history", history), ("state", state), ("decisions", decisions), ("why", why)] {
+        let guild = GuildId::from(stage.plan.guilds[stage.plan.rooms[room].guild].id.as_str());
+        let usage = told(self.house.usage(UsageQuery { guild: Some(guild.clone()), from: None, to: None }).await);
+        let of_person = match self.house.export_person(Person { guild, id: PEOPLE[room % PEOPLE.len()].into() }).await {
+            Ok(lines) => lines.try_collect::<Vec<_>>().await.map(|lines| lines.concat()),
+            // They may have said nothing.
+            Err(Refused::NotFound(_)) => Ok(String::new()),
+            Err(refused) => Err(refused),
+        };
+        let all = [
+            ("history", history),
+            ("state", state),
+            ("decisions", decisions),
+            ("why", why),
+            ("usage", usage),
+            ("what is kept of a person", of_person),
+        ];
+        for (what, outcome) in all {
             match outcome {
                 Ok(text) => {
                     if let Some(word) = stage.plan.foreign_word(&stage.plan.guilds[home.guild].id, &text) {

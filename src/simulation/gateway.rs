@@ -297,8 +297,15 @@ impl SimGateway {
             }
             stage.beat(Beat::Told);
             let handed_over_at = people.next();
+            let is_ignored = self.0.is_ignored(&said.say);
             let outcome = present.inbound.said(&spot, utterance.clone()).await;
             stage.alive().await;
+            if is_ignored {
+                stage.reach("not heard: not to be");
+                if let Ok(Taken::New(seq)) = outcome {
+                    stage.violate(format!("message {} is {seq} by somebody who is not to be heard", told.number));
+                }
+            }
             match outcome {
                 Ok(Taken::New(seq) | Taken::Known(seq)) => {
                     return self.0.heard_on_platform(told, Some(seq), handed_over_at);

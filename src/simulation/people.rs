@@ -10,6 +10,7 @@ use serde_json::json;
 use super::acts::Say;
 use super::gateway::Told;
 use super::life::{Life, Props};
+use super::manners::Answer;
 use super::plan::Beat;
 use super::stage::lock;
 use crate::actors::inbound::{Inbound, Speech};
@@ -18,7 +19,7 @@ use crate::domain::id::Seq;
 use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::place::Place;
-use crate::ports::hearing::{Spot, Utterance};
+use crate::ports::hearing::{Answered, Answers, Spot, Utterance};
 use crate::ports::house::room::RoomId;
 use crate::ports::house::{House, Refused};
 
@@ -37,6 +38,8 @@ pub(super) struct Said {
     pub(super) first_at: u64,
     pub(super) heard_at: u64,
     pub(super) fate: Fate,
+    /// What it answers on the platform.
+    pub(super) answers: Option<Answers>,
     /// It was changed, taken back or forgotten, or may have been.
     pub(super) is_changed: bool,
     /// An operator had it said once more, as another message.
@@ -68,8 +71,36 @@ pub(super) struct People {
     pub(super) deleted: Mutex<BTreeSet<usize>>,
     /// Messages of which somebody was told that they are taken back, or forgotten.
     pub(super) gone: Mutex<BTreeSet<usize>>,
-    /// Who was to be forgotten in which guild, and nobody knows whether it was done.
-    pub(super) to_forget: Mutex<BTreeSet<(usize, &'static str)>>,
+    /// Who was to be forgotten in which guild, and nobody knows whether it was done; and whether with what was answered to them.
+    pub(super) to_forget: Mutex<BTreeMap<(usize, &'static str), bool>>,
+    pub(super) regrets: Mutex<Regrets>,
+    /// Who is known to be heard no more in which guild.
+    pub(super) ignored: Mutex<BTreeSet<(usize, &'static str)>>,
+}
+
+/// Messages that were to be taken back. Answers are found only together with what they answer.
+#[derive(Default)]
+pub(super) struct Regrets {
+    begun: BTreeSet<usize>,
+    /// They go with their answers, and in no other way.
+    with_answers: BTreeSet<usize>,
+    /// Of these somebody was told that they have gone with their answers.
+    pub(super) gone_with_answers: BTreeSet<usize>,
+}
+
+impl Regrets {
+    pub(super) fn begin(&mut self, messages: &BTreeSet<usize>, with_answers: bool) {
+        if with_answers {
+            self.with_answers.extend(messages - &self.begun);
+        } else {
+            self.with_answers.retain(|number| !messages.contains(number));
+        }
+        self.begun.extend(messages);
+    }
+
+    pub(super) fn end_with_answers(&mut self, messages: &BTreeSet<usize>) {
+        self.gone_with_answers.extend(&self.with_answers & messages);
+    }
 }
 
 impl People {
@@ -268,6 +299,30 @@ impl Props {
         format!("{word} twice m{}m", say.number)
     }
 
+    /// What a message answers that is said now.
+    pub(super) fn answered(&self, say: &Say) -> Option<Answers> {
+        Some(match say.turn.answers? {
+            Answer::Message(number) => {
+                let other = lock(&self.people.said).get(&number).cloned()?;
+                let Author { id, role, .. } = author(&other.say);
+                self.stage.reach("answers a message");
+                Answers { message: other.id?.into(), by: Some(Answered::Other(id, role)) }
+            }
+            Answer::Statement => {
+                let newest = self.platform.newest_of_ours(&self.room(say.room).channel())?;
+                self.stage.reach("answers a statement");
+                Answers { message: newest.to_string().into(), by: Some(Answered::Ours(None)) }
+            }
+            Answer::Named(name) => Answers { message: "0".into(), by: Some(Answered::Ours(Some(name.into()))) },
+        })
+    }
+
+    /// Whether somebody is known to be heard no more where they say this.
+    pub(super) fn is_ignored(&self, say: &Say) -> bool {
+        let guild = self.stage.plan.rooms[say.room].guild;
+        !say.is_by_bot && lock(&self.people.ignored).contains(&(guild, say.from))
+    }
+
     /// What the platform tells of a message.
     pub(super) fn utterance(&self, said: &Said, is_again: bool) -> Utterance {
         let Said { say, id, at, .. } = said;
@@ -278,9 +333,9 @@ impl Props {
             own_words: text.clone(),
             text,
             at: *at,
-            mentions: Vec::new(),
-            to_all: self.stage.plan.rooms[say.room].is_direct,
-            answers: None,
+            mentions: say.turn.mentions.iter().map(|mention| Arc::from(*mention)).collect(),
+            to_all: say.turn.to_all || self.stage.plan.rooms[say.room].is_direct,
+            answers: said.answers.clone(),
         }
     }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::acts::{self, Act};
 use super::dice::Dice;
+use super::manners;
 use super::rules::{Rules, settings};
 
 /// Who may live in a guild, and what else each is called.
@@ -211,6 +212,7 @@ impl Plan {
         let calm_at = Duration::from_secs(if dice.chance(0.25) { dice.between(1_000, 4_000) } else { dice.between(60, 300) });
         let mut acts = acts::planned(&guilds, &rooms, &weather, calm_at, &mut Dice::new(seed, "acts"));
         acts::regretted(&mut acts, &mut Dice::new(seed, "regrets"));
+        manners::add(&mut acts, &rooms, calm_at, &mut Dice::new(seed, "manners"));
         let mut strikes = if weather.is_deadly { strikes(&rooms, calm_at, &mut dice) } else { Vec::new() };
         if weather.is_deadly {
             strikes.extend(storm_on_companion(&rooms, calm_at, &mut Dice::new(seed, "storm on a companion")));

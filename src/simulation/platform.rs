@@ -60,6 +60,13 @@ impl SimPlatform {
         id.to_string()
     }
 
+    /// The newest post of ours in a channel.
+    pub(super) fn newest_of_ours(&self, channel: &ChannelId) -> Option<u64> {
+        let board = self.settled();
+        let mut ours = board.posted.iter().filter(|(_, posted)| posted.channel == *channel && posted.part.is_some());
+        ours.next_back().map(|(id, _)| *id)
+    }
+
     /// Every part that was posted, in the order of arrival.
     pub(super) fn parts(&self) -> Vec<Part> {
         self.settled().posted.values().filter_map(|posted| posted.part.clone()).collect()

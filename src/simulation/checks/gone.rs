@@ -1,10 +1,13 @@
 //! Nothing of what was taken back or forgotten is left, and the index of persons tells of everybody else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::life::Props;
+use super::super::people::{Fate, Said};
 use super::super::stage::lock;
+use super::super::store::Committed;
 use super::{Journals, place_of};
+use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Ward};
 use crate::journal::key;
 use crate::journal::place::Place;
@@ -27,6 +30,7 @@ pub(super) fn check(props: &Props, journals: &Journals, deleted: &BTreeSet<Place
             stage.violate(format!("{place}: message {number} was taken back, and {key} still holds its words"));
         }
     }
+    answers(props, &said, journals, deleted);
     let is_left = |key: &Key| key::unlisted_in(key).is_some() || key::swept_in(key).is_some();
     for (key, _) in stored.iter().filter(|(key, _)| is_left(key)) {
         stage.violate(format!("{key} was begun, and is never ended"));
@@ -46,5 +50,35 @@ pub(super) fn check(props: &Props, journals: &Journals, deleted: &BTreeSet<Place
     }
     for key in there.iter().filter(|key| !listed.contains(key)) {
         stage.violate(format!("{key} is not listed, and something of theirs is there"));
+    }
+}
+
+/// What was answered to somebody who was forgotten with the answers has no words.
+fn answers(props: &Props, said: &BTreeMap<usize, Said>, journals: &Journals, deleted: &BTreeSet<Place>) {
+    let stage = &props.stage;
+    let gone = std::mem::take(&mut lock(&props.people.regrets).gone_with_answers);
+    let mut answered = BTreeSet::new();
+    for number in gone {
+        let Some(Said { say, fate: Fate::Accepted(seq), is_said_anew: false, .. }) = said.get(&number) else { continue };
+        answered.insert((place_of(props, say.room), *seq));
+    }
+    let committed = lock(&props.store.committed);
+    let owed = committed.iter().filter_map(|Committed { place, recorded, .. }| match &recorded.event {
+        Event::ReplyOwed { ticket, messages, .. } => {
+            Some((place, ticket)).filter(|_| messages.iter().any(|seq| answered.contains(&(place.clone(), *seq))))
+        }
+        _ => None,
+    });
+    for (place, owed) in owed.filter(|(place, _)| !deleted.contains(*place)) {
+        for Recorded { seq, event, .. } in journals.get(place).into_iter().flatten() {
+            let Event::Said { message, reply: Some(ticket), .. } = event else { continue };
+            if ticket != owed {
+                continue;
+            }
+            stage.reach("answer gone with what it answers");
+            if !message.text.is_empty() {
+                stage.violate(format!("{place}: {seq} answers somebody who was forgotten with the answers, and still has words"));
+            }
+        }
     }
 }
