@@ -32,7 +32,7 @@ use crate::ports::store::{Store, Write};
 use crate::telemetry::plain::Plain;
 
 /// So many events are written again in one batch; in tests few, so that somebody is interrupted between two.
-const MOST_AT_ONCE: usize = if cfg!(test) { 3 } else { 1_024 };
+const MOST_AT_ONCE: usize = if cfg!(test) { 25 } else { 1_024 };
 
 /// Why words were not changed, or not wholly; the same again goes on where it failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
