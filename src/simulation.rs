@@ -55,6 +55,7 @@
 //! | a question without an answer is not counted in a restored channel | 3 |
 //! | votes that did not come before a restart are not missing after it | 3 |
 //! | of a batch no more than six events are counted | 3 |
+//! | a commit of unknown outcome is taken for one that succeeded | 3 |
 //! | an unreadable answer settles nothing: it is settled twice, or asked about for ever | 4 |
 //! | a reply that is owed is given up as failed when its channel begins anew | 5 |
 //! | a turn-taking manager stays when its round is over | 5 |
@@ -63,13 +64,12 @@
 //! | the deadline of a round is forgotten | 7 |
 //! | what is heard while a channel reads its record is lost | 7 |
 //! | who has ended the conversation is selected | 8 |
-//! | a commit of unknown outcome is taken for one that succeeded | 8 |
 //! | an address is refused one too early | 8 |
 //! | a question in flight is not asked again after a restart | 11 |
 //! | whoever was selected is forgotten when somebody says something | 13 |
 //! | a part of which nobody knows whether it was posted is counted as posted, too | 18 |
-//! | a tie goes to the greater id | 22 |
 //! | the pause after a question without an answer is never longer | 25 |
+//! | a tie goes to the greater id | 63 |
 //!
 //! * `TERTULIA_SIM_SEED=7 cargo test --lib simulation::one_seed -- --nocapture` runs one seed and tells what happened.
 //! * `TERTULIA_SIM_RUNS=10000 cargo test --release --lib simulation -- --nocapture` runs more, and tells what they reached.
