@@ -69,6 +69,7 @@
 //! | whoever was selected is forgotten when somebody says something | 13 |
 //! | a part of which nobody knows whether it was posted is counted as posted, too | 18 |
 //! | the pause after a question without an answer is never longer | 25 |
+//! | connections that were left alone are never made again | 25 |
 //! | a tie goes to the greater id | 63 |
 //!
 //! * `TERTULIA_SIM_SEED=7 cargo test --lib simulation::one_seed -- --nocapture` runs one seed and tells what happened.
