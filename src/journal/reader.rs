@@ -54,6 +54,16 @@ pub enum ReadError {
         /// What is wrong with it.
         detail: String,
     },
+    /// The store cannot read what it holds of a channel.
+    #[error(
+        "what is on record of {place} cannot be read: {detail}; with the server stopped, `tertulia history verify` lists all that cannot"
+    )]
+    Unreadable {
+        /// Whose.
+        place: Place,
+        /// What the store says, with a way out.
+        detail: String,
+    },
     /// Events are missing that nobody deleted.
     #[error(
         "the journal of {place} should go on with event {expected}, but goes on with {found}: restore a backup, or start once with --accept-loss"
@@ -66,6 +76,28 @@ pub enum ReadError {
         /// The number that follows; or one past the end.
         found: Seq,
     },
+}
+
+impl ReadError {
+    /// Whether what is stored is not what it should be, and stays so; else the store does not answer, and may answer later.
+    pub const fn is_damage(&self) -> bool {
+        match self {
+            Self::Store(StoreError::Unknown(_) | StoreError::Failed(_)) => false,
+            Self::Store(StoreError::Damaged(_))
+            | Self::Record(_)
+            | Self::Illegible { .. }
+            | Self::Unreadable { .. }
+            | Self::Gap { .. } => true,
+        }
+    }
+
+    /// The same of a read of this channel.
+    fn of(self, place: &Place) -> Self {
+        match self {
+            Self::Store(StoreError::Damaged(detail)) => Self::Unreadable { place: place.clone(), detail },
+            error => error,
+        }
+    }
 }
 
 /// Where a journal stands.
@@ -163,6 +195,16 @@ impl<'a> Reader<'a> {
 
     /// Where a journal stands.
     pub async fn head(&self, place: &Place) -> Result<Head, ReadError> {
+        self.read_head(place).await.map_err(|error| match error {
+            ReadError::Record(error) => {
+                let detail = format!("{error}; put a backup from before back with `tertulia history restore`");
+                ReadError::Unreadable { place: place.clone(), detail }
+            }
+            error => error.of(place),
+        })
+    }
+
+    async fn read_head(&self, place: &Place) -> Result<Head, ReadError> {
         let Some(no) = self.channel_no(place).await? else { return Ok(Head::default()) };
         let ward = place.ward();
         let last = self.number(Key::head(ward, no)).await?;
@@ -238,6 +280,10 @@ impl<'a> Reader<'a> {
     }
 
     async fn stored(&self, place: &Place, range: Range) -> Result<Vec<(Key, Value)>, ReadError> {
+        self.read_stored(place, range).await.map_err(|error| error.of(place))
+    }
+
+    async fn read_stored(&self, place: &Place, range: Range) -> Result<Vec<(Key, Value)>, ReadError> {
         let Some(no) = self.channel_no(place).await? else { return Ok(Vec::new()) };
         let swept_below = self.number(key::sweep(place.ward(), no)).await?;
         let from = Seq(range.after.0.saturating_add(1)).max(swept_below);
@@ -261,7 +307,7 @@ impl<'a> Reader<'a> {
     pub async fn message(&self, place: &Place, id: &str) -> Result<Option<Seq>, ReadError> {
         let Some(no) = self.channel_no(place).await? else { return Ok(None) };
         let below = self.number(key::sweep(place.ward(), no)).await?;
-        let seq: Option<Seq> = self.record(key::message_id(place.ward(), no, id)).await?;
+        let seq: Option<Seq> = self.record(key::message_id(place.ward(), no, id)).await.map_err(|error| error.of(place))?;
         Ok(seq.filter(|seq| *seq >= below))
     }
 
@@ -270,7 +316,8 @@ impl<'a> Reader<'a> {
         let Some(no) = self.channel_no(place).await? else { return Ok(Vec::new()) };
         let below = self.number(key::sweep(place.ward(), no)).await?;
         let mut owed = Vec::new();
-        for (key, value) in self.all(Key::new(place.ward(), Kind::Outbox).channel(no)).await? {
+        let stored = self.all(Key::new(place.ward(), Kind::Outbox).channel(no)).await;
+        for (key, value) in stored.map_err(|error| error.of(place))? {
             let record: OutboxRecord = decode(&key, &value)?;
             if let Some(ticket) = key.last_number().filter(|_| record.upto >= below) {
                 owed.push((Ticket(ticket), record));
@@ -350,7 +397,7 @@ impl<'a> Reader<'a> {
     /// Why a message of a channel was set aside, if it was.
     pub async fn set_aside_as(&self, place: &Place, seq: Seq) -> Result<Option<SetAsideRecord>, ReadError> {
         let Some(no) = self.channel_no(place).await? else { return Ok(None) };
-        self.record(key::set_aside(place.ward(), no, seq)).await
+        self.record(key::set_aside(place.ward(), no, seq)).await.map_err(|error| error.of(place))
     }
 
     /// Where the index of persons says that a person said something in a guild.

@@ -20,6 +20,7 @@ use crate::ports::company::Company;
 use crate::ports::hearing::{Answers, Hearing, Utterance};
 use crate::ports::house::decisions::WhyQuery;
 use crate::ports::house::keeping::{Forget, Person};
+use crate::ports::house::messages::HistoryQuery;
 use crate::ports::house::{House, Refused};
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
@@ -224,6 +225,38 @@ async fn what_was_kept_for_long_enough_is_deleted_beside_an_entry_that_cannot_be
 
     assert_eq!((passed.channels, passed.failed), (1, 0));
     assert!(!everything(&world).await.contains("zebra"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_about_a_room_of_which_the_store_cannot_read_something_is_told_so_with_a_way_out() {
+    let world = World::with_lobby().await;
+    world.open("den", &["bruno"]).await;
+    let said = said_by_ana(&world, 3).await;
+    let (lobby, last) = (Place::new(&"home".into(), &room("lobby").channel()), last_of(&world).await);
+    let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
+    world.store.damage(Key::event(lobby.ward(), no, last));
+    let world = world.crash().await;
+
+    let query = HistoryQuery { after: None, before: None, limit: 10 };
+    let history = world.house.history(&room("lobby"), query).await.map(drop);
+    let why = world.house.why(about_aria()).await.map(drop);
+    let taken_back = world.house.unsay(&room("lobby"), said[0]).await.map(drop);
+    let message = serde_json::from_value(json!({ "from": "Ana", "text": "hello?" })).unwrap();
+    let heard = world.house.say(&room("lobby"), message).await.map(drop);
+    let state = world.house.state(&room("lobby")).await.unwrap();
+    let rooms = world.house.rooms().await.unwrap().rooms;
+
+    let named = "what is on record of channel console:lobby of guild home cannot be read: ";
+    for (asked, refused) in [("history", history), ("why", why), ("unsay", taken_back), ("say", heard)] {
+        let Err(Refused::Damaged(detail)) = refused else { panic!("{asked}: {refused:?}") };
+        assert!(detail.starts_with(named) && detail.contains("is torn"), "{asked}: {detail}");
+        assert!(detail.contains("`tertulia history verify`"), "{asked}: {detail}");
+    }
+    assert!(state.kept_away.unwrap().detail.contains(named));
+    assert_eq!(rooms.len(), 2);
+    let seq = world.say("den", "Bruno?").await;
+    world.pass(60.0).await;
+    assert!(world.told("den", "decision").await.iter().any(|decision| decision["seq"].as_u64() > Some(seq.0)));
 }
 
 fn about_aria() -> WhyQuery {
