@@ -55,9 +55,7 @@ pub enum ReadError {
         detail: String,
     },
     /// The store cannot read what it holds of a channel.
-    #[error(
-        "what is on record of {place} cannot be read: {detail}; with the server stopped, `tertulia history verify` lists all that cannot"
-    )]
+    #[error("what is on record of {place} cannot be read (`tertulia history verify` says what): {detail}")]
     Unreadable {
         /// Whose.
         place: Place,
@@ -91,8 +89,9 @@ impl ReadError {
         }
     }
 
-    /// The same of a read of this channel.
-    fn of(self, place: &Place) -> Self {
+    /// The same of a read of what belongs to this channel.
+    #[must_use]
+    pub fn of(self, place: &Place) -> Self {
         match self {
             Self::Store(StoreError::Damaged(detail)) => Self::Unreadable { place: place.clone(), detail },
             error => error,
