@@ -12,6 +12,7 @@ use crate::actors::inbound::Inbound;
 use crate::actors::places::ScribePlace;
 use crate::actors::retention;
 use crate::actors::scribe::{Administer, Reply, ScribeMessage};
+use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ward};
 use crate::journal::key;
 use crate::journal::place::Place;
@@ -256,6 +257,22 @@ async fn whoever_asks_about_a_room_of_which_the_store_cannot_read_something_is_t
     let seq = world.say("den", "Bruno?").await;
     world.pass(60.0).await;
     assert!(world.told("den", "decision").await.iter().any(|decision| decision["seq"].as_u64() > Some(seq.0)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_back_what_comes_after_a_part_that_the_store_cannot_read_stays_listed() {
+    let world = World::with_lobby().await;
+    let said = said_by_ana(&world, 3).await;
+    let lobby = Place::new(&"home".into(), &room("lobby").channel());
+    let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
+    world.store.damage(Key::event(lobby.ward(), no, said[0]));
+
+    let taken_back = world.house.unsay(&room("lobby"), said[2]).await;
+
+    assert_eq!(taken_back, Ok(said[2]));
+    let left = Reader::new(&*world.store).event(&lobby, said[2]).await.unwrap().unwrap();
+    assert!(matches!(&left.event, Event::Said { message, .. } if message.text.is_empty()), "{left:?}");
+    assert_eq!(listed(&world).await, 1, "what cannot be read may be theirs");
 }
 
 #[tokio::test(start_paused = true)]

@@ -50,7 +50,13 @@ pub async fn unlist(
         // Whatever is said after this is seen below, or by the scribe.
         let head = reader.head(place).await?;
         let Some(no) = head.no else { return Ok(()) };
-        let (there, illegible) = reader.speakers(place.ward(), no, below.max(first), after_stretch(stretch)).await?;
+        let (there, illegible) = match reader.speakers(place.ward(), no, below.max(first), after_stretch(stretch)).await {
+            Err(error) if error.is_damage() => {
+                tell_unreadable(place, &error);
+                return Ok(());
+            }
+            read => read?,
+        };
         if !illegible.is_empty() {
             tell_illegible(place, &illegible);
             return Ok(());
@@ -58,7 +64,8 @@ pub async fn unlist(
         let mut keys = notes.to_vec();
         for person in people.difference(&there) {
             let entries = key::person_in(&place.guild, person, no, stretch);
-            let found = store.scan(entries.start, entries.end, false, STRETCH as usize).await.map_err(ReadError::from)?;
+            let found = store.scan(entries.start, entries.end, false, STRETCH as usize).await;
+            let found = found.map_err(|error| ReadError::from(error).of(place))?;
             keys.extend(found.into_iter().map(|(key, _)| key));
         }
         if keys.is_empty() || strike(scribe, place, stretch, keys, head.last).await? {
@@ -82,6 +89,16 @@ pub async fn strike(
     let (reply, done) = Reply::awaited();
     let _ = scribe.cast(ScribeMessage::Unlist(Unlist { place: place.clone(), stretch, keys, as_of, reply }));
     done.await.unwrap_or(Err(Lost::Unknown))
+}
+
+fn tell_unreadable(place: &Place, error: &ReadError) {
+    let (guild, channel) = (Plain(place.guild.as_str()), Plain(place.channel.as_str()));
+    tracing::warn!(
+        %guild,
+        %channel,
+        %error,
+        "a part of this journal cannot be read, and may be of somebody of whom nothing else is left: they stay in the index of persons"
+    );
 }
 
 fn tell_illegible(place: &Place, illegible: &BTreeSet<Seq>) {
