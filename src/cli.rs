@@ -122,6 +122,15 @@ pub enum Command {
 }
 
 impl Cli {
+    /// What the process was started with. What cannot be understood is told, and so is help; then the process ends.
+    pub fn read() -> Self {
+        Self::try_parse().unwrap_or_else(|error| {
+            // What is told repeats what was given: here without what a terminal would obey.
+            let given = std::env::args_os().map(|given| visible::line(&given.to_string_lossy()));
+            Self::try_parse_from(given).err().unwrap_or(error).exit()
+        })
+    }
+
     /// What is asked for: without a command, to serve.
     pub fn asked(&self) -> Command {
         self.command.clone().unwrap_or(Command::Serve { accept_loss: false })

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use tertulia::cli::{Cli, Command, bench, check, discord, health, history, replay, serve, usage, why};
 use tertulia::server::growing;
 
@@ -15,7 +14,7 @@ fn main() -> ExitCode {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     // Whatever is written, by sled too, is its owner's alone.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    let cli = Cli::parse();
+    let cli = Cli::read();
     growing::fail_softly();
     let sources = match cli.sources() {
         Ok(sources) => sources,

@@ -23,8 +23,8 @@
 //! at a time, which an actor keeps alive; at rest nothing is pending, open, owed or asked, nobody is left, every connection is there, and what
 //! is measured agrees with the record.
 //!
-//! Bugs that are planted to see it fail, each with the first of the seeds from 1 on that catches it. `.ci/planted` repeats it for those of
-//! which there is a patch (`tests/planted/`):
+//! Bugs that are planted to see it fail, each with the first of the seeds from 1 on that catches it. `.ci/planted` repeats it with the patches
+//! in `tests/planted/`, one for each:
 //!
 //! | planted | seed |
 //! | --- | --- |
@@ -35,40 +35,42 @@
 //! | the timer of whoever was selected is forgotten | 1 |
 //! | a message's id need not be new: a duplicate is taken in | 1 |
 //! | an event is counted twice where a group is large | 1 |
-//! | a part that may have left is sent again without a look: a reply is doubled | 2 |
-//! | who has ended the conversation is selected | 2 |
-//! | a question in flight is not asked again after a restart | 2 |
-//! | a number of a journal is left out | 3 |
-//! | a turn-taking manager stays when its round is over | 3 |
-//! | an unreadable answer settles nothing: it is settled twice, or asked about for ever | 4 |
-//! | what is owed leaves the outbox before it is sent: a reply is lost | 5 |
-//! | the deadline of a round is forgotten | 7 |
-//! | what is heard while a channel reads its record is lost | 7 |
-//! | a commit of unknown outcome is taken for one that succeeded | 8 |
-//! | a tie goes to the greater id | 22 |
 //! | a direct address passes no row: a lull asks about it later | 1 |
 //! | quiet is waited for half as long | 1 |
 //! | whoever was selected speaks without a delay | 1 |
-//! | whoever was selected is forgotten when somebody says something | 1 |
 //! | a buffer that is full settles more than it has to | 1 |
 //! | what is addressed to others is judged by its newest message alone | 1 |
-//! | a reply that is owed is given up as failed when its channel begins anew | 2 |
-//! | messages are stale after half their time | 2 |
-//! | the pause after a question without an answer is never longer | 4 |
 //! | a connection that ended for a while is never lived again | 1 |
 //! | what a connection tells has no id: told again it is another message | 1 |
+//! | a number of a journal is left out | 1 |
+//! | what is owed leaves the outbox before it is sent: a reply is lost | 1 |
+//! | a part that may have left is sent again without a look: a reply is doubled | 2 |
+//! | messages are stale after half their time | 2 |
 //! | a connection that was killed does not come back | 2 |
 //! | a connection's life goes on when its actor is gone | 2 |
-//! | a connection whose life panicked is not made again | 5 |
-//! | who supervises the connections does not come back | 6 |
-//! | a round that ends in a restored channel is not counted | 1 |
+//! | a connection whose life panicked is not made again | 2 |
+//! | a round that ends in a restored channel is not counted | 2 |
 //! | a part that was looked for and found is not counted as posted | 2 |
+//! | a wish to speak of before a restart is not counted | 2 |
 //! | a question without an answer is not counted in a restored channel | 3 |
 //! | votes that did not come before a restart are not missing after it | 3 |
-//! | a wish to speak of before a restart is not counted | 3 |
+//! | of a batch no more than six events are counted | 3 |
+//! | a commit of unknown outcome is taken for one that succeeded | 3 |
+//! | an unreadable answer settles nothing: it is settled twice, or asked about for ever | 4 |
+//! | a reply that is owed is given up as failed when its channel begins anew | 5 |
+//! | a turn-taking manager stays when its round is over | 5 |
 //! | a decision of several companions is counted once | 5 |
-//! | of a batch no more than six events are counted | 5 |
+//! | who supervises the connections does not come back | 6 |
+//! | the deadline of a round is forgotten | 7 |
+//! | what is heard while a channel reads its record is lost | 7 |
+//! | who has ended the conversation is selected | 8 |
+//! | an address is refused one too early | 8 |
+//! | a question in flight is not asked again after a restart | 11 |
+//! | whoever was selected is forgotten when somebody says something | 13 |
 //! | a part of which nobody knows whether it was posted is counted as posted, too | 18 |
+//! | the pause after a question without an answer is never longer | 25 |
+//! | connections that were left alone are never made again | 25 |
+//! | a tie goes to the greater id | 63 |
 //!
 //! * `TERTULIA_SIM_SEED=7 cargo test --lib simulation::one_seed -- --nocapture` runs one seed and tells what happened.
 //! * `TERTULIA_SIM_RUNS=10000 cargo test --release --lib simulation -- --nocapture` runs more, and tells what they reached.

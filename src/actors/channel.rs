@@ -309,7 +309,7 @@ pub struct State {
 fn begun_anew(lost: Lost) -> ActorProcessingErr {
     match lost {
         Lost::Unfit(_) => lost.into(),
-        Lost::Unknown | Lost::Unavailable(_) | Lost::Deleted => TakenAlong(lost.to_string()).into(),
+        Lost::Unknown | Lost::Unavailable(_) | Lost::Unreadable(_) | Lost::Deleted => TakenAlong(lost.to_string()).into(),
     }
 }
 

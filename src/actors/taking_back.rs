@@ -45,6 +45,15 @@ pub enum NotRewritten {
     Unstored(#[from] scribe::Refused),
 }
 
+impl NotRewritten {
+    fn of(self, place: &Place) -> Self {
+        match self {
+            Self::Unread(error) => Self::Unread(error.of(place)),
+            Self::Unstored(error) => Self::Unstored(error),
+        }
+    }
+}
+
 impl From<Lost> for NotRewritten {
     fn from(lost: Lost) -> Self {
         Self::Unstored(lost.into())
@@ -58,7 +67,10 @@ impl From<Lost> for NotRewritten {
 /// [`NotRewritten`].
 pub async fn take_back(kit: &Kit, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
     let (kit, place, messages) = (kit.clone(), place.clone(), messages.clone());
-    let taking_back = tokio::spawn(async move { take_back_wholly(&kit, &place, &messages).await });
+    let taking_back = tokio::spawn(async move {
+        let taken_back = take_back_wholly(&kit, &place, &messages).await;
+        taken_back.map_err(|error| error.of(&place))
+    });
     taking_back.await.unwrap_or_else(|_| Err(Lost::Unknown.into()))
 }
 
@@ -189,7 +201,11 @@ pub async fn replace_words(kit: &Kit, place: &Place, seq: Seq, text: Arc<str>) -
 ///
 /// # Errors
 /// [`NotRewritten`].
-pub async fn take_words_out(kit: &Kit, place: &Place, events: Vec<Recorded>, mut writes: Vec<Write>) -> Result<(), NotRewritten> {
+pub async fn take_words_out(kit: &Kit, place: &Place, events: Vec<Recorded>, writes: Vec<Write>) -> Result<(), NotRewritten> {
+    take_them_out(kit, place, events, writes).await.map_err(|error| error.of(place))
+}
+
+async fn take_them_out(kit: &Kit, place: &Place, events: Vec<Recorded>, mut writes: Vec<Write>) -> Result<(), NotRewritten> {
     // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the scribe answers: no
     // snapshot with these words comes after this one.
     settled(kit, place).await?;

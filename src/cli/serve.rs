@@ -23,7 +23,7 @@ pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
     let data = &loaded.settings.storage.path;
     let data = std::path::absolute(data).unwrap_or_else(|_| data.clone());
     let settings = loaded.sources.join(", ");
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), settings, data = %data.display(), "starting");
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), settings, data = %visible::path(&data), "starting");
     for note in &loaded.notes {
         tracing::warn!("{note}");
     }

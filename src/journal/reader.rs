@@ -6,9 +6,11 @@ use std::ops::ControlFlow;
 use serde::de::DeserializeOwned;
 
 mod pending;
+mod read_error;
 mod restoring;
 
 pub use self::pending::Pending;
+pub use self::read_error::ReadError;
 pub use self::restoring::{Restored, RestoredSoFar};
 
 use super::inspection::named;
@@ -24,49 +26,13 @@ use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
-use crate::ports::store::{Store, StoreError, Value};
+use crate::ports::store::{Store, Value};
 
 /// How many keys are read at once.
 const PAGE: usize = 512;
 
 /// How many events are read at once to find the newest from outside.
 const NEWEST: usize = 16;
-
-/// Why something could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
-    /// The store does not answer as it should.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A value is not what it should be.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// A record of a channel is not what it should be.
-    #[error(
-        "{what} of {place} cannot be read: {detail}; `tertulia history verify` lists all that cannot: put a backup from before back, or \
-         delete the room"
-    )]
-    Illegible {
-        /// Whose.
-        place: Place,
-        /// Which: `event 12`.
-        what: String,
-        /// What is wrong with it.
-        detail: String,
-    },
-    /// Events are missing that nobody deleted.
-    #[error(
-        "the journal of {place} should go on with event {expected}, but goes on with {found}: restore a backup, or start once with --accept-loss"
-    )]
-    Gap {
-        /// Which journal.
-        place: Place,
-        /// The number that is missing.
-        expected: Seq,
-        /// The number that follows; or one past the end.
-        found: Seq,
-    },
-}
 
 /// Where a journal stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -163,6 +129,16 @@ impl<'a> Reader<'a> {
 
     /// Where a journal stands.
     pub async fn head(&self, place: &Place) -> Result<Head, ReadError> {
+        self.read_head(place).await.map_err(|error| match error {
+            ReadError::Record(error) => {
+                let detail = format!("{error}; put a backup from before back with `tertulia history restore`");
+                ReadError::Unreadable { place: place.clone(), detail }
+            }
+            error => error.of(place),
+        })
+    }
+
+    async fn read_head(&self, place: &Place) -> Result<Head, ReadError> {
         let Some(no) = self.channel_no(place).await? else { return Ok(Head::default()) };
         let ward = place.ward();
         let last = self.number(Key::head(ward, no)).await?;
@@ -238,6 +214,10 @@ impl<'a> Reader<'a> {
     }
 
     async fn stored(&self, place: &Place, range: Range) -> Result<Vec<(Key, Value)>, ReadError> {
+        self.read_stored(place, range).await.map_err(|error| error.of(place))
+    }
+
+    async fn read_stored(&self, place: &Place, range: Range) -> Result<Vec<(Key, Value)>, ReadError> {
         let Some(no) = self.channel_no(place).await? else { return Ok(Vec::new()) };
         let swept_below = self.number(key::sweep(place.ward(), no)).await?;
         let from = Seq(range.after.0.saturating_add(1)).max(swept_below);
@@ -261,7 +241,7 @@ impl<'a> Reader<'a> {
     pub async fn message(&self, place: &Place, id: &str) -> Result<Option<Seq>, ReadError> {
         let Some(no) = self.channel_no(place).await? else { return Ok(None) };
         let below = self.number(key::sweep(place.ward(), no)).await?;
-        let seq: Option<Seq> = self.record(key::message_id(place.ward(), no, id)).await?;
+        let seq: Option<Seq> = self.record(key::message_id(place.ward(), no, id)).await.map_err(|error| error.of(place))?;
         Ok(seq.filter(|seq| *seq >= below))
     }
 
@@ -270,7 +250,8 @@ impl<'a> Reader<'a> {
         let Some(no) = self.channel_no(place).await? else { return Ok(Vec::new()) };
         let below = self.number(key::sweep(place.ward(), no)).await?;
         let mut owed = Vec::new();
-        for (key, value) in self.all(Key::new(place.ward(), Kind::Outbox).channel(no)).await? {
+        let stored = self.all(Key::new(place.ward(), Kind::Outbox).channel(no)).await;
+        for (key, value) in stored.map_err(|error| error.of(place))? {
             let record: OutboxRecord = decode(&key, &value)?;
             if let Some(ticket) = key.last_number().filter(|_| record.upto >= below) {
                 owed.push((Ticket(ticket), record));
@@ -350,7 +331,7 @@ impl<'a> Reader<'a> {
     /// Why a message of a channel was set aside, if it was.
     pub async fn set_aside_as(&self, place: &Place, seq: Seq) -> Result<Option<SetAsideRecord>, ReadError> {
         let Some(no) = self.channel_no(place).await? else { return Ok(None) };
-        self.record(key::set_aside(place.ward(), no, seq)).await
+        self.record(key::set_aside(place.ward(), no, seq)).await.map_err(|error| error.of(place))
     }
 
     /// Where the index of persons says that a person said something in a guild.

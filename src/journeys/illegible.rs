@@ -4,15 +4,24 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 
+use serde_json::json;
+
+use super::abroad::{self, ana, general};
 use super::world::{World, room};
+use crate::actors::inbound::Inbound;
 use crate::actors::places::ScribePlace;
+use crate::actors::retention;
 use crate::actors::scribe::{Administer, Reply, ScribeMessage};
+use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ward};
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
+use crate::ports::company::Company;
+use crate::ports::hearing::{Answers, Hearing, Utterance};
 use crate::ports::house::decisions::WhyQuery;
 use crate::ports::house::keeping::{Forget, Person};
+use crate::ports::house::messages::HistoryQuery;
 use crate::ports::house::{House, Refused};
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
@@ -185,8 +194,117 @@ async fn where_the_mark_of_what_is_pending_cannot_be_read_what_is_said_is_accept
     assert!(seq > Seq(1));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_platform_is_caught_up_with_beside_an_entry_that_cannot_be_read() {
+    let world = heard_on_a_platform().await;
+
+    let reached = Inbound::new(world.kit.clone()).reached(&general()).await.unwrap().unwrap();
+
+    assert_eq!(reached.newest.as_deref(), Some("100"), "what follows it is read again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_to_a_message_that_cannot_be_read_is_heard() {
+    let world = heard_on_a_platform().await;
+    let answers = Some(Answers { message: "101".into(), by: None });
+
+    abroad::says(&world, &general(), Utterance { answers, ..ana(&world, "102", "an answer") }).await;
+
+    let reached = Inbound::new(world.kit.clone()).reached(&general()).await.unwrap().unwrap();
+    assert_eq!(reached.newest.as_deref(), Some("102"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_kept_for_long_enough_is_deleted_beside_an_entry_that_cannot_be_read() {
+    let world = World::with_lobby_set(json!({ "storage": { "retention_days": 2 } })).await;
+    said_by_ana(&world, 3).await;
+    world.pass(3.0 * 86_400.0).await;
+    // Halving a journal begins with its first entry.
+    put(&world, Seq(1), b"?".to_vec()).await;
+
+    let passed = retention::pass(&world.kit).await;
+
+    assert_eq!((passed.channels, passed.failed), (1, 0));
+    assert!(!everything(&world).await.contains("zebra"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_about_a_room_of_which_the_store_cannot_read_something_is_told_so_with_a_way_out() {
+    let world = World::with_lobby().await;
+    world.open("den", &["bruno"]).await;
+    let said = said_by_ana(&world, 3).await;
+    let (lobby, last) = (Place::new(&"home".into(), &room("lobby").channel()), last_of(&world).await);
+    let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
+    world.store.damage(Key::event(lobby.ward(), no, last));
+    let world = world.crash().await;
+
+    let query = HistoryQuery { after: None, before: None, limit: 10 };
+    let history = world.house.history(&room("lobby"), query).await.map(drop);
+    let why = world.house.why(about_aria()).await.map(drop);
+    let taken_back = world.house.unsay(&room("lobby"), said[0]).await.map(drop);
+    let message = serde_json::from_value(json!({ "from": "Ana", "text": "hello?" })).unwrap();
+    let heard = world.house.say(&room("lobby"), message).await.map(drop);
+    let state = world.house.state(&room("lobby")).await.unwrap();
+    let rooms = world.house.rooms().await.unwrap().rooms;
+
+    let named = "what is on record of channel console:lobby of guild home cannot be read (`tertulia history verify` says what): ";
+    for (asked, refused) in [("history", history), ("why", why), ("unsay", taken_back), ("say", heard)] {
+        let Err(Refused::Damaged(detail)) = refused else { panic!("{asked}: {refused:?}") };
+        assert!(detail.starts_with(named) && detail.contains("is torn"), "{asked}: {detail}");
+    }
+    assert!(state.kept_away.unwrap().detail.contains(named));
+    assert_eq!(rooms.len(), 2);
+    let seq = world.say("den", "Bruno?").await;
+    world.pass(60.0).await;
+    assert!(world.told("den", "decision").await.iter().any(|decision| decision["seq"].as_u64() > Some(seq.0)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_back_what_comes_after_a_part_that_the_store_cannot_read_stays_listed() {
+    let world = World::with_lobby().await;
+    let said = said_by_ana(&world, 3).await;
+    let lobby = Place::new(&"home".into(), &room("lobby").channel());
+    let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
+    world.store.damage(Key::event(lobby.ward(), no, said[0]));
+
+    let taken_back = world.house.unsay(&room("lobby"), said[2]).await;
+
+    assert_eq!(taken_back, Ok(said[2]));
+    let left = Reader::new(&*world.store).event(&lobby, said[2]).await.unwrap().unwrap();
+    assert!(matches!(&left.event, Event::Said { message, .. } if message.text.is_empty()), "{left:?}");
+    assert_eq!(listed(&world).await, 1, "what cannot be read may be theirs");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_takes_back_where_the_store_cannot_read_a_snapshot_is_told_in_which_room() {
+    let world = World::with_lobby().await;
+    let said = said_by_ana(&world, 1).await;
+    let lobby = Place::new(&"home".into(), &room("lobby").channel());
+    let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
+    world.store.damage(key::snapshot(lobby.ward(), no));
+
+    let taken_back = world.house.unsay(&room("lobby"), said[0]).await;
+
+    let Err(Refused::Damaged(detail)) = taken_back else { panic!("{taken_back:?}") };
+    assert!(detail.contains("console:lobby of guild home cannot be read") && detail.contains("is torn"), "{detail}");
+}
+
 fn about_aria() -> WhyQuery {
     WhyQuery { room: room("lobby"), companion: Some("aria".into()), at: None }
+}
+
+/// A system in which Ana said something in the channel under the ids 100 and 101, and the latter cannot be read.
+async fn heard_on_a_platform() -> World {
+    let world = World::new().await;
+    world.house.admit(&general(), &"aria".into()).await.unwrap();
+    for id in ["100", "101"] {
+        abroad::says(&world, &general(), ana(&world, id, "hello")).await;
+    }
+    world.pass(60.0).await;
+    let place = Place::new(&general().guild, &general().channel);
+    let damaged = Reader::new(&*world.kit.store).message(&place, "101").await.unwrap().unwrap();
+    put_into(&world, &place, |ward, no| Key::event(ward, no, damaged), b"?".to_vec()).await;
+    world
 }
 
 /// The number of the journal's last entry.
@@ -215,8 +333,11 @@ async fn put(world: &World, seq: Seq, value: Value) -> Value {
 
 /// Puts a value somewhere in the lobby, and tells what was there.
 async fn put_at(world: &World, key: impl FnOnce(Ward, ChannelNo) -> Key, value: Value) -> Option<Value> {
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    let no = Reader::new(&*world.kit.store).channel_no(&place).await.unwrap().unwrap();
+    put_into(world, &Place::new(&"home".into(), &room("lobby").channel()), key, value).await
+}
+
+async fn put_into(world: &World, place: &Place, key: impl FnOnce(Ward, ChannelNo) -> Key, value: Value) -> Option<Value> {
+    let no = Reader::new(&*world.kit.store).channel_no(place).await.unwrap().unwrap();
     let key = key(place.ward(), no);
     let before = world.kit.store.get(key.clone()).await.unwrap();
     let (reply, done) = Reply::awaited();

@@ -101,24 +101,65 @@ async fn what_is_exported_as_a_script_decides_the_same_when_it_is_replayed() {
     world.say("lobby", "thanks").await;
     world.pass(30.0).await;
 
-    let lines = exported(&world, ExportForm::Replay).await;
-    let happened = run(&Script::from_json(&lines[0]).unwrap()).unwrap();
+    let (replayed, statements) = replayed(&world).await;
 
-    let replayed: Vec<(String, String)> = happened
-        .iter()
-        .filter_map(|happening| match &happening.what {
-            What::Decision { trigger, decision, .. } => Some((trigger.to_string(), decision.to_string())),
-            _ => None,
-        })
-        .collect();
-    let decided: Vec<(String, String)> = world
-        .decisions("lobby")
-        .await
-        .iter()
-        .map(|decision| (decision["trigger"].as_str().unwrap().into(), decision["decision"].as_str().unwrap().into()))
-        .collect();
-    assert_eq!(replayed, decided);
+    assert_eq!(replayed, decided(&world).await);
     assert_eq!(replayed, said(&[("lull", "NO"), ("direct_address", "YES"), ("lull", "NO")]));
+    assert_eq!(statements, ["Hello!"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_exported_after_something_was_taken_back_decides_the_same_without_its_words() {
+    let world = World::with_lobby().await;
+    world.open("lobby", &["aria", "bruno"]).await;
+    world.side.follows(|request| {
+        let is_about = |words| request.user.contains(words);
+        let is_one = |name| request.companion.as_ref().is_some_and(|companion| &*companion.name == name);
+        let speaks = (is_one("Aria") && is_about("Ari?") && !is_about("ask Bruno"))
+            || (is_one("Bruno") && is_about("ask Bruno") && !is_about("Hello!"));
+        Some(Ok(if speaks { ballot("YES") } else { ballot("NO") }))
+    });
+    world.main.answers([Ok("I would ask Bruno."), Ok("Hello!")]);
+    let zebra = world.say("lobby", "a zebra").await;
+    world.pass(60.0).await;
+    world.say("lobby", "Ari?").await;
+    world.pass(60.0).await;
+    let decided = decided(&world).await;
+    let answer = world.told("lobby", "message").await.iter().find(|told| told["from"] == "aria").unwrap()["seq"].as_u64();
+    for seq in [zebra, Seq(answer.unwrap())] {
+        world.house.unsay(&room("lobby"), seq).await.unwrap();
+    }
+
+    let (replayed, statements) = replayed(&world).await;
+
+    assert_eq!(replayed, decided);
+    assert_eq!(statements, ["… Bruno", "Hello!"]);
+    assert!(!exported(&world, ExportForm::Replay).await[0].contains("zebra"));
+}
+
+fn ballot(decision: &str) -> String {
+    json!({ "reason": "so", "decision": decision, "importance": 5, "selected": false, "closing": "none" }).to_string()
+}
+
+/// What was decided, and why then.
+async fn decided(world: &World) -> Vec<(String, String)> {
+    let told = |decision: &Value| (decision["trigger"].as_str().unwrap().into(), decision["decision"].as_str().unwrap().into());
+    world.decisions("lobby").await.iter().map(told).collect()
+}
+
+/// The same in a replay of what is exported, and what is said there.
+async fn replayed(world: &World) -> (Vec<(String, String)>, Vec<String>) {
+    let lines = exported(world, ExportForm::Replay).await;
+    let (mut decided, mut statements) = (Vec::new(), Vec::new());
+    for happening in run(&Script::from_json(&lines[0]).unwrap()).unwrap() {
+        match happening.what {
+            What::Decision { trigger, decision, .. } => decided.push((trigger.to_string(), decision.to_string())),
+            What::Statement { text, .. } => statements.push(text),
+            What::Failed { companion, .. } => panic!("{companion} fails"),
+            _ => {}
+        }
+    }
+    (decided, statements)
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,7 +19,6 @@ use crate::domain::id::Seq;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader, Restored};
 use crate::journal::record::Used;
-use crate::ports::store::StoreError;
 use crate::telemetry::instruments::NONE;
 
 /// How long it is waited for a scribe that is being restarted, at a time.
@@ -40,13 +39,7 @@ pub enum CannotRestore {
 
 impl From<ReadError> for CannotRestore {
     fn from(error: ReadError) -> Self {
-        match error {
-            ReadError::Store(StoreError::Unknown(_) | StoreError::Failed(_)) => Self::NotNow(error.to_string()),
-            ReadError::Store(StoreError::Damaged(_))
-            | ReadError::Record(_)
-            | ReadError::Illegible { .. }
-            | ReadError::Gap { .. } => Self::Damaged(error.to_string()),
-        }
+        if error.is_damage() { Self::Damaged(error.to_string()) } else { Self::NotNow(error.to_string()) }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::journal::reader::{ReadError, Reader};
 use crate::journal::residence::Residence;
 use crate::ports::house::Refused;
 use crate::ports::house::room::RoomId;
-use crate::ports::store::{StoreError, Write};
+use crate::ports::store::Write;
 
 /// When to try again what cannot be done for the moment.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -104,12 +104,7 @@ pub(super) fn damaged(detail: String) -> Refused {
 }
 
 pub(super) fn unread(error: ReadError) -> Refused {
-    match error {
-        ReadError::Store(StoreError::Unknown(_) | StoreError::Failed(_)) => broken(&error.to_string()),
-        ReadError::Store(StoreError::Damaged(_)) | ReadError::Record(_) | ReadError::Illegible { .. } | ReadError::Gap { .. } => {
-            damaged(error.to_string())
-        }
-    }
+    if error.is_damage() { damaged(error.to_string()) } else { broken(&error.to_string()) }
 }
 
 pub(super) fn refused(error: scribe::Refused) -> Refused {
@@ -148,6 +143,7 @@ pub(super) fn unsettled(error: Unsettled) -> Refused {
 fn refused_write(lost: &Lost) -> Refused {
     match lost {
         Lost::Unknown => unavailable("it is not known whether this was stored, try again with the same id"),
+        Lost::Unreadable(why) => damaged(why.to_string()),
         Lost::Unavailable(_) => unavailable("nothing can be stored at the moment, try again"),
         Lost::Deleted => unavailable("the room is being deleted, try again"),
         Lost::Unfit(why) => broken(why),

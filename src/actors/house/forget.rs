@@ -111,7 +111,7 @@ impl ActorHouse {
         let head = self.reader().head(place).await.map_err(unread)?;
         self.sweep(place, &head).await.map_err(|lost| not_rewritten(lost.into()))?;
         let Said { theirs, mut illegible } =
-            self.reader().said_in(place.ward(), no, stretches.keys(), person).await.map_err(unread)?;
+            self.reader().said_in(place.ward(), no, stretches.keys(), person).await.map_err(|error| unread(error.of(place)))?;
         let Some(telling) = self.forget_in(place, theirs, answers, forgotten).await? else { return Ok(There::Owed) };
         // Where something may be theirs they stay listed.
         stretches.retain(|first, _| illegible.range(first..&after_stretch(*first)).next().is_none());

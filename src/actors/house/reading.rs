@@ -99,7 +99,11 @@ impl ActorHouse {
             Ok(at) => return Ok(at),
             Err(reading) => reading,
         };
-        let at = self.read_last_said(place).await?;
+        let at = match self.read_last_said(place).await {
+            // What cannot be read of one room keeps nobody from the list of all.
+            Err(error) if error.is_damage() => None,
+            read => read?,
+        };
         self.kit.hub.last_said().read(place, reading, at);
         Ok(at)
     }
@@ -108,7 +112,6 @@ impl ActorHouse {
         let mut newest = Vec::new();
         // Mostly it is among the first few.
         for limit in [8, 64] {
-            // What cannot be read of one room keeps nobody from the list of all.
             let page = self.reader().legible(place, Range { after: Seq::NONE, before: None, limit, newest_first: true }).await?;
             if let Some(said) = page.events.iter().find_map(told_message) {
                 return Ok(Some(said.at));

@@ -22,7 +22,6 @@ use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::record::PartRecord;
 use crate::journal::residence::Residence;
 use crate::ports::hearing::{Answers, Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
-use crate::ports::store::StoreError;
 use crate::telemetry::plain::Plain;
 
 /// When to try again what cannot be done for the moment.
@@ -251,7 +250,10 @@ fn refused(error: scribe::Refused) -> NotTaken {
 
 fn lost_write(lost: Lost) -> NotTaken {
     match lost {
-        Lost::Unknown | Lost::Unavailable(_) | Lost::Deleted => NotTaken::Later { after: RETRY_AFTER, detail: lost.to_string() },
+        // A backup that is put back takes it in.
+        Lost::Unknown | Lost::Unavailable(_) | Lost::Unreadable(_) | Lost::Deleted => {
+            NotTaken::Later { after: RETRY_AFTER, detail: lost.to_string() }
+        }
         Lost::Unfit(why) => broken(why),
     }
 }
@@ -274,14 +276,8 @@ fn not_rewritten(error: NotRewritten) -> NotTaken {
 
 /// A store that does not answer may answer again; what is damaged stays so.
 fn unread(error: ReadError) -> NotTaken {
-    match error {
-        ReadError::Store(StoreError::Unknown(_) | StoreError::Failed(_)) => {
-            NotTaken::Later { after: RETRY_AFTER, detail: error.to_string() }
-        }
-        ReadError::Store(StoreError::Damaged(_)) | ReadError::Record(_) | ReadError::Illegible { .. } | ReadError::Gap { .. } => {
-            broken(&error.to_string())
-        }
-    }
+    let detail = error.to_string();
+    if error.is_damage() { broken(&detail) } else { NotTaken::Later { after: RETRY_AFTER, detail } }
 }
 
 /// Something of ours is wrong; it is logged here.
@@ -293,6 +289,7 @@ fn broken(detail: &str) -> NotTaken {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ports::store::StoreError;
 
     #[test]
     fn what_may_succeed_later_is_told_apart_from_what_never_will() {

@@ -211,8 +211,8 @@ impl Desk {
                 }
                 let requests = self.shelf.give_up(&place);
                 self.waiting = self.waiting.saturating_sub(requests.len());
-                let why: Arc<str> = error.to_string().into();
-                requests.into_iter().for_each(|request| request.fail(Lost::Unavailable(why.clone())));
+                let lost = Lost::from(error);
+                requests.into_iter().for_each(|request| request.fail(lost.clone()));
             }
         }
     }

@@ -11,6 +11,7 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
 use crate::journal::place::Place;
+use crate::journal::reader::ReadError;
 use crate::journal::record::{OutboxRecord, Used};
 use crate::ports::store::key::Key;
 use crate::ports::store::{Value, Write};
@@ -180,12 +181,22 @@ pub enum Lost {
     /// It was not stored, and nothing will be until the server has opened its store again.
     #[error("nothing can be stored now: {0}")]
     Unavailable(Arc<str>),
+    /// It was not stored, and will not be as long as what is on record of the channel cannot be read; this says what to do.
+    #[error("{0}")]
+    Unreadable(Arc<str>),
     /// It was not stored: it belongs to a history that was deleted.
     #[error("the channel was deleted; restore it and go on")]
     Deleted,
     /// It was not stored: it contradicts what this request is for.
     #[error("this cannot be recorded: {0}")]
     Unfit(&'static str),
+}
+
+impl From<ReadError> for Lost {
+    fn from(error: ReadError) -> Self {
+        let why = error.to_string().into();
+        if error.is_damage() { Self::Unreadable(why) } else { Self::Unavailable(why) }
+    }
 }
 
 /// Why an event was not accepted.

@@ -13,6 +13,7 @@ use super::{Note, Own, ScribeMessage};
 use crate::domain::id::{PersonId, Seq};
 use crate::journal::key;
 use crate::journal::place::Place;
+use crate::journal::reader::ReadError;
 use crate::journal::record::{OutboxRecord, decode, decode_event};
 use crate::journal::speakers::{speaker, stretch};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
@@ -86,7 +87,7 @@ impl Sweep {
             let began = Instant::now();
             let (first, end) = (Key::event(ward, no, Seq::NONE), Key::event(ward, no, self.below));
             let page = self.store.scan(first, end, false, PAGE).await;
-            let mut page = page.map_err(|error| Lost::Unavailable(error.to_string().into()))?;
+            let mut page = page.map_err(|error| ReadError::from(error).of(&self.place))?;
             let Some(last) = page.last().and_then(|(key, _)| key.last_number()).map(Seq) else { return Ok(passed) };
             if page.len() == PAGE {
                 // The rest of the last stretch goes with the next page. A page is longer than a stretch.
@@ -110,7 +111,7 @@ impl Sweep {
         loop {
             let began = Instant::now();
             let page = self.store.scan(from.clone(), to.clone(), false, PAGE).await;
-            let page = page.map_err(|error| Lost::Unavailable(error.to_string().into()))?;
+            let page = page.map_err(|error| ReadError::from(error).of(&self.place))?;
             let Some((last, _)) = page.last() else { return Ok(passed) };
             passed += page.len() as u64;
             from = key::successor(last);

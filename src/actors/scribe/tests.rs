@@ -529,7 +529,7 @@ async fn a_journal_that_cannot_be_opened_is_no_harm_to_the_others() {
     let sound = world.hear("attic", "hi", None);
 
     let refused = broken.await.unwrap();
-    assert!(matches!(refused, Err(Refused::Lost(Lost::Unavailable(why))) if why.contains("version 9")));
+    assert!(matches!(refused, Err(Refused::Lost(Lost::Unreadable(why))) if why.contains("version 9")));
     assert_eq!(sound.await.unwrap(), Ok(new(1)));
     assert!(world.fates.lock().unwrap().is_empty());
 }

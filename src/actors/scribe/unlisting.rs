@@ -48,10 +48,15 @@ pub async fn unlist(
     let first = speakers::stretch(stretch);
     for _ in 0..TRIES {
         // Whatever is said after this is seen below, or by the scribe.
-        let head = reader.head(place).await.map_err(unread)?;
+        let head = reader.head(place).await?;
         let Some(no) = head.no else { return Ok(()) };
-        let (there, illegible) =
-            reader.speakers(place.ward(), no, below.max(first), after_stretch(stretch)).await.map_err(unread)?;
+        let (there, illegible) = match reader.speakers(place.ward(), no, below.max(first), after_stretch(stretch)).await {
+            Err(error) if error.is_damage() => {
+                tell_unreadable(place, &error);
+                return Ok(());
+            }
+            read => read?,
+        };
         if !illegible.is_empty() {
             tell_illegible(place, &illegible);
             return Ok(());
@@ -59,8 +64,8 @@ pub async fn unlist(
         let mut keys = notes.to_vec();
         for person in people.difference(&there) {
             let entries = key::person_in(&place.guild, person, no, stretch);
-            let found =
-                store.scan(entries.start, entries.end, false, STRETCH as usize).await.map_err(|error| unread(error.into()))?;
+            let found = store.scan(entries.start, entries.end, false, STRETCH as usize).await;
+            let found = found.map_err(|error| ReadError::from(error).of(place))?;
             keys.extend(found.into_iter().map(|(key, _)| key));
         }
         if keys.is_empty() || strike(scribe, place, stretch, keys, head.last).await? {
@@ -86,6 +91,16 @@ pub async fn strike(
     done.await.unwrap_or(Err(Lost::Unknown))
 }
 
+fn tell_unreadable(place: &Place, error: &ReadError) {
+    let (guild, channel) = (Plain(place.guild.as_str()), Plain(place.channel.as_str()));
+    tracing::warn!(
+        %guild,
+        %channel,
+        %error,
+        "a part of this journal cannot be read, and may be of somebody of whom nothing else is left: they stay in the index of persons"
+    );
+}
+
 fn tell_illegible(place: &Place, illegible: &BTreeSet<Seq>) {
     let (guild, channel) = (Plain(place.guild.as_str()), Plain(place.channel.as_str()));
     let (entries, first) = (illegible.len(), illegible.first().copied().unwrap_or_default());
@@ -96,8 +111,4 @@ fn tell_illegible(place: &Place, illegible: &BTreeSet<Seq>) {
         %first,
         "entries of this journal cannot be read, and may be of somebody of whom nothing else is left: they stay in the index of persons"
     );
-}
-
-fn unread(error: ReadError) -> Lost {
-    Lost::Unavailable(error.to_string().into())
 }

@@ -61,12 +61,26 @@ pub struct Hole {
     pub before: Option<Key>,
     /// What sled says of it.
     pub detail: String,
+    /// What the channels of these two keys are called, as far as that can be told.
+    pub places: [Option<Box<str>>; 2],
+}
+
+impl Hole {
+    /// Learns what the channels of a ward are called.
+    fn name(&mut self, ward: Ward, channels: &BTreeMap<ChannelNo, Channel>) {
+        for (key, place) in [&self.after, &self.before].into_iter().zip(&mut self.places) {
+            if let Some((_, channel, _)) = key.as_ref().and_then(event_of).filter(|(of, ..)| *of == ward) {
+                *place = channels.get(&channel).and_then(|channel| channel.name.clone());
+            }
+        }
+    }
 }
 
 impl fmt::Display for Hole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { after, before, detail } = self;
-        let (after, before) = (after.as_ref().map(Named), before.as_ref().map(Named));
+        let Self { after, before, detail, places: [of_after, of_before] } = self;
+        let after = after.as_ref().map(|key| Named { key, place: of_after.as_deref() });
+        let before = before.as_ref().map(|key| Named { key, place: of_before.as_deref() });
         match (after, before) {
             (Some(after), Some(before)) => write!(f, "what lies between {after} and {before} cannot be read: {detail}"),
             (Some(after), None) => write!(f, "what lies after {after} cannot be read: {detail}"),
@@ -101,18 +115,39 @@ impl fmt::Display for Illegible {
 }
 
 /// A record, for people.
-struct Named<'a>(&'a Key);
+struct Named<'a> {
+    key: &'a Key,
+    place: Option<&'a str>,
+}
 
 impl fmt::Display for Named<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_bytes() {
-            [ward, kind, rest @ ..] if *kind == Kind::Journal as u8 && rest.len() == 12 => {
-                let channel = u32::from_be_bytes([rest[0], rest[1], rest[2], rest[3]]);
-                write!(f, "event {} of ward {ward}, channel {channel}", number(&rest[4..]).unwrap_or_default())
-            }
-            _ => write!(f, "the record {}", self.0),
+        match event_of(self.key) {
+            Some((ward, channel, seq)) => write!(f, "event {seq} of {}", Whose { ward, channel, place: self.place }),
+            None => write!(f, "the record {}", self.key),
         }
     }
+}
+
+/// A channel by its numbers, and by its name where that is known.
+struct Whose<'a> {
+    ward: Ward,
+    channel: ChannelNo,
+    place: Option<&'a str>,
+}
+
+impl fmt::Display for Whose<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ward {}, channel {}", self.ward.0, self.channel.0)?;
+        self.place.map_or(Ok(()), |place| write!(f, " ({place})"))
+    }
+}
+
+/// Which event a key is of, and where; none: it is another record's.
+fn event_of(key: &Key) -> Option<(Ward, ChannelNo, Seq)> {
+    let [ward, kind, rest @ ..] = key.as_bytes() else { return None };
+    let (channel, seq) = rest.split_first_chunk().filter(|_| *kind == Kind::Journal as u8)?;
+    Some((Ward(*ward), ChannelNo(u32::from_be_bytes(*channel)), Seq(number(seq)?)))
 }
 
 impl From<Hole> for StoreError {
@@ -130,6 +165,8 @@ pub enum Problem {
         ward: Ward,
         /// Whose journal.
         channel: ChannelNo,
+        /// What it is called, if that can be told.
+        place: Option<Box<str>>,
         /// The first that is missing.
         from: Seq,
         /// The last that is missing.
@@ -141,6 +178,8 @@ pub enum Problem {
         ward: Ward,
         /// Whose journal.
         channel: ChannelNo,
+        /// What it is called, if that can be told.
+        place: Option<Box<str>>,
         /// What is kept as its last event; [`Seq::NONE`] when nothing is.
         head: Seq,
         /// Its last event.
@@ -171,11 +210,13 @@ pub enum Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing { ward, channel, from, to } => {
-                write!(f, "ward {}, channel {}: the events {from} to {to} are missing", ward.0, channel.0)
+            Self::Missing { ward, channel, place, from, to } => {
+                let whose = Whose { ward: *ward, channel: *channel, place: place.as_deref() };
+                write!(f, "{whose}: the events {from} to {to} are missing")
             }
-            Self::BeyondHead { ward, channel, head, last } => {
-                write!(f, "ward {}, channel {}: the journal ends at {last}, its head is {head}", ward.0, channel.0)
+            Self::BeyondHead { ward, channel, place, head, last } => {
+                let whose = Whose { ward: *ward, channel: *channel, place: place.as_deref() };
+                write!(f, "{whose}: the journal ends at {last}, its head is {head}")
             }
             Self::Unreadable(hole) => hole.fmt(f),
             Self::Illegible(illegible) => illegible.fmt(f),
@@ -337,17 +378,25 @@ impl Audit {
                 *place = channels.get(channel).and_then(|channel| channel.name.clone());
             }
         }
+        // A hole may begin or end in another ward.
+        for problem in &mut self.report.problems {
+            if let Problem::Unreadable(hole) = problem {
+                hole.name(ward, &channels);
+            }
+        }
         for (number, channel) in channels {
+            let place = channel.name;
             self.report.channels += u64::from(channel.last > Seq::NONE || channel.head > Seq::NONE);
             if channel.last > channel.head && channel.last >= channel.lowest_kept {
-                self.problem(Problem::BeyondHead { ward, channel: number, head: channel.head, last: channel.last });
+                let (place, head, last) = (place.clone(), channel.head, channel.last);
+                self.problem(Problem::BeyondHead { ward, channel: number, place, head, last });
             }
             // The rest of the journal is missing too if its head is further on.
             let tail = (channel.head > channel.last).then(|| (channel.last.next(), channel.head));
             for (from, to) in channel.gaps.into_iter().chain(tail) {
                 let from = from.max(channel.lowest_kept);
                 if from <= to {
-                    self.problem(Problem::Missing { ward, channel: number, from, to });
+                    self.problem(Problem::Missing { ward, channel: number, place: place.clone(), from, to });
                 }
             }
         }

@@ -50,7 +50,7 @@ pub enum CopyError {
     /// The target lies in the data folder.
     #[error(
         "{} lies in the data folder {}, where it could be taken for a part of the store: name a file outside of it",
-        .to.display(), .data.display()
+        whole(.to).display(), whole(.data).display()
     )]
     Among {
         /// The target.
@@ -90,6 +90,11 @@ pub enum CopyError {
         /// What was reported.
         error: io::Error,
     },
+}
+
+/// A path from the root on, however it was named.
+fn whole(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
 impl From<CopyError> for KeepError {

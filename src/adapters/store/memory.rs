@@ -1,6 +1,6 @@
 //! A store in memory, without a thread: commits at once, or when it is told to, and fails when it is told to.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -44,6 +44,8 @@ struct State {
     waiting: VecDeque<(Work, oneshot::Sender<Outcome>)>,
     faults: VecDeque<Fault>,
     failed: bool,
+    /// What cannot be read.
+    damaged: BTreeSet<Key>,
     asked: u64,
 }
 
@@ -97,6 +99,11 @@ impl MemoryStore {
     pub fn hold_in_sight(&self) {
         let mut state = self.state();
         (state.on_command, state.in_sight) = (true, true);
+    }
+
+    /// From now on a read that comes upon this key fails.
+    pub fn damage(&self, key: Key) {
+        self.state().damaged.insert(key);
     }
 
     /// How often it was read from or written to.
@@ -165,6 +172,7 @@ impl Store for MemoryStore {
     async fn get(&self, key: Key) -> Result<Option<Value>, StoreError> {
         let mut state = self.state();
         state.asked += 1;
+        state.check(&key)?;
         Ok(state.values.get(&key).cloned())
     }
 
@@ -174,8 +182,12 @@ impl Store for MemoryStore {
         }
         let mut state = self.state();
         state.asked += 1;
-        let found = state.values.range(from..to).map(|(key, value)| (key.clone(), value.clone()));
-        Ok(if newest_first { found.rev().take(limit).collect() } else { found.take(limit).collect() })
+        let state = &*state;
+        let found = state.values.range(from..to).map(|(key, value)| {
+            state.check(key)?;
+            Ok((key.clone(), value.clone()))
+        });
+        if newest_first { found.rev().take(limit).collect() } else { found.take(limit).collect() }
     }
 }
 
@@ -194,6 +206,10 @@ impl Keeper for MemoryStore {
 }
 
 impl State {
+    fn check(&self, key: &Key) -> Result<(), StoreError> {
+        if self.damaged.contains(key) { Err(StoreError::Damaged(format!("{key} is torn"))) } else { Ok(()) }
+    }
+
     fn commit(&mut self, group: Vec<Batch>) -> Outcome {
         if self.failed {
             return Err(failed());

@@ -130,6 +130,19 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Whether it says that the store is damaged, or not whole; else nothing is known of that.
+    pub const fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Self::Truncated { .. }
+                | Self::Lost { .. }
+                | Self::Damaged(_)
+                | Self::Holes { .. }
+                | Self::Stuck { .. }
+                | Self::HalfRestored { .. }
+        )
+    }
+
     /// Names what the file system reported about something in a data folder.
     pub(super) fn of(path: &Path, error: io::Error) -> Self {
         let path = path.to_path_buf();

@@ -67,9 +67,16 @@ pub(super) fn restore(loaded: &Loaded, from: &Path, json: bool) -> Result<(), Fa
     whom::only_offline(data, "restore")?;
     there_is_a_backup(from, "restore")?;
     let bar = progress("restoring");
-    let copied = sled::restore(from, data, &open_options(), |records| bar.set_position(records));
+    let restored = sled::restore(from, data, &open_options(), Inspection, |records| bar.set_position(records));
     bar.finish_and_clear();
-    tell_copy(json, data, &copied?)
+    let (copied, read) = restored?;
+    if !read.is_sound() {
+        let from = visible::path(from);
+        let warning = format!("{from} is damaged, and is restored as it is: {}\n{ILLEGIBLE_WAYS_OUT}", found(&read));
+        eprintln!("tertulia: {}", visible::paragraph(&warning));
+    }
+    let object = json!({ "problem_count": read.problem_count, "problems": problems(&read) });
+    tell_copy(json, data, &copied, object)
 }
 
 /// Gives space back; where a loss is accepted, by what can be read.
@@ -84,7 +91,7 @@ pub(super) fn compact(loaded: &Loaded, accept_loss: bool, json: bool) -> Result<
         sled::compact(data, &open_options(), |records| bar.set_position(records))
     };
     bar.finish_and_clear();
-    tell_copy(json, data, &copied?)
+    tell_copy(json, data, &copied?, json!({}))
 }
 
 /// Reads a backup through, or the store.
@@ -101,11 +108,17 @@ pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Resu
     }
     let data = &loaded.settings.storage.path;
     let read = match whom::find(loaded, None)? {
-        Whom::Server(client) => verify_running(&client, data)?,
+        Whom::Server(client) => verify_running(&client, data, json)?,
         Whom::Store => {
             whom::there_is_one(data)?;
+            let store = SledStore::open(data, &open_options()).or_else(|error| {
+                if error.is_damage() {
+                    tell_unsound(json, &error.to_string())?;
+                }
+                Err(Failure::from(error))
+            })?;
             let bar = progress("reading");
-            let read = SledStore::open(data, &open_options())?.verify(Inspection, |records| bar.set_position(records));
+            let read = store.verify(Inspection, |records| bar.set_position(records));
             bar.finish_and_clear();
             read.map_err(|error| Failure::Store(error.to_string()))?
         }
@@ -114,13 +127,16 @@ pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Resu
 }
 
 /// A running server keeps the store to itself; a copy holds every record of it, and is read through instead.
-fn verify_running(client: &Client, data: &Path) -> Result<Report, Failure> {
+fn verify_running(client: &Client, data: &Path, json: bool) -> Result<Report, Failure> {
     let copy = absolute(&target::of_verify(data, std::process::id()))?;
-    block_on(copy_by(client, &copy)).map_err(|failure| match failure {
+    block_on(copy_by(client, &copy)).or_else(|failure| match failure {
+        // It is damaged, and a copy ends at the first place that cannot be read.
         Failure::Store(detail) => {
-            Failure::Store(format!("{detail}; with the server stopped, `tertulia history verify` lists all such places"))
+            let detail = format!("{detail}; with the server stopped, `tertulia history verify` lists all such places");
+            tell_unsound(json, &detail)?;
+            Err(Failure::Store(detail))
         }
-        failure => failure,
+        failure => Err(failure),
     })?;
     let read = read_backup(&copy);
     std::fs::remove_file(&copy).map_err(|error| Failure::Failed(format!("{}: {error}; delete it", copy.display())))?;
@@ -159,7 +175,11 @@ async fn copy_by(client: &Client, to: &Path) -> Result<Value, Failure> {
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
     let copied = client.object(client.request(Method::POST, "/api/backup", &[]).json(&json!({ "to": to }))).await;
     bar.finish_and_clear();
-    copied
+    copied.map_err(|failure| match failure {
+        // Here nobody named a field; the path stands in what is said of it.
+        Failure::Usage(detail) => Failure::Usage(detail.strip_prefix("to: ").unwrap_or(&detail).to_owned()),
+        failure => failure,
+    })
 }
 
 /// The file itself, or a new one in the folder that is named for the time, by its whole path.
@@ -201,10 +221,13 @@ fn on_its_machine(to: &Path) -> Result<PathBuf, Failure> {
     Err(Failure::Usage(format!("{to}: with --server, name the whole path of a new file on the server's machine")))
 }
 
-fn tell_copy(json: bool, data: &Path, copied: &Copied) -> Result<(), Failure> {
+/// Tells of a copy; `object` gets what is told of every copy besides what it has.
+fn tell_copy(json: bool, data: &Path, copied: &Copied, mut object: Value) -> Result<(), Failure> {
     let Copied { records, bytes_before, bytes_after, holes } = *copied;
-    let object =
-        json!({ "folder": data, "entries": records, "bytes_before": bytes_before, "bytes": bytes_after, "left_out": holes });
+    object["folder"] = json!(data);
+    for (name, value) in [("entries", records), ("bytes_before", bytes_before), ("bytes", bytes_after), ("left_out", holes)] {
+        object[name] = value.into();
+    }
     let left_out = match holes {
         0 => String::new(),
         1 => "; 1 place could not be read and was left out".to_owned(),
@@ -217,15 +240,29 @@ fn tell_copy(json: bool, data: &Path, copied: &Copied) -> Result<(), Failure> {
 
 /// A backup that is none, or that is damaged, so that nothing of it can be relied on.
 fn tell_unusable(json: bool, what: &str, detail: &str) -> Result<(), Failure> {
-    if json {
-        print_json(&json!({ "sound": false, "problem_count": 1, "problems": [detail] }))?;
-    }
+    tell_unsound(json, detail)?;
     Err(Failure::Failed(format!("{what} is not a backup that can be used: {detail}")))
 }
 
+/// Something of which no more is known than that it is damaged.
+fn tell_unsound(json: bool, detail: &str) -> Result<(), Failure> {
+    if json { print_json(&json!({ "sound": false, "problem_count": 1, "problems": [detail] })) } else { Ok(()) }
+}
+
+/// What is wrong, each thing in one line: guilds and channels are called as whoever made them wanted it.
+fn problems(read: &Report) -> Vec<String> {
+    read.problems.iter().map(|problem| visible::line(&problem.to_string())).collect()
+}
+
+/// The same in a sentence, and the lines below it.
+fn found(read: &Report) -> String {
+    let (count, kept) = (read.problem_count, read.problems.len() as u64);
+    let which = if count > kept { format!(", the first {kept} of them") } else { String::new() };
+    let found = if count == 1 { "1 problem was".to_owned() } else { format!("{count} problems were") };
+    format!("{found} found{which}:\n  {}", problems(read).join("\n  "))
+}
+
 fn tell_report(json: bool, what: &str, read: &Report, ways_out: &str, of_illegible: &str) -> Result<(), Failure> {
-    // Guilds and channels are called as whoever made them wanted it.
-    let problems: Vec<String> = read.problems.iter().map(|problem| visible::line(&problem.to_string())).collect();
     let object = json!({
         "sound": read.is_sound(),
         "entries": read.records,
@@ -233,23 +270,19 @@ fn tell_report(json: bool, what: &str, read: &Report, ways_out: &str, of_illegib
         "events": read.events,
         "channels": read.channels,
         "problem_count": read.problem_count,
-        "problems": problems,
+        "problems": problems(read),
     });
     let counted = |count: u64, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
     let [events, channels, records] =
         [(read.events, "event"), (read.channels, "channel"), (read.records, "record")].map(|(count, one)| counted(count, one));
-    let found = format!("{events} of {channels} in {records}");
-    let sentence = if read.is_sound() { format!("{what} is sound: {found}") } else { format!("{what}: {found}") };
+    let counts = format!("{events} of {channels} in {records}");
+    let sentence = if read.is_sound() { format!("{what} is sound: {counts}") } else { format!("{what}: {counts}") };
     report(json, &object, &sentence)?;
     if read.is_sound() {
         return Ok(());
     }
-    let listed = problems.join("\n  ");
-    let (count, kept) = (read.problem_count, read.problems.len() as u64);
-    let which = if count > kept { format!(", the first {kept} of them") } else { String::new() };
-    let found = if count == 1 { "1 problem was".to_owned() } else { format!("{count} problems were") };
-    let is_more_than_illegible = count > read.illegible;
+    let is_more_than_illegible = read.problem_count > read.illegible;
     let ways_out = [(is_more_than_illegible, ways_out), (read.illegible > 0, of_illegible)];
     let ways_out: Vec<_> = ways_out.into_iter().filter_map(|(is_there, way_out)| is_there.then_some(way_out)).collect();
-    Err(Failure::Failed(format!("{what} is damaged, {found} found{which}:\n  {listed}\n{}", ways_out.join("\n"))))
+    Err(Failure::Failed(format!("{what} is damaged, {}\n{}", found(read), ways_out.join("\n"))))
 }

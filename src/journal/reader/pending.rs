@@ -72,7 +72,7 @@ fn readable<T>(read: Result<T, ReadError>) -> Result<Option<T>, StoreError> {
     match read {
         Ok(read) => Ok(Some(read)),
         Err(ReadError::Store(error)) => Err(error),
-        Err(ReadError::Record(_) | ReadError::Illegible { .. } | ReadError::Gap { .. }) => Ok(None),
+        Err(_) => Ok(None),
     }
 }
 

@@ -54,8 +54,16 @@ impl Reader<'_> {
     /// What is on record of a conversation, up to the first thing that is wrong with it.
     ///
     /// # Errors
-    /// The store's; and what is wrong with how far the journal goes.
+    /// The store's, where it does not answer.
     pub async fn restore_so_far(&self, place: &Place) -> Result<RestoredSoFar, ReadError> {
+        // Where nothing else is known of it, nothing comes before what is wrong.
+        self.read_so_far(place).await.or_else(|error| match error.of(place) {
+            error if error.is_damage() => Ok(RestoredSoFar { restored: Restored::default(), wrong: Some(error) }),
+            error => Err(error),
+        })
+    }
+
+    async fn read_so_far(&self, place: &Place) -> Result<RestoredSoFar, ReadError> {
         loop {
             let head = self.head(place).await?;
             let so_far = self.restore_as_of(place, &head).await?;

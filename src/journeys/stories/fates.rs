@@ -85,6 +85,22 @@ async fn a_message_that_was_taken_back_or_cleared_away_first_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_message_whose_answer_was_taken_back_says_so() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    let seq = world.say("lobby", "Ari?").await;
+    world.pass(60.0).await;
+    let answer = world.told("lobby", "message").await.pop().unwrap()["seq"].as_u64().unwrap();
+    world.house.unsay(&room("lobby"), Seq(answer)).await.unwrap();
+    world.rest().await;
+
+    let told = fates(&world, "lobby", &seq.to_string()).await;
+
+    assert_eq!(outcomes(&told), [("aria", Outcome::Answered)]);
+    assert_eq!(told[0].text, "It answered it, with something that was taken back or forgotten since.");
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_came_later_or_left_first_is_told_of_as_that() {
     let world = World::with_lobby().await;
     let seq = world.say("lobby", "hello").await;

@@ -65,8 +65,9 @@ async fn no_copy_is_made_among_the_files_of_the_store() {
     server.stop().await;
     let opened = try_both().await;
 
-    for ran in asked.into_iter().chain(opened) {
-        assert!(ran.code == Some(2) && ran.stderr.contains("lies in the data folder"), "{ran:?}");
+    for (ran, among) in asked.into_iter().chain(opened).zip([&backup, &lines].into_iter().cycle()) {
+        let among = format!("{} lies in the data folder {},", among.display(), premises.data().display());
+        assert!(ran.code == Some(2) && ran.stderr.contains(&format!("tertulia: {among}")), "{ran:?}");
     }
     assert_eq!((status, &problem["field"]), (StatusCode::UNPROCESSABLE_ENTITY, &"to".into()), "{problem}");
     assert!(!backup.exists() && !lines.exists());

@@ -1,8 +1,12 @@
 //! A record that is whole by its checksum and cannot be decoded: what operators are told by commands, with the server and without it.
 
+use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
+use axum::{Json, Router};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::harness::Premises;
 
@@ -24,7 +28,7 @@ async fn what_cannot_be_decoded_is_named_by_verify_with_a_way_out() {
     std::fs::rename(premises.data(), premises.path().join("before")).expect("it can be moved");
 
     let of_the_backup = premises.run(&["history", "verify", "torn.backup", "--json"]).await;
-    let restored = premises.run(&["history", "restore", "torn.backup"]).await;
+    let restored = premises.run(&["history", "restore", "torn.backup", "--json"]).await;
     let offline = premises.run(&["history", "verify"]).await;
     let forgotten = premises.run(&["history", "forget", "--guild", "home", "--person", "Ana", "--yes"]).await;
     let server = premises.start().await;
@@ -42,7 +46,9 @@ async fn what_cannot_be_decoded_is_named_by_verify_with_a_way_out() {
         of_the_backup.code == Some(1) && problems[0] == named && of_the_backup.object()["sound"] == false,
         "{of_the_backup:?}"
     );
-    assert_eq!(restored.code, Some(0), "{restored:?}");
+    assert!(restored.code == Some(0) && restored.object()["problems"] == problems, "{restored:?}");
+    let words = format!("torn.backup is damaged, and is restored as it is: 1 problem was found:\n    {named}\n");
+    assert!(restored.stderr.contains(&words) && restored.stderr.contains("put a backup from before back"), "{restored:?}");
     for verified in [&offline, &running] {
         assert_eq!(verified.code, Some(1), "{verified:?}");
         let says = |words: &str| verified.stderr.contains(words);
@@ -56,6 +62,33 @@ async fn what_cannot_be_decoded_is_named_by_verify_with_a_way_out() {
     assert!(why.code == Some(0) && told.contains(&format!("Event {last} of the record cannot be read")), "{why:?}");
     let listed = quarantine["channels"].as_array().map(Vec::as_slice).unwrap_or_default();
     assert!(matches!(listed, [one] if one["room"] == "lobby" && detail(one).contains(&named)), "{quarantine}");
+}
+
+#[tokio::test]
+async fn that_nothing_can_be_copied_to_be_read_is_told_as_json_too() {
+    let premises = Premises::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("bound"));
+    let damaged = json!({ "type": "urn:tertulia:damaged", "detail": "event 3 cannot be read" });
+    let answer = (StatusCode::INTERNAL_SERVER_ERROR, Json(damaged));
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(async move || answer)).await });
+    fs::create_dir(premises.data()).expect("a folder");
+    let lock = fs::File::create(premises.data().join("lock")).expect("a file");
+    lock.try_lock().expect("it is free");
+    fs::write(premises.data().join("server.json"), json!({ "url": url, "pid": 1 }).to_string()).expect("a file");
+
+    let running = premises.run(&["history", "verify", "--json"]).await;
+    drop(lock);
+    fs::create_dir(premises.data().join("store")).expect("a folder");
+    fs::write(premises.data().join("manifest"), "torn").expect("a file");
+    let opened = premises.run(&["history", "verify", "--json"]).await;
+
+    for (ran, words) in [(running, "event 3 cannot be read; with the server stopped"), (opened, "its manifest cannot be read")] {
+        let told = ran.object();
+        assert!(ran.code == Some(3) && told["sound"] == false && told["problem_count"] == 1, "{ran:?}");
+        let problem = told["problems"][0].as_str().unwrap_or_default();
+        assert!(problem.contains(words) && ran.stderr.contains(problem), "{ran:?}");
+    }
 }
 
 fn detail(entry: &Value) -> &str {

@@ -43,13 +43,15 @@ async fn no_listing_moves_a_terminal_whatever_somebody_is_called() {
     // As much as a name may hold: neither control characters nor directions.
     server.say("lobby", "Ana decision=YES \u{e0041}\u{200b}", &format!("Aria?\n{}", HOSTILE.replace(char::is_control, ""))).await;
     server.logs("a model gives no answer").await;
+    let starting = server.logs("starting").await;
 
     let mut shown = Vec::new();
     for asked in ASKED.into_iter().chain([&["health"][..], &["history", "backup", &backup]]) {
         shown.push((asked.to_vec(), premises.run(asked).await));
     }
     server.stop().await;
-    let alone: [&[&str]; 7] = [
+    let alone: [&[&str]; 8] = [
+        &[HOSTILE],
         &["check", "--config", folder],
         &["replay", "night.json"],
         &["replay", "night.json", "--json"],
@@ -68,6 +70,7 @@ async fn no_listing_moves_a_terminal_whatever_somebody_is_called() {
         assert!(!told.lines().any(|line| line.starts_with("2026-01-01")), "{asked:?}: {told:?}");
         assert!(!told.is_empty(), "{asked:?}");
     }
+    assert!(starting.contains("desrever") && !starting.contains(moves), "{starting:?}");
     let named = shown.iter().filter(|(_, ran)| format!("{}{}", ran.stdout, ran.stderr).contains("desrever")).count();
     assert!(named >= 20, "what they are called is shown: {named}");
 }

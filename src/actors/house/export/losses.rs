@@ -70,10 +70,15 @@ impl Losses {
         // Whose words are gone is told of below.
         let edited = self.edited.difference(&self.taken_back).count();
         tell(edited, "edited message", "edited messages", "a script has their last words from the beginning");
-        let meaning = "a script takes nothing back; what still has its words is said for good, the rest is left out";
+        let meaning = "a script takes nothing back; what still has its words is said for good, and of the rest “…” where somebody was asked about it";
         tell(self.taken_back.len(), "message taken back", "messages taken back", meaning);
         let forgotten = self.wordless.difference(&self.taken_back).count();
-        tell(forgotten, "message without words", "messages without words", "what was forgotten is left out");
+        tell(
+            forgotten,
+            "message without words",
+            "messages without words",
+            "a script has “…” where somebody was asked about it, and leaves the rest out",
+        );
         let meaning = "what was said while nobody listened, and could not be read later, is in no script";
         tell(self.gaps, "gap", "gaps", meaning);
         let meaning = "a script hears it when it was read, and answers it as if it had just been said";

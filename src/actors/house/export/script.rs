@@ -2,6 +2,7 @@
 //! that replaying it decides the same, as far as companions and settings are still what they were.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -21,6 +22,12 @@ use crate::settings::Settings;
 /// Stands in for somebody else whom a message turned to, and whose name is not on record.
 const SOMEBODY_ELSE: &str = "somebody else";
 
+/// Whoever said something, and is forgotten.
+const SOMEBODY: &str = "somebody";
+
+/// Stands for words that were taken back or forgotten.
+const GONE: &str = "…";
+
 /// The delay of an answer that did not come.
 const NEVER_SECS: f64 = 1e6;
 
@@ -32,6 +39,8 @@ pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents, sett
         channel: place.channel.as_str(),
         present: BTreeSet::new(),
         tempers: BTreeMap::new(),
+        names: BTreeMap::new(),
+        asked_about: events.iter().filter_map(asked_about).flatten().copied().collect(),
         authors: HashMap::new(),
         events: Vec::new(),
         asked: Vec::new(),
@@ -47,6 +56,7 @@ pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents, sett
     for id in cast.keys().chain(residents.present(&place.channel).keys()) {
         if let Some(companion) = residents.companion(&place.channel, id) {
             script.tempers.insert(id.clone(), companion.temper());
+            script.names.insert(id.clone(), companion.name.clone());
         }
     }
     let mut losses = Losses::default();
@@ -86,6 +96,9 @@ struct Script<'a> {
     channel: &'a str,
     present: BTreeSet<CompanionId>,
     tempers: BTreeMap<CompanionId, Temper>,
+    names: BTreeMap<CompanionId, Arc<str>>,
+    /// Messages that somebody was asked about: without them the answers would be given to other questions.
+    asked_about: BTreeSet<Seq>,
     authors: HashMap<Seq, String>,
     events: Vec<Value>,
     asked: Vec<(CompanionId, Ticket, Moment)>,
@@ -112,8 +125,11 @@ impl Script<'_> {
             Event::Said { message, reply_to, reply, .. } => {
                 self.authors.insert(recorded.seq, message.from.id.to_string());
                 if let Some(ticket) = reply {
-                    self.stated(*ticket, recorded.at, Ok(message.text.to_string()));
-                } else if !is_wordless(message) && message.from.role != Role::Companion {
+                    let words = self.stated_words(message);
+                    self.stated(*ticket, recorded.at, Ok(words));
+                } else if message.from.role != Role::Companion
+                    && (!is_wordless(message) || self.asked_about.contains(&recorded.seq))
+                {
                     let event = self.said(at, message, *reply_to);
                     self.events.push(event);
                 }
@@ -176,6 +192,15 @@ impl Script<'_> {
         }
     }
 
+    /// What a companion said; where its words are gone, something that turns to the same companions.
+    fn stated_words(&self, message: &Message) -> String {
+        if !is_wordless(message) {
+            return message.text.to_string();
+        }
+        let addressed = message.address.companions.iter().filter_map(|id| self.names.get(id)).map(|name| &**name);
+        [GONE].into_iter().chain(addressed).collect::<Vec<_>>().join(" ")
+    }
+
     fn said(&self, at: f64, message: &Message, reply_to: Option<Seq>) -> Value {
         let mut mentions: Vec<&str> = message.address.companions.iter().map(CompanionId::as_str).collect();
         if message.address.others {
@@ -184,8 +209,8 @@ impl Script<'_> {
         let mut event = json!({
             "at": at,
             "channel": self.channel,
-            "from": message.from.name,
-            "text": message.text,
+            "from": if message.from.name.is_empty() { SOMEBODY } else { &message.from.name },
+            "text": if is_wordless(message) { GONE } else { &message.text },
             "mentions": mentions,
         });
         if let Some(author) = reply_to.and_then(|seq| self.authors.get(&seq)).filter(|author| !author.is_empty()) {
@@ -225,6 +250,13 @@ impl Script<'_> {
         let temper = self.tempers.get(companion);
         let fits = |jitter: &i8| temper.is_some_and(|temper| temper.interval(check_count, *jitter) == interval);
         self.jitter.push([0, -1, 1, -2, 2].into_iter().find(fits).unwrap_or(0));
+    }
+}
+
+fn asked_about(recorded: &Recorded) -> Option<&Vec<Seq>> {
+    match &recorded.event {
+        Event::Evaluated(evaluated) => Some(&evaluated.messages),
+        _ => None,
     }
 }
 

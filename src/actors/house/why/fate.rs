@@ -16,6 +16,7 @@ use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
 use crate::journal::reader::{Range, ReadError};
+use crate::journal::redaction::is_wordless;
 use crate::ports::house::Refused;
 use crate::ports::house::decisions::{Brief, Outcome, StoryLine, Why, WhyAt};
 use course::{Course, Fate};
@@ -175,6 +176,10 @@ impl Scene<'_> {
                 };
                 let together = together_with(messages);
                 let (outcome, text) = match ending.as_ref().map(|ending| &ending.event) {
+                    Some(Event::Said { message, .. }) if is_wordless(message) => (
+                        Outcome::Answered,
+                        format!("It answered it{together}, with something that was taken back or forgotten since."),
+                    ),
                     Some(Event::Said { message, .. }) => {
                         (Outcome::Answered, format!("It answered it{together}: “{}”", cut(&message.text)))
                     }

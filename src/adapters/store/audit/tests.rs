@@ -58,7 +58,7 @@ fn a_tombstone_above_the_head_explains_a_deleted_journal() {
 fn an_event_beyond_the_head_is_a_problem() {
     let report = read([counts(4), event(1), event(2), head(1)]);
 
-    let beyond = Problem::BeyondHead { ward: WARD, channel: CHANNEL, head: Seq(1), last: Seq(2) };
+    let beyond = Problem::BeyondHead { ward: WARD, channel: CHANNEL, place: None, head: Seq(1), last: Seq(2) };
     assert_eq!(report.problems, [beyond]);
 }
 
@@ -127,12 +127,41 @@ fn a_record_that_does_not_read_as_what_it_should_be_is_named_as_its_channel_is_c
     assert_eq!((told, report.illegible, report.problem_count), (expected.map(str::to_owned).to_vec(), 2, 2));
 }
 
+#[test]
+fn whatever_is_wrong_with_a_channel_is_told_with_what_it_is_called() {
+    let name = |ward| Key::new(ward, Kind::ChannelOf).channel(CHANNEL);
+    let hole = Hole {
+        after: Some(Key::event(WARD, CHANNEL, Seq(2))),
+        before: Some(Key::event(Ward(4), CHANNEL, Seq(9))),
+        detail: "torn".into(),
+        places: [None, None],
+    };
+    let written = (Key::event(WARD, CHANNEL, Seq(2)), b"1".to_vec());
+    let mut records: Vec<_> = [counts(9), written, head(1)].map(Ok).into();
+    records.push(Ok((name(WARD), b"the lobby".to_vec())));
+    records.push(Err(hole));
+    records.push(Ok((Key::event(Ward(4), CHANNEL, Seq(9)), b"1".to_vec())));
+    records.push(Ok((Key::head(Ward(4), CHANNEL), 9_u64.to_be_bytes().to_vec())));
+    records.push(Ok((name(Ward(4)), b"the den".to_vec())));
+
+    let report = Audit::inspecting(Digits).run_on(records.into_iter(), |_| {});
+
+    let told: Vec<_> = report.problems.iter().map(ToString::to_string).collect();
+    let expected = [
+        "what lies between event 2 of ward 3, channel 9 (the lobby) and event 9 of ward 4, channel 9 (the den) cannot be read: torn",
+        "ward 3, channel 9 (the lobby): the journal ends at 2, its head is 1",
+        "ward 3, channel 9 (the lobby): the events 1 to 1 are missing",
+        "ward 4, channel 9 (the den): the events 1 to 8 are missing",
+    ];
+    assert_eq!(told, expected);
+}
+
 fn read(records: impl IntoIterator<Item = (Key, Value)>) -> Report {
     Audit::default().run(records.into_iter().map(Ok::<_, StoreError>), |_| {}).unwrap()
 }
 
 fn missing(from: u64, to: u64) -> Problem {
-    Problem::Missing { ward: WARD, channel: CHANNEL, from: Seq(from), to: Seq(to) }
+    Problem::Missing { ward: WARD, channel: CHANNEL, place: None, from: Seq(from), to: Seq(to) }
 }
 
 fn counts(events: u64) -> (Key, Value) {

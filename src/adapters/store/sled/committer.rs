@@ -172,7 +172,7 @@ impl Committer {
             }
             Err(error) => {
                 // Whoever is answered so tells of it.
-                tracing::debug!(%error, folder = %self.data.display(), "a write failed; the store takes no more until it is opened again");
+                tracing::debug!(%error, folder = ?self.data, "a write failed; the store takes no more until it is opened again");
                 self.failed = Some(error.to_string());
                 done.into_iter().for_each(|done| done.fail(&error));
             }
@@ -298,7 +298,7 @@ impl Committer {
         match manifest::write(&self.data, &manifest) {
             Ok(()) => self.manifest = manifest,
             // An older manifest promises less, which is safe; the next try is a second away.
-            Err(error) => tracing::warn!(%error, folder = %self.data.display(), "the manifest cannot be written"),
+            Err(error) => tracing::warn!(%error, folder = ?self.data, "the manifest cannot be written"),
         }
     }
 
@@ -317,7 +317,7 @@ impl Committer {
         }
         let manifest = Manifest { counts, db_bytes, closed, ..manifest };
         if let Err(error) = manifest::write(&data, &manifest) {
-            tracing::warn!(%error, folder = %data.display(), "the manifest cannot be written");
+            tracing::warn!(%error, folder = ?data, "the manifest cannot be written");
         }
     }
 }

@@ -10,10 +10,10 @@ use super::open::Rest;
 use super::readable::Readable;
 use super::{OpenOptions, files, log, open};
 use crate::adapters::store::OpenError;
-use crate::adapters::store::audit::{Hole, PROGRESS_EVERY};
+use crate::adapters::store::audit::{Hole, PROGRESS_EVERY, Problem, Report};
 use crate::adapters::store::backup::{self, Copied, CopyError};
 use crate::adapters::store::manifest::{self, FORMAT, Manifest};
-use crate::ports::store::keeper::Complete;
+use crate::ports::store::keeper::{Complete, Inspect};
 use crate::ports::store::key::Key;
 use crate::ports::store::{StoreError, Value};
 
@@ -21,14 +21,23 @@ use crate::ports::store::{StoreError, Value};
 const RECORDS_PER_BATCH: usize = 1000;
 
 /// Makes the store of a data folder that has none out of a backup. Blocks; `progress` hears the number of records written every few
-/// thousand. The backup is read through before anything is written.
+/// thousand. The backup is read through before anything is written, each record as `inspect` knows it: what does not read as what it should
+/// be is in the report, and restored as it is.
 ///
 /// # Errors
 /// [`CopyError::Occupied`] if the folder holds a store or a manifest; [`CopyError::Unusable`] if the backup cannot be used.
-pub fn restore(from: &Path, data: &Path, options: &OpenOptions, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
-    let report = backup::verify(from, (), |_| {})?;
-    if let Some(problem) = report.problems.first() {
-        return Err(CopyError::Unusable { path: from.to_path_buf(), detail: problem.to_string() });
+pub fn restore(
+    from: &Path,
+    data: &Path,
+    options: &OpenOptions,
+    inspect: impl Inspect + Send + 'static,
+    progress: impl FnMut(u64),
+) -> Result<(Copied, Report), CopyError> {
+    let report = backup::verify(from, inspect, |_| {})?;
+    if report.problem_count > report.illegible {
+        let first = report.problems.iter().find(|problem| !matches!(problem, Problem::Illegible(_)));
+        let detail = first.map_or_else(|| "its records do not fit together".to_owned(), ToString::to_string);
+        return Err(CopyError::Unusable { path: from.to_path_buf(), detail });
     }
     let _lock = files::lock(data)?;
     files::settle(data)?;
@@ -42,7 +51,7 @@ pub fn restore(from: &Path, data: &Path, options: &OpenOptions, progress: impl F
     let (manifest, records) = fill(data, options, records, progress)?;
     files::swap(data).map_err(|error| about(data, error))?;
     manifest::write(data, &manifest).map_err(|error| about(data, error))?;
-    Ok(Copied { records, bytes_before, bytes_after: size(data)?, holes: 0 })
+    Ok((Copied { records, bytes_before, bytes_after: size(data)?, holes: 0 }, report))
 }
 
 /// Gives space back, by copying a store that nobody has open into a new database and putting that in its place. Blocks; `progress`

@@ -383,7 +383,7 @@ fn raw(subject: &OnDisk, work: impl FnOnce(&sled::Db) -> sled::Result<()>) {
 }
 
 /// Every file under a folder with its bytes.
-fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(super) fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -161,7 +161,7 @@ fn remove_unfinished(sled_folder: &Path) -> io::Result<()> {
 /// step.
 fn remove_broken_settings(sled_folder: &Path) -> io::Result<()> {
     if sled_folder.exists() && log::broken_notes(sled_folder)?.iter().any(|name| name == "conf") {
-        tracing::warn!(folder = %sled_folder.display(), "`conf`, sled's settings, cannot be read and is made anew");
+        tracing::warn!(folder = ?sled_folder, "`conf`, sled's settings, cannot be read and is made anew");
         fs::remove_file(sled_folder.join("conf"))?;
     }
     Ok(())

@@ -119,8 +119,8 @@ pub(super) fn open(data: &Path, options: &OpenOptions, rest: Rest) -> Result<Ope
     let must_read_well = is_doubtful && !options.accept_loss;
     let deadline = patience(options, found.unwrap_or_default());
     if options.accept_loss {
-        let (folder, up_to_secs) = (data.display(), deadline.as_secs());
-        tracing::info!(%folder, up_to_secs, "the store is read through; without a sign it is waited for so long");
+        let up_to_secs = deadline.as_secs();
+        tracing::info!(folder = ?data, up_to_secs, "the store is read through; without a sign it is waited for so long");
     }
     // sled has noted where its log ends by now: whoever starts again would look at nothing before that, and find no flaw.
     let look_again = |refused| match refused {
@@ -136,7 +136,7 @@ pub(super) fn open(data: &Path, options: &OpenOptions, rest: Rest) -> Result<Ope
         if let Some(known) = &known {
             check_facts(data, known, &facts, options.accept_loss)?;
         } else if found.is_some() {
-            tracing::warn!(folder = %data.display(), found = %facts.counts, "the manifest was missing and has been made anew");
+            tracing::warn!(folder = ?data, found = %facts.counts, "the manifest was missing and has been made anew");
         }
         Ok(files::db_bytes(data)?.unwrap_or_default())
     });
@@ -184,7 +184,7 @@ fn check_log(data: &Path, known: Option<&Manifest>) -> Result<bool, OpenError> {
     if closed.is_some() || matches!(flaw, log::Flaw::Notes { .. } | log::Flaw::Short { .. } | log::Flaw::Noted { .. }) {
         return Err(OpenError::doubtful(data, flaw));
     }
-    tracing::warn!(%flaw, folder = %data.display(), "a crash may have left the database so; it is read through");
+    tracing::warn!(%flaw, folder = ?data, "a crash may have left the database so; it is read through");
     Ok(false)
 }
 
@@ -200,7 +200,7 @@ fn check_facts(data: &Path, known: &Manifest, facts: &Facts, accept_loss: bool) 
     if !accept_loss {
         return Err(refused);
     }
-    tracing::warn!(manifest = %known.counts, found = %facts.counts, folder = %data.display(), "going on with less than there was");
+    tracing::warn!(manifest = %known.counts, found = %facts.counts, folder = ?data, "going on with less than there was");
     Ok(())
 }
 

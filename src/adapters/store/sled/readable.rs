@@ -32,7 +32,7 @@ impl Readable {
             None => self.is_over = true,
         }
         let key = |bytes: &sled::IVec| Key::from_bytes(bytes);
-        Hole { after: self.last.as_ref().map(key), before: next.as_ref().map(key), detail: told(error) }
+        Hole { after: self.last.as_ref().map(key), before: next.as_ref().map(key), detail: told(error), places: [None, None] }
     }
 }
 

@@ -1,9 +1,14 @@
 //! A store that lost records, and what is made of the rest.
 
+use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tempfile::TempDir;
+
+use super::damage_tests::contents;
 use super::tests::{OnDisk, options};
 use super::*;
+use crate::adapters::store::conformance::{Subject, append, taken};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, GuildId, Seq};
@@ -88,6 +93,22 @@ async fn while_a_store_is_read_it_is_told_that_this_goes_on() {
     mend::restored(&opened.db, &(), &mut facts, || signs.1 += 1).unwrap();
 
     assert_eq!(signs, (4, 4));
+}
+
+#[tokio::test]
+async fn what_was_damaged_after_a_crash_is_refused_again_whenever_it_is_tried() {
+    let subject = OnDisk::new();
+    let term = taken(subject.store()).await;
+    let text = "x".repeat(400_000);
+    subject.store().commit(vec![append(term, 0, ["one", &text, "three"])]).await.unwrap();
+    let left = as_a_crash_leaves(&subject.data());
+    fs::read_dir(left.path().join("store/blobs")).unwrap().for_each(|blob| fs::remove_file(blob.unwrap().path()).unwrap());
+
+    for _ in 0..3 {
+        let refused = SledStore::open(left.path(), &options()).err().expect("what is left of it is served");
+
+        assert!(matches!(refused, OpenError::Damaged(_)), "{refused}");
+    }
 }
 
 /// Counts how often it is told of a record.
@@ -182,4 +203,15 @@ fn said(seq: u64, id: &str) -> Recorded {
 
 fn place() -> Place {
     Place::new(&GuildId::from("home"), &ChannelId::from("console:lobby"))
+}
+
+/// A data folder as the kernel has it when its process is killed.
+fn as_a_crash_leaves(data: &Path) -> TempDir {
+    let left = tempfile::tempdir().unwrap();
+    for (path, bytes) in contents(data) {
+        let path = left.path().join(path.strip_prefix(data).unwrap());
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    left
 }

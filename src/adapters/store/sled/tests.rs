@@ -281,7 +281,7 @@ async fn a_restored_backup_is_the_store_as_it_was() {
     subject.open().backup(&backup, |_| {}).unwrap();
 
     let elsewhere = subject.folder.path().join("elsewhere");
-    let copied = restore(&backup, &elsewhere, &options(), |_| {}).unwrap();
+    let (copied, _) = restore(&backup, &elsewhere, &options(), (), |_| {}).unwrap();
 
     let restored = SledStore::open(&elsewhere, &options()).unwrap();
     assert_eq!(journal(&restored).await, ["one", "two"]);
@@ -311,9 +311,9 @@ fn a_backup_is_not_restored_over_a_store() {
     let backup = subject.folder.path().join("backup");
     subject.open().backup(&backup, |_| {}).unwrap();
 
-    let running = restore(&backup, &subject.data(), &options(), |_| {}).unwrap_err();
+    let running = restore(&backup, &subject.data(), &options(), (), |_| {}).unwrap_err();
     subject.store = None;
-    let stopped = restore(&backup, &subject.data(), &options(), |_| {}).unwrap_err();
+    let stopped = restore(&backup, &subject.data(), &options(), (), |_| {}).unwrap_err();
 
     assert!(matches!(running, CopyError::Open(OpenError::InUse { .. })), "{running}");
     assert!(matches!(stopped, CopyError::Occupied(_)), "{stopped}");
@@ -328,7 +328,7 @@ fn a_damaged_backup_is_not_restored() {
     fs::write(&backup, &whole[..whole.len() / 2]).unwrap();
 
     let elsewhere = subject.folder.path().join("elsewhere");
-    let refused = restore(&backup, &elsewhere, &options(), |_| {}).unwrap_err();
+    let refused = restore(&backup, &elsewhere, &options(), (), |_| {}).unwrap_err();
 
     assert!(matches!(refused, CopyError::Unusable { .. }), "{refused}");
     assert!(!elsewhere.exists());
