@@ -197,12 +197,12 @@ impl Life {
         let (stage, people) = (&self.props.stage, &self.props.people);
         let id = GuildId::from(stage.plan.guilds[guild].id.as_str());
         if !ignored {
-            lock(&people.ignored).remove(&(guild, person));
+            lock(&people.ignored).insert((guild, person), false);
         }
         let outcome = KeptIgnored::new(self.kit.clone()).ignore(&id, &person.into(), ignored).await;
         if ignored && outcome.is_ok() {
             stage.reach("not to be heard");
-            lock(&people.ignored).insert((guild, person));
+            lock(&people.ignored).entry((guild, person)).or_insert(true);
         }
     }
 

@@ -158,7 +158,8 @@ impl Life {
         let house = Arc::new(ActorHouse::new(kit.clone(), props.store.inner.clone()));
         let (root, tree) = Actor::spawn(None, Root, kit.clone()).await.map_err(|error| error.to_string())?;
         let inbound = Inbound::new(kit.clone());
-        stage.enter(Present { directory, house: house.clone(), inbound, root: root.get_cell() });
+        let store = props.store.clone();
+        stage.enter(Present { directory, house: house.clone(), inbound, root: root.get_cell(), store });
         rooms::move_in(&kit, &[]).await.map_err(|error| error.to_string())?;
         starts::note(&kit).await;
         if props.store.has_leftovers() {

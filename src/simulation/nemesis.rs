@@ -134,13 +134,13 @@ async fn storm_on_connections(stage: &Arc<Stage>) {
     stage.reach("connections left alone");
 }
 
-fn fell<P: Place>(stage: &Stage, sort: &'static str, place: &P) {
+fn fell<P: Place>(stage: &Arc<Stage>, sort: &'static str, place: &P) {
     if let Some(actor) = stage.present().and_then(|present| present.directory.find(place)) {
         strike(stage, sort, &actor.get_cell());
     }
 }
 
-fn strike(stage: &Stage, sort: &'static str, actor: &ActorCell) {
+fn strike(stage: &Arc<Stage>, sort: &'static str, actor: &ActorCell) {
     stage.tell(format!("killed: {sort}"));
     stage.reach(match sort {
         "channel" => "channel killed",
@@ -161,6 +161,10 @@ fn strike(stage: &Stage, sort: &'static str, actor: &ActorCell) {
         stage.disturb();
         stage.notes().killed.insert((stage.life(), sort));
         stage.note_fault(What::Killed(sort));
+    }
+    // Whoever was begun anew just now may have been seen by nobody.
+    if let Some(present) = stage.present() {
+        present.store.ends.look(stage);
     }
     kill_tree(actor);
 }

@@ -74,8 +74,8 @@ pub(super) struct People {
     /// Who was to be forgotten in which guild, and nobody knows whether it was done; and whether with what was answered to them.
     pub(super) to_forget: Mutex<BTreeMap<(usize, &'static str), bool>>,
     pub(super) regrets: Mutex<Regrets>,
-    /// Who is known to be heard no more in which guild.
-    pub(super) ignored: Mutex<BTreeSet<(usize, &'static str)>>,
+    /// Who is known to be heard no more in which guild; false: they wanted to be again, and perhaps are.
+    pub(super) ignored: Mutex<BTreeMap<(usize, &'static str), bool>>,
 }
 
 /// Messages that were to be taken back. Answers are found only together with what they answer.
@@ -320,7 +320,7 @@ impl Props {
     /// Whether somebody is known to be heard no more where they say this.
     pub(super) fn is_ignored(&self, say: &Say) -> bool {
         let guild = self.stage.plan.rooms[say.room].guild;
-        !say.is_by_bot && lock(&self.people.ignored).contains(&(guild, say.from))
+        !say.is_by_bot && lock(&self.people.ignored).get(&(guild, say.from)) == Some(&true)
     }
 
     /// What the platform tells of a message.

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use super::faults::Fault;
 use super::nemesis;
 use super::plan::{Beat, Plan, Strike, When};
+use super::store::SimStore;
 use super::time::{SimChance, SimClock};
 use crate::actors::directory::Directory;
 use crate::actors::house::ActorHouse;
@@ -36,6 +37,7 @@ pub(super) struct Present {
     pub(super) house: Arc<ActorHouse>,
     pub(super) inbound: Inbound,
     pub(super) root: ActorCell,
+    pub(super) store: Arc<SimStore>,
 }
 
 /// What everything shares.
@@ -54,6 +56,16 @@ pub(super) struct Stage {
     notes: Mutex<Notes>,
 }
 
+/// A guild whose actors were not there.
+#[derive(Clone, Debug)]
+pub(super) struct KeptAway {
+    pub(super) guild: String,
+    /// When somebody saw it.
+    pub(super) seen_at: Duration,
+    /// At the latest: a process that begins anew begins with all of them.
+    pub(super) until: Duration,
+}
+
 /// What happened, for whoever looks at it afterwards.
 #[derive(Default)]
 pub(super) struct Notes {
@@ -65,8 +77,8 @@ pub(super) struct Notes {
     pub(super) reached: BTreeMap<&'static str, u64>,
     /// When somebody was killed, the clock was set, the process died.
     pub(super) disturbed: Vec<Duration>,
-    /// Until when, at the latest, a guild was kept away, by its id.
-    pub(super) kept_away: Vec<(Duration, String)>,
+    /// Which guilds were kept away, by their ids.
+    pub(super) kept_away: Vec<KeptAway>,
     /// What may keep a reply from being made, in the order of time.
     pub(super) faults: Vec<Fault>,
     /// When each life began.
@@ -249,8 +261,8 @@ impl Stage {
 
     /// A guild's actors are not there, until this moment of the wall clock or until an operator lets it go; then it begins anew.
     pub(super) fn is_kept_away(&self, guild: &str, until: Moment) {
-        let until = self.now() + until.since(self.clock.now());
-        self.notes().kept_away.push((until, guild.to_owned()));
+        let (seen_at, until) = (self.now(), self.now() + until.since(self.clock.now()));
+        self.notes().kept_away.push(KeptAway { guild: guild.to_owned(), seen_at, until });
     }
 
     /// Deadlines begin anew for whoever is begun anew.

@@ -132,11 +132,12 @@ fn addresses(props: &Props) {
             _ => None,
         })
         .collect();
-    let asked: BTreeSet<_> = committed
+    // For which message somebody was asked when, and whether by a deadline.
+    let asked: BTreeMap<_, _> = committed
         .iter()
         .filter_map(|entry| match &entry.recorded.event {
             Event::Evaluated(evaluated) if evaluated.trigger == Trigger::DirectAddress => {
-                Some((&entry.place, evaluated.message, evaluated.by_deadline))
+                Some(((&entry.place, evaluated.message, evaluated.by_deadline), entry.recorded.at))
             }
             _ => None,
         })
@@ -148,10 +149,13 @@ fn addresses(props: &Props) {
         {
             let key = (place, recorded.seq);
             let times = by_person.entry((place.guild.clone(), message.from.id.clone())).or_default();
-            let is_asked = |by_deadline| asked.contains(&(place, recorded.seq, by_deadline));
-            let is_granted = is_asked(false) || (is_asked(true) && said_at.is_none());
+            let asked_at = |by_deadline| asked.get(&(place, recorded.seq, by_deadline)).copied();
+            let is_granted = asked_at(false).is_some() || (asked_at(true).is_some() && said_at.is_none());
             let said_at = said_at.unwrap_or(recorded.at).min(recorded.at);
-            times.push(Addressed { said_at, heard_at: recorded.at, refused_at: refused.get(&key).copied(), is_granted });
+            let counts_from =
+                [asked_at(false), asked_at(true), Some(recorded.at)].into_iter().flatten().max().unwrap_or(recorded.at);
+            let refused_at = refused.get(&key).copied();
+            times.push(Addressed { said_at, heard_at: recorded.at, counts_from, refused_at, is_granted });
         }
     }
     for ((guild, person), times) in by_person {
@@ -175,6 +179,8 @@ fn addresses(props: &Props) {
 struct Addressed {
     said_at: Moment,
     heard_at: Moment,
+    /// From when it counts, at the latest: whoever reads what was used knows it by the question that it led to.
+    counts_from: Moment,
     refused_at: Option<Moment>,
     is_granted: bool,
 }
@@ -182,7 +188,7 @@ struct Addressed {
 impl Addressed {
     /// Whether it may be among those of the minute before one that was said then and refused then; that one is, itself.
     fn may_stand_against(&self, said_at: Moment, refused_at: Moment) -> bool {
-        said_at.since(self.heard_at) < MINUTE + A_WHILE && self.said_at.since(refused_at) < A_WHILE
+        said_at.since(self.counts_from) < MINUTE + A_WHILE && self.said_at.since(refused_at) < A_WHILE
     }
 }
 

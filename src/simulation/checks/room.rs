@@ -233,11 +233,12 @@ impl<'a> Record<'a> {
             about.is_empty() && before > 0
         };
         for (companion, seat) in &mut self.seats {
-            let before = seat.unsettled.len();
+            let (before, may_be_about_nothing) = (seat.unsettled.len(), seat.about.iter().all(|seq| self.skipped.contains(seq)));
             seat.unsettled.retain(|seq| !gone.contains(seq));
             seat.is_unsure = !seat.unsettled.is_empty() && (seat.is_unsure || seat.unsettled.len() < before);
-            if !lose_last(&mut seat.about) {
-                // What was taken back before is taken back once more after a crash: then a turn about nothing goes.
+            if !lose_last(&mut seat.about) || may_be_about_nothing {
+                // What was taken back before is taken back once more after a crash: then a turn about nothing goes. One about what was set
+                // aside comes to no statement, sooner or later.
                 if seat.about.is_empty() && self.round.is_none() && self.candidates.first() == Some(companion) {
                     (self.due, self.speak_at) = (Vec::new(), None);
                 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::life::Props;
-use super::super::stage::{Stage, lock};
+use super::super::stage::{KeptAway, Stage, lock};
 use super::super::store::Committed;
 use crate::actors::guild::RESTARTS;
 use crate::domain::event::Event;
@@ -20,7 +20,7 @@ const LONGEST_WAY_BACK: Duration = Duration::from_secs(45);
 /// How late something is, in view of what held it up.
 pub(super) struct Lateness {
     disturbed: Vec<Duration>,
-    kept_away: Vec<(Duration, String)>,
+    kept_away: Vec<KeptAway>,
     full: Option<(Duration, Duration)>,
 }
 
@@ -28,7 +28,13 @@ impl Lateness {
     pub(super) fn of(stage: &Stage) -> Self {
         let mut disturbed = stage.notes().disturbed.clone();
         disturbed.extend(stage.chance.panicked());
-        Self { disturbed, kept_away: stage.notes().kept_away.clone(), full: stage.plan.full }
+        let mut kept_away = stage.notes().kept_away.clone();
+        let lives = stage.notes().lives.clone();
+        for kept in &mut kept_away {
+            let next_life = lives.iter().find(|begun| **begun > kept.seen_at);
+            kept.until = next_life.map_or(kept.until, |begun| kept.until.min(*begun));
+        }
+        Self { disturbed, kept_away, full: stage.plan.full }
     }
 
     pub(super) fn is_late(&self, place: &Place, from: Duration, to: Duration, most: Duration) -> bool {
@@ -38,7 +44,8 @@ impl Lateness {
     /// For how long, of this time, nothing held it up.
     pub(super) fn undisturbed(&self, place: &Place, from: Duration, to: Duration) -> Duration {
         let is_within = |at: &Duration| (from..=to).contains(at);
-        let released = self.kept_away.iter().filter(|(_, guild)| guild == place.guild.as_str()).map(|(until, _)| *until);
+        let kept_away = self.kept_away.iter().filter(|kept| kept.guild == place.guild.as_str());
+        let released = kept_away.filter(|kept| kept.seen_at <= to).map(|kept| kept.until.min(to));
         // Whoever was killed before may still be away.
         let began_anew = self.disturbed.iter().filter(|at| **at <= to).map(|at| back(&self.disturbed, *at));
         let full = self.full.filter(|(since, until)| *since <= to && from <= *until).map(|(_, until)| until + LONGEST_WAY_BACK);

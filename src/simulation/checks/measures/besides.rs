@@ -1,6 +1,7 @@
 //! What no event tells and something else that is known does: what came to the store and to the models, who was killed, who sent what.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::super::super::book::KeptWhat;
 use super::super::super::ends::Who;
@@ -10,7 +11,11 @@ use super::super::super::stage::lock;
 use super::Counted;
 use super::expected::Expected;
 use super::witness::Witness;
+use crate::domain::event::Event;
 use crate::telemetry::instruments::platform_label;
+
+/// What became of a question is on record so long after it is known, where the store is not slow.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Whom the nemesis kills, under which label it is counted, and with whom it goes without being counted.
 const KILLED: [(&str, &str, &[&str]); 6] = [
@@ -45,9 +50,16 @@ pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) 
     for ((_, role), times) in notes.asked.iter().filter(|((life, _), _)| *life == witness.life) {
         expected.count(format!("tertulia_pool_calls_total{{model_role={role}}}"), *times, true);
     }
+    let committed = lock(&props.store.committed);
+    let is_timeout = |event: &Event| matches!(event, Event::Unanswered { error, .. } | Event::ReplyFailed { error, .. } if **error == *"timeout");
+    // A call that is given up at the very moment at which it panics is over before.
+    let is_given_up = |at: Duration| {
+        let soon = committed.iter().filter(|entry| (at..=at + SOON).contains(&entry.at));
+        soon.into_iter().any(|entry| is_timeout(&entry.recorded.event))
+    };
     let is_pool_killed = |at| notes.faults.iter().any(|fault| fault.at == at && matches!(fault.what, What::Killed("pool")));
     for (at, _, role) in notes.panicked.iter().filter(|(_, life, _)| *life == witness.life) {
-        let is_told = witness.went_on(*at) && !is_pool_killed(*at);
+        let is_told = witness.went_on(*at) && !is_pool_killed(*at) && !is_given_up(*at);
         expected.count(format!("tertulia_pool_panics_total{{model_role={role}}}"), 1, is_told);
     }
 }
