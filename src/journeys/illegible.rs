@@ -19,7 +19,7 @@ use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::ports::company::Company;
 use crate::ports::hearing::{Answers, Hearing, Utterance};
-use crate::ports::house::decisions::WhyQuery;
+use crate::ports::house::decisions::{DecisionQuery, Decisions, WhyQuery};
 use crate::ports::house::keeping::{Forget, Person};
 use crate::ports::house::messages::HistoryQuery;
 use crate::ports::house::{House, Refused};
@@ -256,6 +256,10 @@ async fn whoever_asks_about_a_room_of_which_the_store_cannot_read_something_is_t
     assert_eq!(rooms.len(), 2);
     let seq = world.say("den", "Bruno?").await;
     world.pass(60.0).await;
+    let everywhere = DecisionQuery { room: None, companion: None, after: None, limit: 10 };
+    let Decisions { decisions, unreadable } = world.house.decisions(everywhere).await.unwrap();
+    assert_eq!(unreadable, [room("lobby")]);
+    assert!(decisions.iter().any(|decision| *decision.room == *"den"), "{decisions:?}");
     assert!(world.told("den", "decision").await.iter().any(|decision| decision["seq"].as_u64() > Some(seq.0)));
 }
 

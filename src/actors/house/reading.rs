@@ -51,11 +51,16 @@ impl ActorHouse {
         }
         let share = (NEWEST_OF_ALL / places.len().max(1)).clamp(NEWEST_AT_LEAST, NEWEST_OF_EACH);
         let most = if query.room.is_some() { usize::MAX } else { share };
-        let mut all = Vec::new();
+        let (mut all, mut unreadable) = (Vec::new(), BTreeSet::new());
+        // What cannot be read of one room keeps nobody from what was decided in the others.
+        let is_passed_over = |error: &ReadError| query.room.is_none() && error.is_damage();
         for (at, (_, place)) in places.iter().enumerate() {
             let wanted = Wanted { after: query.after, before: None, limit: query.limit, most };
             let found = found(&self.reader(), place, wanted, |recorded| decisions_in(recorded, query.companion.as_ref())).await;
-            all.extend(found.map_err(unread)?.into_iter().map(|found| (at, found)));
+            match found {
+                Err(error) if is_passed_over(&error) => drop(unreadable.insert(at)),
+                found => all.extend(found.map_err(unread)?.into_iter().map(|found| (at, found))),
+            }
         }
         // Stable: those of one event stay in their order, and rooms are in the order of ids.
         all.sort_by_key(|(at, (recorded, _))| (recorded.at, *at, recorded.seq));
@@ -64,31 +69,39 @@ impl ActorHouse {
         } else {
             all.truncate(query.limit);
         }
-        Ok(Decisions { decisions: self.told_decisions(&places, all).await.map_err(unread)? })
+        let mut by_room = BTreeMap::<_, Vec<_>>::new();
+        for (order, (at, found)) in all.into_iter().enumerate() {
+            by_room.entry(at).or_default().push((order, found));
+        }
+        let mut told = BTreeMap::new();
+        for (at, of_room) in by_room {
+            let (room, place) = &places[at];
+            match self.told_decisions(room, place, of_room).await {
+                Err(error) if is_passed_over(&error) => drop(unreadable.insert(at)),
+                decisions => told.extend(decisions.map_err(unread)?),
+            }
+        }
+        let unreadable = unreadable.into_iter().map(|at| places[at].0.clone()).collect();
+        Ok(Decisions { decisions: told.into_values().collect(), unreadable })
     }
 
-    /// Decisions, each of one of these rooms, as they are shown.
+    /// Decisions of a room as they are shown, each with its place among all.
     async fn told_decisions(
         &self,
-        places: &[(RoomId, Place)],
+        room: &RoomId,
+        place: &Place,
         all: Vec<(usize, (Recorded, CompanionId))>,
-    ) -> Result<Vec<DecisionRecord>, ReadError> {
-        let mut elections = BTreeMap::new();
-        for at in all.iter().map(|(at, _)| *at).collect::<BTreeSet<_>>() {
-            let of_room = all.iter().filter(|(other, _)| *other == at);
-            let ballots = of_room.filter_map(|(_, (recorded, _))| ballot_in(recorded));
-            elections.insert(at, Elections::read(&self.reader(), &places[at].1, ballots).await?);
-        }
-        let mut texts: BTreeMap<usize, Texts> = BTreeMap::new();
-        let mut decisions = Vec::new();
-        for (at, (recorded, companion)) in all {
+    ) -> Result<Vec<(usize, DecisionRecord)>, ReadError> {
+        let ballots = all.iter().filter_map(|(_, (recorded, _))| ballot_in(recorded));
+        let elections = Elections::read(&self.reader(), place, ballots).await?;
+        let (mut texts, mut decisions) = (Texts::default(), Vec::new());
+        for (order, (recorded, companion)) in all {
             let Event::Decided(decided) = &recorded.event else { continue };
-            let (room, place) = &places[at];
-            let settled = texts.entry(at).or_default().of(&self.reader(), place, &decided.messages).await?;
+            let settled = texts.of(&self.reader(), place, &decided.messages).await?;
             let mut decision = record(&recorded, decided, &companion, room, settled);
-            let floor = ballot_in(&recorded).and_then(|seq| elections.get(&at)?.floor(seq, &companion));
+            let floor = ballot_in(&recorded).and_then(|seq| elections.floor(seq, &companion));
             decision.more.extend(floor.map(|floor| ("floor".to_owned(), floor.into())));
-            decisions.push(decision);
+            decisions.push((order, decision));
         }
         Ok(decisions)
     }

@@ -132,7 +132,7 @@ fn verify_running(client: &Client, data: &Path, json: bool) -> Result<Report, Fa
     block_on(copy_by(client, &copy)).or_else(|failure| match failure {
         // It is damaged, and a copy ends at the first place that cannot be read.
         Failure::Store(detail) => {
-            let detail = format!("{detail}; with the server stopped, `tertulia history verify` lists all such places");
+            let detail = format!("{detail}; with the server stopped, `tertulia history verify` goes on beyond it, if the store can be opened at all");
             tell_unsound(json, &detail)?;
             Err(Failure::Store(detail))
         }

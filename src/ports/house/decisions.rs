@@ -29,6 +29,9 @@ pub struct DecisionQuery {
 pub struct Decisions {
     /// Oldest first.
     pub decisions: Vec<DecisionRecord>,
+    /// Rooms of which something cannot be read, where all were asked for: what was decided there may be missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<RoomId>,
 }
 
 /// One decision on record.

@@ -378,7 +378,7 @@ impl House for FakeHouse {
 
     async fn decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused> {
         let decisions = if query.after.is_some_and(|after| after >= decision().seq) { Vec::new() } else { vec![decision()] };
-        Ok(Decisions { decisions })
+        Ok(Decisions { decisions, unreadable: Vec::new() })
     }
 
     async fn why(&self, query: WhyQuery) -> Result<Why, Refused> {

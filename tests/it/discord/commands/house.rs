@@ -250,7 +250,7 @@ impl House for SmallHouse {
             reason: "model_no".into(),
             more: Map::from_iter([("why".to_owned(), json!(format!("nothing for me in {room}")))]),
         };
-        Ok(Decisions { decisions: vec![decision] })
+        Ok(Decisions { decisions: vec![decision], unreadable: Vec::new() })
     }
 
     async fn why(&self, query: WhyQuery) -> Result<Why, Refused> {
