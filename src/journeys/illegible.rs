@@ -84,6 +84,30 @@ async fn what_a_person_said_is_read_out_as_far_as_it_can_be_and_the_rest_is_told
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_said_something_in_a_room_that_cannot_be_read_is_forgotten_and_read_out_everywhere_else() {
+    for is_nameless in [false, true] {
+        let world = World::with_lobby().await;
+        world.open("den", &["bruno"]).await;
+        let said = said_by_ana(&world, 2).await;
+        world.say("den", "zebra-den").await;
+        world.pass(60.0).await;
+        let lobby = Place::new(&"home".into(), &room("lobby").channel());
+        let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
+        world.store.damage(if is_nameless { key::channel_of(lobby.ward(), no) } else { Key::event(lobby.ward(), no, said[0]) });
+
+        let lines = world.house.export_person(Person { guild: "home".into(), id: "Ana".into() }).await.unwrap();
+        let lines: Vec<_> = lines.collect().await;
+        let forgotten = world.house.forget(forget()).await;
+
+        let [Ok(line), Err(Refused::Damaged(missing))] = &lines[..] else { panic!("{lines:?}") };
+        assert!(line.contains("zebra-den") && missing.contains("the rest is read out"), "{line} {missing}");
+        let Err(Refused::Damaged(detail)) = forgotten else { panic!("nobody is told: {forgotten:?}") };
+        assert!(detail.contains(if is_nameless { "channel 0 of ward" } else { "console:lobby" }), "{detail}");
+        assert!(world.history("den").await.iter().all(|(_, text)| !text.contains("zebra")), "{detail}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn before_a_last_entry_that_cannot_be_read_all_that_can_be_is_forgotten() {
     for begins_anew in [false, true] {
         let world = World::with_lobby().await;

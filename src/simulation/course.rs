@@ -180,7 +180,9 @@ async fn release(life: &Life) {
     for guild in quarantine.guilds {
         life.props.stage.reach("guild in quarantine");
         life.props.stage.disturb();
-        drop(life.house.release(guild.id.as_str()).await);
+        if life.house.release(guild.id.as_str()).await.is_ok() {
+            life.props.stage.is_released(guild.id.as_str());
+        }
     }
 }
 

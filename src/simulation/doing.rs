@@ -279,7 +279,9 @@ impl Life {
         for guild in quarantine.guilds {
             stage.reach("guild released by an operator");
             stage.disturb();
-            drop(self.house.release(guild.id.as_str()).await);
+            if self.house.release(guild.id.as_str()).await.is_ok() {
+                stage.is_released(guild.id.as_str());
+            }
         }
         for entry in quarantine.messages {
             let is_it = |said: &Said| {

@@ -300,11 +300,13 @@ impl SimGateway {
             let is_ignored = self.0.is_ignored(&said.say);
             let outcome = present.inbound.said(&spot, utterance.clone()).await;
             stage.alive().await;
-            if is_ignored {
-                stage.reach("not heard: not to be");
-                if let Ok(Taken::New(seq)) = outcome {
+            // They may want to be heard again meanwhile.
+            match outcome {
+                Ok(Taken::Not) if is_ignored => stage.reach("not heard: not to be"),
+                Ok(Taken::New(seq)) if is_ignored && self.0.is_ignored(&said.say) => {
                     stage.violate(format!("message {} is {seq} by somebody who is not to be heard", told.number));
                 }
+                _ => {}
             }
             match outcome {
                 Ok(Taken::New(seq) | Taken::Known(seq)) => {

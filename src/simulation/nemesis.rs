@@ -110,7 +110,9 @@ async fn storm(stage: &Arc<Stage>, kill: impl Fn()) {
             for guild in quarantine.guilds.iter().filter(|_| stage.plan.seed.is_multiple_of(2)) {
                 stage.reach("guild released by an operator");
                 stage.disturb();
-                drop(present.house.release(guild.id.as_str()).await);
+                if present.house.release(guild.id.as_str()).await.is_ok() {
+                    stage.is_released(guild.id.as_str());
+                }
             }
             return;
         }

@@ -265,6 +265,14 @@ impl Stage {
         self.notes().kept_away.push(KeptAway { guild: guild.to_owned(), seen_at, until });
     }
 
+    /// An operator let a guild go before its time.
+    pub(super) fn is_released(&self, guild: &str) {
+        let now = self.now();
+        for kept in self.notes().kept_away.iter_mut().filter(|kept| kept.guild == guild) {
+            kept.until = kept.until.min(now);
+        }
+    }
+
     /// Deadlines begin anew for whoever is begun anew.
     pub(super) fn disturb(&self) {
         let now = self.now();

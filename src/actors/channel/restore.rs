@@ -11,7 +11,7 @@ use super::pace::Pace;
 use super::{Books, ChannelMessage, Missed, State};
 use crate::actors::kit::Kit;
 use crate::actors::places::ScribePlace;
-use crate::actors::scribe::{Fence, Reply, ScribeMessage};
+use crate::actors::scribe::{Fence, Lost, Reply, ScribeMessage};
 use crate::actors::supervision::child::TakenAlong;
 use crate::domain::budget::{DAY, Ledger, Use};
 use crate::domain::event::Recorded;
@@ -69,8 +69,12 @@ async fn fence(place: &Place, kit: &Kit) -> Result<(), CannotRestore> {
         if let Some(scribe) = kit.directory.find(&ScribePlace()) {
             let (reply, settled) = Reply::awaited();
             let fence = ScribeMessage::Fence(Fence { place: place.clone(), reply });
-            if scribe.cast(fence).is_ok() && matches!(settled.await, Ok(Ok(_))) {
-                return Ok(());
+            if scribe.cast(fence).is_ok() {
+                match settled.await {
+                    Ok(Ok(_)) => return Ok(()),
+                    Ok(Err(Lost::Unreadable(why))) => return Err(CannotRestore::Damaged(why.to_string())),
+                    Ok(Err(_)) | Err(_) => {}
+                }
             }
         }
         tokio::time::sleep(SCRIBE_PATIENCE).await;

@@ -15,13 +15,11 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ward};
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, ReadError, Reader};
-use crate::journal::record::ChannelRecord;
 use crate::journal::redaction::is_wordless;
 use crate::ports::house::Refused;
 use crate::ports::house::keeping::{ExportForm, ExportQuery, Lines, Person};
 use crate::ports::house::stamp::rfc3339;
 use crate::ports::store::Store;
-use crate::ports::store::key::ChannelNo;
 
 /// Events that are read at once.
 const PAGE: usize = 512;
@@ -63,23 +61,44 @@ impl ActorHouse {
         if listed.is_empty() {
             return Err(self.nobody(&person.guild, &id).await);
         }
-        let (mut said, mut illegible) = (Vec::new(), 0);
+        let (mut said, mut illegible, mut nameless) = (Vec::new(), 0, 0);
+        let mut unreadable = None;
         for (no, stretches) in &listed {
-            let there = self.reader().said_in(ward, *no, stretches.keys(), &id).await.map_err(unread)?;
-            said.extend(there.theirs.into_iter().map(|seq| (*no, seq)));
-            illegible += there.illegible.len();
+            let place = match self.reader().place_of(ward, *no).await {
+                Err(error) if error.is_damage() => None,
+                place => place.map_err(unread)?,
+            };
+            let Some(place) = place else {
+                nameless += 1;
+                continue;
+            };
+            match self.reader().said_in(ward, *no, stretches.keys(), &id).await {
+                Ok(there) => {
+                    said.extend(there.theirs.into_iter().map(|seq| (place.clone(), seq)));
+                    illegible += there.illegible.len();
+                }
+                Err(error) if error.is_damage() => drop(unreadable.get_or_insert((place, error))),
+                Err(error) => return Err(unread(error)),
+            }
         }
-        let missing = (illegible > 0).then(|| {
-            let which = if illegible == 1 { "1 entry".to_owned() } else { format!("{illegible} entries") };
+        let several = |many: usize, one: &str, more: &str| if many == 1 { format!("1 {one}") } else { format!("{many} {more}") };
+        let which = if let Some((place, error)) = unreadable {
+            Some(format!("of {place}, {error}:"))
+        } else if nameless > 0 {
+            Some(format!("of {} no name can be read:", several(nameless, "channel", "channels")))
+        } else {
+            (illegible > 0).then(|| several(illegible, "entry", "entries"))
+        };
+        let missing = which.map(|which| {
             Err(damaged(format!(
                 "{which} where {} said something cannot be read, and may be theirs; the rest is read out",
                 person.id
             )))
         });
-        let lines = stream::iter(said).filter_map(move |(no, seq)| {
+        let lines = stream::iter(said).filter_map(move |(place, seq)| {
             let store = store.clone();
             async move {
-                let line = said_line(&Reader::new(&*store), ward, no, seq).await;
+                let line = said_line(&Reader::new(&*store), &place, seq).await;
                 line.map_err(unread).transpose()
             }
         });
@@ -87,12 +106,10 @@ impl ActorHouse {
     }
 }
 
-async fn said_line(reader: &Reader<'_>, ward: Ward, no: ChannelNo, seq: Seq) -> Result<Option<String>, ReadError> {
-    let Some(ChannelRecord { guild, channel }) = reader.channel_of(ward, no).await? else { return Ok(None) };
-    let place = Place::new(&guild, &channel);
-    let recorded = reader.event(&place, seq).await?;
+async fn said_line(reader: &Reader<'_>, place: &Place, seq: Seq) -> Result<Option<String>, ReadError> {
+    let recorded = reader.event(place, seq).await?;
     let has_words = |recorded: &Recorded| matches!(&recorded.event, Event::Said { message, .. } if !is_wordless(message));
-    Ok(recorded.filter(has_words).map(|recorded| line(&place, &recorded)))
+    Ok(recorded.filter(has_words).map(|recorded| line(place, &recorded)))
 }
 
 /// Reads out the events of these journals, one after the other.

@@ -44,21 +44,35 @@ impl ActorHouse {
         let listed = self.reader().listed(&guild, &person).await.map_err(unread)?;
         let is_unknown = listed.is_empty();
         let (mut forgotten, mut nameless, mut answering, mut illegible) = (Forgotten::default(), None, None, None);
+        // What cannot be read of one channel keeps nobody from being forgotten in the others.
+        let mut unreadable = None;
         for (no, stretches) in listed {
-            let Some(place) = self.reader().place_of(ward, no).await.map_err(unread)? else {
+            let place = match self.reader().place_of(ward, no).await {
+                Err(error) if error.is_damage() => None,
+                place => place.map_err(unread)?,
+            };
+            let Some(place) = place else {
                 nameless.get_or_insert(no);
                 continue;
             };
-            match self.forget_there(&place, no, &person, stretches, answers, &mut forgotten).await? {
-                There::Nothing => {}
-                There::Owed => drop(answering.get_or_insert(place)),
-                There::Illegible(entries) => {
+            match self.forget_there(&place, no, &person, stretches, answers, &mut forgotten).await {
+                Ok(There::Nothing) => {}
+                Ok(There::Owed) => drop(answering.get_or_insert(place)),
+                Ok(There::Illegible(entries)) => {
                     let (_, all) = illegible.get_or_insert((place, 0));
                     *all += entries;
                 }
+                Err(Refused::Damaged(detail)) => drop(unreadable.get_or_insert((place, detail))),
+                Err(refused) => return Err(refused),
             }
         }
         let (has_used, unread_usage) = self.forget_usage(&guild, &person).await?;
+        if let Some((place, detail)) = unreadable {
+            return Err(Refused::Damaged(format!(
+                "in {place} what they said cannot be forgotten, or not wholly: {detail}; elsewhere all that can be read is forgotten; restore \
+                 a backup or delete the room, and do this again"
+            )));
+        }
         if let Some((place, entries)) = illegible {
             let which = if entries == 1 {
                 "1 entry cannot be read and may be theirs, or tell of them".to_owned()

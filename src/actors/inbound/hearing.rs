@@ -105,12 +105,19 @@ impl Hearing for Inbound {
     async fn deleted(&self, spot: &Spot, ids: &[Arc<str>]) -> Result<(), NotTaken> {
         let (place, reader) = (place_of(spot), self.reader());
         // Before it is looked up what is on record: a statement comes there and leaves the outbox in one.
-        let on_its_way = self.on_its_way(&place).await.map_err(unread)?;
-        let (mut messages, mut unknown) = (BTreeSet::new(), Vec::new());
+        let on_its_way = match self.on_its_way(&place).await {
+            // A statement that cannot be read is posted by nobody.
+            Err(error) if error.is_damage() => Vec::new(),
+            read => read.map_err(unread)?,
+        };
+        let (mut messages, mut unknown, mut illegible) = (BTreeSet::new(), Vec::new(), None);
         for id in ids {
-            match reader.message(&place, id).await.map_err(unread)? {
-                Some(seq) => drop(messages.insert(seq)),
-                None => unknown.push(id),
+            match reader.message(&place, id).await {
+                Ok(Some(seq)) => drop(messages.insert(seq)),
+                Ok(None) => unknown.push(id),
+                // It keeps no other from being taken back.
+                Err(error) if error.is_damage() => illegible = Some(error),
+                Err(error) => return Err(unread(error)),
             }
         }
         if !messages.is_empty() {
@@ -125,7 +132,7 @@ impl Hearing for Inbound {
             let detail = "a statement is on its way, which this may be a part of".into();
             return Err(NotTaken::Later { after: RETRY_AFTER, detail });
         }
-        Ok(())
+        illegible.map_or(Ok(()), |error| Err(unread(error)))
     }
 
     async fn caught_up(&self, spot: &Spot, read: u32, missed: Option<Missed>) -> Result<(), NotTaken> {

@@ -373,7 +373,7 @@ impl Desk {
         {
             let place = place.clone();
             let first = decode(key, &value).map(|seq| Accepted { seq, is_new: false });
-            let unreadable = |error: String| Lost::Unavailable(error.into());
+            let unreadable = |error: String| Lost::Unreadable(error.into());
             match request {
                 Request::Accept(Accept { reply, .. }) => reply.send(first.map_err(|error| unreadable(error.to_string()).into())),
                 Request::Post(Post { reply, .. }) => reply.send(first.map_err(|error| unreadable(error.to_string()))),

@@ -132,9 +132,10 @@ fn addresses(props: &Props) {
             _ => None,
         })
         .collect();
-    // For which message somebody was asked when, and whether by a deadline.
+    // For which message somebody was first asked when, and whether by a deadline.
     let asked: BTreeMap<_, _> = committed
         .iter()
+        .rev()
         .filter_map(|entry| match &entry.recorded.event {
             Event::Evaluated(evaluated) if evaluated.trigger == Trigger::DirectAddress => {
                 Some(((&entry.place, evaluated.message, evaluated.by_deadline), entry.recorded.at))
@@ -162,7 +163,8 @@ fn addresses(props: &Props) {
         for address in &times {
             let Some(refused_at) = address.refused_at else { continue };
             stage.reach("address refused");
-            let within = times.iter().filter(|other| other.may_stand_against(address.said_at, refused_at)).count() as u32;
+            let others = times.iter().filter(|other| other.may_stand_against(address.said_at, refused_at));
+            let within = 1 + others.count() as u32;
             if within <= stage.plan.rules.least_addresses_per_minute {
                 stage.violate(format!("guild {guild}: an address by {person} is refused, the {within}th within a minute"));
             }
@@ -186,9 +188,11 @@ struct Addressed {
 }
 
 impl Addressed {
-    /// Whether it may be among those of the minute before one that was said then and refused then; that one is, itself.
+    /// Whether it may be among those of the minute before one that was said then and refused then. One that was refused itself is not.
     fn may_stand_against(&self, said_at: Moment, refused_at: Moment) -> bool {
-        said_at.since(self.counts_from) < MINUTE + A_WHILE && self.said_at.since(refused_at) < A_WHILE
+        self.refused_at.is_none()
+            && said_at.since(self.counts_from) < MINUTE + A_WHILE
+            && self.said_at.since(refused_at) < A_WHILE
     }
 }
 

@@ -12,6 +12,7 @@ use super::Counted;
 use super::expected::Expected;
 use super::witness::Witness;
 use crate::domain::event::Event;
+use crate::domain::model_role::ModelRole;
 use crate::telemetry::instruments::platform_label;
 
 /// What became of a question is on record so long after it is known, where the store is not slow.
@@ -51,15 +52,19 @@ pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) 
         expected.count(format!("tertulia_pool_calls_total{{model_role={role}}}"), *times, true);
     }
     let committed = lock(&props.store.committed);
-    let is_timeout = |event: &Event| matches!(event, Event::Unanswered { error, .. } | Event::ReplyFailed { error, .. } if **error == *"timeout");
+    let is_timeout = |event: &Event, role: &str| match event {
+        Event::Unanswered { error, .. } => role == ModelRole::Side.as_str() && **error == *"timeout",
+        Event::ReplyFailed { error, .. } => role == ModelRole::Main.as_str() && **error == *"timeout",
+        _ => false,
+    };
     // A call that is given up at the very moment at which it panics is over before.
-    let is_given_up = |at: Duration| {
-        let soon = committed.iter().filter(|entry| (at..=at + SOON).contains(&entry.at));
-        soon.into_iter().any(|entry| is_timeout(&entry.recorded.event))
+    let is_given_up = |at: Duration, role: &str| {
+        let mut soon = committed.iter().filter(|entry| witness.is_of(entry) && (at..=at + SOON).contains(&entry.at));
+        soon.any(|entry| is_timeout(&entry.recorded.event, role))
     };
     let is_pool_killed = |at| notes.faults.iter().any(|fault| fault.at == at && matches!(fault.what, What::Killed("pool")));
     for (at, _, role) in notes.panicked.iter().filter(|(_, life, _)| *life == witness.life) {
-        let is_told = witness.went_on(*at) && !is_pool_killed(*at) && !is_given_up(*at);
+        let is_told = witness.went_on(*at) && !is_pool_killed(*at) && !is_given_up(*at, role);
         expected.count(format!("tertulia_pool_panics_total{{model_role={role}}}"), 1, is_told);
     }
 }
