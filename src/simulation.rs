@@ -7,8 +7,9 @@
 //! are torn, slow or unanswered; a full disk; models that fail, hang, panic, answer late or nonsense; a platform that loses, delays and
 //! reorders requests, refuses, says later, and cannot be read; connections to it that are refused, get lost, panic, and tell a stretch again,
 //! and whoever keeps them alive killed until it is left alone; what is heard twice or long after it was said; a wall clock that is set;
-//! settings and companions changed within and between lives; rooms deleted; a process that crashes while words are taken back; floods, huge messages, messages that kill whoever handles them
-//! (`domain::conversation::poison`), and a channel killed until its guild is kept away.
+//! settings and companions changed within and between lives; rooms deleted, and guilds lost; somebody who is not to be heard; a process that
+//! crashes while words are taken back, or somebody is forgotten, with what was answered to them or without; floods, huge messages,
+//! messages that kill whoever handles them (`domain::conversation::poison`), and a channel killed until its guild is kept away.
 //!
 //! What is not there: Discord's own gateway, with its sessions, heartbeats and limits, and a platform that refuses for good or changes the
 //! number of its connections. Those are tried in `tests/it/discord` and `journeys/connecting.rs`. What is changed or taken back on the
@@ -19,12 +20,13 @@
 //! once faults are over it is made; questions wait for quiet and for pauses, addresses for nothing; streaks, deadlines, buffers; budgets of questions,
 //! statements, tokens and addresses; who is awake handles what is on record within 45 s; nothing of a guild is in another's prompts, record,
 //! answers, live view or posts, and no words in what is measured; what kills is set aside, and nothing else; nothing of what was taken back or
-//! forgotten is left anywhere, and the index of persons tells of everybody else; what a connection tells is on record in its order, by one life
-//! at a time, which an actor keeps alive; at rest nothing is pending, open, owed or asked, nobody is left, every connection is there, and what
+//! forgotten is left anywhere, nor of what was answered to it where that was to go, too; nobody is heard who is not
+//! to be, and the index of persons tells of everybody else; what a connection tells is on record in its order, by one life at a time,
+//! which an actor keeps alive; at rest nothing is pending, open, owed or asked, nobody is left, every connection is there, and what
 //! is measured agrees with the record.
 //!
-//! Bugs that are planted to see it fail, each with the first of the seeds from 1 on that catches it. `.ci/planted` repeats it with the patches
-//! in `tests/planted/`, one for each:
+//! Bugs that are planted to see it fail, each with the first of the seeds from 1 on that caught it when it was last tried. `.ci/planted` repeats it
+//! with the patches in `tests/planted/`, one for each, and tells where another seed is the first by now:
 //!
 //! | planted | seed |
 //! | --- | --- |
