@@ -18,7 +18,7 @@ use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::ports::company::Company;
-use crate::ports::hearing::{Answers, Hearing, Utterance};
+use crate::ports::hearing::{Answers, Hearing, NotTaken, Utterance};
 use crate::ports::house::decisions::{DecisionQuery, Decisions, WhyQuery};
 use crate::ports::house::keeping::{Forget, Person};
 use crate::ports::house::messages::HistoryQuery;
@@ -225,6 +225,28 @@ async fn a_platform_is_caught_up_with_beside_an_entry_that_cannot_be_read() {
     let reached = Inbound::new(world.kit.clone()).reached(&general()).await.unwrap().unwrap();
 
     assert_eq!(reached.newest.as_deref(), Some("100"), "what follows it is read again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_taken_back_on_a_platform_goes_beside_an_id_that_cannot_be_read() {
+    let world = World::new().await;
+    world.house.admit(&general(), &"aria".into()).await.unwrap();
+    for id in ["100", "101"] {
+        abroad::says(&world, &general(), ana(&world, id, "zebra")).await;
+    }
+    world.pass(60.0).await;
+    let (place, reader) = (Place::new(&general().guild, &general().channel), Reader::new(&*world.kit.store));
+    let sound = reader.message(&place, "100").await.unwrap().unwrap();
+    let no = reader.channel_no(&place).await.unwrap().unwrap();
+    world.store.damage(key::message_id(place.ward(), no, "101"));
+
+    let deleted = Inbound::new(world.kit.clone()).deleted(&general(), &["101".into(), "100".into()]).await;
+
+    assert!(matches!(deleted, Err(NotTaken::Broken(_))), "it is told: {deleted:?}");
+    let Some(Event::Said { message, .. }) = reader.event(&place, sound).await.unwrap().map(|recorded| recorded.event) else {
+        panic!("it is there")
+    };
+    assert_eq!(&*message.text, "");
 }
 
 #[tokio::test(start_paused = true)]

@@ -100,6 +100,22 @@ async fn a_channel_whose_record_cannot_be_read_is_left_alone_shown_and_back_once
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_room_whose_number_cannot_be_read_is_listed_at_once() {
+    let world = World::with_lobby().await;
+    world.say("lobby", "one").await;
+    let place = Place::new(&"home".into(), &room("lobby").channel());
+    put(&world, place.ward(), key::channel_name(&place), b"?".to_vec()).await;
+
+    // It begins with what is pending.
+    let world = world.crash().await;
+    world.pass(1.0).await;
+
+    let channels = world.house.quarantine().await.unwrap().channels;
+    assert_eq!(channels.len(), 1);
+    assert!(channels[0].detail.contains("console:lobby"), "{}", channels[0].detail);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_channel_that_is_left_alone_is_back_as_soon_as_the_operator_releases_it() {
     let (mut world, place, no, harmless) = poisoned().await;
     world.expect_deaths();
