@@ -59,18 +59,18 @@
 //! | of a batch no more than six events are counted | 3 |
 //! | a commit of unknown outcome is taken for one that succeeded | 3 |
 //! | an unreadable answer settles nothing: it is settled twice, or asked about for ever | 4 |
+//! | who has ended the conversation is selected | 4 |
 //! | a reply that is owed is given up as failed when its channel begins anew | 5 |
 //! | a turn-taking manager stays when its round is over | 5 |
 //! | a decision of several companions is counted once | 5 |
 //! | who supervises the connections does not come back | 6 |
 //! | the deadline of a round is forgotten | 7 |
 //! | what is heard while a channel reads its record is lost | 7 |
-//! | who has ended the conversation is selected | 8 |
 //! | an address is refused one too early | 8 |
 //! | a question in flight is not asked again after a restart | 11 |
-//! | whoever was selected is forgotten when somebody says something | 13 |
+//! | the pause after a question without an answer is never longer | 11 |
+//! | whoever was selected is forgotten when somebody says something | 11 |
 //! | a part of which nobody knows whether it was posted is counted as posted, too | 18 |
-//! | the pause after a question without an answer is never longer | 25 |
 //! | connections that were left alone are never made again | 25 |
 //! | a tie goes to the greater id | 63 |
 //!
