@@ -188,9 +188,10 @@ struct Addressed {
 }
 
 impl Addressed {
-    /// Whether it may be among those of the minute before one that was said then and refused then. One that was refused itself is not.
+    /// Whether it may be among those of the minute before one that was said then and refused then. One that was refused itself
+    /// by then is not; it may be refused later, when somebody wakes who counts it from when it was said.
     fn may_stand_against(&self, said_at: Moment, refused_at: Moment) -> bool {
-        self.refused_at.is_none()
+        self.refused_at.is_none_or(|at| at > refused_at)
             && said_at.since(self.counts_from) < MINUTE + A_WHILE
             && self.said_at.since(refused_at) < A_WHILE
     }
