@@ -20,6 +20,7 @@ use crate::ports::house::Refused;
 use crate::ports::house::keeping::{ExportForm, ExportQuery, Lines, Person};
 use crate::ports::house::stamp::rfc3339;
 use crate::ports::store::Store;
+use crate::ports::store::key::ChannelNo;
 
 /// Events that are read at once.
 const PAGE: usize = 512;
@@ -64,11 +65,7 @@ impl ActorHouse {
         let (mut said, mut illegible, mut nameless) = (Vec::new(), 0, 0);
         let mut unreadable = None;
         for (no, stretches) in &listed {
-            let place = match self.reader().place_of(ward, *no).await {
-                Err(error) if error.is_damage() => None,
-                place => place.map_err(unread)?,
-            };
-            let Some(place) = place else {
+            let Some(place) = self.named(ward, *no).await? else {
                 nameless += 1;
                 continue;
             };
@@ -103,6 +100,16 @@ impl ActorHouse {
             }
         });
         Ok(lines.chain(stream::iter(missing)).boxed())
+    }
+}
+
+impl ActorHouse {
+    /// Which channel has this number; none: it cannot be told.
+    pub(super) async fn named(&self, ward: Ward, no: ChannelNo) -> Result<Option<Place>, Refused> {
+        match self.reader().place_of(ward, no).await {
+            Err(error) if error.is_damage() => Ok(None),
+            place => place.map_err(unread),
+        }
     }
 }
 

@@ -47,11 +47,7 @@ impl ActorHouse {
         // What cannot be read of one channel keeps nobody from being forgotten in the others.
         let mut unreadable = None;
         for (no, stretches) in listed {
-            let place = match self.reader().place_of(ward, no).await {
-                Err(error) if error.is_damage() => None,
-                place => place.map_err(unread)?,
-            };
-            let Some(place) = place else {
+            let Some(place) = self.named(ward, no).await? else {
                 nameless.get_or_insert(no);
                 continue;
             };
@@ -135,8 +131,8 @@ impl ActorHouse {
         Ok(if illegible.is_empty() { There::Nothing } else { There::Illegible(illegible.len()) })
     }
 
-    /// Whoever does this has the turn, and all of these messages have words. Tells the numbers of what may tell of them and cannot be read, the snapshot among them; none:
-    /// not done, because answers are to go too and one is still being made.
+    /// Whoever does this has the turn, and all of these messages have words. Tells the numbers of what may tell of them and cannot be read,
+    /// the snapshot among them; none: not done, because answers are to go too and one is still being made.
     async fn forget_in(
         &self,
         place: &Place,
