@@ -26,21 +26,15 @@ impl Inspect for Inspection {
     }
 
     fn named(&self, key: &Key, value: &[u8]) -> Option<(ChannelNo, String)> {
-        let is_a_name = kind_of(key) == Some(Kind::ChannelOf as u8);
-        let channel = key::channel_in(key).filter(|_| is_a_name)?;
+        let channel = key::channel_in(key).filter(|_| key.is(Kind::ChannelOf))?;
         let ChannelRecord { guild, channel: id } = decode(key, value).ok()?;
         Some((channel, Place { guild, channel: id }.to_string()))
     }
 }
 
-fn kind_of(key: &Key) -> Option<u8> {
-    key.as_bytes().get(1).copied()
-}
-
 /// Reads a record as whoever needs it does. What the store keeps for itself is read by the store.
 fn read(key: &Key, value: &[u8]) -> Result<(), RecordError> {
-    let Some(kind) = kind_of(key) else { return Ok(()) };
-    let is = |known: Kind| kind == known as u8;
+    let is = |kind| key.is(kind);
     if is(Kind::Journal) {
         decode_event(key, value).map(drop)
     } else if is(Kind::Snapshot) {
@@ -103,8 +97,7 @@ fn as_record<T: DeserializeOwned>(key: &Key, value: &[u8]) -> Result<(), RecordE
 
 /// What a record is, in words, and the channel that it belongs to, if it is one's. Nobody who said something is named.
 pub(super) fn named(key: &Key) -> (String, Option<ChannelNo>) {
-    let kind = kind_of(key).unwrap_or_default();
-    let is = |known: Kind| kind == known as u8;
+    let is = |kind| key.is(kind);
     let number = key.last_number().unwrap_or_default();
     let of_channel = |what: String| (what, key::channel_in(key));
     let place = || key::named_in(key).map_or_else(|| "a channel".to_owned(), |place| place.to_string());
@@ -122,6 +115,15 @@ pub(super) fn named(key: &Key) -> (String, Option<ChannelNo>) {
         of_channel("the name".to_owned())
     } else if is(Kind::SetAside) {
         of_channel(format!("why event {number} was set aside"))
+    } else if is(Kind::Head) {
+        of_channel("the number of the last event".to_owned())
+    } else if is(Kind::Tombstone) {
+        of_channel("the number of the first event that was not deleted".to_owned())
+    } else if let Some(channel) = key::swept_in(key) {
+        ("the mark of what is being deleted".to_owned(), Some(channel))
+    } else if is(Kind::Room) {
+        let room = key::room_in(key).map_or_else(|| "a room".to_owned(), |room| format!("room {room}"));
+        (format!("the entry of {room} in the directory of rooms"), None)
     } else if is(Kind::Person) {
         ("an entry of the index of persons".to_owned(), key::channel_before_number(key))
     } else if is(Kind::ChannelName) {

@@ -174,6 +174,12 @@ pub fn room(room: &ChannelId) -> Key {
     Key::new(Ward(0), Kind::Room).text(room.as_str())
 }
 
+/// The room in a key of [`room`].
+pub fn room_in(key: &Key) -> Option<ChannelId> {
+    let room = key.as_bytes().get(2..)?.strip_suffix(&[0])?;
+    std::str::from_utf8(room).ok().map(ChannelId::from)
+}
+
 /// That a person is not to be heard in a guild.
 pub fn ignored(guild: &GuildId, person: &PersonId) -> Key {
     Key::new(Ward::of(guild), Kind::Ignored).text(guild.as_str()).text(person.as_str())

@@ -13,7 +13,6 @@ pub use self::pending::Pending;
 pub use self::read_error::ReadError;
 pub use self::restoring::{Restored, RestoredSoFar};
 
-use super::inspection::named;
 use super::key;
 use super::place::Place;
 use super::record::{
@@ -129,13 +128,7 @@ impl<'a> Reader<'a> {
 
     /// Where a journal stands.
     pub async fn head(&self, place: &Place) -> Result<Head, ReadError> {
-        self.read_head(place).await.map_err(|error| match error {
-            ReadError::Record(error) => {
-                let detail = format!("{error}; put a backup from before back with `tertulia history restore`");
-                ReadError::Unreadable { place: place.clone(), detail }
-            }
-            error => error.of(place),
-        })
+        self.read_head(place).await.map_err(|error| error.of(place))
     }
 
     async fn read_head(&self, place: &Place) -> Result<Head, ReadError> {
@@ -239,19 +232,26 @@ impl<'a> Reader<'a> {
 
     /// The number of the message with this platform id.
     pub async fn message(&self, place: &Place, id: &str) -> Result<Option<Seq>, ReadError> {
+        self.read_message(place, id).await.map_err(|error| error.of(place))
+    }
+
+    async fn read_message(&self, place: &Place, id: &str) -> Result<Option<Seq>, ReadError> {
         let Some(no) = self.channel_no(place).await? else { return Ok(None) };
         let below = self.number(key::sweep(place.ward(), no)).await?;
-        let seq: Option<Seq> = self.record(key::message_id(place.ward(), no, id)).await.map_err(|error| error.of(place))?;
+        let seq: Option<Seq> = self.record(key::message_id(place.ward(), no, id)).await?;
         Ok(seq.filter(|seq| *seq >= below))
     }
 
     /// The replies owed in a channel.
     pub async fn outbox(&self, place: &Place) -> Result<Vec<(Ticket, OutboxRecord)>, ReadError> {
+        self.read_outbox(place).await.map_err(|error| error.of(place))
+    }
+
+    async fn read_outbox(&self, place: &Place) -> Result<Vec<(Ticket, OutboxRecord)>, ReadError> {
         let Some(no) = self.channel_no(place).await? else { return Ok(Vec::new()) };
         let below = self.number(key::sweep(place.ward(), no)).await?;
         let mut owed = Vec::new();
-        let stored = self.all(Key::new(place.ward(), Kind::Outbox).channel(no)).await;
-        for (key, value) in stored.map_err(|error| error.of(place))? {
+        for (key, value) in self.all(Key::new(place.ward(), Kind::Outbox).channel(no)).await? {
             let record: OutboxRecord = decode(&key, &value)?;
             if let Some(ticket) = key.last_number().filter(|_| record.upto >= below) {
                 owed.push((Ticket(ticket), record));
@@ -330,8 +330,11 @@ impl<'a> Reader<'a> {
 
     /// Why a message of a channel was set aside, if it was.
     pub async fn set_aside_as(&self, place: &Place, seq: Seq) -> Result<Option<SetAsideRecord>, ReadError> {
-        let Some(no) = self.channel_no(place).await? else { return Ok(None) };
-        self.record(key::set_aside(place.ward(), no, seq)).await.map_err(|error| error.of(place))
+        let read = async {
+            let Some(no) = self.channel_no(place).await? else { return Ok(None) };
+            self.record(key::set_aside(place.ward(), no, seq)).await
+        };
+        read.await.map_err(|error: ReadError| error.of(place))
     }
 
     /// Where the index of persons says that a person said something in a guild.
@@ -452,12 +455,7 @@ impl<'a> Reader<'a> {
 
 /// An entry of a journal.
 fn entry(place: &Place, key: &Key, value: &[u8]) -> Result<Recorded, ReadError> {
-    decode_event(key, value).map_err(|error| unlike(place, &error))
-}
-
-/// A record of this channel is not what it should be.
-fn unlike(place: &Place, error: &RecordError) -> ReadError {
-    ReadError::Illegible { place: place.clone(), what: named(error.key()).0, detail: error.detail() }
+    decode_event(key, value).map_err(|error| ReadError::from(error).of(place))
 }
 
 fn legible(stored: &[(Key, Value)]) -> Legible {

@@ -190,7 +190,7 @@ impl Complete for Salvaged {
     /// Of two messages of one id the newer is meant.
     fn replaces(&self, key: &Key, value: &[u8], there: &[u8]) -> bool {
         let seq = |value| decode::<Seq>(key, value).ok();
-        key.as_bytes().get(1) == Some(&(Kind::MessageId as u8)) && seq(value) > seq(there)
+        key.is(Kind::MessageId) && seq(value) > seq(there)
     }
 }
 

@@ -44,7 +44,7 @@ pub fn renewed(key: &Key, value: &[u8]) -> Result<Option<Value>, String> {
 
 /// Version 0 called an author's `role` its `kind`, and a person `human`.
 fn from_version_0(key: &Key, record: &mut Json) {
-    if is_of(key, Kind::Journal) || is_of(key, Kind::Snapshot) {
+    if key.is(Kind::Journal) || key.is(Kind::Snapshot) {
         name_roles(record);
     }
 }
@@ -66,20 +66,16 @@ fn name_roles(json: &mut Json) {
     }
 }
 
-fn is_of(key: &Key, kind: Kind) -> bool {
-    key.as_bytes().get(1) == Some(&(kind as u8))
-}
-
 /// What platforms remember is theirs, and no JSON of ours.
 fn is_of_bytes(key: &Key) -> bool {
-    is_of(key, Kind::Session)
+    key.is(Kind::Session)
 }
 
 /// Numbers that the store keeps itself, and facts about it, begin with no version.
 fn is_versioned(key: &Key) -> bool {
     const PLAIN: [&[u8]; 4] = [b"store\0", b"term\0", b"counts\0", b"sweep\0"];
-    let is_plain_fact = || is_of(key, Kind::Meta) && PLAIN.iter().any(|name| key.as_bytes()[2..].starts_with(name));
-    !is_of(key, Kind::Head) && !is_of(key, Kind::Tombstone) && !is_plain_fact()
+    let is_plain_fact = || key.is(Kind::Meta) && PLAIN.iter().any(|name| key.as_bytes()[2..].starts_with(name));
+    !key.is(Kind::Head) && !key.is(Kind::Tombstone) && !is_plain_fact()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::actors::places::ScribePlace;
 use crate::actors::retention;
 use crate::actors::scribe::{Administer, Reply, ScribeMessage};
 use crate::domain::event::Event;
-use crate::domain::id::{Seq, Ward};
+use crate::domain::id::{Seq, Ticket, Ward};
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
@@ -337,6 +337,64 @@ async fn whoever_takes_back_where_the_store_cannot_read_a_snapshot_is_told_in_wh
 
     let Err(Refused::Damaged(detail)) = taken_back else { panic!("{taken_back:?}") };
     assert!(detail.contains("console:lobby of guild home cannot be read") && detail.contains("is torn"), "{detail}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_about_a_room_one_of_whose_records_cannot_be_decoded_is_told_which_room_it_is_with_a_way_out() {
+    type Of = fn(&Place, ChannelNo) -> Key;
+    let needed: [(&str, Of); 3] = [
+        ("the number", |place, _| key::channel_name(place)),
+        ("the number of the last event", |place, no| Key::head(place.ward(), no)),
+        ("the mark of what is being deleted", |place, no| key::sweep(place.ward(), no)),
+    ];
+    for (what, of) in needed {
+        let world = World::with_lobby().await;
+        said_by_ana(&world, 1).await;
+        let lobby = Place::new(&"home".into(), &room("lobby").channel());
+        let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
+        put_into(&world, &lobby, |_, _| of(&lobby, no), b"\x01!".to_vec()).await;
+        let world = world.crash().await;
+
+        let query = HistoryQuery { after: None, before: None, limit: 10 };
+        let history = world.house.history(&room("lobby"), query).await.map(drop);
+        let state = world.house.state(&room("lobby")).await.unwrap();
+        let kept_away = Err(Refused::Damaged(state.kept_away.unwrap().detail.to_string()));
+        let deleted = world.house.delete_room(&room("lobby")).await.map(drop);
+
+        // Without the number of the last event, what was said is told all the same.
+        let history = if what == "the number of the last event" { history.and_then(|()| kept_away.clone()) } else { history };
+        for (asked, refused) in [("history", history), ("state", kept_away), ("delete", deleted)] {
+            let Err(Refused::Damaged(detail)) = refused else { panic!("{what}: {asked}: {refused:?}") };
+            let named =
+                "what is on record of channel console:lobby of guild home cannot be read (`tertulia history verify` says what): ";
+            assert!(
+                detail.contains(&format!("{named}{what}: ")) && detail.contains("with `tertulia history restore`"),
+                "{asked}: {detail}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_and_a_reply_owed_that_cannot_be_decoded_are_named_with_their_room() {
+    let world = World::new().await;
+    world.house.admit(&general(), &"aria".into()).await.unwrap();
+    abroad::says(&world, &general(), ana(&world, "100", "hello")).await;
+    world.pass(60.0).await;
+    let (place, reader) = (Place::new(&general().guild, &general().channel), Reader::new(&*world.kit.store));
+    put_into(&world, &place, |ward, no| key::message_id(ward, no, "100"), b"?".to_vec()).await;
+    put_into(&world, &place, |ward, no| key::outbox(ward, no, Ticket(7)), b"?".to_vec()).await;
+
+    let message = reader.message(&place, "100").await.unwrap_err().to_string();
+    let owed = reader.outbox(&place).await.unwrap_err().to_string();
+    let so_far = reader.restore_so_far(&place).await.unwrap();
+
+    for (told, what) in [(&message, "an entry of the index of messages"), (&owed, "the owed reply 7")] {
+        assert!(told.starts_with(&format!("{what} of {place} cannot be read: it has format version 63")), "{told}");
+        assert!(told.ends_with("or delete the room"), "{told}");
+    }
+    assert_eq!(so_far.wrong.map(|error| error.to_string()), Some(owed));
+    assert!(so_far.restored.head > Seq::NONE, "what can be read is told");
 }
 
 fn about_aria() -> WhyQuery {

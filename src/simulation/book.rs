@@ -130,10 +130,9 @@ impl Book {
         on_its_way: OnItsWay,
         is_answered: bool,
     ) {
-        let is = |key: &Key, kind: Kind| key.as_bytes().get(1) == Some(&(kind as u8));
         let (Write::Put(key, _) | Write::Remove(key)) = write;
         let whats: Vec<_> = match write {
-            Write::Put(key, value) if is(key, Kind::Outbox) => {
+            Write::Put(key, value) if key.is(Kind::Outbox) => {
                 let parts = decode::<OutboxRecord>(key, value).map(|record| record.parts).unwrap_or_default();
                 let before = lock(&self.parts).insert(key.clone(), parts.clone()).unwrap_or_default();
                 if let Some(place) = place(key).filter(|_| !parts.is_empty()) {
@@ -142,11 +141,11 @@ impl Book {
                 }
                 parts.iter().enumerate().filter_map(|(index, part)| what_came_of(before.get(index), part)).collect()
             }
-            Write::Remove(key) if is(key, Kind::Outbox) => {
+            Write::Remove(key) if key.is(Kind::Outbox) => {
                 lock(&self.parts).remove(key);
                 return;
             }
-            Write::Put(key, value) if is(key, Kind::SetAside) => match decode::<SetAsideRecord>(key, value) {
+            Write::Put(key, value) if key.is(Kind::SetAside) => match decode::<SetAsideRecord>(key, value) {
                 Ok(record) if !record.is_closed && &*record.error != PLANNED => vec![KeptWhat::SetAside],
                 _ => return,
             },

@@ -249,8 +249,7 @@ fn tenancy(props: &Props) {
 fn guild_of(key: &Key, props: &Props) -> Option<String> {
     let ward = Ward(*key.as_bytes().first()?);
     let by_channel = [Kind::Journal, Kind::Snapshot, Kind::Outbox, Kind::MessageId, Kind::Summary, Kind::SetAside];
-    let kind = *key.as_bytes().get(1)?;
-    if !by_channel.into_iter().any(|known| known as u8 == kind) {
+    if !by_channel.into_iter().any(|kind| key.is(kind)) {
         return None;
     }
     let place = props.store.place_of(ward, key::channel_in(key)?)?;

@@ -145,7 +145,7 @@ impl SimStore {
     fn note(&self, batch: &Batch, on_its_way: OnItsWay, is_answered: bool) {
         for write in &batch.writes {
             if let Write::Put(key, value) = write
-                && key.as_bytes().get(1) == Some(&(Kind::ChannelOf as u8))
+                && key.is(Kind::ChannelOf)
                 && let Ok(record) = decode::<ChannelRecord>(key, value)
                 && let Some(no) = key::channel_in(key)
             {

@@ -134,12 +134,7 @@ impl OpenError {
     pub const fn is_damage(&self) -> bool {
         matches!(
             self,
-            Self::Truncated { .. }
-                | Self::Lost { .. }
-                | Self::Damaged(_)
-                | Self::Holes { .. }
-                | Self::Stuck { .. }
-                | Self::HalfRestored { .. }
+            Self::Truncated { .. } | Self::Lost { .. } | Self::Damaged(_) | Self::Holes { .. } | Self::HalfRestored { .. }
         )
     }
 
@@ -183,5 +178,13 @@ mod tests {
         assert!(told(ErrorKind::AlreadyExists).starts_with("/data is not a folder"));
         assert!(OpenError::of(Path::new("/data"), Errno::MFILE.into()).to_string().contains("ulimit -n"));
         assert!(told(ErrorKind::PermissionDenied).contains("give it to the user"));
+    }
+
+    #[test]
+    fn a_store_that_is_slow_to_open_is_not_known_to_be_damaged() {
+        let slow = OpenError::Stuck { folder: "/data".into(), after: Duration::from_secs(60) };
+
+        assert!(!slow.is_damage() && slow.to_string().contains("or very slow to read"));
+        assert!(OpenError::damaged(Path::new("/data"), "torn".to_owned()).is_damage());
     }
 }

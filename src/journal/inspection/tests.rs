@@ -66,11 +66,11 @@ fn what_is_stored_reads_as_what_it_is() {
 fn what_cannot_be_decoded_is_a_fault_whatever_it_was() {
     for (key, value) in all() {
         for damaged in [&b""[..], b"\x09{}", b"\x01not what it was"] {
-            let is_of_bytes = kind_of(&key) == Some(Kind::Session as u8) && damaged.starts_with(b"\x01");
+            let is_of_bytes = key.is(Kind::Session) && damaged.starts_with(b"\x01");
             assert_eq!(Inspection.fault(&key, damaged).is_none(), is_of_bytes, "{key}: {damaged:?}");
         }
         let cut = &value[..value.len() - 1];
-        let is_of_bytes = kind_of(&key) == Some(Kind::Session as u8);
+        let is_of_bytes = key.is(Kind::Session);
         assert_eq!(Inspection.fault(&key, cut).is_none(), is_of_bytes, "{key}, cut");
     }
 }
@@ -86,6 +86,8 @@ fn a_fault_says_what_it_is_about_and_nothing_of_what_was_said() {
     assert_eq!(told[5], ("an entry of the index of persons", Some(NO)));
     assert_eq!(told[8], ("who lives in channel console:lobby of guild home", None));
     assert_eq!(told[9], ("something that guild home used", None));
+    assert_eq!(told[11], ("the entry of room console:lobby in the directory of rooms", None));
+    assert_eq!(told.last(), Some(&("the mark of what is being deleted", Some(NO))));
     assert!(faults.iter().all(|fault| !fault.detail.contains("secret") && !fault.detail.contains("verify")), "{faults:?}");
 }
 

@@ -1,9 +1,12 @@
 //! Why something could not be read, and whether it ever will be.
 
 use crate::domain::id::Seq;
+use crate::journal::inspection::named;
+use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::record::RecordError;
 use crate::ports::store::StoreError;
+use crate::ports::store::key::{Key, Kind};
 
 /// Why something could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,9 +68,27 @@ impl ReadError {
     /// The same of a read of what belongs to this channel.
     #[must_use]
     pub fn of(self, place: &Place) -> Self {
+        let place = place.clone();
         match self {
-            Self::Store(StoreError::Damaged(detail)) => Self::Unreadable { place: place.clone(), detail },
+            Self::Store(StoreError::Damaged(detail)) => Self::Unreadable { place, detail },
+            Self::Record(error) => {
+                let (what, _) = named(error.key());
+                // A channel that is part of what it is called is not told twice.
+                let what = what.strip_suffix(&format!(" of {place}")).map(str::to_owned).unwrap_or(what);
+                if is_needed_to_delete(error.key()) {
+                    let detail =
+                        format!("{what}: {}; put a backup from before back with `tertulia history restore`", error.detail());
+                    Self::Unreadable { place, detail }
+                } else {
+                    Self::Illegible { place, what, detail: error.detail() }
+                }
+            }
             error => error,
         }
     }
+}
+
+/// Whether nobody knows without it where a channel's journal stands, so that the channel cannot be deleted either.
+fn is_needed_to_delete(key: &Key) -> bool {
+    [Kind::ChannelName, Kind::Head, Kind::Tombstone].into_iter().any(|kind| key.is(kind)) || key::swept_in(key).is_some()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Head, Range, ReadError, Reader, entry, unlike};
+use super::{Head, Range, ReadError, Reader, entry};
 use crate::domain::event::{Event, Recorded, order_of_handling};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::journal::key;
@@ -81,9 +81,9 @@ impl Reader<'_> {
         let mut wrong = None;
         let snapshot: Option<SnapshotRecord> = match self.record(key::snapshot(ward, no)).await {
             // Without it nobody knows where to begin.
-            Err(ReadError::Record(error)) => {
+            Err(error @ ReadError::Record(_)) => {
                 let restored = Restored { head: head.last, ..Restored::default() };
-                return Ok(RestoredSoFar { restored, wrong: Some(unlike(place, &error)) });
+                return Ok(RestoredSoFar { restored, wrong: Some(error.of(place)) });
             }
             read => read?,
         };
@@ -153,13 +153,13 @@ fn gap(place: &Place, expected: Seq, found: Seq) -> ReadError {
 
 /// What was read, or nothing where it is not what it should be; the first such error is kept.
 fn so_far<T: Default>(place: &Place, read: Result<T, ReadError>, wrong: &mut Option<ReadError>) -> Result<T, ReadError> {
-    match read {
-        Err(ReadError::Record(error)) => {
-            wrong.get_or_insert_with(|| unlike(place, &error));
+    read.or_else(|error| match error.of(place) {
+        error if error.is_damage() => {
+            wrong.get_or_insert(error);
             Ok(T::default())
         }
-        read => read,
-    }
+        error => Err(error),
+    })
 }
 
 fn asked_in(recorded: &Recorded) -> Option<&Vec<CompanionId>> {

@@ -113,6 +113,11 @@ impl Key {
         Self(bytes.to_vec())
     }
 
+    /// Whether it is of this kind.
+    pub fn is(&self, kind: Kind) -> bool {
+        self.0.get(1) == Some(&(kind as u8))
+    }
+
     /// The number in the last eight bytes, for keys that end in one.
     pub fn last_number(&self) -> Option<u64> {
         self.0.last_chunk().map(|bytes| u64::from_be_bytes(*bytes))
