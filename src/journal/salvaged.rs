@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::inspection::Inspection;
 use super::key;
 use super::place::Place;
 use super::record::{
@@ -14,7 +15,7 @@ use super::speakers::{after_stretch, speaker};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ward};
 use crate::ports::store::Value;
-use crate::ports::store::keeper::Complete;
+use crate::ports::store::keeper::{Complete, Inspect};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
 /// What was read of a store.
@@ -187,10 +188,10 @@ impl Complete for Salvaged {
         said.into_iter().chain(id).collect()
     }
 
-    /// Of two messages of one id the newer is meant.
+    /// Of two messages of one id the newer is meant; and nothing is meant by what cannot be read.
     fn replaces(&self, key: &Key, value: &[u8], there: &[u8]) -> bool {
         let seq = |value| decode::<Seq>(key, value).ok();
-        key.is(Kind::MessageId) && seq(value) > seq(there)
+        key.is(Kind::MessageId) && seq(value) > seq(there) || Inspection.fault(key, there).is_some()
     }
 }
 

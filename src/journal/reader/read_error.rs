@@ -75,12 +75,9 @@ impl ReadError {
                 let (what, _) = named(error.key());
                 // A channel that is part of what it is called is not told twice.
                 let what = what.strip_suffix(&format!(" of {place}")).map(str::to_owned).unwrap_or(what);
-                if is_needed_to_delete(error.key()) {
-                    let detail =
-                        format!("{what}: {}; put a backup from before back with `tertulia history restore`", error.detail());
-                    Self::Unreadable { place, detail }
-                } else {
-                    Self::Illegible { place, what, detail: error.detail() }
+                match way_without_deleting(error.key()) {
+                    Some(way) => Self::Unreadable { place, detail: format!("{what}: {}; {way}", error.detail()) },
+                    None => Self::Illegible { place, what, detail: error.detail() },
                 }
             }
             error => error,
@@ -88,7 +85,13 @@ impl ReadError {
     }
 }
 
-/// Whether nobody knows without it where a channel's journal stands, so that the channel cannot be deleted either.
-fn is_needed_to_delete(key: &Key) -> bool {
-    [Kind::ChannelName, Kind::Head, Kind::Tombstone].into_iter().any(|kind| key.is(kind)) || key::swept_in(key).is_some()
+/// The way out where nobody knows without a record where a channel's journal stands, so that the channel cannot be deleted either.
+fn way_without_deleting(key: &Key) -> Option<&'static str> {
+    if key.is(Kind::ChannelName) || key.is(Kind::Head) {
+        Some("restore a backup, or find it again with `tertulia history compact --accept-loss`")
+    } else if key.is(Kind::Tombstone) || key::swept_in(key).is_some() {
+        Some("put a backup from before back with `tertulia history restore`")
+    } else {
+        None
+    }
 }

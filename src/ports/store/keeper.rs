@@ -35,7 +35,7 @@ pub trait Complete {
     /// Takes note of a record. Every record is told, before anything else is asked.
     fn note(&mut self, key: &Key, value: &[u8]);
 
-    /// Records that have to be there, whatever they hold, as all that were noted tell.
+    /// Records that have to be there, as all that were noted tell.
     fn lacking(&self) -> Vec<(Key, Value)>;
 
     /// Counters that are not there, or are less than what was noted tells: they have to become this.
@@ -44,7 +44,7 @@ pub trait Complete {
     /// What else has to be there because of this record.
     fn follows(&self, key: &Key, value: &[u8]) -> Vec<(Key, Value)>;
 
-    /// Whether what follows from a record is right where something else is there already.
+    /// Whether a record that is lacking, or follows from another one, is right where something else is there already.
     fn replaces(&self, key: &Key, value: &[u8], there: &[u8]) -> bool;
 }
 

@@ -39,14 +39,11 @@ pub(super) fn restored(
     let mut pace = Pace::new(goes_on);
     for (key, value) in complete.lacking() {
         pace.step();
-        if !db.contains_key(key.as_bytes())? {
-            tracing::warn!("the record {key} was lost; it is made anew");
-            db.insert(key.as_bytes(), value)?;
-        }
+        make_anew(db, complete, &key, value)?;
     }
     for (key, value) in complete.behind() {
         pace.step();
-        tracing::warn!("the record {key} was lost or is behind the rest; it is made anew");
+        tracing::warn!("the record {key} was lost, is behind the rest or cannot be read; it is made anew");
         db.insert(key.as_bytes(), value)?;
     }
     // What follows from the records is in no journal, so it can be made while those are looked through.
@@ -56,7 +53,7 @@ pub(super) fn restored(
         let (key, value) = entry?;
         let key = Key::from_bytes(&key);
         audit.read(&key, &value);
-        complete.follows(&key, &value).into_iter().try_for_each(|(key, value)| follow(db, complete, &key, value))?;
+        complete.follows(&key, &value).into_iter().try_for_each(|(key, value)| make_anew(db, complete, &key, value))?;
     }
     let report = audit.finish();
     for problem in &report.problems {
@@ -69,11 +66,11 @@ pub(super) fn restored(
     Ok(())
 }
 
-/// Makes a record anew that follows from another one, unless it is there and right.
-fn follow(db: &sled::Db, complete: &dyn Complete, key: &Key, value: Value) -> Result<(), sled::Error> {
+/// Makes a record anew that others tell of, unless it is there and right.
+fn make_anew(db: &sled::Db, complete: &dyn Complete, key: &Key, value: Value) -> Result<(), sled::Error> {
     let there = db.get(key.as_bytes())?;
     if there.is_none_or(|there| complete.replaces(key, &value, &there)) {
-        tracing::warn!("the record {key} was lost or is behind the rest; it is made anew");
+        tracing::warn!("the record {key} was lost, is behind the rest or cannot be read; it is made anew");
         db.insert(key.as_bytes(), value)?;
     }
     Ok(())

@@ -14,6 +14,7 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, GuildId, Seq};
 use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
+use crate::journal::inspection::Inspection;
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
@@ -60,6 +61,23 @@ async fn a_message_is_known_by_its_id_again_and_the_newest_of_that_id_counts() {
 
         assert_eq!(reader.message(&place(), "id 2").await, Ok(Some(Seq(2))));
         assert_eq!(reader.message(&place(), "twice").await, Ok(Some(Seq(4))));
+    }
+}
+
+#[tokio::test]
+async fn what_a_room_is_called_and_how_far_it_goes_is_found_again_where_it_cannot_be_read() {
+    let ward = place().ward();
+    let keys = [key::channel_name(&place()), key::channel_of(ward, NO), Key::head(ward, NO), key::next_channel(ward)];
+    for (salvaged, key) in [COPIED, IN_PLACE].into_iter().flat_map(|salvaged| keys.iter().map(move |key| (salvaged, key))) {
+        let subject = left(std::slice::from_ref(key), Some(b"\x01!"), 0, salvaged).await;
+        let reader = Reader::new(subject.open());
+
+        assert_eq!(reader.place_of(ward, NO).await, Ok(Some(place())), "{key}");
+        let head = reader.head(&place()).await.unwrap();
+        assert_eq!((head.no, head.last), (Some(NO), Seq(4)), "{key}");
+        assert_eq!(reader.next_channel(ward).await, Ok(6), "{key}");
+        let report = subject.open().verify(Inspection, |_| {}).unwrap();
+        assert!(report.is_sound(), "{report:?}");
     }
 }
 
@@ -159,6 +177,11 @@ const IN_PLACE: Accepted = |data| {
 
 /// A store with a journal of four events, that lost these records, and where that was accepted; its snapshot says that so many were handled.
 async fn lost(keys: &[Key], handled: u64, accepted: Accepted) -> OnDisk {
+    left(keys, None, handled, accepted).await
+}
+
+/// The same where something else is left of them, if anything is.
+async fn left(keys: &[Key], of_them: Option<&[u8]>, handled: u64, accepted: Accepted) -> OnDisk {
     let mut subject = OnDisk::new();
     let ward = place().ward();
     let record = ChannelRecord { guild: place().guild, channel: place().channel };
@@ -179,7 +202,11 @@ async fn lost(keys: &[Key], handled: u64, accepted: Accepted) -> OnDisk {
     files::finished(&folder).unwrap();
     let db = open::config(&folder, 1 << 20).open().unwrap();
     for key in keys {
-        db.remove(key.as_bytes()).unwrap();
+        match of_them {
+            Some(value) => db.insert(key.as_bytes(), value),
+            None => db.remove(key.as_bytes()),
+        }
+        .unwrap();
     }
     drop(db);
     files::finished(&folder).unwrap();
