@@ -188,7 +188,7 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
             () = signals => Ok(()),
             _ = store_failed.changed() => {
                 let detail = store_failed.borrow().clone().unwrap_or_default();
-                Err(Ended::Store(anyhow::anyhow!("the store takes no more: {detail}; make room or repair the disk, then start again: what was accepted is kept")))
+                Err(Ended::Store(anyhow::anyhow!("the store takes no more: {detail}; make room, repair the disk, or mend what `tertulia history verify` names, then start again: what was accepted is kept")))
             }
             _ = &mut tree => Err(Ended::Failed(anyhow::anyhow!("the actors failed too often; look at the log"))),
         }

@@ -35,7 +35,7 @@ impl Ignored {
     /// What is stored cannot be read.
     pub async fn read(&self, reader: &Reader<'_>) -> Result<(), ReadError> {
         for ward in (0..=u8::MAX).map(Ward) {
-            for IgnoredRecord { guild, person, .. } in reader.ignored(ward).await? {
+            for (guild, person) in reader.ignored(ward).await? {
                 self.note(&guild, &person, true);
             }
         }

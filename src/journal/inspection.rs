@@ -33,7 +33,7 @@ impl Inspect for Inspection {
 }
 
 /// Reads a record as whoever needs it does. What the store keeps for itself is read by the store.
-fn read(key: &Key, value: &[u8]) -> Result<(), RecordError> {
+pub(super) fn read(key: &Key, value: &[u8]) -> Result<(), RecordError> {
     let is = |kind| key.is(kind);
     if is(Kind::Journal) {
         decode_event(key, value).map(drop)
@@ -121,6 +121,11 @@ pub(super) fn named(key: &Key) -> (String, Option<ChannelNo>) {
         of_channel("the number of the first event that was not deleted".to_owned())
     } else if let Some(channel) = key::swept_in(key) {
         ("the mark of what is being deleted".to_owned(), Some(channel))
+    } else if is(Kind::Ignored) {
+        let guild = key::ignored_in(key).map_or_else(|| "a guild".to_owned(), |(guild, _)| format!("guild {guild}"));
+        (format!("that somebody of {guild} is not to be heard"), None)
+    } else if let Some(ward) = key::numbered_next(key) {
+        (format!("the number that the next channel of ward {} gets", ward.0), None)
     } else if is(Kind::Room) {
         let room = key::room_in(key).map_or_else(|| "a room".to_owned(), |room| format!("room {room}"));
         (format!("the entry of {room} in the directory of rooms"), None)

@@ -99,6 +99,12 @@ pub fn next_channel(ward: Ward) -> Key {
     Key::new(ward, Kind::Meta).text("next channel")
 }
 
+/// The ward in a key of [`next_channel`].
+pub fn numbered_next(key: &Key) -> Option<Ward> {
+    let [ward, ..] = *key.as_bytes() else { return None };
+    (*key == next_channel(Ward(ward))).then_some(Ward(ward))
+}
+
 /// Present while a deleted channel is swept: everything below the number that it holds is gone, though some of it may still lie there.
 pub fn sweep(ward: Ward, channel: ChannelNo) -> Key {
     sweeps(ward).channel(channel)
@@ -183,6 +189,13 @@ pub fn room_in(key: &Key) -> Option<ChannelId> {
 /// That a person is not to be heard in a guild.
 pub fn ignored(guild: &GuildId, person: &PersonId) -> Key {
     Key::new(Ward::of(guild), Kind::Ignored).text(guild.as_str()).text(person.as_str())
+}
+
+/// The guild and the person in a key of [`ignored`].
+pub fn ignored_in(key: &Key) -> Option<(GuildId, PersonId)> {
+    let mut names = key.as_bytes().get(2..)?.split(|byte| *byte == 0).map(std::str::from_utf8);
+    let (Some(Ok(guild)), Some(Ok(person))) = (names.next(), names.next()) else { return None };
+    Some((guild.into(), person.into()))
 }
 
 /// What a platform remembers under this name: of a guild, or, where none is named, of no guild. Zero bytes in a name are left out.

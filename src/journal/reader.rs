@@ -16,8 +16,8 @@ pub use self::restoring::{Restored, RestoredSoFar};
 use super::key;
 use super::place::Place;
 use super::record::{
-    ChannelRecord, IgnoredRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, UsageRecord, decode,
-    decode_event, decode_number,
+    ChannelRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, UsageRecord, decode, decode_event,
+    decode_number,
 };
 use super::residence;
 use super::speakers::{after_stretch, speaker, stretch};
@@ -311,8 +311,7 @@ impl<'a> Reader<'a> {
             let mut from = key::all_usage(ward);
             let end = from.clone().end();
             while let Some((key, _)) = self.store.scan(from, end.clone(), false, 1).await?.pop() {
-                let nameless = || RecordError::Malformed { key: key.clone(), detail: "its key names no guild".into() };
-                let guild = key::guild_of_usage(&key).ok_or_else(nameless)?;
+                let guild = key::guild_of_usage(&key).ok_or_else(|| nameless(&key, "guild"))?;
                 from = key::used_by(&guild).end();
                 guilds.push(guild);
             }
@@ -397,9 +396,11 @@ impl<'a> Reader<'a> {
         self.collect(Key::event(ward, no, from), Key::event(ward, no, to), usize::MAX, false).await
     }
 
-    /// People of a ward's guilds who are not to be heard.
-    pub async fn ignored(&self, ward: Ward) -> Result<Vec<IgnoredRecord>, ReadError> {
-        self.records(Key::new(ward, Kind::Ignored)).await
+    /// People of a ward's guilds who are not to be heard. The key tells who, so nobody is heard because the rest cannot be read.
+    pub async fn ignored(&self, ward: Ward) -> Result<Vec<(GuildId, PersonId)>, ReadError> {
+        let stored = self.all(Key::new(ward, Kind::Ignored)).await?;
+        let people = stored.iter().map(|(key, _)| key::ignored_in(key).ok_or_else(|| nameless(key, "guild and person")));
+        Ok(people.collect::<Result<_, _>>()?)
     }
 
     /// The messages of a channel that were set aside.
@@ -451,6 +452,10 @@ impl<'a> Reader<'a> {
         }
         Ok(found)
     }
+}
+
+fn nameless(key: &Key, what: &str) -> RecordError {
+    RecordError::Malformed { key: key.clone(), detail: format!("its key names no {what}") }
 }
 
 /// An entry of a journal.

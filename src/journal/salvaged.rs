@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::inspection::Inspection;
+use super::inspection;
 use super::key;
 use super::place::Place;
 use super::record::{
-    ChannelRecord, OutboxRecord, PendingRecord, UsageRecord, Used, decode, decode_event, decode_number, encode, encode_number,
+    ChannelRecord, OutboxRecord, PendingRecord, RecordError, UsageRecord, Used, decode, decode_event, decode_number, encode,
+    encode_number,
 };
 use super::speakers::{after_stretch, speaker};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ward};
 use crate::ports::store::Value;
-use crate::ports::store::keeper::{Complete, Inspect};
+use crate::ports::store::keeper::Complete;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
 /// What was read of a store.
@@ -28,8 +29,8 @@ pub struct Salvaged {
     next: BTreeMap<Ward, u32>,
     /// The end of the newest stretch that the index of persons names, by channel: so far its journal may have gone.
     listed: BTreeMap<(Ward, ChannelNo), Seq>,
-    /// How far the journals went, as is kept of them.
-    heads: BTreeMap<(Ward, ChannelNo), Seq>,
+    /// How far the journals went, as is kept of them; none: that cannot be read.
+    heads: BTreeMap<(Ward, ChannelNo), Option<Seq>>,
     /// The number that a ward's next new channel gets, as is kept of it.
     kept_next: BTreeMap<Ward, u32>,
 }
@@ -128,13 +129,16 @@ impl Complete for Salvaged {
             let end = self.listed.entry((ward, channel)).or_default();
             *end = (*end).max(Seq(after_stretch(Seq(seq)).0 - 1));
         } else if kind == Kind::Head as u8
-            && let (Some(channel), Ok(head)) = (own, decode_number(key, value))
+            && let Some(channel) = own
         {
-            self.heads.insert((ward, channel), head);
-        } else if *key == key::next_channel(ward)
-            && let Ok(next) = decode(key, value)
-        {
-            self.kept_next.insert(ward, next);
+            self.heads.insert((ward, channel), decode_number(key, value).ok());
+        } else if *key == key::next_channel(ward) {
+            match decode(key, value) {
+                Ok(next) => drop(self.kept_next.insert(ward, next)),
+                // Whoever wrote it knows what it is.
+                Err(RecordError::UnknownVersion { .. }) => drop(self.kept_next.insert(ward, u32::MAX)),
+                Err(RecordError::Malformed { .. }) => {}
+            }
         } else if kind == Kind::ChannelOf as u8
             && let (Some(channel), Ok(record)) = (own, decode(key, value))
         {
@@ -167,7 +171,7 @@ impl Complete for Salvaged {
             let last = reached.entry(*of).or_default();
             *last = (*last).max(*end);
         }
-        let heads = reached.into_iter().filter(|(of, last)| self.heads.get(of).is_none_or(|head| head < last));
+        let heads = reached.into_iter().filter(|(of, last)| self.heads.get(of).is_none_or(|head| *head < Some(*last)));
         let heads = heads.map(|((ward, channel), last)| (Key::head(ward, channel), encode_number(last)));
         next.chain(heads).collect()
     }
@@ -188,10 +192,14 @@ impl Complete for Salvaged {
         said.into_iter().chain(id).collect()
     }
 
-    /// Of two messages of one id the newer is meant; and nothing is meant by what cannot be read.
+    /// Of two messages of one id the newer is meant; and nothing is meant by what cannot be read, unless it is of a newer format.
     fn replaces(&self, key: &Key, value: &[u8], there: &[u8]) -> bool {
         let seq = |value| decode::<Seq>(key, value).ok();
-        key.is(Kind::MessageId) && seq(value) > seq(there) || Inspection.fault(key, there).is_some()
+        match inspection::read(key, there) {
+            Ok(()) => key.is(Kind::MessageId) && seq(value) > seq(there),
+            Err(RecordError::Malformed { .. }) => true,
+            Err(RecordError::UnknownVersion { .. }) => false,
+        }
     }
 }
 

@@ -74,13 +74,13 @@ impl ActorHouse {
                     said.extend(there.theirs.into_iter().map(|seq| (place.clone(), seq)));
                     illegible += there.illegible.len();
                 }
-                Err(error) if error.is_damage() => drop(unreadable.get_or_insert((place, error))),
+                Err(error) if error.is_damage() => drop(unreadable.get_or_insert_with(|| error.of(&place))),
                 Err(error) => return Err(unread(error)),
             }
         }
         let several = |many: usize, one: &str, more: &str| if many == 1 { format!("1 {one}") } else { format!("{many} {more}") };
-        let which = if let Some((place, error)) = unreadable {
-            Some(format!("of {place}, {error}:"))
+        let which = if let Some(error) = unreadable {
+            Some(format!("{error}; so that there,"))
         } else if nameless > 0 {
             Some(format!("of {} no name can be read:", several(nameless, "channel", "channels")))
         } else {

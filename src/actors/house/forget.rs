@@ -65,8 +65,8 @@ impl ActorHouse {
         let (has_used, unread_usage) = self.forget_usage(&guild, &person).await?;
         if let Some((place, detail)) = unreadable {
             return Err(Refused::Damaged(format!(
-                "in {place} what they said cannot be forgotten, or not wholly: {detail}; elsewhere all that can be read is forgotten; restore \
-                 a backup or delete the room, and do this again"
+                "in {place} what they said cannot be forgotten, or not wholly: {detail}; elsewhere all that can be read is forgotten; do \
+                 this again once that is mended"
             )));
         }
         if let Some((place, entries)) = illegible {

@@ -30,11 +30,12 @@ const WAYS_OUT: &str = "Put a backup back with `tertulia history restore`, or co
     `tertulia history compact --accept-loss`.";
 
 /// What to do about records that are whole, and do not read as what they should be.
-const ILLEGIBLE_WAYS_OUT: &str = "What is whole and cannot be read as what it should be stays as it is: put a backup from before back with `tertulia \
-    history restore`, or go on without. A room that needs it is left alone (GET /api/quarantine) and can be deleted (DELETE /api/rooms/ROOM), and \
-    everything else goes on; a record of which rooms there are, of who lives where, or of a number that comes next, keeps the server from starting. \
-    `tertulia serve --accept-loss`, once, makes anew what follows from other records, and that only: names and numbers of channels, how far they go, \
-    the number that comes next, the index of messages. If it is of a newer format, start the version that wrote it.";
+const ILLEGIBLE_WAYS_OUT: &str = "What is whole and cannot be read as what it should be: put a backup from before back with `tertulia history restore`. \
+    `tertulia serve --accept-loss`, once, makes anew what follows from other records: names and numbers of channels, how far they go, the number that \
+    comes next, who said what, ids of messages that still have their words. Anything else stays as it is: a room that needs it is left alone \
+    (GET /api/quarantine) and can be deleted (DELETE /api/rooms/ROOM), and the rest goes on; but a room whose number, end or mark of deletion cannot be \
+    read takes nothing in and cannot be deleted, and a record of which rooms there are, of who lives where, or of the number that comes next, keeps \
+    the server from starting. If it is of a newer format, start the version that wrote it.";
 
 /// What to do about a backup that holds such records.
 const ILLEGIBLE_IN_A_BACKUP: &str = "What is whole and cannot be read as what it should be was so in the store when this was taken: another one from \

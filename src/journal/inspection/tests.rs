@@ -87,6 +87,11 @@ fn a_fault_says_what_it_is_about_and_nothing_of_what_was_said() {
     assert_eq!(told[8], ("who lives in channel console:lobby of guild home", None));
     assert_eq!(told[9], ("something that guild home used", None));
     assert_eq!(told[11], ("the entry of room console:lobby in the directory of rooms", None));
+    assert_eq!(
+        told.iter().find(|told| told.0.contains("is not to be heard")),
+        Some(&("that somebody of guild home is not to be heard", None))
+    );
+    assert!(told.iter().any(|told| told.0.starts_with("the number that the next channel of ward ")), "{told:?}");
     assert_eq!(told.last(), Some(&("the mark of what is being deleted", Some(NO))));
     assert!(faults.iter().all(|fault| !fault.detail.contains("secret") && !fault.detail.contains("verify")), "{faults:?}");
 }

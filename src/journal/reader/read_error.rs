@@ -87,9 +87,9 @@ impl ReadError {
 
 /// The way out where nobody knows without a record where a channel's journal stands, so that the channel cannot be deleted either.
 fn way_without_deleting(key: &Key) -> Option<&'static str> {
-    if key.is(Kind::ChannelName) || key.is(Kind::Head) {
+    if [Kind::ChannelName, Kind::Head, Kind::Tombstone].into_iter().any(|kind| key.is(kind)) {
         Some("restore a backup, or find it again with `tertulia history compact --accept-loss`")
-    } else if key.is(Kind::Tombstone) || key::swept_in(key).is_some() {
+    } else if key::swept_in(key).is_some() {
         Some("put a backup from before back with `tertulia history restore`")
     } else {
         None

@@ -41,12 +41,39 @@ fn each_half_of_a_channels_name_tells_the_other_and_its_number_is_never_given_ag
 }
 
 #[test]
+fn what_a_newer_version_wrote_is_left_to_it() {
+    let (ward, no) = (place().ward(), ChannelNo(3));
+    let newer = b"\x02{}".to_vec();
+    let (name, next) = (key::channel_name(&place()), key::next_channel(ward));
+
+    let salvaged = salvaged(&[(Key::event(ward, no, Seq(1)), encode_event(&said("Ana", None))), (next.clone(), newer.clone())]);
+
+    assert!(!salvaged.replaces(&name, &encode(&no.0), &newer));
+    assert!(salvaged.behind().iter().all(|(key, _)| *key != next));
+}
+
+#[test]
+fn a_journal_whose_head_cannot_be_read_ends_with_its_last_event_and_one_without_with_its_stretch() {
+    let (ward, no) = (place().ward(), ChannelNo(3));
+    let (head, event) = (Key::head(ward, no), (Key::event(ward, no, Seq(4)), encode_event(&said("Ana", None))));
+    let listed = (key::person(&place().guild, &"Ana".into(), no, Seq(4)), encode(&()));
+    let end = |records: &[(Key, Value)]| salvaged(records).behind().into_iter().find(|(key, _)| *key == head).map(|(_, end)| end);
+
+    let unreadable = end(&[event.clone(), listed.clone(), (head.clone(), b"?".to_vec())]);
+    let gone = end(&[event, listed]);
+
+    assert_eq!(unreadable, Some(encode_number(Seq(4))));
+    assert_eq!(gone, Some(encode_number(Seq(255))));
+}
+
+#[test]
 fn of_two_messages_of_one_id_the_newer_is_meant() {
     let id = key::message_id(place().ward(), ChannelNo(3), "4711");
     let replaces = |seq: u64, there: &[u8]| Salvaged::default().replaces(&id, &encode(&Seq(seq)), there);
 
     assert_eq!([6, 7, 8].map(|seq| replaces(seq, &encode(&Seq(7)))), [false, false, true]);
-    assert!(replaces(6, b"?"), "what cannot be read is no message");
+    assert!(replaces(6, b"\x01?"), "what cannot be read is no message");
+    assert!(!replaces(8, b"\x02{}"), "what is of a newer format is whatever it is");
 }
 
 #[test]

@@ -192,6 +192,9 @@ async fn left(keys: &[Key], of_them: Option<&[u8]>, handled: u64, accepted: Acce
         Write::Put(key::channel_of(ward, NO), encode(&record)),
         Write::Put(key::snapshot(ward, NO), encode(&snapshot)),
     ];
+    // As far as its stretch a journal may have gone of which nobody knows how far it went.
+    let listed = Write::Put(key::person(&place().guild, &"ana".into(), NO, Seq(1)), encode(&()));
+    writes.extend(of_them.map(|_| listed));
     writes.extend(keys.iter().cloned().map(Write::Remove));
     let term = subject.open().take(ward).await.unwrap();
     let append = Append { channel: NO, after: Seq::NONE, records: events.iter().map(encode_event).collect() };
