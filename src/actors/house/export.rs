@@ -79,19 +79,16 @@ impl ActorHouse {
             }
         }
         let several = |many: usize, one: &str, more: &str| if many == 1 { format!("1 {one}") } else { format!("{many} {more}") };
-        let which = if let Some(error) = unreadable {
-            Some(format!("{error}; so that there,"))
+        let cannot_be_read =
+            |which: String| format!("{which} where {} said something cannot be read, and may be theirs", person.id);
+        let missing = if let Some(error) = unreadable {
+            Some(format!("{} said something where {error}", person.id))
         } else if nameless > 0 {
-            Some(format!("of {} no name can be read:", several(nameless, "channel", "channels")))
+            Some(cannot_be_read(format!("of {} no name can be read:", several(nameless, "channel", "channels"))))
         } else {
-            (illegible > 0).then(|| several(illegible, "entry", "entries"))
+            (illegible > 0).then(|| cannot_be_read(several(illegible, "entry", "entries")))
         };
-        let missing = which.map(|which| {
-            Err(damaged(format!(
-                "{which} where {} said something cannot be read, and may be theirs; the rest is read out",
-                person.id
-            )))
-        });
+        let missing = missing.map(|missing| Err(damaged(format!("{missing}; the rest is read out"))));
         let lines = stream::iter(said).filter_map(move |(place, seq)| {
             let store = store.clone();
             async move {

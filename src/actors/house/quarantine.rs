@@ -184,7 +184,7 @@ impl ActorHouse {
         for (key, value) in self.reader().all(Key::new(ward, Kind::SetAside)).await? {
             // Nobody can do anything about it here; its room cannot go on from it, and is told of.
             let Ok(record) = decode::<SetAsideRecord>(&key, &value)
-                .inspect_err(|error| tracing::error!(%error, "what was set aside is not listed"))
+                .inspect_err(|error| tracing::debug!(%error, "what was set aside is not listed"))
             else {
                 continue;
             };
