@@ -289,9 +289,10 @@ impl Gate {
         }
     }
 
-    /// A question got no answer: it is asked again after a pause, together with what fired meanwhile, unless its message has settled.
-    pub(super) fn retry(&mut self, unanswered: Evaluation, pause: Duration, now: Moment) {
-        if unanswered.message > self.cursor {
+    /// A question got no answer: it is asked again after a pause, together with what fired meanwhile, unless its message has settled or is not
+    /// there any more.
+    pub(super) fn retry(&mut self, unanswered: Evaluation, is_there: bool, pause: Duration, now: Moment) {
+        if is_there && unanswered.message > self.cursor {
             let retry = Waiting {
                 trigger: unanswered.trigger,
                 message: unanswered.message,

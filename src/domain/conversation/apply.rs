@@ -200,7 +200,9 @@ impl Conversation {
         let now = self.clock;
         let Some(gate) = self.gates.get_mut(companion) else { return };
         let Some(evaluation) = gate.evaluation.take_if(|evaluation| evaluation.ticket == ticket) else { return };
-        gate.retry(evaluation, back_off, now);
+        // With the message that it was asked about, the question is taken back: what else is unsettled is waited for to be quiet about.
+        let is_there = self.window.get(evaluation.message).is_some();
+        gate.retry(evaluation, is_there, back_off, now);
         self.submit_listening(companion);
     }
 

@@ -79,3 +79,29 @@ proptest! {
         prop_assert!(is_watched || resumed.is_at_rest(), "unsettled messages that nothing will ever look at");
     }
 }
+
+#[test]
+fn a_question_without_an_answer_is_not_asked_again_about_what_was_taken_back_meanwhile() {
+    for more in [false, true] {
+        let mut scene = Scene::new(&ALONE);
+        let say = |to| Act::Say { to, elsewhere: false, voice: false, bot: false, late: None };
+        scene.act(&say(Some(0)));
+        if more {
+            scene.act(&say(None));
+        }
+
+        scene.act(&Act::Delete(0));
+        scene.act(&Act::Error(0));
+        scene.wait(700_000_000);
+
+        let asked = scene.journal.iter().filter_map(|recorded| match &recorded.event {
+            Event::Evaluated(evaluated) => Some(evaluated.trigger),
+            _ => None,
+        });
+        let about_the_rest = more.then_some(Trigger::Lull);
+        assert_eq!(
+            asked.collect::<Vec<_>>(),
+            [Some(Trigger::DirectAddress), about_the_rest].into_iter().flatten().collect::<Vec<_>>()
+        );
+    }
+}
