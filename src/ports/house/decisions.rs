@@ -74,7 +74,7 @@ pub struct WhyQuery {
 pub enum WhyAt {
     /// The decision with this number, or the first one after it.
     Event(Seq),
-    /// The last decision at or before this moment.
+    /// The last decision at or before this moment, or within its millisecond: times are told to that.
     Moment(Moment),
     /// Whatever was decided about the message with this number, or with this id of its platform or its sender.
     Message(Arc<str>),

@@ -51,7 +51,10 @@ impl Scene<'_> {
     /// The newest decision of each of these, up to a moment or now.
     pub(super) async fn newest(&self, of: &BTreeSet<CompanionId>, at: Option<&WhyAt>) -> Result<Newest, ReadError> {
         let (before, latest) = match at {
-            Some(WhyAt::Moment(moment)) => (Some(Seq(self.last_at(*moment).await?.0.saturating_add(LAG))), *moment),
+            Some(WhyAt::Moment(moment)) => {
+                let end = through_its_millisecond(*moment);
+                (Some(Seq(self.last_at(end).await?.0.saturating_add(LAG))), end)
+            }
             _ => (None, Moment::from_micros(u64::MAX)),
         };
         let mut newest = Newest::new();
@@ -90,5 +93,27 @@ impl Scene<'_> {
             }
         }
         Ok(Seq(low.0 - 1))
+    }
+}
+
+/// When something happened is told to the millisecond, rounded down: whoever asks about that time means all that bears it.
+fn through_its_millisecond(moment: Moment) -> Moment {
+    let begins = moment.as_micros() / 1_000 * 1_000;
+    Moment::from_micros(begins.saturating_add(999))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::house::stamp::{from_rfc3339, rfc3339};
+
+    #[test]
+    fn what_happened_is_found_by_the_time_that_is_told_of_it() {
+        for micros in [1_000_000, 1_000_001, 1_000_999] {
+            let asked = from_rfc3339(&rfc3339(Moment::from_micros(micros))).unwrap();
+
+            assert_eq!(through_its_millisecond(asked), Moment::from_micros(1_000_999));
+        }
+        assert_eq!(through_its_millisecond(Moment::ZERO), Moment::from_micros(999));
     }
 }
