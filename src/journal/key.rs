@@ -84,8 +84,7 @@ pub fn channel_name(place: &Place) -> Key {
 
 /// The channel in a key of [`channel_name`].
 pub fn named_in(key: &Key) -> Option<Place> {
-    let mut names = key.as_bytes().get(2..)?.split(|byte| *byte == 0).map(std::str::from_utf8);
-    let (Some(Ok(guild)), Some(Ok(channel))) = (names.next(), names.next()) else { return None };
+    let (guild, channel) = two_texts(key)?;
     Some(Place::new(&guild.into(), &channel.into()))
 }
 
@@ -193,8 +192,7 @@ pub fn ignored(guild: &GuildId, person: &PersonId) -> Key {
 
 /// The guild and the person in a key of [`ignored`].
 pub fn ignored_in(key: &Key) -> Option<(GuildId, PersonId)> {
-    let mut names = key.as_bytes().get(2..)?.split(|byte| *byte == 0).map(std::str::from_utf8);
-    let (Some(Ok(guild)), Some(Ok(person))) = (names.next(), names.next()) else { return None };
+    let (guild, person) = two_texts(key)?;
     Some((guild.into(), person.into()))
 }
 
@@ -219,6 +217,13 @@ pub fn name_of_note(guild: Option<&GuildId>, key: &Key) -> Option<String> {
 fn notes(guild: Option<&GuildId>) -> Key {
     let ward = guild.map_or(Ward(0), Ward::of);
     Key::new(ward, Kind::Session).text(guild.map_or("", GuildId::as_str))
+}
+
+/// The first two texts in the rest of a key.
+fn two_texts(key: &Key) -> Option<(&str, &str)> {
+    let mut texts = key.as_bytes().get(2..)?.split(|byte| *byte == 0).map(std::str::from_utf8);
+    let (Some(Ok(first)), Some(Ok(second))) = (texts.next(), texts.next()) else { return None };
+    Some((first, second))
 }
 
 /// The channel in a key whose rest begins with one.
