@@ -301,6 +301,7 @@ impl Conversation {
     pub fn fold(&mut self, recorded: &Recorded, world: &mut World<'_>) {
         self.clock = self.clock.max(recorded.at);
         let now = self.clock;
+        self.wait_for_quiet_since_back_offs(world);
         if recorded.event.follows_timers() {
             self.fire_due(|due| due <= now);
         }

@@ -196,6 +196,24 @@ impl Conversation {
         }
     }
 
+    /// The end of a back-off is not on record: whose was over before this moment, and had nothing to ask again, waits for quiet since.
+    pub(super) fn wait_for_quiet_since_back_offs(&mut self, world: &World<'_>) {
+        let now = self.clock;
+        let has_waited = |gate: &Gate| gate.retry_at().is_some_and(|until| until < now);
+        if !self.gates.values().any(has_waited) || self.is_busy() {
+            return;
+        }
+        for (companion, gate) in self.gates.iter_mut() {
+            let Some(until) = gate.retry_at().filter(|until| *until < now) else { continue };
+            if gate.is_silent() || gate.waiting.is_some() || gate.lull_at.is_some() {
+                continue;
+            }
+            if let (Some(last), Some(temper)) = (self.window.newest(companion, gate.cursor), world.tempers.get(companion)) {
+                gate.lull_at = Some(until.max(last.at + temper.text_lull_timeout));
+            }
+        }
+    }
+
     fn apply_unanswered(&mut self, companion: &CompanionId, ticket: Ticket, back_off: Duration) {
         let now = self.clock;
         let Some(gate) = self.gates.get_mut(companion) else { return };

@@ -245,3 +245,32 @@ fn a_statement_that_was_set_aside_is_not_made_again() {
     assert!(owed.is_some() && matches!(statement.event, Event::Said { reply, .. } if reply == owed));
     assert_eq!(resumed.floor(), None);
 }
+
+#[test]
+fn who_has_nothing_to_ask_again_waits_for_quiet_from_the_end_of_its_back_off_in_a_fold_too() {
+    let setup = Setup { companions: 3, judge: "lexical", max_turns: None, streak: 1, equal_timeouts: false, external: false };
+    let mut scene = Scene::new(&setup);
+    let say = |scene: &mut Scene| scene.say(Address::default(), false, false);
+    let answers = |closing| Act::Answer { whose: 0, verdict: Verdict::Yes, importance: 0, selected: false, closing };
+    // Cleo's question gets no answer while ben wants to speak; then there is a turn to be asked about, until it is taken back.
+    say(&mut scene);
+    scene.wait(39_000_000);
+    scene.act(&answers(Stage::None));
+    say(&mut scene);
+    scene.wait(12_500_000);
+    say(&mut scene);
+    scene.act(&Act::Write(0));
+    let statement = scene.conversation.window().entries().count() - 1;
+    scene.act(&Act::Delete(statement as u8));
+    scene.act(&answers(Stage::Terminal));
+    let lull_of_cleo = |conversation: &Conversation| conversation.gate(&"cleo".into()).and_then(|gate| gate.lull_at);
+    let before = lull_of_cleo(&scene.conversation);
+
+    // Meanwhile it is quiet for long enough for ben, who is asked: what happens next happens in a round.
+    scene.wait(11_000_000);
+
+    let back_off = scene.conversation.gate(&"cleo".into()).and_then(|gate| gate.back_off).map(|back_off| back_off.until);
+    assert_eq!((before, back_off), (None, Some(None)));
+    assert!(scene.conversation.round().is_some() && lull_of_cleo(&scene.conversation).is_some());
+    assert_eq!(lull_of_cleo(&scene.folded()), lull_of_cleo(&scene.conversation));
+}
