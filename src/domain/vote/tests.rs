@@ -254,10 +254,9 @@ proptest! {
 
     #[test]
     fn every_vote_in_strict_json_is_read_as_it_is(
-        reason in any::<String>(), yes in any::<bool>(), importance in prop_oneof![0.0..10.0_f64, any::<f64>()], selected in any::<bool>(), stage in 0_usize..4,
+        reason in "[^<]*", yes in any::<bool>(), importance in prop_oneof![0.0..10.0_f64, any::<f64>()], selected in any::<bool>(), stage in 0_usize..4,
         before in "[^{<]*", after in "[^<]*",
     ) {
-        prop_assume!(!reason.contains('<'));
         let stage = Stage::ALL[stage];
         let object = json!({ "reason": reason, "decision": if yes { "YES" } else { "NO" }, "importance": importance, "selected": selected, "closing": stage });
 

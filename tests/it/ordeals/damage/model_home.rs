@@ -62,17 +62,21 @@ pub enum Fate {
 }
 
 impl ModelHome {
-    /// So many messages in three rooms, and some long ones in another, in two lives of a server, one of which was killed.
+    /// So many messages in three rooms, and some long ones in another, in two lives of a server, one of which was killed. Summaries are of the
+    /// first.
     pub async fn furnish(messages: u64) -> Self {
         let rooms = ROOMS.map(|room| format!(r#"{{ id = "{room}", guild = "{room}s", companions = ["aria"] }}"#));
         let plenty = ["server.requests_per_second", "gate.addresses_per_minute", "gate.guild_statements_per_day"];
         let premises = plenty.into_iter().fold(Premises::shipped(), |premises, limit| premises.with(limit, "1000000"));
         let premises = premises.with("console.rooms", &format!("[{}]", rooms.join(", ")));
         let premises = premises.with("turn_taking.turn_delay_secs", "0.01");
+        let mut premises = premises.with("prompt.summary_after", "20");
         let server = premises.start().await;
         talk(&server, 0..messages / 2).await;
         talk_at_length(&server, 0..LONG_MESSAGES).await;
         server.kill().await;
+        // Nobody hears of a summary's end: from here on there is none that could be under way while the server tells of itself.
+        premises.set("prompt.summary_after", "100000");
         let server = premises.start().await;
         talk(&server, messages / 2..messages).await;
         talk_at_length(&server, LONG_MESSAGES..2 * LONG_MESSAGES).await;
