@@ -122,9 +122,7 @@ impl Conversation {
             over.sort();
             over.dedup();
             over.retain(|companion| self.gates.contains_key(companion));
-            for companion in &over {
-                self.end_back_off(companion, world, out);
-            }
+            self.end_back_offs(&over, world, out);
         }
         self.ask_who_waits(left_out, occasion, world, out);
         self.refresh_summary(world, out);

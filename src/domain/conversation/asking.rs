@@ -46,13 +46,17 @@ impl Conversation {
         }
     }
 
-    /// What has become stale settles first.
-    pub(super) fn end_back_off(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
-        self.settle_stale(companion, None, world, out);
-        if let Some(gate) = self.gates.get_mut(companion) {
-            gate.end_back_off();
-            self.tidy(world, out);
+    /// What has become stale settles first. All end together: whoever has something to ask again goes before whoever waits for quiet.
+    pub(super) fn end_back_offs(&mut self, over: &[CompanionId], world: &mut World<'_>, out: &mut Vec<Output>) {
+        for companion in over {
+            self.settle_stale(companion, None, world, out);
         }
+        for companion in over {
+            if let Some(gate) = self.gates.get_mut(companion) {
+                gate.end_back_off();
+            }
+        }
+        self.tidy(world, out);
     }
 
     fn is_backing_off(&self, gate: &Gate, occasion: Occasion) -> bool {

@@ -274,3 +274,29 @@ fn who_has_nothing_to_ask_again_waits_for_quiet_from_the_end_of_its_back_off_in_
     assert!(scene.conversation.round().is_some() && lull_of_cleo(&scene.conversation).is_some());
     assert_eq!(lull_of_cleo(&scene.folded()), lull_of_cleo(&scene.conversation));
 }
+
+#[test]
+fn of_those_whose_back_offs_end_together_nobody_waits_for_quiet_while_another_is_asked_again() {
+    let setup = Setup { companions: 3, judge: "lexical", max_turns: None, streak: 1, equal_timeouts: false, external: false };
+    let mut scene = Scene::new(&setup);
+    let say = |scene: &mut Scene, to: Option<&str>| {
+        scene.say(Address { companions: to.map(CompanionId::from).into_iter().collect(), others: false }, false, false);
+    };
+    // Cleo, who was called, does not answer twice: 14 and 28 seconds. Then aria does not, about what is taken back meanwhile: 8 seconds.
+    say(&mut scene, Some("cleo"));
+    scene.wait(27_000_000);
+    say(&mut scene, Some("ben"));
+    scene.answer(0, Vote { closing: Stage::Terminal, ..plain(Verdict::Yes) });
+    say(&mut scene, None);
+    scene.wait(27_000_000);
+    scene.act(&Act::Delete(2));
+
+    scene.wait(28_000_000);
+
+    let back_offs = ["aria", "cleo"].map(|id| scene.conversation.gate(&id.into()).and_then(|gate| gate.back_off));
+    assert!(back_offs.iter().all(|back_off| back_off.is_some_and(|back_off| back_off.until.is_none())), "{back_offs:?}");
+    let asked: Vec<_> = scene.conversation.open_questions().map(|(companion, _)| companion.as_str()).collect();
+    let aria = scene.conversation.gate(&"aria".into()).map(|gate| (gate.lull_at, gate.waiting));
+    assert_eq!((asked, aria), (vec!["cleo"], Some((None, None))));
+    assert_eq!(scene.folded(), without_what_is_not_on_record(&scene.conversation));
+}
