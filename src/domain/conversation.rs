@@ -301,9 +301,12 @@ impl Conversation {
     pub fn fold(&mut self, recorded: &Recorded, world: &mut World<'_>) {
         self.clock = self.clock.max(recorded.at);
         let now = self.clock;
-        self.wait_for_quiet_since_back_offs(world);
+        self.fold_back_offs(|until| until < now, world);
         if recorded.event.follows_timers() {
             self.fire_due(|due| due <= now);
+        }
+        if recorded.event.is_by_deadline() {
+            self.fold_back_offs(|until| until <= now, world);
         }
         count_statement(recorded, world);
         self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut Vec::new());

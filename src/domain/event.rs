@@ -408,11 +408,20 @@ impl Event {
 }
 
 impl Event {
+    /// Whether somebody is asked because a deadline is due. Then the back-offs that end at that moment are over, which is not on record.
+    pub(super) fn is_by_deadline(&self) -> bool {
+        match self {
+            Self::Evaluated(evaluated) => evaluated.by_deadline,
+            Self::RoundOpened(opened) => opened.by_deadline,
+            _ => false,
+        }
+    }
+
     /// Whether a lull timer that was due at its moment had fired before it was made.
     pub(super) fn follows_timers(&self) -> bool {
         match self {
-            Self::Evaluated(evaluated) => evaluated.by_deadline || evaluated.trigger == Trigger::Lull,
-            Self::RoundOpened(opened) => opened.by_deadline,
+            _ if self.is_by_deadline() => true,
+            Self::Evaluated(evaluated) => evaluated.trigger == Trigger::Lull,
             Self::Decided(decided) => {
                 let is_lull = decided.trigger == Trigger::Lull && !decided.reason.leaves_counters_alone();
                 // What is stale settles at the end of a back-off, which is a deadline like a timer's.

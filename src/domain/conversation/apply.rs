@@ -196,24 +196,6 @@ impl Conversation {
         }
     }
 
-    /// The end of a back-off is not on record: whose was over before this moment, and had nothing to ask again, waits for quiet since.
-    pub(super) fn wait_for_quiet_since_back_offs(&mut self, world: &World<'_>) {
-        let now = self.clock;
-        let has_waited = |gate: &Gate| gate.retry_at().is_some_and(|until| until < now);
-        if !self.gates.values().any(has_waited) || self.is_busy() {
-            return;
-        }
-        for (companion, gate) in self.gates.iter_mut() {
-            let Some(until) = gate.retry_at().filter(|until| *until < now) else { continue };
-            if gate.is_silent() || gate.waiting.is_some() || gate.lull_at.is_some() {
-                continue;
-            }
-            if let (Some(last), Some(temper)) = (self.window.newest(companion, gate.cursor), world.tempers.get(companion)) {
-                gate.lull_at = Some(until.max(last.at + temper.text_lull_timeout));
-            }
-        }
-    }
-
     fn apply_unanswered(&mut self, companion: &CompanionId, ticket: Ticket, back_off: Duration) {
         let now = self.clock;
         let Some(gate) = self.gates.get_mut(companion) else { return };
@@ -227,7 +209,19 @@ impl Conversation {
     /// At a deadline, all back-offs are over that were due by then.
     pub(super) fn end_back_offs_due(&mut self) {
         let now = self.clock;
-        self.gates.values_mut().filter(|gate| gate.retry_at().is_some_and(|until| until <= now)).for_each(Gate::end_back_off);
+        self.end_back_offs_that(|until| until <= now);
+    }
+
+    /// The end of a back-off is not on record: whatever happens later tells of it, and finds what it left tidy.
+    pub(super) fn fold_back_offs(&mut self, is_over: impl Fn(Moment) -> bool, world: &World<'_>) {
+        if self.gates.values().filter_map(Gate::retry_at).any(&is_over) {
+            self.end_back_offs_that(is_over);
+            self.tidy(world, &mut Vec::new());
+        }
+    }
+
+    fn end_back_offs_that(&mut self, is_over: impl Fn(Moment) -> bool) {
+        self.gates.values_mut().filter(|gate| gate.retry_at().is_some_and(&is_over)).for_each(Gate::end_back_off);
     }
 
     /// Whoever was asked in a round and will not answer listens.
