@@ -307,6 +307,7 @@ impl Conversation {
         }
         if recorded.event.is_by_deadline() {
             self.fold_back_offs(|until| until <= now, world);
+            self.fire_due(|due| due <= now);
         }
         count_statement(recorded, world);
         self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut Vec::new());
