@@ -301,6 +301,8 @@ impl Conversation {
     pub fn fold(&mut self, recorded: &Recorded, world: &mut World<'_>) {
         self.clock = self.clock.max(recorded.at);
         let now = self.clock;
+        // What was due is on record only by what it led to. First what ended before this moment; at it, timers come before back-offs, and
+        // then the timers that those armed for it.
         self.fold_back_offs(|until| until < now, world);
         if recorded.event.follows_timers() {
             self.fire_due(|due| due <= now);
