@@ -269,8 +269,7 @@ impl Conversation {
         if let Input::Heard(recorded) = &input {
             occasion.after_statement = matches!(recorded.event, Event::Said { reply: Some(_), .. });
         } else {
-            self.clock = now;
-            self.fire_due_before(now);
+            self.come_to(now, world, &mut out);
             self.note_back_offs_over(occasion, &mut over);
             // A round's own deadlines come before those of companions at the same moment.
             self.begin_turn_due(occasion, world, &mut out);
@@ -299,20 +298,20 @@ impl Conversation {
 
     /// Takes in what is on record: nothing is decided, nothing follows.
     pub fn fold(&mut self, recorded: &Recorded, world: &mut World<'_>) {
-        self.clock = self.clock.max(recorded.at);
+        let unheard = &mut Vec::new();
+        self.come_to(recorded.at, world, unheard);
         let now = self.clock;
-        // What was due is on record only by what it led to. First what ended before this moment; at it, timers come before back-offs, and
-        // then the timers that those armed for it.
-        self.fold_back_offs(|until| until < now, world);
         if recorded.event.follows_timers() {
             self.fire_due(|due| due <= now);
         }
-        if recorded.event.is_by_deadline() {
-            self.fold_back_offs(|until| until <= now, world);
+        if recorded.event.asks_by_deadline() {
+            // At one moment timers come before back-offs; what these arm for the same moment comes last.
+            self.end_back_offs_due();
+            self.tidy(world, unheard);
             self.fire_due(|due| due <= now);
         }
         count_statement(recorded, world);
-        self.apply(recorded.at, recorded.seq, &recorded.event, world, &mut Vec::new());
+        self.apply(recorded.at, recorded.seq, &recorded.event, world, unheard);
     }
 
     /// Takes in how an event that was folded long ago reads now that its words were taken out. Nothing else changes.
@@ -378,7 +377,7 @@ impl Conversation {
     /// [`open_questions`](Self::open_questions) and [`floor`](Self::floor); the shell asks and makes them again.
     pub fn resume(&mut self, now: Moment, world: &mut World<'_>) -> Vec<Output> {
         let mut out = Vec::new();
-        self.clock = self.clock.max(now);
+        self.come_to(now, world, &mut out);
         world.ledger.promise_statement(world.channel, self.owes_statement());
         // The round is held again: who was asked is asked again, and has the whole time.
         if let Some(round) = &mut self.round {

@@ -223,7 +223,7 @@ pub struct RoundOpened {
     pub asked: Vec<CompanionId>,
     /// The States of those who listen without being asked, by id.
     pub listening: Vec<State>,
-    /// It is held because a deadline was due: every timer that was due at the same moment had fired.
+    /// It is held because a deadline was due: every timer that was due at the same moment had fired, and every back-off was over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_deadline: bool,
     /// The trace that tells of it, as 32 hexadecimal digits; for whoever goes on after a restart, and for nobody else.
@@ -283,7 +283,7 @@ pub struct Evaluated {
     pub check_count: u64,
     /// Message count at which the next interjection check is due, once one was drawn.
     pub threshold: Option<u64>,
-    /// It is asked because a deadline was due: every timer that was due at the same moment had fired.
+    /// It is asked because a deadline was due: every timer that was due at the same moment had fired, and every back-off was over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_deadline: bool,
     /// The trace that tells of it, as 32 hexadecimal digits; for whoever goes on after a restart, and for nobody else.
@@ -408,8 +408,8 @@ impl Event {
 }
 
 impl Event {
-    /// Whether somebody is asked because a deadline is due. Then the back-offs that end at that moment are over, which is not on record.
-    pub(super) fn is_by_deadline(&self) -> bool {
+    /// Whether somebody is asked because a deadline was due. Then the back-offs that end at that moment are over, which is not on record.
+    pub(super) fn asks_by_deadline(&self) -> bool {
         match self {
             Self::Evaluated(evaluated) => evaluated.by_deadline,
             Self::RoundOpened(opened) => opened.by_deadline,
@@ -420,7 +420,7 @@ impl Event {
     /// Whether a lull timer that was due at its moment had fired before it was made.
     pub(super) fn follows_timers(&self) -> bool {
         match self {
-            _ if self.is_by_deadline() => true,
+            _ if self.asks_by_deadline() => true,
             Self::Evaluated(evaluated) => evaluated.trigger == Trigger::Lull,
             Self::Decided(decided) => {
                 let is_lull = decided.trigger == Trigger::Lull && !decided.reason.leaves_counters_alone();

@@ -9,7 +9,7 @@ use super::*;
 impl Conversation {
     /// Changes the state by one event, and notes timers that were armed or cancelled and answers that nobody wants any more.
     pub(super) fn apply(&mut self, at: Moment, seq: Seq, event: &Event, world: &World<'_>, notes: &mut Vec<Output>) {
-        self.come_to(at);
+        self.come_to(at, world, notes);
         if event.is_heard() && !matches!(event, Event::CaughtUp { .. }) {
             self.note_heard(seq);
         }
@@ -110,7 +110,7 @@ impl Conversation {
         let (seq, at) = (recorded.seq, recorded.at);
         match recorded.event {
             Event::Said { message, reply, said_at, .. } => {
-                self.come_to(at);
+                self.come_to(at, world, notes);
                 self.note_heard(seq);
                 let entry = Entry { seq, at: self.when_said(said_at), message: Arc::new(message), answers: None };
                 self.apply_said(entry, reply, world, notes);
@@ -120,9 +120,11 @@ impl Conversation {
         }
     }
 
-    /// Time goes on, and lull timers with it.
-    fn come_to(&mut self, at: Moment) {
+    /// Time goes on: what was due before this moment comes to be as it was then, however late it is noticed. What is due at it comes after
+    /// what is heard at it.
+    pub(super) fn come_to(&mut self, at: Moment, world: &World<'_>, notes: &mut Vec<Output>) {
         self.clock = self.clock.max(at);
+        self.wait_for_quiet_since_back_offs(world, notes);
         self.fire_due_before(self.clock);
     }
 
@@ -135,8 +137,7 @@ impl Conversation {
         }
     }
 
-    /// Fires the lull timers that were due before this moment. What is due at it comes after what is heard at it.
-    pub(super) fn fire_due_before(&mut self, moment: Moment) {
+    fn fire_due_before(&mut self, moment: Moment) {
         self.fire_due(|due| due < moment);
     }
 
@@ -196,6 +197,26 @@ impl Conversation {
         }
     }
 
+    /// Whose back-off ended before this moment, with the way free and nothing to ask again, waits for quiet since its end. The end itself is not
+    /// on record.
+    fn wait_for_quiet_since_back_offs(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
+        let now = self.clock;
+        if !self.gates.values().any(|gate| gate.retry_at().is_some_and(|until| until < now)) || self.is_busy() {
+            return;
+        }
+        for (companion, gate) in self.gates.iter_mut().filter(|(_, gate)| !gate.is_silent()) {
+            let Some(until) = gate.retry_at().filter(|until| *until < now) else { continue };
+            let newest = self.window.newest(companion, gate.cursor);
+            gate.recheck(newest.map(|entry| entry.seq));
+            if let (Some(last), Some(temper)) = (newest, world.tempers.get(companion))
+                && gate.waiting.is_none()
+                && gate.lull_at.is_none()
+            {
+                arm_lull(companion, gate, until.max(last.at + temper.text_lull_timeout), notes);
+            }
+        }
+    }
+
     fn apply_unanswered(&mut self, companion: &CompanionId, ticket: Ticket, back_off: Duration) {
         let now = self.clock;
         let Some(gate) = self.gates.get_mut(companion) else { return };
@@ -209,19 +230,7 @@ impl Conversation {
     /// At a deadline, all back-offs are over that were due by then.
     pub(super) fn end_back_offs_due(&mut self) {
         let now = self.clock;
-        self.end_back_offs_that(|until| until <= now);
-    }
-
-    /// The end of a back-off is not on record: whatever happens later tells of it, and finds what it left tidy.
-    pub(super) fn fold_back_offs(&mut self, is_over: impl Fn(Moment) -> bool, world: &World<'_>) {
-        if self.gates.values().filter_map(Gate::retry_at).any(&is_over) {
-            self.end_back_offs_that(is_over);
-            self.tidy(world, &mut Vec::new());
-        }
-    }
-
-    fn end_back_offs_that(&mut self, is_over: impl Fn(Moment) -> bool) {
-        self.gates.values_mut().filter(|gate| gate.retry_at().is_some_and(&is_over)).for_each(Gate::end_back_off);
+        self.gates.values_mut().filter(|gate| gate.retry_at().is_some_and(|until| until <= now)).for_each(Gate::end_back_off);
     }
 
     /// Whoever was asked in a round and will not answer listens.

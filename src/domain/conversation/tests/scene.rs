@@ -11,10 +11,25 @@ use super::super::*;
 /// Something that may happen next. A number picks whom or what it concerns.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
-    Say { to: Option<u8>, elsewhere: bool, voice: bool, bot: bool, late: Option<Duration> },
+    Say {
+        to: Option<u8>,
+        elsewhere: bool,
+        voice: bool,
+        bot: bool,
+        late: Option<Duration>,
+    },
     CatchUp,
     Wait(u64),
-    Answer { whose: u8, verdict: Verdict, importance: u8, selected: bool, closing: Stage },
+    /// Time passes, and nobody is woken meanwhile.
+    Stall(u64),
+    Restart(u64),
+    Answer {
+        whose: u8,
+        verdict: Verdict,
+        importance: u8,
+        selected: bool,
+        closing: Stage,
+    },
     Error(u8),
     Write(u8),
     FailReply,
@@ -22,7 +37,10 @@ pub(super) enum Act {
     LateAnswer,
     Edit(u8),
     Delete(u8),
-    Pause { whom: Option<u8>, paused: bool },
+    Pause {
+        whom: Option<u8>,
+        paused: bool,
+    },
     Clear,
     Leave(u8),
     Join(u8),
@@ -63,6 +81,8 @@ pub(super) fn acts() -> impl Strategy<Value = Vec<Act>> {
         1 => Just(Act::CatchUp),
         6 => (0_u64..30_000_000).prop_map(Act::Wait),
         1 => (0_u64..2_000_000_000).prop_map(Act::Wait),
+        1 => (0_u64..60_000_000).prop_map(Act::Stall),
+        1 => (0_u64..60_000_000).prop_map(Act::Restart),
         10 => answer,
         2 => any::<u8>().prop_map(Act::Error),
         4 => (0_u8..3).prop_map(Act::Write),
@@ -150,6 +170,8 @@ impl Scene {
             }
             Act::CatchUp => self.hear(Event::CaughtUp { read: 1, missed: None }),
             Act::Wait(micros) => self.wait(*micros),
+            Act::Restart(micros) => self.restart(Duration::from_micros(*micros)),
+            Act::Stall(micros) => self.now = self.now + Duration::from_micros(*micros),
             Act::Answer { whose, verdict, importance, selected, closing } => {
                 let vote = Vote { closing: *closing, selected: *selected, importance: (*importance).into(), ..plain(*verdict) };
                 self.answer(*whose, vote);
@@ -310,7 +332,7 @@ impl Scene {
             for recorded in &journal {
                 folded.fold(recorded, world);
             }
-            folded.clock = self.conversation.clock();
+            folded.come_to(self.conversation.clock(), world, &mut Vec::new());
             let now = folded.clock;
             folded.fire_due(|due| due < now || !self.is_armed_at(due));
             for (companion, gate) in folded.gates.iter_mut() {
@@ -321,6 +343,13 @@ impl Scene {
             }
             folded.tidy(world, &mut Vec::new());
         });
+        // After a restart there is the whole time again.
+        if let (Some(folded), Some(lived)) = (&mut folded.round, &self.conversation.round) {
+            folded.deadline = folded.deadline.max(lived.deadline);
+        }
+        if let (Some(folded), Some(lived)) = (&mut folded.floor, &self.conversation.floor) {
+            folded.due_at = folded.due_at.max(lived.due_at);
+        }
         folded
     }
 
@@ -371,10 +400,32 @@ impl Scene {
         self.step(Input::Heard(recorded));
     }
 
+    /// The process dies, and the next one goes on from what is on record, so much later.
+    pub(super) fn restart(&mut self, away: Duration) {
+        let mut resumed = Conversation::default();
+        let mut ledger = Ledger::default();
+        let mut journal = self.journal.clone();
+        order_of_handling(&mut journal);
+        self.now = self.now + away;
+        let outputs = with_world(&self.settings, &self.tempers, &mut ledger, &mut self.drawn, |world| {
+            for recorded in &journal {
+                resumed.fold(recorded, world);
+            }
+            resumed.resume(self.now, world)
+        });
+        self.conversation = resumed;
+        self.ledger = ledger;
+        self.take(outputs);
+    }
+
     fn step(&mut self, input: Input) {
         let outputs = with_world(&self.settings, &self.tempers, &mut self.ledger, &mut self.drawn, |world| {
             self.conversation.step(self.now, input, world)
         });
+        self.take(outputs);
+    }
+
+    fn take(&mut self, outputs: Vec<Output>) {
         let at = self.conversation.clock();
         let mut posts = Vec::new();
         for output in outputs {
@@ -423,14 +474,15 @@ impl Scene {
             }
             Event::Decided(decided) => {
                 for companion in &decided.companions {
-                    let is_asked = self.conversation.gate(companion).is_some_and(|gate| gate.evaluation.is_some());
+                    let asked =
+                        self.conversation.gate(companion).and_then(|gate| gate.evaluation).map(|evaluation| evaluation.ticket);
                     let life = self.lives.get_mut(companion).expect("one of the cast");
                     life.asked.take_if(|asked| Some(*asked) == decided.ticket);
                     if decided.decision == Decision::No {
                         life.settled.extend(&decided.messages);
                     }
-                    if decided.reason == Reason::Stale && !is_asked {
-                        life.asked = None;
+                    if decided.reason == Reason::Stale {
+                        life.asked = life.asked.filter(|ticket| Some(*ticket) == asked);
                     }
                 }
             }
