@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::super::world::World;
 use super::{ballot, fates, step, texts, why};
-use crate::ports::house::decisions::Outcome;
+use crate::ports::house::decisions::{Outcome, Why};
 
 #[tokio::test(start_paused = true)]
 async fn a_question_in_flight_over_a_restart_is_told_with_both_attempts_and_how_it_ended() {
@@ -38,12 +38,15 @@ async fn a_statement_in_the_making_over_a_restart_is_told_as_begun_anew() {
     let speaking = fates(&world, "lobby", &seq.to_string()).await.remove(0);
 
     let world = world.crash().await;
+    world.set_clock(1);
+    let begun_anew = why(&world, "lobby", "aria").await;
     world.pass(5.0).await;
     let told = why(&world, "lobby", "aria").await;
     let answered = fates(&world, "lobby", &seq.to_string()).await.remove(0);
 
-    let events: Vec<_> = told.story.iter().map(|line| &*line.event).collect();
-    assert_eq!(events, ["message", "evaluate", "decision", "respond", "restart", "statement"], "{}", texts(&told));
+    let events = |why: &Why| why.story.iter().map(|line| line.event.to_string()).collect::<Vec<_>>();
+    assert_eq!(events(&told), ["message", "evaluate", "decision", "respond", "restart", "statement"], "{}", texts(&told));
+    assert_eq!(events(&begun_anew), events(&told)[..5], "{}", texts(&begun_anew));
     assert_eq!(step(&told, "restart"), "The server was started again: the statement was begun anew.");
     assert_eq!((speaking.outcome, answered.outcome), (Some(Outcome::Speaking), Some(Outcome::Answered)));
     assert_eq!((speaking.seq, &*answered.text), (answered.seq, "It answered it: “Hello!”"));

@@ -74,12 +74,19 @@ impl Scene<'_> {
         }
         story.extend(self.rule(who, recorded, decided, &before).map(|text| line(recorded, "rule", text)));
         let is_yes = decided.decision == Decision::Yes;
+        let mut goes_on = false;
         if ballot.is_some() || is_yes {
             let course = Course::about(messages, is_yes, recorded, &before);
-            story.extend(self.became(recorded, &before, who, ballot, course).await?);
+            let (became, is_open) = self.became(recorded, &before, who, ballot, course).await?;
+            story.extend(became);
+            goes_on = is_open;
         }
         in_order(&mut story);
-        self.add_starts(&mut story).await?;
+        let last = story.iter().map(|line| line.at.0).max();
+        let end = if goes_on { Some(self.house.kit.clock.now()) } else { last };
+        if let Some(end) = end {
+            self.add_starts(&mut story, end).await?;
+        }
         let texts = heard.iter().filter_map(|said| match &said.event {
             Event::Said { message, .. } if !is_wordless(message) => Some(message.text.clone()),
             _ => None,
@@ -133,7 +140,7 @@ impl Scene<'_> {
         }
         tried.sort_by_key(|line| line.seq);
         let now = self.house.kit.clock.now();
-        self.add_starts_until(&mut tried, now).await?;
+        self.add_starts(&mut tried, now).await?;
         Ok(tried)
     }
 
@@ -171,7 +178,7 @@ impl Scene<'_> {
         Some(StoryLine { at: at.into(), seq: None, event: "episode".into(), text })
     }
 
-    /// What became of a wish, or of a vote in a round: in the order in which the channel handled it.
+    /// What became of a wish, or of a vote in a round: in the order in which the channel handled it. And whether that still goes on.
     async fn became(
         &self,
         recorded: &Recorded,
@@ -179,10 +186,12 @@ impl Scene<'_> {
         who: &Who,
         mut ballot: Option<Ballot<'_>>,
         mut course: Course,
-    ) -> Result<Vec<StoryLine>, ReadError> {
+    ) -> Result<(Vec<StoryLine>, bool), ReadError> {
         let range = Range { after: recorded.seq, before: None, limit: AFTER, newest_first: false };
         let mut later: Vec<_> = before.iter().filter(|earlier| has_crossed(earlier, recorded)).cloned().collect();
-        later.extend(self.entries(range).await?.events);
+        let page = self.entries(range).await?;
+        let is_all = page.looked_at() < AFTER;
+        later.extend(page.events);
         order_of_handling(&mut later);
         let mut story = Vec::new();
         let mut newest = recorded.seq;
@@ -203,7 +212,7 @@ impl Scene<'_> {
                 break;
             }
         }
-        Ok(story)
+        Ok((story, is_all && course.goes_on()))
     }
 
     /// What became of a wish, in a line.
@@ -217,16 +226,11 @@ impl Scene<'_> {
         let messages = question(&before, decided).map_or(&decided.messages, |(_, evaluated)| &evaluated.messages);
         // What it came to is told last.
         let course = Course::about(messages, true, recorded, &before);
-        Ok(self.became(recorded, &before, who, None, course).await?.pop())
-    }
-
-    async fn add_starts(&self, story: &mut Vec<StoryLine>) -> Result<(), ReadError> {
-        let Some(last) = story.iter().map(|line| line.at.0).max() else { return Ok(()) };
-        self.add_starts_until(story, last).await
+        Ok(self.became(recorded, &before, who, None, course).await?.0.pop())
     }
 
     /// Tells of starts of the server between the first message or question of a story and its end.
-    async fn add_starts_until(&self, story: &mut Vec<StoryLine>, last: Moment) -> Result<(), ReadError> {
+    async fn add_starts(&self, story: &mut Vec<StoryLine>, last: Moment) -> Result<(), ReadError> {
         let begins = |line: &&StoryLine| matches!(&*line.event, "message" | "round_opened" | "evaluate" | "error");
         let Some(first) = story.iter().find(begins).map(|line| line.at.0) else { return Ok(()) };
         for start in self.reader().starts(first, last, STARTS).await? {
@@ -298,6 +302,11 @@ impl Course {
             |seq: &Seq| known().any(|earlier| matches!(&earlier.event, Event::Deleted { messages } if messages.contains(seq)));
         let about = messages.iter().filter(|seq| is_yes && !is_gone(seq)).copied().collect();
         Self { about, is_yes, ..Self::default() }
+    }
+
+    /// The round is open, or the floor or the words are still waited for.
+    fn goes_on(&self) -> bool {
+        !self.is_told && !self.is_dropped && !self.has_lost
     }
 
     fn follow(&mut self, recorded: &Recorded, who: &Who) -> Vec<StoryLine> {
