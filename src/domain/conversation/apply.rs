@@ -105,12 +105,11 @@ impl Conversation {
         self.tidy(world, notes);
     }
 
-    /// The same for what is kept nowhere else: a message is moved.
+    /// The same for what is kept nowhere else, once its moment was come to: a message is moved.
     pub(super) fn take_in(&mut self, recorded: Recorded, world: &World<'_>, notes: &mut Vec<Output>) {
         let (seq, at) = (recorded.seq, recorded.at);
         match recorded.event {
             Event::Said { message, reply, said_at, .. } => {
-                self.come_to(at, world, notes);
                 self.note_heard(seq);
                 let entry = Entry { seq, at: self.when_said(said_at), message: Arc::new(message), answers: None };
                 self.apply_said(entry, reply, world, notes);
