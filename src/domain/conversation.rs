@@ -265,12 +265,12 @@ impl Conversation {
         let now = self.clock.max(now);
         let mut occasion = Occasion { by_deadline: matches!(input, Input::Woken), after_statement: false };
         let mut over = Vec::new();
-        let is_heard = matches!(input, Input::Heard(_));
+        let heard_at = if let Input::Heard(recorded) = &input { Some(recorded.at) } else { None };
+        self.come_to(heard_at.unwrap_or(now), world, &mut out);
+        self.note_back_offs_over(occasion, &mut over);
         if let Input::Heard(recorded) = &input {
             occasion.after_statement = matches!(recorded.event, Event::Said { reply: Some(_), .. });
         } else {
-            self.come_to(now, world, &mut out);
-            self.note_back_offs_over(occasion, &mut over);
             // A round's own deadlines come before those of companions at the same moment.
             self.begin_turn_due(occasion, world, &mut out);
             self.close_round(occasion, world, &mut out);
@@ -288,7 +288,7 @@ impl Conversation {
             Input::Summarised { upto, text } => self.take_summary(upto, text, world, &mut out),
             Input::Woken => self.wake(world, &mut out),
         }
-        if !is_heard {
+        if heard_at.is_none() {
             self.tidy(world, &mut out);
         }
         self.advance(occasion, over, world, &mut out);

@@ -20,7 +20,6 @@ impl Conversation {
         if recorded.seq <= self.handled && recorded.seq != Seq::NONE {
             return self.tidy(world, out);
         }
-        self.come_to(recorded.at, world, out);
         let first = out.len();
         let (mut calls, mut is_late) = (None, false);
         if let Event::Said { message, said_at, .. } = &recorded.event {

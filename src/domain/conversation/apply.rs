@@ -119,8 +119,8 @@ impl Conversation {
         }
     }
 
-    /// Time goes on: what was due before this moment comes to be as it was then, however late it is noticed. What is due at it comes after
-    /// what is heard at it.
+    /// Time goes on: whose back-off ended before this moment waits for quiet since then, and lull timers that were due before it fire, however
+    /// late that is noticed. What is due at it comes after what is heard at it.
     pub(super) fn come_to(&mut self, at: Moment, world: &World<'_>, notes: &mut Vec<Output>) {
         self.clock = self.clock.max(at);
         self.wait_for_quiet_since_back_offs(world, notes);

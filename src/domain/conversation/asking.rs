@@ -46,7 +46,7 @@ impl Conversation {
         }
     }
 
-    /// What has become stale settles first. All end together: whoever has something to ask again goes before whoever waits for quiet.
+    /// What has become stale settles first. Then all end before anybody begins to wait for quiet: whoever has something to ask again goes first.
     pub(super) fn end_back_offs(&mut self, over: &[CompanionId], world: &mut World<'_>, out: &mut Vec<Output>) {
         for companion in over {
             self.settle_stale(companion, None, world, out);

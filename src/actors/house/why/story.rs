@@ -83,7 +83,7 @@ impl Scene<'_> {
         }
         in_order(&mut story);
         let last = story.iter().map(|line| line.at.0).max();
-        let end = if goes_on { Some(self.house.kit.clock.now()) } else { last };
+        let end = if goes_on { last.max(Some(self.house.kit.clock.now())) } else { last };
         if let Some(end) = end {
             self.add_starts(&mut story, end).await?;
         }
@@ -190,7 +190,7 @@ impl Scene<'_> {
         let range = Range { after: recorded.seq, before: None, limit: AFTER, newest_first: false };
         let mut later: Vec<_> = before.iter().filter(|earlier| has_crossed(earlier, recorded)).cloned().collect();
         let page = self.entries(range).await?;
-        let is_all = page.looked_at() < AFTER;
+        let is_all = page.looked_at() < AFTER && page.illegible.is_empty();
         later.extend(page.events);
         order_of_handling(&mut later);
         let mut story = Vec::new();
@@ -328,6 +328,8 @@ impl Course {
                 self.is_told = true;
             }
             _ if self.is_dropped => {}
+            // The floor is free again: what became of its words was lost.
+            Event::RoundOpened(_) | Event::Evaluated(_) | Event::ReplyOwed { .. } if self.owed.is_some() => self.is_told = true,
             Event::Deleted { messages } if self.about.iter().any(|seq| messages.contains(seq)) => {
                 self.about.retain(|seq| !messages.contains(seq));
                 if self.about.is_empty() && !self.has_lost {

@@ -105,6 +105,47 @@ fn a_back_off_and_a_lull_that_both_ended_while_nobody_was_there_are_the_same_to_
     is_folded_alike(&scene);
 }
 
+#[test]
+fn quiet_counts_from_the_end_of_a_back_off_however_late_that_is_noticed() {
+    let mut scene = Scene::new(&Setup { companions: 1, ..THREE });
+    say(&mut scene, None);
+    scene.wait(3_000_000);
+    say(&mut scene, Some("aria"));
+    scene.act(&Act::Delete(1));
+    // The back-off ends after eleven seconds, when it has been quiet for long enough.
+    scene.act(&Act::Error(0));
+
+    scene.act(&Act::Stall(8_100_000));
+    scene.act(&Act::CatchUp);
+
+    assert_eq!(asked(&scene), ["aria"]);
+    is_folded_alike(&scene);
+}
+
+#[test]
+fn what_is_stale_at_the_end_of_a_back_off_settles_though_something_is_heard_before_that_is_noticed() {
+    let mut scene = Scene::new(&Setup { companions: 1, ..THREE });
+    say(&mut scene, Some("aria"));
+    say(&mut scene, None);
+    // Eight seconds, sixteen and so on, until the next would be 512; then what it was asked about is taken back.
+    for _ in 0..6 {
+        scene.act(&Act::Error(0));
+        scene.wait(pause(&scene));
+    }
+    scene.act(&Act::Error(0));
+    scene.act(&Act::Delete(0));
+
+    scene.act(&Act::Stall(pause(&scene) + 5_000));
+    say(&mut scene, None);
+
+    let reasons = scene.journal.iter().filter_map(|recorded| match &recorded.event {
+        Event::Decided(decided) => Some((decided.reason, decided.messages.len())),
+        _ => None,
+    });
+    assert_eq!(reasons.collect::<Vec<_>>(), [(Reason::Stale, 1)]);
+    is_folded_alike(&scene);
+}
+
 fn say(scene: &mut Scene, to: Option<&str>) {
     let companions = to.map(CompanionId::from).into_iter().collect();
     scene.say(Address { companions, others: false }, false, false);
@@ -112,6 +153,11 @@ fn say(scene: &mut Scene, to: Option<&str>) {
 
 fn gate<'a>(scene: &'a Scene, companion: &str) -> &'a Gate {
     scene.conversation.gate(&companion.into()).expect("it is here")
+}
+
+/// How long aria's back-off is, in microseconds.
+fn pause(scene: &Scene) -> u64 {
+    gate(scene, "aria").back_off.map_or(0, |back_off| back_off.pause.as_micros() as u64)
 }
 
 fn asked(scene: &Scene) -> Vec<&str> {

@@ -116,6 +116,7 @@ pub(super) struct Scene {
     humans: u64,
     selected_at: Option<u64>,
     run: u32,
+    is_restarted: bool,
 }
 
 /// What became of the messages that one companion heard.
@@ -150,6 +151,7 @@ impl Scene {
             humans: 0,
             selected_at: None,
             run: 0,
+            is_restarted: false,
             external: None,
             cast,
         };
@@ -343,12 +345,14 @@ impl Scene {
             }
             folded.tidy(world, &mut Vec::new());
         });
-        // After a restart there is the whole time again.
-        if let (Some(folded), Some(lived)) = (&mut folded.round, &self.conversation.round) {
-            folded.deadline = folded.deadline.max(lived.deadline);
-        }
-        if let (Some(folded), Some(lived)) = (&mut folded.floor, &self.conversation.floor) {
-            folded.due_at = folded.due_at.max(lived.due_at);
+        if self.is_restarted {
+            // There is the whole time again, which is not on record.
+            if let (Some(folded), Some(lived)) = (&mut folded.round, &self.conversation.round) {
+                folded.deadline = folded.deadline.max(lived.deadline);
+            }
+            if let (Some(folded), Some(lived)) = (&mut folded.floor, &self.conversation.floor) {
+                folded.due_at = folded.due_at.max(lived.due_at);
+            }
         }
         folded
     }
@@ -415,6 +419,7 @@ impl Scene {
         });
         self.conversation = resumed;
         self.ledger = ledger;
+        self.is_restarted = true;
         self.take(outputs);
     }
 
