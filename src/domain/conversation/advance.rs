@@ -243,7 +243,6 @@ impl Conversation {
         if self.window.entries().next_back().is_none_or(|entry| now.since(entry.at) <= world.rules.gate.stale_after()) {
             return;
         }
-        self.fire_due(|due| due <= now);
         let patience = world.rules.gate.stale_address_after();
         for companion in &self.gates.whose(|gate| !gate.is_silent() && !gate.is_engaged()) {
             self.settle_stale(companion, Some(patience), world, out);

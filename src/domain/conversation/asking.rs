@@ -89,6 +89,9 @@ impl Conversation {
             .last()
             .map(|entry| entry.seq);
         if let Some(upto) = stale {
+            // On record, it follows the timers of its moment.
+            let now = self.clock;
+            self.fire_due(|due| due <= now);
             self.set_aside(companion, Reason::Stale, upto, world, out);
         }
     }
