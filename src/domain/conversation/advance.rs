@@ -129,6 +129,15 @@ impl Conversation {
 
     /// What waits is decided without a call, or asked, in the order of ids.
     fn ask_who_waits(&mut self, left_out: Option<CompanionId>, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let is_after_quiet = |(companion, gate): (&CompanionId, &Gate)| {
+            let is_lull = gate.waiting.is_some_and(|waiting| waiting.trigger == Trigger::Lull);
+            is_lull && self.is_ready(companion, gate, occasion, world)
+        };
+        if !self.is_busy() && self.gates.iter().any(is_after_quiet) {
+            // On record, what is asked or decided after quiet follows the timers of its moment.
+            let now = self.clock;
+            self.fire_due(|due| due <= now);
+        }
         let who_waits = self.gates.whose(|gate| gate.waiting.is_some());
         if who_waits.is_empty() {
             return;

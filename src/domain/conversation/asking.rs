@@ -65,6 +65,11 @@ impl Conversation {
         !is_urgent && gate.retry_at().is_some_and(is_before)
     }
 
+    /// Whether somebody is asked when its trigger fires and the way is free.
+    pub(super) fn is_ready(&self, companion: &CompanionId, gate: &Gate, occasion: Occasion, world: &World<'_>) -> bool {
+        !gate.is_silent() && !self.is_backing_off(gate, occasion) && world.tempers.contains_key(companion)
+    }
+
     /// Settles what is older than `gate.stale_after_secs`, up to an address that was not tried yet (and, after a restart, is not older than
     /// `patience`).
     pub(super) fn settle_stale(
@@ -106,10 +111,10 @@ impl Conversation {
     ) -> Option<Waiting> {
         loop {
             let gate = &self.gates[companion];
-            if self.is_busy() || gate.is_silent() || !world.tempers.contains_key(companion) {
+            if self.is_busy() || !self.is_ready(companion, gate, occasion, world) {
                 return None;
             }
-            let waiting = gate.waiting.filter(|_| !self.is_backing_off(gate, occasion))?;
+            let waiting = gate.waiting?;
             let Some((reason, used_up)) = self.spares_the_call(companion, waiting, world) else { return Some(waiting) };
             let spared = Answered { used_up, ..Answered::default() };
             self.decline(companion, waiting.trigger, reason, self.handled, spared, world, out);
@@ -165,9 +170,8 @@ impl Conversation {
     ) {
         for (companion, gate) in self.gates.iter() {
             let takes_part = left_out != Some(companion) && asked.iter().all(|(other, _)| other != companion);
-            let is_able = !gate.is_silent() && !self.is_backing_off(gate, occasion) && world.tempers.contains_key(companion);
             let newest = self.window.newest(companion, gate.cursor).map(|entry| entry.seq);
-            if let Some(message) = newest.filter(|_| takes_part && is_able) {
+            if let Some(message) = newest.filter(|_| takes_part && self.is_ready(companion, gate, occasion, world)) {
                 let waiting =
                     Waiting { trigger: Trigger::Lull, message, check: Check::Unsettled, urgent: false, is_refused: false };
                 asked.push((companion.clone(), waiting));

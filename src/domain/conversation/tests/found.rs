@@ -1,4 +1,4 @@
-//! Conversations that a fold once gave back otherwise than they were lived through, as chance found them.
+//! Conversations that a fold once gave back otherwise than they were lived through.
 
 use super::super::super::message::Address;
 use super::super::*;
@@ -102,6 +102,19 @@ fn a_back_off_and_a_lull_that_both_ended_while_nobody_was_there_are_the_same_to_
     scene.restart(Duration::from_secs(11));
 
     assert!(scene.conversation.round().is_some());
+    is_folded_alike(&scene);
+}
+
+#[test]
+fn whose_lull_ends_at_the_moment_of_what_wakes_the_others_is_asked_with_them() {
+    let mut scene = Scene::new(&THREE);
+    say(&mut scene, None);
+    // Aria's and ben's lulls ended meanwhile; cleo's ends now.
+    scene.act(&Act::Stall(14_000_000));
+
+    scene.act(&Act::CatchUp);
+
+    assert_eq!(asked(&scene), ["aria", "ben", "cleo"]);
     is_folded_alike(&scene);
 }
 

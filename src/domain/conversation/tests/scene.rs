@@ -22,6 +22,7 @@ pub(super) enum Act {
     Wait(u64),
     /// Time passes, and nobody is woken meanwhile.
     Stall(u64),
+    /// Time passes, and then another process goes on from the record.
     Restart(u64),
     Answer {
         whose: u8,
