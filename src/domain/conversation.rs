@@ -298,8 +298,8 @@ impl Conversation {
 
     /// Takes in what is on record: nothing is decided, nothing follows.
     pub fn fold(&mut self, recorded: &Recorded, world: &mut World<'_>) {
-        let unheard = &mut Vec::new();
-        self.come_to(recorded.at, world, unheard);
+        let untold = &mut Vec::new();
+        self.come_to(recorded.at, world, untold);
         let now = self.clock;
         if recorded.event.follows_timers() {
             self.fire_due(|due| due <= now);
@@ -307,11 +307,14 @@ impl Conversation {
         if recorded.event.asks_by_deadline() {
             // At one moment timers come before back-offs; what these arm for the same moment comes last.
             self.end_back_offs_due();
-            self.tidy(world, unheard);
+            self.tidy(world, untold);
             self.fire_due(|due| due <= now);
         }
         count_statement(recorded, world);
-        self.apply(recorded.at, recorded.seq, &recorded.event, world, unheard);
+        self.apply(recorded.at, recorded.seq, &recorded.event, world, untold);
+        if self.end_back_offs_cut_short() {
+            self.tidy(world, untold);
+        }
     }
 
     /// Takes in how an event that was folded long ago reads now that its words were taken out. Nothing else changes.

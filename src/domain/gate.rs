@@ -218,6 +218,11 @@ impl Gate {
         self.back_off.and_then(|back_off| back_off.until)
     }
 
+    /// Whether a back-off runs that a human's address cuts short.
+    pub(super) fn is_back_off_cut_short(&self) -> bool {
+        self.retry_at().is_some() && self.waiting.is_some_and(|waiting| waiting.urgent)
+    }
+
     /// A trigger fires; it merges with what waits.
     pub(super) fn fire(&mut self, fired: Waiting) {
         self.waiting = Some(self.waiting.map_or(fired, |waiting| waiting.merged_with(fired)));

@@ -232,6 +232,16 @@ impl Conversation {
         self.gates.values_mut().filter(|gate| gate.retry_at().is_some_and(|until| until <= now)).for_each(Gate::end_back_off);
     }
 
+    /// A human's address ends a back-off, which is not on record. True: there was one.
+    pub(super) fn end_back_offs_cut_short(&mut self) -> bool {
+        let mut any = false;
+        for gate in self.gates.values_mut().filter(|gate| gate.is_back_off_cut_short()) {
+            gate.end_back_off();
+            any = true;
+        }
+        any
+    }
+
     /// Whoever was asked in a round and will not answer listens.
     pub(super) fn submit_listening(&mut self, companion: &CompanionId) {
         let state = self.listens(companion);
@@ -264,8 +274,7 @@ impl Conversation {
             round.submit(state.clone());
         }
         // With a back-off that has come to its end, all have that were to end by then.
-        let is_cut_short = |gate: &Gate| gate.waiting.is_some_and(|waiting| waiting.urgent);
-        let is_over = |gate: &Gate| !is_cut_short(gate) && gate.retry_at().is_some_and(|until| until <= self.clock);
+        let is_over = |gate: &Gate| !gate.is_back_off_cut_short() && gate.retry_at().is_some_and(|until| until <= self.clock);
         if decided.reason == Reason::Stale && decided.companions.iter().filter_map(|id| self.gates.get(id)).any(is_over) {
             self.end_back_offs_due();
         }

@@ -39,8 +39,8 @@ impl Conversation {
 
     /// Notes whose back-off is over: its deadline was handled, or a human's address cuts it short.
     pub(super) fn note_back_offs_over(&self, occasion: Occasion, over: &mut Vec<CompanionId>) {
-        let is_cut_short = |gate: &Gate| gate.waiting.is_some_and(|waiting| waiting.urgent);
-        let is_over = |gate: &Gate| gate.retry_at().is_some_and(|until| is_cut_short(gate) || self.is_due(until, occasion));
+        let is_due = |gate: &Gate| gate.retry_at().is_some_and(|until| self.is_due(until, occasion));
+        let is_over = |gate: &Gate| gate.is_back_off_cut_short() || is_due(gate);
         for (companion, _) in self.gates.iter().filter(|(_, gate)| is_over(gate)) {
             over.push(companion.clone());
         }

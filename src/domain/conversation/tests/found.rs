@@ -159,6 +159,22 @@ fn what_is_stale_at_the_end_of_a_back_off_settles_though_something_is_heard_befo
     is_folded_alike(&scene);
 }
 
+#[test]
+fn a_back_off_that_an_address_cut_short_stays_over_though_the_address_is_taken_back() {
+    let mut scene = Scene::new(&Setup { companions: 2, equal_timeouts: true, ..THREE });
+    say(&mut scene, None);
+    scene.wait(10_000_000);
+    // Aria gets no answer, and goes on at once: it was called. While ben is asked still, the call is taken back.
+    say(&mut scene, Some("aria"));
+    scene.act(&Act::Error(0));
+    scene.act(&Act::Delete(1));
+
+    let aria = gate(&scene, "aria");
+    assert_eq!((asked(&scene), aria.waiting.map(|waiting| waiting.message)), (vec!["ben"], None));
+    assert!(aria.back_off.is_some_and(|back_off| back_off.until.is_none()));
+    is_folded_alike(&scene);
+}
+
 fn say(scene: &mut Scene, to: Option<&str>) {
     let companions = to.map(CompanionId::from).into_iter().collect();
     scene.say(Address { companions, others: false }, false, false);

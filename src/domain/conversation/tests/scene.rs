@@ -339,8 +339,9 @@ impl Scene {
             let now = folded.clock;
             folded.fire_due(|due| due < now || !self.is_armed_at(due));
             for (companion, gate) in folded.gates.iter_mut() {
-                // The end of a pause is not on record, nor is what cut it short once that is gone: the longer pause does no harm.
-                if self.conversation.gate(companion).is_some_and(|lived| lived.retry_at().is_none()) {
+                // That a deadline was handled is not on record.
+                let is_over = self.conversation.gate(companion).is_some_and(|lived| lived.retry_at().is_none());
+                if is_over && gate.retry_at().is_some_and(|until| until <= now) {
                     gate.end_back_off();
                 }
             }
