@@ -312,9 +312,7 @@ impl Conversation {
         }
         count_statement(recorded, world);
         self.apply(recorded.at, recorded.seq, &recorded.event, world, untold);
-        if self.end_back_offs_cut_short() {
-            self.tidy(world, untold);
-        }
+        self.end_back_offs_cut_short();
     }
 
     /// Takes in how an event that was folded long ago reads now that its words were taken out. Nothing else changes.

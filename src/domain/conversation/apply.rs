@@ -232,14 +232,9 @@ impl Conversation {
         self.gates.values_mut().filter(|gate| gate.retry_at().is_some_and(|until| until <= now)).for_each(Gate::end_back_off);
     }
 
-    /// A human's address ends a back-off, which is not on record. True: there was one.
-    pub(super) fn end_back_offs_cut_short(&mut self) -> bool {
-        let mut any = false;
-        for gate in self.gates.values_mut().filter(|gate| gate.is_back_off_cut_short()) {
-            gate.end_back_off();
-            any = true;
-        }
-        any
+    /// A human's address ends a back-off, which is not on record.
+    pub(super) fn end_back_offs_cut_short(&mut self) {
+        self.gates.values_mut().filter(|gate| gate.is_back_off_cut_short()).for_each(Gate::end_back_off);
     }
 
     /// Whoever was asked in a round and will not answer listens.
@@ -252,8 +247,11 @@ impl Conversation {
 
     fn apply_evaluated(&mut self, evaluated: &Evaluated) {
         self.tickets = self.tickets.max(evaluated.ticket);
+        let now = self.clock;
         if let Some(gate) = self.gates.get_mut(&evaluated.companion) {
             gate.waiting = None;
+            // A lull of this very moment is asked about with the rest.
+            gate.lull_at = gate.lull_at.filter(|due| *due > now);
             gate.evaluation = Some(Evaluation {
                 ticket: evaluated.ticket,
                 trigger: evaluated.trigger,

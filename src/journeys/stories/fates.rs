@@ -1,5 +1,7 @@
 //! "It ignored me last night": what became of a message, for everybody.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::super::world::{World, room};
@@ -82,6 +84,27 @@ async fn a_message_that_was_taken_back_or_cleared_away_first_says_so() {
         "message: Somebody said something that was taken back or forgotten since.\nchanged: It was taken back or forgotten.\n"
     );
     assert_eq!(outcomes(&cleared), [("aria", Outcome::Cleared)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_was_taken_back_while_somebody_was_asked_about_it_says_so() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.side.takes(Duration::from_secs(5));
+    let seq = world.say("lobby", "Ari?").await;
+    world.pass(2.0).await;
+    world.house.unsay(&room("lobby"), seq).await.unwrap();
+    world.rest().await;
+    let at_once = fates(&world, "lobby", &seq.to_string()).await;
+    world.pass(60.0).await;
+
+    let told = ask(&world, "lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
+
+    let text = "It was being asked about it, or about to answer it, when it was taken back or forgotten.";
+    let decision = world.decisions("lobby").await[0]["seq"].as_u64().map(Seq);
+    assert_eq!((at_once[0].outcome, at_once[0].seq, &*at_once[0].text), (Some(Outcome::TakenBack), None, text));
+    assert_eq!((told.companions[0].seq, &*told.companions[0].text), (decision, text));
+    assert!(texts(&told).contains("got the floor, with nothing left to answer."), "{}", texts(&told));
 }
 
 #[tokio::test(start_paused = true)]

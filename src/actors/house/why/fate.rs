@@ -163,6 +163,8 @@ impl Scene<'_> {
             waiting_for: None,
         };
         let at = |recorded: &Recorded| Some(recorded.at.into());
+        let asked = found.course.asked(&who.id);
+        let yes_since = asked.flatten();
         Ok(match found.course.fate(&who.id) {
             Fate::Own => Brief { at: at(&found.message), ..brief(Outcome::Own, "It said this itself.".into()) },
             Fate::Silent(recorded, decided) => {
@@ -208,17 +210,26 @@ impl Scene<'_> {
             Fate::TakenBack(recorded) => {
                 let text = match found.again {
                     Some(again) => format!("It was set aside, and tried again as message {again}: ask what became of that."),
+                    None if asked.is_some() => {
+                        "It was being asked about it, or about to answer it, when it was taken back or forgotten.".to_owned()
+                    }
                     None => "It was taken back or forgotten before it was considered.".to_owned(),
                 };
-                Brief { at: at(recorded), ..brief(Outcome::TakenBack, text) }
+                Brief { seq: yes_since, at: at(recorded), ..brief(Outcome::TakenBack, text) }
             }
             Fate::Cleared(recorded) => {
-                let text = "The room was cleared before it was considered: what waited was dropped.".to_owned();
-                Brief { at: at(recorded), ..brief(Outcome::Cleared, text) }
+                let text = match asked {
+                    Some(_) => "It was being asked about it, or about to answer it, when the room was cleared.".to_owned(),
+                    None => "The room was cleared before it was considered: what waited was dropped.".to_owned(),
+                };
+                Brief { seq: yes_since, at: at(recorded), ..brief(Outcome::Cleared, text) }
             }
             Fate::Left(recorded) => {
-                let text = "It left the room before it was considered.".to_owned();
-                Brief { at: at(recorded), ..brief(Outcome::Left, text) }
+                let text = match asked {
+                    Some(_) => "It was being asked about it, or about to answer it, when it left the room.".to_owned(),
+                    None => "It left the room before it was considered.".to_owned(),
+                };
+                Brief { seq: yes_since, at: at(recorded), ..brief(Outcome::Left, text) }
             }
             Fate::CameLater(recorded) => {
                 let text = "It came into the room only later; a companion begins at what is newest then.".to_owned();

@@ -383,6 +383,8 @@ impl Course {
                         "The one before it made no statement, so {name} took over, and answers {}.",
                         messages_in_words(messages.len())
                     )
+                } else if messages.is_empty() {
+                    format!("{name} got the floor, with nothing left to answer.")
                 } else {
                     format!("{name} got the floor, and answers {}.", messages_in_words(messages.len()))
                 };

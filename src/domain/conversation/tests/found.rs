@@ -119,6 +119,25 @@ fn whose_lull_ends_at_the_moment_of_what_wakes_the_others_is_asked_with_them() {
 }
 
 #[test]
+fn whose_lull_ends_at_the_moment_of_its_own_question_has_no_lull_left() {
+    let mut scene = Scene::new(&THREE);
+    say(&mut scene, Some("cleo"));
+    scene.answer(0, plain(Verdict::Yes));
+    scene.wait(2_000_000);
+    // While cleo writes, what is heard calls aria and lets the others be asked; then aria waits for quiet, too.
+    scene.say(Address { companions: vec!["aria".into()].into_iter().collect(), others: false }, true, false);
+    say(&mut scene, None);
+    let lull = gate(&scene, "aria").lull_at;
+    scene.act(&Act::Stall(8_000_000));
+
+    scene.act(&Act::FailReply);
+
+    assert_eq!(lull, Some(scene.now));
+    assert_eq!((asked(&scene), gate(&scene, "aria").lull_at), (vec!["aria", "ben", "cleo"], None));
+    is_folded_alike(&scene);
+}
+
+#[test]
 fn quiet_counts_from_the_end_of_a_back_off_however_late_that_is_noticed() {
     let mut scene = Scene::new(&Setup { companions: 1, ..THREE });
     say(&mut scene, None);

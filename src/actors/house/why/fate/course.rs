@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::decision::Decision;
-use crate::domain::event::{Decided, Event, Recorded};
+use crate::domain::event::{Decided, Evaluated, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Role;
 
@@ -34,6 +34,8 @@ pub(super) struct Course {
     /// Only those who are asked for are followed.
     is_closed: bool,
     fates: BTreeMap<CompanionId, Fate>,
+    /// The newest question to each that the message is part of.
+    asked: BTreeMap<CompanionId, Seq>,
     /// The newest YES of each.
     yes: BTreeMap<CompanionId, Seq>,
     changes: Vec<Recorded>,
@@ -50,7 +52,15 @@ impl Course {
         };
         let fate = |id: &CompanionId| if own.as_ref() == Some(id) { Fate::Own } else { Fate::Open };
         let fates = companions.into_iter().map(|id| (id.clone(), fate(&id))).collect();
-        Self { message: message.seq, is_closed: is_one, fates, yes: BTreeMap::new(), changes: Vec::new(), gone: BTreeSet::new() }
+        Self {
+            message: message.seq,
+            is_closed: is_one,
+            fates,
+            asked: BTreeMap::new(),
+            yes: BTreeMap::new(),
+            changes: Vec::new(),
+            gone: BTreeSet::new(),
+        }
     }
 
     pub(super) fn companions(&self) -> impl Iterator<Item = &CompanionId> {
@@ -59,6 +69,12 @@ impl Course {
 
     pub(super) fn fate(&self, companion: &CompanionId) -> &Fate {
         self.fates.get(companion).unwrap_or(&Fate::Open)
+    }
+
+    /// Whether a companion was asked about the message; and its newest YES since, if there is one.
+    pub(super) fn asked(&self, companion: &CompanionId) -> Option<Option<Seq>> {
+        let asked = self.asked.get(companion)?;
+        Some(self.newest_yes(companion).filter(|yes| yes > asked))
     }
 
     /// The newest YES of a companion after the message.
@@ -97,6 +113,9 @@ impl Course {
                 self.end_owed(|whose, _| whose == companion, recorded);
             }
             Event::Joined { companion, .. } => self.end(companion, Fate::CameLater(recorded.clone())),
+            Event::Evaluated(Evaluated { companion, messages, .. }) if messages.contains(&self.message) => {
+                self.asked.insert(companion.clone(), recorded.seq);
+            }
             Event::Decided(decided) => {
                 for companion in &decided.companions {
                     if decided.decision == Decision::Yes {
@@ -271,6 +290,22 @@ mod tests {
     }
 
     #[test]
+    fn who_was_asked_about_a_message_is_known_with_the_yes_that_followed() {
+        let mut course = course();
+        course.follow(&yes(8, "aria"));
+        course.follow(&asked(9, "aria", &[7]));
+        course.follow(&asked(10, "ben", &[6]));
+        let before = course.asked(&"aria".into());
+
+        course.follow(&recorded(11, Event::Deleted { messages: vec![Seq(7)] }));
+        course.follow(&yes(12, "aria"));
+
+        assert_eq!((before, course.asked(&"aria".into())), (Some(None), Some(Some(Seq(12)))));
+        assert_eq!(course.asked(&"ben".into()), None);
+        assert!(matches!(course.fate(&"aria".into()), Fate::TakenBack(_)));
+    }
+
+    #[test]
     fn whoever_was_there_and_left_is_followed_unless_one_alone_is_asked_for() {
         let mut one = Course::new(&message(), BTreeSet::from(["aria".into()]), true);
         let mut all = course();
@@ -321,6 +356,23 @@ mod tests {
             trace: None,
         };
         recorded(seq, owed)
+    }
+
+    fn asked(seq: u64, companion: &str, messages: &[u64]) -> Recorded {
+        let evaluated = Evaluated {
+            companion: companion.into(),
+            ticket: Ticket(seq),
+            trigger: Trigger::Lull,
+            message: Seq(7),
+            messages: messages.iter().copied().map(Seq).collect(),
+            upto: Seq(7),
+            message_count: 1,
+            check_count: 0,
+            threshold: None,
+            by_deadline: false,
+            trace: None,
+        };
+        recorded(seq, Event::Evaluated(evaluated))
     }
 
     fn yes(seq: u64, companion: &str) -> Recorded {
