@@ -164,7 +164,7 @@ impl Scene<'_> {
         };
         let at = |recorded: &Recorded| Some(recorded.at.into());
         let asked = found.course.asked(&who.id);
-        let yes_since = asked.flatten();
+        let yes_to_it = asked.flatten();
         Ok(match found.course.fate(&who.id) {
             Fate::Own => Brief { at: at(&found.message), ..brief(Outcome::Own, "It said this itself.".into()) },
             Fate::Silent(recorded, decided) => {
@@ -215,21 +215,21 @@ impl Scene<'_> {
                     }
                     None => "It was taken back or forgotten before it was considered.".to_owned(),
                 };
-                Brief { seq: yes_since, at: at(recorded), ..brief(Outcome::TakenBack, text) }
+                Brief { seq: yes_to_it, at: at(recorded), ..brief(Outcome::TakenBack, text) }
             }
             Fate::Cleared(recorded) => {
                 let text = match asked {
                     Some(_) => "It was being asked about it, or about to answer it, when the room was cleared.".to_owned(),
                     None => "The room was cleared before it was considered: what waited was dropped.".to_owned(),
                 };
-                Brief { seq: yes_since, at: at(recorded), ..brief(Outcome::Cleared, text) }
+                Brief { seq: yes_to_it, at: at(recorded), ..brief(Outcome::Cleared, text) }
             }
             Fate::Left(recorded) => {
                 let text = match asked {
                     Some(_) => "It was being asked about it, or about to answer it, when it left the room.".to_owned(),
                     None => "It left the room before it was considered.".to_owned(),
                 };
-                Brief { seq: yes_since, at: at(recorded), ..brief(Outcome::Left, text) }
+                Brief { seq: yes_to_it, at: at(recorded), ..brief(Outcome::Left, text) }
             }
             Fate::CameLater(recorded) => {
                 let text = "It came into the room only later; a companion begins at what is newest then.".to_owned();

@@ -34,8 +34,8 @@ pub(super) struct Course {
     /// Only those who are asked for are followed.
     is_closed: bool,
     fates: BTreeMap<CompanionId, Fate>,
-    /// The newest question to each that the message is part of.
-    asked: BTreeMap<CompanionId, Seq>,
+    /// The newest question to each that the message is part of, and the YES to it.
+    asked: BTreeMap<CompanionId, (Ticket, Option<Seq>)>,
     /// The newest YES of each.
     yes: BTreeMap<CompanionId, Seq>,
     changes: Vec<Recorded>,
@@ -71,10 +71,9 @@ impl Course {
         self.fates.get(companion).unwrap_or(&Fate::Open)
     }
 
-    /// Whether a companion was asked about the message; and its newest YES since, if there is one.
+    /// Whether a companion was asked about the message; and its YES to that, if there is one.
     pub(super) fn asked(&self, companion: &CompanionId) -> Option<Option<Seq>> {
-        let asked = self.asked.get(companion)?;
-        Some(self.newest_yes(companion).filter(|yes| yes > asked))
+        self.asked.get(companion).map(|(_, yes)| *yes)
     }
 
     /// The newest YES of a companion after the message.
@@ -113,13 +112,18 @@ impl Course {
                 self.end_owed(|whose, _| whose == companion, recorded);
             }
             Event::Joined { companion, .. } => self.end(companion, Fate::CameLater(recorded.clone())),
-            Event::Evaluated(Evaluated { companion, messages, .. }) if messages.contains(&self.message) => {
-                self.asked.insert(companion.clone(), recorded.seq);
+            Event::Evaluated(Evaluated { companion, ticket, messages, .. }) if messages.contains(&self.message) => {
+                self.asked.insert(companion.clone(), (*ticket, None));
             }
             Event::Decided(decided) => {
                 for companion in &decided.companions {
                     if decided.decision == Decision::Yes {
                         self.yes.insert(companion.clone(), recorded.seq);
+                        if let Some((_, yes)) =
+                            self.asked.get_mut(companion).filter(|(ticket, _)| decided.ticket == Some(*ticket))
+                        {
+                            *yes = Some(recorded.seq);
+                        }
                     } else if decided.messages.contains(&self.message) {
                         self.settle(companion, Fate::Silent(recorded.clone(), Box::new(decided.clone())));
                     }
@@ -290,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_asked_about_a_message_is_known_with_the_yes_that_followed() {
+    fn who_was_asked_about_a_message_is_known_with_the_yes_to_that() {
         let mut course = course();
         course.follow(&yes(8, "aria"));
         course.follow(&asked(9, "aria", &[7]));
@@ -298,7 +302,8 @@ mod tests {
         let before = course.asked(&"aria".into());
 
         course.follow(&recorded(11, Event::Deleted { messages: vec![Seq(7)] }));
-        course.follow(&yes(12, "aria"));
+        course.follow(&yes_to(12, "aria", 9));
+        course.follow(&yes_to(13, "aria", 11));
 
         assert_eq!((before, course.asked(&"aria".into())), (Some(None), Some(Some(Seq(12)))));
         assert_eq!(course.asked(&"ben".into()), None);
@@ -377,6 +382,14 @@ mod tests {
 
     fn yes(seq: u64, companion: &str) -> Recorded {
         recorded(seq, decided(&[companion], &[], Decision::Yes))
+    }
+
+    fn yes_to(seq: u64, companion: &str, ticket: u64) -> Recorded {
+        let mut recorded = yes(seq, companion);
+        if let Event::Decided(decided) = &mut recorded.event {
+            decided.ticket = Some(Ticket(ticket));
+        }
+        recorded
     }
 
     fn no(seq: u64, companions: &[&str], messages: &[u64]) -> Recorded {
