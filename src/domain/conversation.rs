@@ -248,6 +248,9 @@ pub struct Conversation {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     opened_again: BTreeMap<CompanionId, (Stage, Cause)>,
     summary: Summary,
+    /// The message that is handled next, where it is an address over the budget of its author.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refused: Option<Seq>,
     /// The newest event from outside that was handled.
     handled: Seq,
     /// The newest moment that was seen; time never goes back behind it.

@@ -101,7 +101,8 @@ pub enum Event {
         /// Message count of the first interjection check.
         next_interjection_at: u64,
     },
-    /// Somebody addressed companions more often than `gate.addresses_per_minute` allows: nobody will be asked about this message.
+    /// Somebody addressed companions more often than `gate.addresses_per_minute` allows: nobody will be asked about this message. It is
+    /// on record before the message is handled; after it only where the message was on record before a restart.
     AddressRefused {
         /// The message.
         message: Seq,
@@ -307,7 +308,8 @@ pub struct Decided {
     pub ticket: Option<Ticket>,
     /// The messages that settle with it.
     pub messages: Vec<Seq>,
-    /// The newest event that settles; of a YES: `Seq::NONE`, what settles is the snapshot of the reply.
+    /// The newest event that settles. `Seq::NONE` of a YES: what settles is the snapshot of the reply. `Seq::NONE` of a NO: an address over
+    /// the budget of its author is declined by itself, which leaves everything else alone.
     pub upto: Seq,
     /// Messages since the companion spoke last, before this decision.
     pub message_count: u64,
@@ -331,6 +333,13 @@ pub struct Decided {
     /// The call that gave the answer, if one was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Box<Call>>,
+}
+
+impl Decided {
+    /// Whether everything up to `upto` settles with it; else nothing but `messages` does.
+    pub fn settles_by_cursor(&self) -> bool {
+        self.upto != Seq::NONE
+    }
 }
 
 /// What is on record of a call to a model.

@@ -77,9 +77,6 @@ pub struct Waiting {
     pub check: Check,
     /// A human's address that was not tried yet: it does not wait for the end of a back-off.
     pub urgent: bool,
-    /// Its message is an address over the budget of whoever said it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_refused: bool,
 }
 
 impl Waiting {
@@ -276,7 +273,7 @@ impl Gate {
         }
         let Some(wish) = self.wish.take().filter(|wish| wish.message > self.cursor) else { return };
         let (trigger, message) = (wish.trigger, wish.message);
-        let kept = Waiting { trigger, message, check: Check::Unsettled, urgent: false, is_refused: false };
+        let kept = Waiting { trigger, message, check: Check::Unsettled, urgent: false };
         let newer = self.waiting.take();
         self.waiting = Some(newer.map_or(kept, |newer| kept.merged_with(newer)));
     }
@@ -298,13 +295,8 @@ impl Gate {
     /// there any more.
     pub(super) fn retry(&mut self, unanswered: Evaluation, is_there: bool, pause: Duration, now: Moment) {
         if is_there && unanswered.message > self.cursor {
-            let retry = Waiting {
-                trigger: unanswered.trigger,
-                message: unanswered.message,
-                check: Check::Unsettled,
-                urgent: false,
-                is_refused: false,
-            };
+            let retry =
+                Waiting { trigger: unanswered.trigger, message: unanswered.message, check: Check::Unsettled, urgent: false };
             let newer = self.waiting.take();
             self.waiting = Some(newer.map_or(retry, |newer| retry.merged_with(newer)));
         }

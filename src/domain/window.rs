@@ -30,6 +30,16 @@ pub struct Entry {
     /// Of a statement: whom what it answers concerns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Box<Audience>>,
+    /// The companions that declined it by itself: it addresses them over the budget of its author (`gate.addresses_per_minute`).
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub declined_by: Box<[CompanionId]>,
+}
+
+impl Entry {
+    /// Whether a companion considers this message, until it is settled: others said it, and it was not declined by itself.
+    pub fn concerns_gate_of(&self, companion: &CompanionId) -> bool {
+        !self.message.is_by(companion) && !self.declined_by.contains(companion)
+    }
 }
 
 /// The newest messages of a channel: all that is unsettled for anybody, and a few before.
@@ -63,6 +73,18 @@ impl Window {
         }
     }
 
+    /// Notes which companions decline a message by itself.
+    pub(super) fn decline(&mut self, seq: Seq, companions: Vec<CompanionId>) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.seq == seq) {
+            entry.declined_by = companions.into();
+        }
+    }
+
+    /// Drops the declined messages that nobody needs.
+    pub(super) fn drop_declined(&mut self, is_needed: impl Fn(&Entry) -> bool) {
+        self.entries.retain(|entry| entry.declined_by.is_empty() || is_needed(entry));
+    }
+
     /// Lets go of what stands below a number. True: something did.
     pub(super) fn let_go(&mut self, below: Seq) -> bool {
         let gone = self.entries.partition_point(|entry| entry.seq < below);
@@ -85,14 +107,14 @@ impl Window {
         self.entries.range(self.entries.partition_point(|entry| entry.seq <= cursor)..)
     }
 
-    /// The channel's messages by others after a companion's cursor: its buffer.
+    /// The channel's messages by others after a companion's cursor, without those that it declined by themselves: its buffer.
     pub fn buffer<'a>(&'a self, companion: &'a CompanionId, cursor: Seq) -> impl DoubleEndedIterator<Item = &'a Entry> {
-        self.after(cursor).filter(|entry| !entry.message.is_by(companion))
+        self.after(cursor).filter(|entry| entry.concerns_gate_of(companion))
     }
 
     /// The newest entry of a buffer.
     pub fn newest(&self, companion: &CompanionId, cursor: Seq) -> Option<&Entry> {
-        self.entries.iter().rev().take_while(|entry| entry.seq > cursor).find(|entry| !entry.message.is_by(companion))
+        self.entries.iter().rev().take_while(|entry| entry.seq > cursor).find(|entry| entry.concerns_gate_of(companion))
     }
 
     /// How many entries there are.
@@ -151,6 +173,6 @@ mod tests {
         let from = Author { id: "ana".into(), name: "Ana".into(), role: Role::Person };
         let (text, modality, address) = ("Yes".into(), Modality::Text, Address::default());
         let message = Message { id: None, from, text, modality, lull_endpoint: false, address }.into();
-        Entry { seq: Seq(seq), at: Moment::ZERO, message, answers: None }
+        Entry { seq: Seq(seq), at: Moment::ZERO, message, answers: None, declined_by: Box::default() }
     }
 }

@@ -110,7 +110,9 @@ impl State {
         let Some(settings) = self.kit.residents.companion(&self.place.channel, companion) else { return };
         let window = self.conversation.window();
         // What it said itself after its cursor is nothing to be decided about, and belongs to what is read.
-        let is_shown = |entry: &&window::Entry| entry.seq <= evaluation.upto || entry.message.is_by(companion);
+        let is_shown = |entry: &&window::Entry| {
+            entry.message.is_by(companion) || entry.seq <= evaluation.upto && entry.concerns_gate_of(companion)
+        };
         let buffer: Vec<Arc<Message>> = window.after(gate.cursor).filter(is_shown).map(|entry| entry.message.clone()).collect();
         let triggered_by = window.get(evaluation.message).map(|entry| &entry.message);
         let matter = Matter {

@@ -3,8 +3,9 @@
 use super::super::budget::{MINUTE, Use, UsedUp};
 use super::super::event::Decided;
 use super::super::id::PersonId;
-use super::super::message::{Address, Message, Role};
+use super::super::message::{Message, Role};
 use super::asking::Attendance;
+use super::ending::opens_again;
 use super::heard::is_too_late;
 use super::*;
 
@@ -21,11 +22,10 @@ impl Conversation {
             return self.tidy(world, out);
         }
         let first = out.len();
-        let (mut calls, mut is_late) = (None, false);
+        let (mut refused, mut is_late) = (None, false);
         if let Event::Said { message, said_at, .. } = &recorded.event {
-            self.make_room(message, world, out);
-            let is_call = !message.address.companions.is_empty() && message.from.role != Role::Companion;
-            calls = is_call.then(|| (PersonId::from(&*message.from.id), message.address.clone()));
+            refused = self.refuse_address(recorded.seq, message, *said_at, world, out);
+            self.make_room(message, refused.is_some(), world, out);
             is_late = said_at.is_some();
         }
         count_statement(&recorded, world);
@@ -39,8 +39,8 @@ impl Conversation {
             self.tell_opened_again(world, out);
             out.extend(rest);
         }
-        if let Some((person, address)) = calls {
-            self.count_address(seq, &person, &address, world, out);
+        if let Some(used_up) = refused {
+            self.decline_address(seq, used_up, world, out);
         }
         if is_late {
             self.settle_late(world, out);
@@ -59,38 +59,85 @@ impl Conversation {
         self.floor.is_some() || self.turn.is_some() || self.round.as_ref().is_some_and(Round::has_wishes)
     }
 
-    /// An address counts when it is heard, once, however many it names.
-    fn count_address(&mut self, seq: Seq, person: &PersonId, address: &Address, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let said_at = self.window.get(seq).map_or(self.clock, |entry| entry.at);
-        let is_too_late = is_too_late(self.clock, said_at, true, &world.rules);
-        let is_heard =
-            |(companion, gate): (&CompanionId, &Gate)| address.includes(companion) && !gate.is_silent() && !is_too_late;
-        if self.gates.iter().any(is_heard) {
-            self.use_address(seq, person, self.clock, world, out);
+    /// An address counts when it is heard, once, however many it names. Gives the budget, if it is used up: whoever is addressed then declines
+    /// this message by itself, and nothing else changes for them.
+    fn refuse_address(
+        &mut self,
+        seq: Seq,
+        message: &Message,
+        said_at: Option<Moment>,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) -> Option<UsedUp> {
+        let address = &message.address;
+        if address.companions.is_empty() || message.from.role == Role::Companion {
+            return None;
+        }
+        let now = self.clock;
+        let begins_episode = self.begins_episode(now, world.rules);
+        let is_heard = |(companion, gate): (&CompanionId, &Gate)| {
+            let is_open = !gate.is_closed() || opens_again(companion, gate, message, begins_episode, world.rules).is_some();
+            address.includes(companion) && !gate.paused && is_open
+        };
+        if is_too_late(now, self.when_said(said_at), true, &world.rules) || !self.gates.iter().any(is_heard) {
+            return None;
+        }
+        self.use_address(seq, &PersonId::from(&*message.from.id), now, world, out)
+    }
+
+    /// Puts on record who declines an address over the budget.
+    fn decline_address(&mut self, seq: Seq, used_up: UsedUp, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let declined_by = self.window.get(seq).map(|entry| entry.declined_by.clone()).unwrap_or_default();
+        let used_up = UsedUp::last_of(world.no_more_statements(self.clock).into_iter().chain([used_up]));
+        for companion in declined_by {
+            let answered = Answered { used_up, ..Answered::default() };
+            let mut record = self.decided(&companion, Trigger::DirectAddress, Decision::No, Reason::Budget, Seq::NONE, answered);
+            record.messages = vec![seq];
+            self.make(Event::Decided(record), world, out);
         }
     }
 
     /// What calls somebody wakes a channel, and was on record before anybody heard it here: it counts from when it was said, unless it counts
     /// already. What was said before it, and leads to the same question, does not count besides.
     pub(super) fn count_addresses_after_restart(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let waiting = self.gates.values().filter_map(|gate| gate.waiting.as_ref());
-        let calls = waiting.filter(|waiting| waiting.trigger == Trigger::DirectAddress && !waiting.is_refused);
-        for seq in calls.map(|waiting| waiting.message).collect::<BTreeSet<_>>() {
+        let mut counted = BTreeSet::new();
+        // Where one is refused, an earlier one may wait instead.
+        while let Some(seq) = self.waiting_address(&counted) {
+            counted.insert(seq);
             let Some(entry) = self.window.get(seq).filter(|entry| self.clock.since(entry.at) < MINUTE) else { continue };
             let (person, said_at) = (PersonId::from(&*entry.message.from.id), entry.at);
-            if entry.message.from.role != Role::Companion && !world.ledger.knows_address(&person, world.channel, seq) {
-                self.use_address(seq, &person, said_at, world, out);
+            if entry.message.from.role != Role::Companion
+                && !world.ledger.knows_address(&person, world.channel, seq)
+                && let Some(used_up) = self.use_address(seq, &person, said_at, world, out)
+            {
+                self.decline_address(seq, used_up, world, out);
             }
         }
     }
 
-    fn use_address(&mut self, seq: Seq, person: &PersonId, at: Moment, world: &mut World<'_>, out: &mut Vec<Output>) {
-        if world.ledger.refuses_address(person, at, world.rules.gate).is_none() {
+    fn waiting_address(&self, counted: &BTreeSet<Seq>) -> Option<Seq> {
+        let waiting = self.gates.values().filter_map(|gate| gate.waiting);
+        let addresses = waiting.filter(|waiting| waiting.trigger == Trigger::DirectAddress).map(|waiting| waiting.message);
+        addresses.filter(|seq| !counted.contains(seq)).min()
+    }
+
+    /// Counts an address, or puts on record that it is over the budget, and gives that.
+    fn use_address(
+        &mut self,
+        seq: Seq,
+        person: &PersonId,
+        at: Moment,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) -> Option<UsedUp> {
+        let used_up = world.ledger.refuses_address(person, at, world.rules.gate);
+        if used_up.is_some() {
+            self.make(Event::AddressRefused { message: seq }, world, out);
+        } else {
             let used = Use::Address { person, channel: world.channel, message: seq };
             world.ledger.count(used, at, world.rules.gate);
-        } else {
-            self.make(Event::AddressRefused { message: seq }, world, out);
         }
+        used_up
     }
 
     /// Goes on as far as the way is free, from a state that is tidy: what is over is closed; then everyone's triggers, in the order of ids; then the summary.
@@ -275,11 +322,13 @@ impl Conversation {
     }
 
     /// The buffer holds so many messages; before one more comes, the oldest settle.
-    fn make_room(&mut self, message: &Message, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn make_room(&mut self, message: &Message, is_refused: bool, world: &mut World<'_>, out: &mut Vec<Output>) {
         if self.window.len() < world.rules.gate.max_buffer {
             return;
         }
-        let hearers: Vec<_> = self.gates.keys().filter(|companion| !message.is_by(companion)).cloned().collect();
+        let is_heard =
+            |companion: &&CompanionId| !message.is_by(companion) && !(is_refused && message.address.includes(companion));
+        let hearers: Vec<_> = self.gates.keys().filter(is_heard).cloned().collect();
         self.settle_overflow(hearers, 1, world, out);
     }
 
@@ -439,7 +488,7 @@ impl Conversation {
         let after = self.window.after(gate.cursor);
         let mut unsettled = Vec::with_capacity(after.size_hint().0);
         for entry in after.take_while(|entry| entry.seq <= upto) {
-            if !entry.message.is_by(companion) {
+            if entry.concerns_gate_of(companion) {
                 unsettled.push(entry.seq);
             }
         }

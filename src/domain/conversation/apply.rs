@@ -15,7 +15,13 @@ impl Conversation {
         }
         match event {
             Event::Said { message, reply, said_at, .. } => {
-                let entry = Entry { seq, at: self.when_said(*said_at), message: Arc::new(message.clone()), answers: None };
+                let entry = Entry {
+                    seq,
+                    at: self.when_said(*said_at),
+                    message: Arc::new(message.clone()),
+                    answers: None,
+                    declined_by: Box::default(),
+                };
                 self.apply_said(entry, *reply, world, notes);
             }
             Event::Edited { message, text } => self.window.edit(*message, text),
@@ -46,11 +52,9 @@ impl Conversation {
                     gate.next_interjection_at = Some(*next_interjection_at);
                 }
             }
-            Event::AddressRefused { message } => {
-                for waiting in self.gates.values_mut().filter_map(|gate| gate.waiting.as_mut()) {
-                    waiting.is_refused |= waiting.trigger == Trigger::DirectAddress && waiting.message == *message;
-                }
-            }
+            // It is refused as it is handled; one that was on record before a restart, after it.
+            Event::AddressRefused { message } if *message > self.handled => self.refused = Some(*message),
+            Event::AddressRefused { message } => self.apply_late_refusal(*message),
             Event::RoundOpened(opened) => self.apply_round_opened(opened, self.clock),
             Event::RoundClosed(closed) => self.apply_round_closed(closed),
             Event::StageChanged { companion, to, .. } => {
@@ -111,7 +115,13 @@ impl Conversation {
         match recorded.event {
             Event::Said { message, reply, said_at, .. } => {
                 self.note_heard(seq);
-                let entry = Entry { seq, at: self.when_said(said_at), message: Arc::new(message), answers: None };
+                let entry = Entry {
+                    seq,
+                    at: self.when_said(said_at),
+                    message: Arc::new(message),
+                    answers: None,
+                    declined_by: Box::default(),
+                };
                 self.apply_said(entry, reply, world, notes);
                 self.tidy(world, notes);
             }
@@ -146,7 +156,7 @@ impl Conversation {
                 && let Some(newest) = self.window.newest(companion, gate.cursor)
             {
                 let message = newest.seq;
-                gate.fire(Waiting { trigger: Trigger::Lull, message, check: Check::Quiet, urgent: false, is_refused: false });
+                gate.fire(Waiting { trigger: Trigger::Lull, message, check: Check::Quiet, urgent: false });
             }
         }
     }
@@ -284,7 +294,7 @@ impl Conversation {
                     answered = gate.evaluation.take_if(|evaluation| evaluation.ticket == ticket);
                     gate.back_off = None;
                 }
-                None if !decided.reason.leaves_counters_alone() => {
+                None if decided.settles_by_cursor() && !decided.reason.leaves_counters_alone() => {
                     gate.waiting = None;
                     gate.end_back_off();
                 }

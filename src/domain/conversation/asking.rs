@@ -1,9 +1,8 @@
 //! Who is asked: what waits is decided without a call, or becomes a question, once the way is free (DESIGN.md 2).
 
-use super::super::budget::{Budget, UsedUp};
+use super::super::budget::UsedUp;
 use super::super::event::Evaluated;
 use super::super::gate::{Check, Waiting};
-use super::super::id::PersonId;
 use super::super::message::Role;
 use super::advance::Answered;
 use super::*;
@@ -27,13 +26,7 @@ impl Conversation {
         if let (Some(gate), Some(message)) = (self.gates.get_mut(companion), newest)
             && gate.is_interjection_due()
         {
-            gate.fire(Waiting {
-                trigger: Trigger::Interjection,
-                message,
-                check: Check::Counter,
-                urgent: false,
-                is_refused: false,
-            });
+            gate.fire(Waiting { trigger: Trigger::Interjection, message, check: Check::Counter, urgent: false });
         }
     }
 
@@ -142,22 +135,10 @@ impl Conversation {
         }
         let of_guild = world.no_more_statements(self.clock);
         let used_up = match waiting.trigger {
-            Trigger::DirectAddress => UsedUp::last_of(of_guild.into_iter().chain(self.refused_address(waiting, world))),
+            Trigger::DirectAddress => of_guild,
             _ => world.ledger.take_evaluation(world.channel, companion, self.clock, world.rules.gate, of_guild).err(),
         }?;
         Some((Reason::Budget, Some(used_up)))
-    }
-
-    /// An address that was over its person's budget when it was heard stays so; whoever made it may address somebody again earlier.
-    fn refused_address(&self, waiting: Waiting, world: &mut World<'_>) -> Option<UsedUp> {
-        if !waiting.is_refused {
-            return None;
-        }
-        let still = self.window.get(waiting.message).and_then(|entry| {
-            let person = PersonId::from(&*entry.message.from.id);
-            world.ledger.refuses_address(&person, self.clock, world.rules.gate)
-        });
-        Some(still.unwrap_or(UsedUp { budget: Budget::Addresses, free_at: Some(self.clock) }))
     }
 
     /// Everyone else who takes part in the round and has something unsettled is asked too, as if after a lull.
@@ -172,8 +153,7 @@ impl Conversation {
             let takes_part = left_out != Some(companion) && asked.iter().all(|(other, _)| other != companion);
             let newest = self.window.newest(companion, gate.cursor).map(|entry| entry.seq);
             if let Some(message) = newest.filter(|_| takes_part && self.is_ready(companion, gate, occasion, world)) {
-                let waiting =
-                    Waiting { trigger: Trigger::Lull, message, check: Check::Unsettled, urgent: false, is_refused: false };
+                let waiting = Waiting { trigger: Trigger::Lull, message, check: Check::Unsettled, urgent: false };
                 asked.push((companion.clone(), waiting));
             }
         }

@@ -41,6 +41,8 @@ impl Conversation {
             self.tally.detections = 0;
             self.tally.newest_human = seq;
         }
+        let is_refused = self.refused.take() == Some(seq);
+        let mut declined_by = Vec::new();
         let answers = is_statement.then(|| Box::new(self.apply_statement(seq, message, reply)));
         for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
             if gate.is_closed() && message.from.role == Role::Person {
@@ -49,17 +51,63 @@ impl Conversation {
             if gate.is_silent() || is_too_late(now, said_at, message.address.includes(companion), &world.rules) {
                 continue;
             }
+            if is_refused && message.address.includes(companion) {
+                declined_by.push(companion.clone());
+                continue;
+            }
             cancel_lull(companion, gate, notes);
             let Some(temper) = world.tempers.get(companion) else { continue };
             if is_statement {
                 let check = Check::Unsettled;
-                gate.fire(Waiting { trigger: Trigger::Turn, message: seq, check, urgent: false, is_refused: false });
+                gate.fire(Waiting { trigger: Trigger::Turn, message: seq, check, urgent: false });
             } else {
                 pass_rows(companion, gate, seq, message, now, temper, notes);
             }
         }
         entry.answers = answers;
+        entry.declined_by = declined_by.into();
+        self.push(entry, world);
+    }
+
+    /// Before the window grows past what a buffer holds, the declined messages leave it that no other companion has to settle, and no reply
+    /// in the making answers.
+    fn push(&mut self, entry: Entry, world: &World<'_>) {
+        if self.window.len() >= world.rules.gate.max_buffer {
+            let Self { window, gates, floor, .. } = self;
+            let is_answered = |seq| floor.as_ref().is_some_and(|floor| floor.messages.contains(&seq));
+            let is_unsettled = |entry: &Entry| {
+                gates.iter().any(|(companion, gate)| entry.seq > gate.cursor && entry.concerns_gate_of(companion))
+            };
+            window.drop_declined(|entry| is_unsettled(entry) || is_answered(entry.seq));
+        }
         self.window.push(entry);
+    }
+
+    /// Messages that were on record before a restart have fired their triggers when it shows that one of them is an address over the budget:
+    /// an earlier address takes its place, if one waits.
+    pub(super) fn apply_late_refusal(&mut self, refused: Seq) {
+        let Some(message) = self.window.get(refused).map(|entry| entry.message.clone()) else { return };
+        let declined_by = self.gates.whose(|gate| refused > gate.cursor && !gate.is_silent());
+        let declined_by: Vec<_> = declined_by.into_iter().filter(|companion| message.address.includes(companion)).collect();
+        self.window.decline(refused, declined_by.clone());
+        for companion in declined_by {
+            let Some(gate) = self.gates.get_mut(&companion) else { continue };
+            if gate.waiting.take_if(|waiting| waiting.message == refused).is_none() {
+                continue;
+            }
+            let asked_upto = gate.evaluation.map(|evaluation| evaluation.upto).max(gate.wish.as_ref().map(|wish| wish.upto));
+            let is_address = |entry: &&Entry| {
+                entry.message.from.role != Role::Companion
+                    && entry.message.address.includes(&companion)
+                    && asked_upto.is_none_or(|upto| entry.seq > upto)
+            };
+            gate.waiting = self.window.buffer(&companion, gate.cursor).rev().find(is_address).map(|entry| Waiting {
+                trigger: Trigger::DirectAddress,
+                message: entry.seq,
+                check: Check::Unsettled,
+                urgent: entry.message.from.role == Role::Person,
+            });
+        }
     }
 
     /// A statement was posted: gives whom it concerns by what it answers.
@@ -211,7 +259,7 @@ fn pass_rows(
 ) {
     gate.message_counter += 1;
     let is_voice = message.modality == Modality::Voice;
-    let fired = |trigger, check, urgent| Waiting { trigger, message: seq, check, urgent, is_refused: false };
+    let fired = |trigger, check, urgent| Waiting { trigger, message: seq, check, urgent };
     if message.address.includes(companion) {
         gate.fire(fired(Trigger::DirectAddress, Check::Unsettled, message.from.role == Role::Person));
     } else if gate.is_interjection_due() {

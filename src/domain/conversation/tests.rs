@@ -4,5 +4,6 @@ mod alone;
 mod found;
 mod late;
 mod lost;
+mod over_budget;
 mod room;
 mod scene;

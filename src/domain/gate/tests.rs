@@ -7,7 +7,7 @@ const fn temper(starting_interval: u64) -> Temper {
 }
 
 fn waiting(trigger: Trigger, message: u64, check: Check) -> Waiting {
-    Waiting { trigger, message: Seq(message), check, urgent: false, is_refused: false }
+    Waiting { trigger, message: Seq(message), check, urgent: false }
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn that_a_channel_was_read_changes_nothing_of_its_conversation() {
 
 fn late(scene: &mut Scene, is_address: bool, secs: u64) {
     let companions = scene.cast.iter().take(usize::from(is_address)).cloned().collect();
-    scene.say_late(Address { companions, others: false }, false, false, Some(Duration::from_secs(secs)));
+    scene.say_late("ana", Address { companions, others: false }, false, false, Some(Duration::from_secs(secs)));
 }
 
 fn gate(scene: &Scene) -> &Gate {

@@ -125,6 +125,8 @@ pub(super) struct Scene {
 struct Life {
     heard: Vec<Seq>,
     settled: Vec<Seq>,
+    /// Addresses over the budget, each by itself.
+    declined: Vec<Seq>,
     gone: Vec<Seq>,
     asked: Option<Ticket>,
 }
@@ -168,8 +170,9 @@ impl Scene {
     pub(super) fn act(&mut self, act: &Act) {
         match act {
             Act::Say { to, elsewhere, voice, bot, late } => {
+                let by = if to.is_some_and(|to| to > u8::MAX / 2) { "bob" } else { "ana" };
                 let to = to.map(|to| self.member(to)).into_iter().collect();
-                self.say_late(Address { companions: to, others: *elsewhere }, *voice, *bot, *late);
+                self.say_late(by, Address { companions: to, others: *elsewhere }, *voice, *bot, *late);
             }
             Act::CatchUp => self.hear(Event::CaughtUp { read: 1, missed: None }),
             Act::Wait(micros) => self.wait(*micros),
@@ -244,25 +247,33 @@ impl Scene {
     }
 
     pub(super) fn say(&mut self, address: Address, voice: bool, bot: bool) {
-        self.say_late(address, voice, bot, None);
+        self.say_late("ana", address, voice, bot, None);
     }
 
     /// Says what is heard only so much later.
-    pub(super) fn say_late(&mut self, address: Address, voice: bool, bot: bool, late: Option<Duration>) {
+    pub(super) fn say_late(&mut self, by: &str, address: Address, voice: bool, bot: bool, late: Option<Duration>) {
         let role = if bot { Role::Bot } else { Role::Person };
-        let message = Message {
-            id: None,
-            from: Author { id: "ana".into(), name: "Ana".into(), role },
-            text: "words".into(),
-            modality: if voice { Modality::Voice } else { Modality::Text },
-            lull_endpoint: voice,
-            address,
-        };
         if !bot {
             self.humans += 1;
             self.run = 0;
         }
+        let message = message(by, role, voice, address);
         self.hear(Event::Said { message, reply_to: None, reply: None, said_at: late.map(|late| self.now - late) });
+    }
+
+    /// Somebody calls a companion. With `handled` false, the process dies before it handles that.
+    pub(super) fn call(&mut self, by: &str, companion: &str, handled: bool) -> Seq {
+        let address = Address { companions: vec![companion.into()], others: false };
+        if handled {
+            self.say_late(by, address, false, false, None);
+        } else {
+            let seq = Seq(self.journal.len() as u64 + 1);
+            let message = message(by, Role::Person, false, address);
+            let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
+            self.journal.push(Recorded { seq, at: self.now, handled: seq, event });
+        }
+        let is_said = |recorded: &&Recorded| matches!(recorded.event, Event::Said { .. });
+        self.journal.iter().rfind(is_said).expect("it was just said").seq
     }
 
     /// Time passes; whatever is due on the way is woken at its moment.
@@ -303,7 +314,7 @@ impl Scene {
         self.hear(Event::Joined { companion, external });
     }
 
-    /// Every message that a companion heard settled once and in order, or is still to be read, or was taken away.
+    /// Every message that a companion heard settled once and in order, or was declined by itself, or is still to be read, or was taken away.
     pub(super) fn check_every_message_settles_once(&self) {
         for (companion, life) in &self.lives {
             assert!(
@@ -317,7 +328,9 @@ impl Scene {
             let unsettled: Vec<_> = self.conversation.buffer(companion).map(|entry| entry.seq).collect();
             assert!(unsettled.len() <= self.settings.gate.max_buffer);
             for seq in &life.heard {
-                let is_settled = life.settled.contains(seq);
+                let times = [&life.settled, &life.declined].map(|done| done.iter().filter(|other| *other == seq).count());
+                assert!(times.iter().sum::<usize>() <= 1, "{seq} is settled {times:?} times for {companion}");
+                let is_settled = times != [0, 0];
                 let is_kept = unsettled.contains(seq);
                 assert!(is_settled || is_kept || life.gone.contains(seq), "{seq} was lost for {companion}");
                 assert!(!(is_settled && is_kept), "{seq} is settled and still to be read by {companion}");
@@ -486,7 +499,8 @@ impl Scene {
                     let life = self.lives.get_mut(companion).expect("one of the cast");
                     life.asked.take_if(|asked| Some(*asked) == decided.ticket);
                     if decided.decision == Decision::No {
-                        life.settled.extend(&decided.messages);
+                        let done = if decided.settles_by_cursor() { &mut life.settled } else { &mut life.declined };
+                        done.extend(&decided.messages);
                     }
                     if decided.reason == Reason::Stale {
                         life.asked = life.asked.filter(|ticket| Some(*ticket) == asked);
@@ -506,6 +520,17 @@ impl Scene {
             Event::ReplyFailed { .. } => self.selected_at = None,
             _ => {}
         }
+    }
+}
+
+fn message(by: &str, role: Role, voice: bool, address: Address) -> Message {
+    Message {
+        id: None,
+        from: Author { id: by.into(), name: by.into(), role },
+        text: "words".into(),
+        modality: if voice { Modality::Voice } else { Modality::Text },
+        lull_endpoint: voice,
+        address,
     }
 }
 
@@ -534,7 +559,7 @@ pub(super) fn plain(verdict: Verdict) -> Vote {
     Vote { verdict, why: Some("because".into()), importance: 5.0, selected: false, closing: Stage::None }
 }
 
-fn with_world<T>(
+pub(super) fn with_world<T>(
     settings: &Settings,
     tempers: &BTreeMap<CompanionId, Temper>,
     ledger: &mut Ledger,

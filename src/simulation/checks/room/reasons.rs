@@ -38,6 +38,16 @@ impl Record<'_> {
             if decided.ticket.is_some() {
                 seat.back_off = None;
             }
+            if decided.decision == Decision::No && !decided.settles_by_cursor() {
+                // An address over the budget is declined by itself.
+                self.calls.retain(|(who, seq, _)| who != companion || !decided.messages.contains(seq));
+                let before = seat.unsettled.len();
+                seat.unsettled.retain(|seq| !decided.messages.contains(seq));
+                if before != seat.unsettled.len() + decided.messages.len() {
+                    self.broken(format_args!("{companion} declines what it has not to settle: {recorded:?}"));
+                }
+                continue;
+            }
             if decided.ticket.is_some() || !decided.reason.leaves_counters_alone() {
                 seat.pause = None;
             }
@@ -70,7 +80,9 @@ impl Record<'_> {
             Reason::ModelNo | Reason::Unreadable => !is_yes && is_answer,
             Reason::External => is_answer,
             // Those who would speak may be kept from it, too.
-            Reason::Budget => !is_yes && decided.used_up.is_some(),
+            Reason::Budget => {
+                !is_yes && decided.used_up.is_some() && (decided.settles_by_cursor() || decided.messages.len() == 1)
+            }
             Reason::Closed => !is_yes,
             Reason::OtherAddressed | Reason::LoopGuard | Reason::Paused | Reason::Overflow | Reason::Stale => {
                 !is_yes && !is_answer
@@ -87,7 +99,7 @@ impl Record<'_> {
 
     /// That the reason holds for this companion, as far as the record allows to tell.
     fn has_its_reason(&mut self, recorded: &Recorded, decided: &Decided, companion: &CompanionId) {
-        if decided.ticket.is_none() && !decided.reason.leaves_counters_alone() {
+        if decided.ticket.is_none() && decided.settles_by_cursor() && !decided.reason.leaves_counters_alone() {
             self.considered(recorded, companion, decided.upto, decided.trigger);
         }
         let Some(seat) = self.seats.get(companion) else { return };
