@@ -40,6 +40,19 @@ pub(super) async fn serve(
     peer: SocketAddr,
     router: Router,
     settings: &Server,
+    closing: watch::Receiver<bool>,
+) {
+    // Small answers shall not wait for more to come.
+    let _ = stream.set_nodelay(true);
+    serve_stream(stream, peer, router, settings, closing).await;
+}
+
+/// The same for any stream.
+pub(super) async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    peer: SocketAddr,
+    router: Router,
+    settings: &Server,
     mut closing: watch::Receiver<bool>,
 ) {
     let service = service_fn(move |request: Request<Incoming>| {
@@ -48,8 +61,6 @@ pub(super) async fn serve(
         let router = router.clone();
         async move { Ok::<Response, Infallible>(router.oneshot(request).await.unwrap_or_else(|never| match never {})) }
     });
-    // Small answers shall not wait for more to come.
-    let _ = stream.set_nodelay(true);
     let stream = Lingering::new(stream, closing.clone());
     let io = TokioIo::new(Patient::new(stream, settings.stall_timeout()));
     let connection = http1::Builder::new()
