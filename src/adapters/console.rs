@@ -1,6 +1,6 @@
 //! The console: the HTTP API, the live view and the page, on one port.
 //!
-//! A request's way: `connection` accepts it (or `farewell` turns it away) and lets it go (`lingering`), `guard` decides whether it may come in, `routes` finds its handler, which reads it (`body`,
+//! A request's way: `connection` accepts it (or `farewell` turns it away) and lets it go (`lingering`), `heads` looks at its first bytes, `guard` decides whether it may come in, `routes` finds its handler, which reads it (`body`,
 //! `words`), asks the [`House`] and answers, or says what is wrong (`problem`).
 
 mod auth;
@@ -9,6 +9,7 @@ mod connection;
 mod external;
 mod farewell;
 mod guard;
+mod heads;
 mod health;
 mod host;
 mod keeping;

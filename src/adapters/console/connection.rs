@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Request, StatusCode};
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -22,7 +23,8 @@ use tokio::sync::watch;
 use tokio::time::{Sleep, sleep};
 use tower::ServiceExt;
 
-use super::guard::Peer;
+use super::guard::{Malformed, Peer};
+use super::heads::{Heads, Seen, Watched};
 use super::host::is_loopback;
 use super::limits::{NoPlace, Place, Places};
 use super::lingering::Lingering;
@@ -55,14 +57,24 @@ pub(super) async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send + 'sta
     settings: &Server,
     mut closing: watch::Receiver<bool>,
 ) {
+    let heads = Heads::default();
+    let watched = heads.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
+        let Seen { fault, is_last } = heads.next();
         request.extensions_mut().insert(Peer(peer.ip()));
+        fault.map(|fault| request.extensions_mut().insert(Malformed(fault)));
         let router = router.clone();
-        async move { Ok::<Response, Infallible>(router.oneshot(request).await.unwrap_or_else(|never| match never {})) }
+        async move {
+            let mut response = router.oneshot(request).await.unwrap_or_else(|never| match never {});
+            if is_last && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<Response, Infallible>(response)
+        }
     });
     let stream = Lingering::new(stream, closing.clone());
-    let io = TokioIo::new(Patient::new(stream, settings.stall_timeout()));
+    let io = TokioIo::new(Watched::new(Patient::new(stream, settings.stall_timeout()), watched));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(settings.header_timeout())

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::Shared;
 use super::auth::Admission;
 use super::connection::HEAD_BYTES;
+use super::heads::Fault;
 use super::metrics;
 use super::problem::Problem;
 
@@ -26,6 +27,10 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 /// From where a request came; put there by the connection.
 #[derive(Clone, Copy)]
 pub(super) struct Peer(pub(super) IpAddr);
+
+/// What is wrong with a request's head; put there by the connection.
+#[derive(Clone, Copy)]
+pub(super) struct Malformed(pub(super) Fault);
 
 /// What handlers may know about who asks.
 #[derive(Clone, Debug)]
@@ -78,6 +83,9 @@ fn admit(console: &Shared, mut request: Request) -> Result<Request, Box<Response
         // Strangers who share its address, as behind a proxy, do not use up what the operator has.
         let requests = if console.auth.knows(headers, now) { &console.requests } else { &console.strangers };
         requests.take(address, now).map_err(often)?;
+    }
+    if let Some(Malformed(fault)) = request.extensions().get() {
+        return Err(refuse(Problem::new(StatusCode::BAD_REQUEST, *fault)));
     }
     let bytes = head_bytes(&request);
     if bytes > HEAD_BYTES {
