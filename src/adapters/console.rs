@@ -1,8 +1,9 @@
 //! The console: the HTTP API, the live view and the page, on one port.
 //!
 //! A request's way: `connection` accepts it (or `farewell` turns it away) and lets it go (`lingering`), `heads` looks at its first bytes, `guard` decides whether it may come in, `routes` finds its handler, which reads it (`body`,
-//! `words`), asks the [`House`] and answers, or says what is wrong (`problem`).
+//! `words`), asks the [`House`] and answers (bounded by `answers`), or says what is wrong (`problem`).
 
+mod answers;
 mod auth;
 mod body;
 mod connection;
@@ -50,6 +51,7 @@ use crate::settings;
 use crate::settings::server::Server;
 use crate::telemetry::instruments::{Instruments, NONE};
 use crate::telemetry::metrics::Metrics;
+use answers::Answers;
 use auth::Auth;
 use farewell::Farewells;
 pub use farewell::turned_away_at_once;
@@ -98,6 +100,7 @@ struct Common {
     /// And each that does not.
     strangers: Allowance,
     places: Arc<Places>,
+    answers: Answers,
     metrics: Metrics,
     instruments: Instruments,
     page: Page,
@@ -132,6 +135,7 @@ impl Console {
             requests: requests(settings),
             strangers: requests(settings),
             places: Places::new(settings.max_live, settings.max_live_per_address),
+            answers: Answers::new(),
             instruments: metrics.instruments(),
             metrics,
             page: Page::new(),

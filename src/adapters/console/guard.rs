@@ -46,15 +46,19 @@ pub(super) async fn guard(State(console): State<Shared>, request: Request, next:
     // The pattern, never the path: what is asked for is without number.
     let route = request.extensions().get::<MatchedPath>().map_or_else(|| "none".into(), |route| route.as_str().to_owned());
     let mut response = match admit(&console, request) {
-        Ok(request) => match AssertUnwindSafe(next.run(request)).catch_unwind().await {
-            Ok(response) => response,
-            // The panic itself was logged by the hook where it happened.
-            Err(_) => {
-                metrics::panicked(&console);
-                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "something of the server's is broken; its log says what")
-                    .into_response()
+        Ok(request) => {
+            let _turn = console.answers.turn(&route).await;
+            match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+                Ok(response) if is_static => response,
+                Ok(response) => console.answers.counted(response).await,
+                // The panic itself was logged by the hook where it happened.
+                Err(_) => {
+                    metrics::panicked(&console);
+                    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "something of the server's is broken; its log says what")
+                        .into_response()
+                }
             }
-        },
+        }
         Err(refusal) => *refusal,
     };
     metrics::answered(&console, &route, response.status(), began.elapsed());

@@ -1,8 +1,11 @@
 //! Too much and too slow.
 
+use axum::response::IntoResponse;
 use serde_json::json;
+use tokio::io::duplex;
 
 use super::*;
+use crate::ports::house::room::RoomId;
 
 #[tokio::test]
 async fn a_body_that_is_too_long_is_refused_with_the_limit() {
@@ -183,4 +186,32 @@ async fn a_head_that_is_too_long_is_refused() {
 
     assert!(!answer.contains("200 OK"), "{answer}");
     assert_eq!(world.get("/healthz").await.0, 200);
+}
+
+#[tokio::test]
+async fn long_answers_that_nobody_reads_are_refused_once_they_fill_what_they_may() {
+    let house = Arc::new(FakeHouse::with_lobby());
+    let said = serde_json::from_value(json!({ "from": "Ana", "text": "x".repeat(600 << 10) })).unwrap();
+    house.say(&RoomId::parse("lobby").unwrap(), said).await.unwrap();
+    let console = Console::bind(&settings(), house, chance(), Metrics::local()).await.unwrap();
+    let ask = async || {
+        let (ours, mut theirs) = duplex(4_096);
+        let (router, shared, peer) = (console.router.clone(), console.shared.clone(), console.address());
+        let closing = shared.closing.subscribe();
+        tokio::spawn(async move { connection::serve_stream(ours, peer, router, &shared.settings, closing).await });
+        theirs.write_all(b"GET /api/rooms/lobby/history HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        let mut status = [0; 12];
+        theirs.read_exact(&mut status).await.unwrap();
+        (String::from_utf8_lossy(&status).into_owned(), theirs)
+    };
+
+    // Of 48 MiB, these leave one.
+    let others = console.shared.answers.counted(vec![b'x'; 47 << 20].into_response()).await;
+    let (first, unread) = ask().await;
+    let (second, _) = ask().await;
+    drop(unread);
+    drop(others);
+    let (third, _) = ask().await;
+
+    assert_eq!([first, second, third].map(|line| line[9..].to_owned()), ["200", "503", "200"]);
 }
