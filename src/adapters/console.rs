@@ -1,7 +1,8 @@
 //! The console: the HTTP API, the live view and the page, on one port.
 //!
-//! A request's way: `connection` accepts it (or `farewell` turns it away) and lets it go (`lingering`), `heads` looks at its first bytes, `guard` decides whether it may come in, `routes` finds its handler, which reads it (`body`,
-//! `words`), asks the [`House`] and answers (bounded by `answers`), or says what is wrong (`problem`).
+//! A request's way: `connection` accepts it (or `farewell` turns it away) and lets it go (`lingering`), `heads` looks at its first bytes, `guard`
+//! decides whether it may come in (from where, by `forwarded`), `routes` finds its handler, which reads it (`body`, `words`), asks the [`House`] and
+//! answers (bounded by `answers`), or says what is wrong (`problem`).
 
 mod answers;
 mod auth;
@@ -9,6 +10,7 @@ mod body;
 mod connection;
 mod external;
 mod farewell;
+mod forwarded;
 mod guard;
 mod heads;
 mod health;
@@ -55,6 +57,7 @@ use answers::Answers;
 use auth::Auth;
 use farewell::Farewells;
 pub use farewell::turned_away_at_once;
+use forwarded::Proxies;
 use host::Names;
 use limits::{Allowance, Places};
 use page::Page;
@@ -94,6 +97,7 @@ struct Common {
     house: Arc<dyn House>,
     settings: Server,
     names: Names,
+    proxies: Proxies,
     auth: Auth,
     /// What each address may ask for that shows the token, or need not.
     requests: Allowance,
@@ -131,6 +135,7 @@ impl Console {
         let shared = Arc::new(Common {
             house,
             names: Names::new(bound, settings),
+            proxies: Proxies::new(settings.trusted_networks()?),
             auth: Auth::new(token, settings, chance),
             requests: requests(settings),
             strangers: requests(settings),
@@ -165,7 +170,7 @@ impl Console {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => match connection::place(&places, peer.ip()) {
+                Ok((stream, peer)) => match connection::place(&places, peer.ip(), &shared.proxies) {
                     Ok(place) => {
                         let (router, shared, closing) = (router.clone(), shared.clone(), shared.closing.subscribe());
                         shared.instruments.http_connections.add(1, NONE);
