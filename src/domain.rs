@@ -10,6 +10,7 @@ pub mod decision;
 pub mod event;
 pub mod gate;
 pub mod id;
+pub mod lookalike;
 pub mod message;
 pub mod model_role;
 pub mod moment;

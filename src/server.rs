@@ -8,6 +8,7 @@ mod discord;
 pub(crate) mod fuzz;
 pub mod growing;
 pub mod offline;
+mod reload;
 mod stalls;
 
 use std::io::Write as _;
@@ -22,7 +23,7 @@ use tokio::sync::watch;
 use crate::actors::channel::HungBefore;
 use crate::actors::directory::Directory;
 use crate::actors::house::ActorHouse;
-use crate::actors::house::rooms::{MoveInError, move_in, recast};
+use crate::actors::house::rooms::{MoveInError, move_in};
 use crate::actors::hub::Hub;
 use crate::actors::ignored::Ignored;
 use crate::actors::kit::Kit;
@@ -257,14 +258,12 @@ fn signals(kit: Kit, sources: Sources) -> std::io::Result<impl Future<Output = (
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
+    let hang_up = signal(SignalKind::hangup())?;
     Ok(async move {
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
-                _ = hang_up.recv() => reload(&kit, &sources),
-            }
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            () = reload::at_each(hang_up, &kit, &sources) => {}
         }
         tracing::info!("stopping; a second signal ends at once");
         tokio::spawn(async move {
@@ -279,25 +278,6 @@ fn signals(kit: Kit, sources: Sources) -> std::io::Result<impl Future<Output = (
 
 /// The exit code of a server that was told twice.
 const EXIT_AT_ONCE: i32 = 130;
-
-/// Takes the companions as they are configured now. An error changes nothing.
-fn reload(kit: &Kit, sources: &Sources) {
-    let loaded = match settings::load(sources) {
-        Ok(loaded) => loaded,
-        Err(problems) => {
-            // A line each, and quoted: files may hold what somebody else wrote.
-            for problem in &problems.0 {
-                let problem = problem.to_string();
-                tracing::error!(problem, "the settings have errors; nothing was changed");
-            }
-            return;
-        }
-    };
-    match recast(kit, loaded.companions) {
-        Ok(()) => tracing::info!(companions = kit.residents.cast().len(), "companions were read again"),
-        Err(error) => tracing::error!(%error, "these companions cannot be taken; nothing was changed"),
-    }
-}
 
 /// Whether a folder looks like a store's.
 pub fn holds_a_store(data: &Path) -> bool {

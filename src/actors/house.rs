@@ -181,13 +181,13 @@ impl House for ActorHouse {
                 format!("{to} is no name of a backup, which ends in .backup: name a new file such as /backups/monday.backup");
             return Err(desk::invalid("to", detail));
         }
-        let entries = self.keeper.clone().backup(Path::new(to)).await.map_err(|error| match error {
-            KeepError::Exists(detail) => Refused::Conflict(detail),
-            KeepError::Target(detail) => Refused::Invalid { field: "to".into(), detail },
-            KeepError::Damaged(detail) => desk::damaged(detail),
-            KeepError::Failed(detail) => desk::broken(&detail),
-        })?;
+        let entries = self.keeper.clone().backup(Path::new(to)).await.map_err(not_copied)?;
         Ok(BackedUp { to: to.to_owned(), entries })
+    }
+
+    async fn copy_for(&self, process: u32) -> Result<BackedUp, Refused> {
+        let (to, entries) = self.keeper.clone().copy_for(process).await.map_err(not_copied)?;
+        Ok(BackedUp { to: to.to_string_lossy().into_owned(), entries })
     }
 
     async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused> {
@@ -224,5 +224,14 @@ impl House for ActorHouse {
 
     async fn live(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
         self.watch(room, after).await
+    }
+}
+
+fn not_copied(error: KeepError) -> Refused {
+    match error {
+        KeepError::Exists(detail) => Refused::Conflict(detail),
+        KeepError::Target(detail) => Refused::Invalid { field: "to".into(), detail },
+        KeepError::Damaged(detail) => desk::damaged(detail),
+        KeepError::Failed(detail) => desk::broken(&detail),
     }
 }

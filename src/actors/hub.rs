@@ -3,7 +3,7 @@
 mod last_said;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::broadcast;
@@ -41,9 +41,19 @@ pub struct Hub {
 
 #[derive(Debug)]
 struct Topic<T> {
-    watched: Mutex<HashMap<Place, broadcast::Sender<T>>>,
+    watched: Mutex<HashMap<Place, Watched<T>>>,
+    /// How many ever came to watch.
+    joined: AtomicU64,
     // Read without the lock, so that publishing costs one load while nobody watches anything.
     count: AtomicUsize,
+}
+
+/// A channel that is watched.
+#[derive(Debug)]
+struct Watched<T> {
+    items: broadcast::Sender<T>,
+    /// The number of the watcher that came last.
+    newest: u64,
 }
 
 /// Somebody who watches one channel: all that happens there, or the States of its rounds.
@@ -92,6 +102,14 @@ impl Hub {
         self.live.count.load(Ordering::Acquire) > 0 && self.live.lock().contains_key(place)
     }
 
+    /// A number that grows with everybody who comes to watch this channel; none if nobody watches it.
+    pub fn newest_watcher(&self, place: &Place) -> Option<u64> {
+        if self.live.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.live.lock().get(place).map(|watched| watched.newest)
+    }
+
     /// How many channels are watched.
     pub fn watched_count(&self) -> usize {
         self.live.count.load(Ordering::Acquire)
@@ -117,7 +135,7 @@ impl<T> Drop for Watcher<T> {
     fn drop(&mut self) {
         let mut watched = self.topic.lock();
         // This watcher's own receiver still counts.
-        if watched.get(&self.place).is_some_and(|sender| sender.receiver_count() <= 1) {
+        if watched.get(&self.place).is_some_and(|watched| watched.items.receiver_count() <= 1) {
             watched.remove(&self.place);
         }
         self.topic.count.store(watched.len(), Ordering::Release);
@@ -125,7 +143,7 @@ impl<T> Drop for Watcher<T> {
 }
 
 impl<T> Topic<T> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Place, broadcast::Sender<T>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Watched<T>>> {
         // No code that holds the lock can panic halfway through a change.
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,8 +152,11 @@ impl<T> Topic<T> {
 impl<T: Clone> Topic<T> {
     fn watch(topic: &Arc<Self>, place: &Place) -> Watcher<T> {
         let mut watched = topic.lock();
-        let sender = watched.entry(place.clone()).or_insert_with(|| broadcast::channel(BACKLOG).0);
-        let items = sender.subscribe();
+        let newest = topic.joined.fetch_add(1, Ordering::Relaxed);
+        let channel = || Watched { items: broadcast::channel(BACKLOG).0, newest };
+        let of_place = watched.entry(place.clone()).or_insert_with(channel);
+        of_place.newest = newest;
+        let items = of_place.items.subscribe();
         topic.count.store(watched.len(), Ordering::Release);
         Watcher { place: place.clone(), items, topic: topic.clone() }
     }
@@ -144,16 +165,16 @@ impl<T: Clone> Topic<T> {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
-        if let Some(sender) = self.lock().get(place) {
+        if let Some(watched) = self.lock().get(place) {
             // Nobody to receive it is no error.
-            let _ = sender.send(item);
+            let _ = watched.items.send(item);
         }
     }
 }
 
 impl<T> Default for Topic<T> {
     fn default() -> Self {
-        Self { watched: Mutex::default(), count: AtomicUsize::new(0) }
+        Self { watched: Mutex::default(), joined: AtomicU64::new(0), count: AtomicUsize::new(0) }
     }
 }
 

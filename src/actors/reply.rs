@@ -21,6 +21,8 @@ use crate::domain::prompt::{self, StatementParts};
 use crate::domain::statement::clean_statement;
 use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
+use crate::ports::clock::Clock;
+use crate::ports::house::stamp::rfc3339;
 use crate::ports::language_model::{Draft, Line, ModelRole, Purpose, Request};
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;
@@ -186,36 +188,137 @@ impl Drop for Typing {
 /// Shows the words as they come to whoever watches, until the call is over.
 fn show_drafts(reply: &Arguments) -> mpsc::UnboundedSender<Draft> {
     let (sender, mut pieces) = mpsc::unbounded_channel();
-    let (hub, place, kit) = (reply.kit.hub.clone(), reply.place.clone(), reply.kit.clone());
-    let (companion, ticket) = (reply.settings.id.clone(), reply.ticket);
+    let mut shown = Shown {
+        hub: reply.kit.hub.clone(),
+        clock: reply.kit.clock.clone(),
+        place: reply.place.clone(),
+        companion: reply.settings.id.clone(),
+        ticket: reply.ticket,
+        text: String::new(),
+        told: None,
+    };
     tokio::spawn(async move {
-        let mut text = String::new();
         while let Some(piece) = pieces.recv().await {
-            take(&mut text, piece);
+            shown.take(piece);
             while let Ok(piece) = pieces.try_recv() {
-                take(&mut text, piece);
+                shown.take(piece);
             }
-            show(&hub, &place, &kit, &companion, ticket, &text);
+            shown.show();
         }
     });
     sender
 }
 
-fn take(text: &mut String, piece: Draft) {
-    match piece {
-        Draft::More(more) => text.push_str(&more),
-        Draft::Anew => text.clear(),
+/// A draft as far as whoever watches was told of it.
+struct Shown {
+    hub: Hub,
+    clock: Arc<dyn Clock>,
+    place: Place,
+    companion: CompanionId,
+    ticket: Ticket,
+    text: String,
+    /// How much of the text was told, in bytes, and who the newest watcher was then. None where they have to be told the whole.
+    told: Option<(usize, u64)>,
+}
+
+impl Shown {
+    fn take(&mut self, piece: Draft) {
+        match piece {
+            Draft::More(more) => self.text.push_str(&more),
+            Draft::Anew => {
+                self.text.clear();
+                self.told = None;
+            }
+        }
+    }
+
+    /// Tells what came since the last time; to everybody the whole text if somebody has come who was told nothing of it.
+    fn show(&mut self) {
+        let Some(newest) = self.hub.newest_watcher(&self.place) else {
+            self.told = None;
+            return;
+        };
+        let told = self.told.filter(|(_, known)| *known == newest).map(|(told, _)| told);
+        let draft = json!({
+            "event": "draft",
+            "at": rfc3339(self.clock.now()),
+            "channel": self.place.channel,
+            "companion": self.companion,
+            "ticket": self.ticket,
+            "whole": told.is_none(),
+            "text": &self.text[told.unwrap_or(0)..],
+        });
+        self.hub.publish(&self.place, Live::Note(draft.to_string().into()));
+        self.told = Some((self.text.len(), newest));
     }
 }
 
-fn show(hub: &Hub, place: &Place, kit: &Kit, companion: &CompanionId, ticket: Ticket, text: &str) {
-    let draft = json!({
-        "event": "draft",
-        "at": crate::ports::house::stamp::rfc3339(kit.clock.now()),
-        "channel": place.channel,
-        "companion": companion,
-        "ticket": ticket,
-        "text": text,
-    });
-    hub.publish(place, Live::Note(draft.to_string().into()));
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::actors::hub::Watcher;
+    use crate::adapters::system::SystemClock;
+
+    fn shown(hub: &Hub, place: &Place) -> Shown {
+        let (hub, place) = (hub.clone(), place.clone());
+        Shown {
+            hub,
+            clock: Arc::new(SystemClock),
+            place,
+            companion: "aria".into(),
+            ticket: Ticket(3),
+            text: String::new(),
+            told: None,
+        }
+    }
+
+    async fn next(watcher: &mut Watcher) -> (bool, String) {
+        let Live::Note(json) = watcher.next().await.unwrap() else { panic!("a draft is not on record") };
+        let told: Value = serde_json::from_str(&json).unwrap();
+        (told["whole"].as_bool().unwrap(), told["text"].as_str().unwrap().to_owned())
+    }
+
+    fn says(shown: &mut Shown, more: &str) {
+        shown.take(Draft::More(more.into()));
+        shown.show();
+    }
+
+    #[tokio::test]
+    async fn who_watches_is_told_what_came_and_who_joins_later_the_whole() {
+        let (hub, place) = (Hub::new(), Place::new(&"home".into(), &"lobby".into()));
+        let mut first = hub.watch(&place);
+        let mut shown = shown(&hub, &place);
+
+        says(&mut shown, "Once");
+        says(&mut shown, " upön");
+        let mut second = hub.watch(&place);
+        says(&mut shown, " a");
+        says(&mut shown, " time");
+        shown.take(Draft::Anew);
+        says(&mut shown, "No");
+
+        for (whole, text) in [(true, "Once"), (false, " upön")] {
+            assert_eq!(next(&mut first).await, (whole, text.to_owned()));
+        }
+        for (whole, text) in [(true, "Once upön a"), (false, " time"), (true, "No")] {
+            assert_eq!(next(&mut first).await, (whole, text.to_owned()));
+            assert_eq!(next(&mut second).await, (whole, text.to_owned()));
+        }
+    }
+
+    #[tokio::test]
+    async fn who_comes_back_after_nobody_watched_is_told_the_whole() {
+        let (hub, place) = (Hub::new(), Place::new(&"home".into(), &"lobby".into()));
+        let mut shown = shown(&hub, &place);
+        let first = hub.watch(&place);
+        says(&mut shown, "Once");
+        drop(first);
+
+        let mut second = hub.watch(&place);
+        says(&mut shown, " more");
+
+        assert_eq!(next(&mut second).await, (true, "Once more".to_owned()));
+    }
 }

@@ -1,14 +1,18 @@
 //! The console: the HTTP API, the live view and the page, on one port.
 //!
-//! A request's way: `connection` accepts it (or `farewell` turns it away) and lets it go (`lingering`), `guard` decides whether it may come in, `routes` finds its handler, which reads it (`body`,
-//! `words`), asks the [`House`] and answers, or says what is wrong (`problem`).
+//! A request's way: `connection` accepts it (or `farewell` turns it away) and lets it go (`lingering`), `heads` looks at its first bytes, `guard`
+//! decides whether it may come in (from where, by `forwarded`), `routes` finds its handler, which reads it (`body`, `words`), asks the [`House`] and
+//! answers (bounded by `answers`), or says what is wrong (`problem`).
 
+mod answers;
 mod auth;
 mod body;
 mod connection;
 mod external;
 mod farewell;
+mod forwarded;
 mod guard;
+mod heads;
 mod health;
 mod host;
 mod keeping;
@@ -49,9 +53,11 @@ use crate::settings;
 use crate::settings::server::Server;
 use crate::telemetry::instruments::{Instruments, NONE};
 use crate::telemetry::metrics::Metrics;
+use answers::Answers;
 use auth::Auth;
 use farewell::Farewells;
 pub use farewell::turned_away_at_once;
+use forwarded::Proxies;
 use host::Names;
 use limits::{Allowance, Places};
 use page::Page;
@@ -91,12 +97,14 @@ struct Common {
     house: Arc<dyn House>,
     settings: Server,
     names: Names,
+    proxies: Proxies,
     auth: Auth,
     /// What each address may ask for that shows the token, or need not.
     requests: Allowance,
     /// And each that does not.
     strangers: Allowance,
     places: Arc<Places>,
+    answers: Answers,
     metrics: Metrics,
     instruments: Instruments,
     page: Page,
@@ -127,10 +135,12 @@ impl Console {
         let shared = Arc::new(Common {
             house,
             names: Names::new(bound, settings),
+            proxies: Proxies::new(settings.trusted_networks()?),
             auth: Auth::new(token, settings, chance),
             requests: requests(settings),
             strangers: requests(settings),
             places: Places::new(settings.max_live, settings.max_live_per_address),
+            answers: Answers::new(),
             instruments: metrics.instruments(),
             metrics,
             page: Page::new(),
@@ -160,7 +170,7 @@ impl Console {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => match connection::place(&places, peer.ip()) {
+                Ok((stream, peer)) => match connection::place(&places, peer.ip(), &shared.proxies) {
                     Ok(place) => {
                         let (router, shared, closing) = (router.clone(), shared.clone(), shared.closing.subscribe());
                         shared.instruments.http_connections.add(1, NONE);

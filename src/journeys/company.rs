@@ -49,6 +49,24 @@ async fn why(world: &World, companion: &str, at: Option<u64>) -> Why {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_external_companion_that_looks_like_one_of_the_servers_is_refused() {
+    let world = World::with_lobby().await;
+    let invite = async |external: Value| {
+        let plan: RoomPlan = serde_json::from_value(json!({ "guild": "elsewhere", "companions": [external] })).unwrap();
+        world.house.put_room(&room("hall"), plan).await
+    };
+
+    // A Cyrillic A, a name in another place, and a digit.
+    let cyrillic = conflict(invite(json!({ "id": "zed", "external": true, "name": "\u{410}ria" })).await);
+    let alias = conflict(invite(json!({ "id": "zed", "external": true, "aliases": ["Brun0"] })).await);
+    let id = conflict(invite(json!({ "id": "brun0", "external": true })).await);
+
+    assert!(cyrillic.contains("looks like \"aria\"") && cyrillic.ends_with("take another name"), "{cyrillic}");
+    assert!(alias.contains("companion bruno") && id.contains("companion bruno"), "{alias} {id}");
+    assert!(invite(json!({ "id": "zed", "external": true, "name": "Zed" })).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn companions_come_and_go_while_a_room_is_in_use_and_survive_a_crash() {
     let world = World::with_lobby().await;
     let mut watching = world.watch("lobby", None).await;

@@ -238,7 +238,7 @@ async fn words_in_the_making_are_seen_before_they_are_said() {
     let statement = seen.iter().position(|event| event["event"] == "statement").expect("there is a statement");
     assert!(draft < statement);
     assert!(seen[draft]["seq"].is_null());
-    assert_eq!(seen[draft]["text"], "Hello!");
+    assert_eq!((&seen[draft]["text"], &seen[draft]["whole"]), (&"Hello!".into(), &true.into()));
 }
 
 #[tokio::test(start_paused = true)]

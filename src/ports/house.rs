@@ -108,6 +108,9 @@ pub trait House: Send + Sync + 'static {
     /// Writes a consistent copy of the store to a path on the server's machine.
     async fn backup(&self, to: &str) -> Result<BackedUp, Refused>;
 
+    /// Writes such a copy into a file that the store names, for a process of the server's machine that reads it through and deletes it.
+    async fn copy_for(&self, process: u32) -> Result<BackedUp, Refused>;
+
     /// Forgets a person in a guild: messages, decisions and summaries that came from them.
     async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused>;
 

@@ -1,10 +1,14 @@
 //! Loads settings from wherever they come: the built-in defaults ← `default.toml` ← the profile ← the environment.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path as FilePath, PathBuf};
 use std::{fmt, fs};
 
 use config::Value;
+use rustix::fs::OFlags;
 
 use super::Settings;
 use super::companion::Companion;
@@ -260,14 +264,22 @@ pub(super) fn is_there(path: &FilePath) -> bool {
     !matches!(fs::symlink_metadata(path), Err(error) if error.kind() == std::io::ErrorKind::NotFound)
 }
 
-/// The text of a file of settings.
+/// The text of a file of settings. Only a regular file is read: opening a FIFO or a device may wait without end.
 pub(super) fn read_text(path: &FilePath) -> Result<String, String> {
     let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
-    let length = fs::metadata(path).map_err(unreadable)?.len();
-    if length > MAX_FILE_BYTES {
-        return Err(format!("has {length} bytes, at most {MAX_FILE_BYTES} are read"));
+    // Opening a FIFO does not wait then. Nothing else changes for a regular file.
+    let no_wait = OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(no_wait).open(path).map_err(unreadable)?;
+    let found = file.metadata().map_err(unreadable)?;
+    if !found.is_file() {
+        return Err("is no regular file; put a file with the settings there".to_owned());
     }
-    String::from_utf8(fs::read(path).map_err(unreadable)?).map_err(|_| "is not UTF-8 text".to_owned())
+    if found.len() > MAX_FILE_BYTES {
+        return Err(format!("has {} bytes, at most {MAX_FILE_BYTES} are read", found.len()));
+    }
+    let mut text = Vec::new();
+    file.take(MAX_FILE_BYTES).read_to_end(&mut text).map_err(unreadable)?;
+    String::from_utf8(text).map_err(|_| "is not UTF-8 text".to_owned())
 }
 
 fn is_profile(name: &str) -> bool {

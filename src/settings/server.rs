@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
@@ -29,6 +30,9 @@ pub struct Server {
     /// itself as Origin; `https` makes cookies Secure. Unless it names loopback, an admin token is required.
     #[serde(default)]
     pub public_url: Option<String>,
+    /// Addresses and networks (`10.0.0.5`, `10.0.0.0/8`) of proxies that are believed where a request came from (`X-Forwarded-For`,
+    /// `Forwarded`).
+    pub trusted_proxies: Vec<String>,
     /// What programs and people show to be let in. From the environment alone; see `admin_token_file`.
     #[serde(default)]
     pub admin_token: Option<SecretString>,
@@ -95,6 +99,7 @@ impl Server {
                 return Err(problem("public_url", format!("= {url:?} {reached}")));
             }
         }
+        self.trusted_networks()?;
         within("max_body_bytes", self.max_body_bytes, 1_024, 16 << 20)?;
         within("max_text_chars", self.max_text_chars, 1, 100_000)?;
         within("max_connections", self.max_connections, 1, 100_000)?;
@@ -144,6 +149,24 @@ impl Server {
         let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
         let is_valid = !authority.is_empty() && !authority.starts_with(':') && authority.chars().all(is_host) && port_is_a_number;
         is_valid.then(|| format!("{scheme}://{authority}"))
+    }
+
+    /// `trusted_proxies` as networks.
+    pub fn trusted_networks(&self) -> Result<Vec<IpNet>, Problem> {
+        let network = |(place, text): (usize, &String)| {
+            let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(|address| IpNet::from(address.to_canonical())));
+            let key = || format!("trusted_proxies[{place}]");
+            let network = network.map_err(|_| {
+                problem(&key(), format!("is {text:?}, must be an address or a network, like 10.0.0.5, 10.0.0.0/8 or fd00::/8"))
+            })?;
+            if network.prefix_len() == 0 {
+                let detail =
+                    "trusts every address, and anybody could claim to be somebody else; name the proxy's address or network";
+                return Err(problem(&key(), format!("is {text:?}, which {detail}")));
+            }
+            Ok(network)
+        };
+        self.trusted_proxies.iter().enumerate().map(network).collect()
     }
 
     /// Whether `public_url` names this machine as it calls itself.
@@ -283,6 +306,18 @@ pub(crate) mod tests {
         let server = Server { listen: "localhost".into(), ..defaults() };
 
         assert!(server.check().unwrap_err().message.contains("like 127.0.0.1:7878"));
+    }
+
+    #[test]
+    fn a_trusted_proxy_is_an_address_or_a_network_and_not_everybody() {
+        let of = |text: &str| Server { trusted_proxies: vec!["::1".into(), text.into()], ..defaults() };
+
+        assert_eq!(of("10.0.0.5").trusted_networks().unwrap()[1].to_string(), "10.0.0.5/32");
+        assert_eq!(of("fd00::/8").check(), Ok(()));
+        for wrong in ["proxy.example.org", "10.0.0.0/33", "", "0.0.0.0/0", "::/0"] {
+            let problem = of(wrong).check().unwrap_err();
+            assert!(problem.key == "trusted_proxies[1]" && problem.message.contains(&format!("{wrong:?}")), "{problem}");
+        }
     }
 
     #[test]

@@ -24,15 +24,26 @@ const PATIENCE: Duration = Duration::from_secs(10);
 impl ActorHouse {
     pub(super) async fn take_vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {
         let place = self.stage_of(room, &state.from)?;
-        if let Some(manager) = self.kit.directory.find(&TurnTakingManagerPlace(place.channel.clone())) {
-            // A manager that has just gone held a round that is over.
-            return asked(|reply| manager.cast(ManagerMessage::Submit { state, reply }), NotTaken::NoRound).await;
+        let channel_place = ChannelPlace(place.channel.clone());
+        let held_by = self.kit.directory.find(&channel_place).map(|channel| channel.get_id());
+        if let Some(manager) = self.kit.directory.find(&TurnTakingManagerPlace(place.channel)) {
+            let state = state.clone();
+            match asked(|reply| manager.cast(ManagerMessage::Submit { state, reply })).await {
+                Ok(taken) => return taken.map_err(|objection| refused(&objection)),
+                Err(Unanswered::Late) => return Err(not_known()),
+                // A manager ends with its round, and a vote that it did not read is lost with it. The channel knows of the round.
+                Err(Unanswered::Lost) => {}
+            }
         }
         // Whoever watches may know of a round before its manager is there; the channel does, too.
-        let Some(channel) = self.kit.directory.find(&ChannelPlace(place.channel)) else {
+        let Some(channel) = self.kit.directory.find(&channel_place) else {
             return Err(refused(&NotTaken::NoRound));
         };
-        asked(|reply| channel.cast(ChannelMessage::Voted { state: Box::new(state), reply }), NotTaken::NoRound).await
+        if held_by.is_some_and(|id| id != channel.get_id()) {
+            // Another channel than the one that may have taken the vote.
+            return Err(refused(&NotTaken::Gone));
+        }
+        answered(asked(|reply| channel.cast(ChannelMessage::Voted { state: Box::new(state), reply })).await)
     }
 
     pub(super) async fn take_words(&self, room: &RoomId, words: Words) -> Result<Seq, Refused> {
@@ -43,7 +54,7 @@ impl ActorHouse {
             // A channel that sleeps gave nobody the floor.
             return Err(refused(&NotTaken::NotSelected { from, message_id }));
         };
-        asked(|reply| channel.cast(ChannelMessage::Words { from, message_id, text, reply }), NotTaken::Gone).await
+        answered(asked(|reply| channel.cast(ChannelMessage::Words { from, message_id, text, reply })).await)
     }
 
     /// Where this companion is present and is played by a program outside.
@@ -66,21 +77,37 @@ impl ActorHouse {
     }
 }
 
-/// Asks an actor, and waits for what it says; `instead` is what it means when it is gone.
+/// Why an actor did not answer.
+enum Unanswered {
+    /// It is gone, and so is what it was asked.
+    Lost,
+    /// It may still answer.
+    Late,
+}
+
+/// Asks an actor, and waits for what it says.
 async fn asked<T, M>(
     ask: impl FnOnce(RpcReplyPort<Result<T, NotTaken>>) -> Result<(), MessagingErr<M>>,
-    instead: NotTaken,
-) -> Result<T, Refused> {
+) -> Result<Result<T, NotTaken>, Unanswered> {
     let (sender, answer) = oneshot::channel();
-    if ask(RpcReplyPort::from(sender)).is_err() {
-        return Err(refused(&instead));
-    }
+    ask(RpcReplyPort::from(sender)).map_err(|_| Unanswered::Lost)?;
     match tokio::time::timeout(PATIENCE, answer).await {
-        Ok(Ok(taken)) => taken.map_err(|objection| refused(&objection)),
-        // Dropped with the mailbox.
-        Ok(Err(_)) => Err(refused(&NotTaken::Gone)),
-        Err(_) => Err(unavailable("it is not known yet whether this was taken; the state of the room tells")),
+        Ok(answer) => answer.map_err(|_| Unanswered::Lost),
+        Err(_) => Err(Unanswered::Late),
     }
+}
+
+/// What a channel's answer means.
+fn answered<T>(answer: Result<Result<T, NotTaken>, Unanswered>) -> Result<T, Refused> {
+    match answer {
+        Ok(taken) => taken.map_err(|objection| refused(&objection)),
+        Err(Unanswered::Lost) => Err(refused(&NotTaken::Gone)),
+        Err(Unanswered::Late) => Err(not_known()),
+    }
+}
+
+fn not_known() -> Refused {
+    unavailable("it is not known yet whether this was taken; the state of the room tells")
 }
 
 fn refused(objection: &NotTaken) -> Refused {

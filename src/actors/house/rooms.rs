@@ -15,7 +15,8 @@ use crate::actors::places::GuildPlace;
 use crate::actors::residents::{Cast, Miscast, played};
 use crate::actors::settling::{self, Unsettled};
 use crate::domain::id::{ChannelId, CompanionId};
-use crate::domain::names::SharedName;
+use crate::domain::lookalike::look_alike;
+use crate::domain::names::{SharedName, is_same};
 use crate::domain::prompt::one_line;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader};
@@ -27,7 +28,7 @@ use crate::ports::house::room::{
     RoomPlan, Rooms,
 };
 use crate::ports::house::stamp::rfc3339;
-use crate::settings::companion::{Interjection, Overrides};
+use crate::settings::companion::{Companion, Interjection, Overrides};
 use crate::settings::console;
 use crate::telemetry::plain::Plain;
 
@@ -277,7 +278,10 @@ impl ActorHouse {
 
     fn check_external(&self, field: &str, invited: &Invited) -> Result<(), Refused> {
         let Some((id, external)) = as_external(invited.clone()) else { return Ok(()) };
-        let problems = played(&id, &external, &self.kit.settings.companion_defaults).err().unwrap_or_default();
+        let problems = match played(&id, &external, &self.kit.settings.companion_defaults) {
+            Ok(companion) => return self.check_looks(field, &companion),
+            Err(problems) => problems,
+        };
         match problems.into_iter().next() {
             None => Ok(()),
             Some(problem) => {
@@ -285,6 +289,22 @@ impl ActorHouse {
                 Err(invalid(format!("{field}.{}", problem.key), message))
             }
         }
+    }
+
+    /// Whether people could take a companion that a program outside plays for one of this server's. One that has the very name is looked for by
+    /// guild, where the room is settled.
+    fn check_looks(&self, field: &str, external: &Companion) -> Result<(), Refused> {
+        for ours in self.kit.residents.cast().values() {
+            for (name, known) in external.names().flat_map(|name| ours.names().map(move |known| (name, known))) {
+                if look_alike(name, known) && !is_same(name, known) {
+                    return Err(Refused::Conflict(format!(
+                        "{field}: {name:?} looks like {known:?}, a name of this server's companion {}; take another name",
+                        ours.id
+                    )));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn show_tempered(&self, place: &Place, companion: &CompanionId) {

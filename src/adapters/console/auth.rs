@@ -100,13 +100,6 @@ impl Auth {
         Ok(self.session(headers, now).map_or(Admission::Stranger, Admission::Browser))
     }
 
-    /// Whether these headers show a token that nobody can guess, or an open session. Counts nothing.
-    pub(super) fn knows(&self, headers: &HeaderMap, now: Instant) -> bool {
-        // One that could be guessed counts like none here, or what is let through would tell it without an attempt.
-        let shows_token = || self.has_unguessable_token() && bearer(headers).is_some_and(|shown| self.is_token(shown));
-        !self.is_needed() || shows_token() || self.session(headers, now).is_some()
-    }
-
     /// Opens a session for who knows the token; returns the cookie to set.
     pub(super) fn sign_in(&self, token: &str, address: IpAddr, now: Instant) -> Result<String, Problem> {
         self.try_token(token.trim(), address, now)?;
@@ -288,8 +281,7 @@ mod tests {
             let others = others.iter().flat_map(|other| [other.as_str(), "; "]).collect::<String>();
             HeaderMap::from_iter([(COOKIE, HeaderValue::from_str(&format!("{others}{ours}; {short}")).unwrap())])
         };
-        let is_in =
-            |headers: &HeaderMap| matches!(auth.admit(headers, ANA, now), Ok(Admission::Browser(_))) && auth.knows(headers, now);
+        let is_in = |headers: &HeaderMap| matches!(auth.admit(headers, ANA, now), Ok(Admission::Browser(_)));
         let mut apart = with_cookie("tertulia=x");
         apart.append(COOKIE, HeaderValue::from_str(ours).unwrap());
 
@@ -323,6 +315,17 @@ mod tests {
         assert!(right);
         assert_eq!(wrong, [401, 401, 429]);
         assert_eq!(auth.sign_in("open sesame", ANA, now).unwrap_err().status().as_u16(), 429);
+    }
+
+    #[test]
+    fn guessing_from_many_loopback_addresses_runs_out_of_attempts_like_guessing_from_one() {
+        let auth = auth(&Server { sign_ins_per_minute: 2, ..defaults() });
+        let now = Instant::now();
+        let guess = |last: u8| auth.sign_in("open barley", [127, 0, 1, last].into(), now).unwrap_err().status().as_u16();
+
+        let guesses: Vec<_> = (1..=5).map(guess).collect();
+
+        assert_eq!(guesses, [401, 401, 429, 429, 429]);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Request, StatusCode};
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -22,7 +23,9 @@ use tokio::sync::watch;
 use tokio::time::{Sleep, sleep};
 use tower::ServiceExt;
 
-use super::guard::Peer;
+use super::forwarded::Proxies;
+use super::guard::{Malformed, Peer};
+use super::heads::{Heads, Seen, Watched};
 use super::host::is_loopback;
 use super::limits::{NoPlace, Place, Places};
 use super::lingering::Lingering;
@@ -40,18 +43,39 @@ pub(super) async fn serve(
     peer: SocketAddr,
     router: Router,
     settings: &Server,
-    mut closing: watch::Receiver<bool>,
+    closing: watch::Receiver<bool>,
 ) {
-    let service = service_fn(move |request: Request<Incoming>| {
-        let mut request = request.map(Body::new);
-        request.extensions_mut().insert(Peer(peer.ip()));
-        let router = router.clone();
-        async move { Ok::<Response, Infallible>(router.oneshot(request).await.unwrap_or_else(|never| match never {})) }
-    });
     // Small answers shall not wait for more to come.
     let _ = stream.set_nodelay(true);
+    serve_stream(stream, peer, router, settings, closing).await;
+}
+
+/// The same for any stream.
+pub(super) async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    peer: SocketAddr,
+    router: Router,
+    settings: &Server,
+    mut closing: watch::Receiver<bool>,
+) {
+    let heads = Heads::default();
+    let watched = heads.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        let Seen { fault, is_last } = heads.next();
+        request.extensions_mut().insert(Peer(peer.ip()));
+        fault.map(|fault| request.extensions_mut().insert(Malformed(fault)));
+        let router = router.clone();
+        async move {
+            let mut response = router.oneshot(request).await.unwrap_or_else(|never| match never {});
+            if is_last && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<Response, Infallible>(response)
+        }
+    });
     let stream = Lingering::new(stream, closing.clone());
-    let io = TokioIo::new(Patient::new(stream, settings.stall_timeout()));
+    let io = TokioIo::new(Watched::new(Patient::new(stream, settings.stall_timeout()), watched));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(settings.header_timeout())
@@ -72,8 +96,9 @@ pub(super) async fn serve(
 }
 
 /// A place for a connection. Programs and proxies of this machine speak for many: of them the total alone counts, and others leave them some.
-pub(super) fn place(places: &Arc<Places>, peer: IpAddr) -> Result<Place, NoPlace> {
-    if is_loopback(peer) { places.take_any(peer) } else { places.take_leaving_some(peer) }
+/// Trusted proxies of other machines speak for many, too, and leave some.
+pub(super) fn place(places: &Arc<Places>, peer: IpAddr, proxies: &Proxies) -> Result<Place, NoPlace> {
+    if is_loopback(peer) { places.take_any(peer) } else { places.take_leaving_some(peer, proxies.is_trusted(peer)) }
 }
 
 /// A stream whose peer may leave unread what was written for so long only.
@@ -157,16 +182,19 @@ mod tests {
         assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
+    /// No proxy is trusted.
+    const NOBODY: Proxies = Proxies::new(Vec::new());
+
     #[test]
     fn strangers_however_many_leave_places_for_this_machine() {
         let places = Places::new(64, 8);
         let stranger = |n: u32| IpAddr::V4(std::net::Ipv4Addr::from_bits(0x0A00_0000 + n));
 
-        let held: Vec<_> = (0..200).filter_map(|n| place(&places, stranger(n)).ok()).collect();
+        let held: Vec<_> = (0..200).filter_map(|n| place(&places, stranger(n), &NOBODY).ok()).collect();
 
         assert_eq!(held.len(), 60);
-        assert_eq!(place(&places, stranger(300)).err(), Some(NoPlace::Full));
-        let here: Vec<_> = (0..5).map(|_| place(&places, IpAddr::V6(std::net::Ipv6Addr::LOCALHOST))).collect();
+        assert_eq!(place(&places, stranger(300), &NOBODY).err(), Some(NoPlace::Full));
+        let here: Vec<_> = (0..5).map(|_| place(&places, IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), &NOBODY)).collect();
         assert_eq!(here.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, true, true, false]);
     }
 
@@ -175,13 +203,24 @@ mod tests {
         let [stranger, other, here] = ["192.0.2.1", "192.0.2.2", "::ffff:127.0.0.1"].map(|address| address.parse().unwrap());
         let places = Places::new(4, 2);
 
-        let held = [place(&places, stranger), place(&places, stranger)].map(Result::unwrap);
+        let held = [place(&places, stranger, &NOBODY), place(&places, stranger, &NOBODY)].map(Result::unwrap);
 
-        assert_eq!(place(&places, stranger).err(), Some(NoPlace::FullForAddress));
-        assert!(place(&places, other).is_ok());
+        assert_eq!(place(&places, stranger, &NOBODY).err(), Some(NoPlace::FullForAddress));
+        assert!(place(&places, other, &NOBODY).is_ok());
         drop(held);
-        let held: Vec<_> = (0..4).map(|_| place(&places, here).unwrap()).collect();
-        assert_eq!(place(&places, here).err(), Some(NoPlace::Full));
+        let held: Vec<_> = (0..4).map(|_| place(&places, here, &NOBODY).unwrap()).collect();
+        assert_eq!(place(&places, here, &NOBODY).err(), Some(NoPlace::Full));
         drop(held);
+    }
+
+    #[test]
+    fn a_trusted_proxy_speaks_for_many_and_leaves_places_for_this_machine() {
+        let proxies = Proxies::new(vec!["10.0.0.1/32".parse().unwrap()]);
+        let places = Places::new(32, 2);
+
+        let held: Vec<_> = (0..40).filter_map(|_| place(&places, "10.0.0.1".parse().unwrap(), &proxies).ok()).collect();
+
+        assert_eq!(held.len(), 30);
+        assert!(place(&places, "127.0.0.1".parse().unwrap(), &proxies).is_ok());
     }
 }

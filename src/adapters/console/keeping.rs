@@ -96,13 +96,22 @@ fn broken_off(refused: Refused) -> impl Stream<Item = Result<String, Refused>> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Backup {
-    to: String,
+    to: Option<String>,
+    /// The process that reads the copy through and deletes it: of `tertulia history verify`.
+    verified_by: Option<u32>,
 }
 
 /// `POST /api/backup`
 pub(super) async fn backup(State(console): State<Shared>, Json(backup): Json<Backup>) -> Result<Answer<BackedUp>, Problem> {
-    words::opaque_id("to", &backup.to, 4_096)?;
-    Ok(Answer(console.house.backup(&backup.to).await?))
+    let copied = match (backup.to, backup.verified_by) {
+        (Some(to), None) => {
+            words::opaque_id("to", &to, 4_096)?;
+            console.house.backup(&to).await?
+        }
+        (None, Some(process)) => console.house.copy_for(process).await?,
+        _ => return Err(Problem::invalid("to", "to is missing, name the whole path of a new file on the server's machine")),
+    };
+    Ok(Answer(copied))
 }
 
 /// `POST /api/forget`

@@ -76,9 +76,10 @@ impl Buckets {
     }
 }
 
-/// Who counts as one: an IPv4 address, or an IPv6 network of 64 bits, as one customer is given.
+/// Who counts as one: an IPv4 address, or an IPv6 network of 64 bits, as one customer is given. All loopback addresses are this machine.
 pub(super) fn party(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
+        address if address.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
         address => address,
     }
@@ -125,10 +126,11 @@ impl Places {
         self.take_of(address, usize::MAX, self.total)
     }
 
-    /// Takes one and leaves some for those who may take any: a sixteenth, 64 at most.
-    pub(super) fn take_leaving_some(self: &Arc<Self>, address: IpAddr) -> Result<Place, NoPlace> {
+    /// Takes one and leaves some for those who may take any: a sixteenth, 64 at most. Whoever speaks for many may have any number of the rest.
+    pub(super) fn take_leaving_some(self: &Arc<Self>, address: IpAddr, speaks_for_many: bool) -> Result<Place, NoPlace> {
         let kept = (self.total / KEPT_PART).min(MOST_KEPT);
-        self.take_of(address, self.per_address, self.total - kept)
+        let per_address = if speaks_for_many { usize::MAX } else { self.per_address };
+        self.take_of(address, per_address, self.total - kept)
     }
 
     fn take_of(self: &Arc<Self>, address: IpAddr, per_address: usize, total: usize) -> Result<Place, NoPlace> {
@@ -219,6 +221,13 @@ mod tests {
 
         assert_eq!(parties[0], parties[1]);
         assert_eq!(parties[2], ANA);
+    }
+
+    #[test]
+    fn all_loopback_addresses_are_one_party() {
+        let parties = ["127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.2"].map(|address| party(address.parse().unwrap()));
+
+        assert_eq!(parties, [IpAddr::V4(Ipv4Addr::LOCALHOST); 4]);
     }
 
     #[test]

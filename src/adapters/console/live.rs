@@ -31,7 +31,8 @@ use crate::telemetry::instruments::kinds::Counted;
 /// Watchers have nothing to say.
 const MAX_HEARD_BYTES: usize = 4_096;
 
-/// What is written to a watcher gathers up to so many bytes. Left alone, the buffers of each would take 140 KB.
+/// Size of a watcher's write buffer, in bytes. Every message and every answer to a ping is flushed before the next one is made, so the
+/// buffer holds no more than the one message that is being sent.
 const WRITTEN_AT_ONCE: usize = 8 << 10;
 
 /// Pings without a sign of life, after which a watcher is given up.
@@ -145,6 +146,11 @@ impl Watcher {
                     Some(Ok(Message::Close(_)) | Err(_)) | None => return Parting::Gone,
                     Some(Ok(_)) => {
                         silent_pings = 0;
+                        // The answer to a ping leaves before the next message is read. Otherwise the answers to a watcher that does not
+                        // read them would pile up in memory.
+                        if sink.flush().await.is_err() {
+                            return Parting::Gone;
+                        }
                         continue;
                     }
                 },

@@ -93,6 +93,11 @@ impl Page {
         page.replace("<!--refused-->", &format!("<p role=\"alert\">{reason}</p>"))
     }
 
+    /// Whether strangers may have the file of this name: the name as it stands in the path, where an escape (`index%2ehtml`) makes it none.
+    pub(super) fn is_public(&self, name: &str) -> bool {
+        name != "index.html" && self.0.contains_key(name)
+    }
+
     fn answer(&self, name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
         let file = self.0.get(name).ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, format!("there is no /page/{name}")))?;
         let tag = format!("\"{:016x}\"", file.tag);

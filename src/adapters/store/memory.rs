@@ -1,7 +1,7 @@
 //! A store in memory, without a thread: commits at once, or when it is told to, and fails when it is told to.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -198,6 +198,10 @@ impl Keeper for MemoryStore {
         let to = to.to_path_buf();
         let copied = tokio::task::spawn_blocking(move || super::backup::write(&to, records.into_iter(), |_| {}));
         Ok(copied.await.map_err(|panic| KeepError::Failed(format!("copying panicked: {panic}")))??.records)
+    }
+
+    async fn copy_for(self: Arc<Self>, _: u32) -> Result<(PathBuf, u64), KeepError> {
+        Err(KeepError::Failed("a store in memory has no folder".to_owned()))
     }
 
     async fn disk_bytes(self: Arc<Self>) -> Result<u64, KeepError> {

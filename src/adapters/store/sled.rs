@@ -123,6 +123,10 @@ impl SledStore {
         if target::is_among(&self.folder, to) {
             return Err(CopyError::Among { to: to.to_path_buf(), data: self.folder.clone() });
         }
+        self.copy(to, progress)
+    }
+
+    fn copy(&self, to: &Path, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
         super::backup::write(to, self.snapshot()?.map(|record| record.map_err(StoreError::from)), progress)
     }
 
@@ -201,6 +205,16 @@ impl Keeper for SledStore {
         let copied = tokio::task::spawn_blocking(move || Self::backup(&self, &to, |_| {}));
         let copied = copied.await.map_err(|panic| KeepError::Failed(format!("copying panicked: {panic}")))??;
         Ok(copied.records)
+    }
+
+    async fn copy_for(self: Arc<Self>, process: u32) -> Result<(PathBuf, u64), KeepError> {
+        let copied = tokio::task::spawn_blocking(move || {
+            let to = target::for_process(&self.folder, process);
+            let to = std::path::absolute(&to).map_err(|error| CopyError::Unwritten { to: to.clone(), error })?;
+            let copied = self.copy(&to, |_| {})?;
+            Ok::<_, CopyError>((to, copied.records))
+        });
+        Ok(copied.await.map_err(|panic| KeepError::Failed(format!("copying panicked: {panic}")))??)
     }
 
     async fn disk_bytes(self: Arc<Self>) -> Result<u64, KeepError> {

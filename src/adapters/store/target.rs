@@ -4,13 +4,13 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// What `tertulia history verify` makes in the data folder for as long as it reads a running server's store.
-pub fn of_verify(data: &Path, process: u32) -> PathBuf {
+/// The copy of a running server's store in its data folder, for as long as a process reads it: `tertulia history verify`.
+pub fn for_process(data: &Path, process: u32) -> PathBuf {
     data.join(format!("verify-{process}.backup"))
 }
 
 /// Whether a new file of this name would lie below a data folder, by whatever way it is named: `..`, links and mounts included.
-/// That of [`verify`](of_verify) does not count. False too where there is no such folder, in which nothing can be made.
+/// False too where there is no such folder, in which nothing can be made.
 pub fn is_among(data: &Path, to: &Path) -> bool {
     let folder = match to.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -19,18 +19,11 @@ pub fn is_among(data: &Path, to: &Path) -> bool {
     let Ok(folder) = fs::canonicalize(folder) else { return false };
     // sled's folder may lie elsewhere, behind a link.
     let guarded: Vec<_> = [data.to_path_buf(), data.join("store")].iter().filter_map(identity).collect();
-    let is_below = folder.ancestors().filter_map(identity).any(|it| guarded.contains(&it));
-    is_below && !(identity(&folder) == identity(data) && is_of_verify(to))
+    folder.ancestors().filter_map(identity).any(|it| guarded.contains(&it))
 }
 
 fn identity(path: impl AsRef<Path>) -> Option<(u64, u64)> {
     fs::metadata(path).ok().filter(Metadata::is_dir).map(|found| (found.dev(), found.ino()))
-}
-
-fn is_of_verify(to: &Path) -> bool {
-    let name = to.file_name().and_then(|name| name.to_str());
-    let process = name.and_then(|name| name.strip_prefix("verify-")?.strip_suffix(".backup"));
-    process.is_some_and(|process| process.parse::<u32>().is_ok())
 }
 
 #[cfg(test)]
@@ -56,8 +49,7 @@ mod tests {
             "data/store/blobs/1",
             "data/manifest.new",
             "data/a.backup",
-            "data/verify-x.backup",
-            "data/store/verify-1.backup",
+            "data/verify-17.backup",
             "link/store/a.backup",
             "backups/deep/a.backup",
             "backups/../data/a.backup",
@@ -65,7 +57,7 @@ mod tests {
         ] {
             assert!(is_among(to), "{to}");
         }
-        for to in ["backups/a.backup", "data/../a.backup", "database/a.backup", "data/verify-17.backup", "gone/a.backup"] {
+        for to in ["backups/a.backup", "data/../a.backup", "database/a.backup", "gone/a.backup"] {
             assert!(!is_among(to), "{to}");
         }
         assert!(!super::is_among(&data, Path::new("a.backup")));

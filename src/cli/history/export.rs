@@ -178,7 +178,8 @@ impl Sink {
         if let Some(copy) = &mut self.copy {
             copy.extend_from_slice(bytes);
         }
-        self.out.write_all(bytes).map_err(|error| self.failed(&error))
+        let written = if self.file.is_some() { self.out.write_all(bytes) } else { self.out.write_all(&shown(bytes)) };
+        written.map_err(|error| self.failed(&error))
     }
 
     fn finish(mut self) -> Result<(), Failure> {
@@ -199,6 +200,11 @@ impl Sink {
             }
         }
     }
+}
+
+/// JSON that says the same and moves no terminal. In a file it stays as it is.
+fn shown(json: &[u8]) -> Vec<u8> {
+    visible::json(&String::from_utf8_lossy(json)).into_bytes()
 }
 
 fn about(path: &Path, error: &io::Error) -> Failure {

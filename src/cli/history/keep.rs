@@ -130,8 +130,8 @@ pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Resu
 
 /// A running server keeps the store to itself; a copy holds every record of it, and is read through instead.
 fn verify_running(client: &Client, data: &Path, json: bool) -> Result<Report, Failure> {
-    let copy = absolute(&target::of_verify(data, std::process::id()))?;
-    block_on(copy_by(client, &copy)).or_else(|failure| match failure {
+    let process = std::process::id();
+    block_on(copy_as_asked(client, &json!({ "verified_by": process }))).or_else(|failure| match failure {
         // It is damaged, and a copy ends at the first place that cannot be read.
         Failure::Store(detail) => {
             let detail = format!("{detail}; with the server stopped, `tertulia history verify` goes on beyond it, if the store can be opened at all");
@@ -140,6 +140,7 @@ fn verify_running(client: &Client, data: &Path, json: bool) -> Result<Report, Fa
         }
         failure => Err(failure),
     })?;
+    let copy = absolute(&target::for_process(data, process))?;
     let read = read_backup(&copy);
     std::fs::remove_file(&copy).map_err(|error| Failure::Failed(format!("{}: {error}; delete it", copy.display())))?;
     Ok(read?)
@@ -173,9 +174,13 @@ fn read_backup(backup: &Path) -> Result<Report, CopyError> {
 
 async fn copy_by(client: &Client, to: &Path) -> Result<Value, Failure> {
     let to = to.to_str().ok_or_else(|| Failure::Usage(format!("{} is not UTF-8 text, name another", to.display())))?;
+    copy_as_asked(client, &json!({ "to": to })).await
+}
+
+async fn copy_as_asked(client: &Client, asked: &Value) -> Result<Value, Failure> {
     let bar = progress("the server copies");
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
-    let copied = client.object(client.request(Method::POST, "/api/backup", &[]).json(&json!({ "to": to }))).await;
+    let copied = client.object(client.request(Method::POST, "/api/backup", &[]).json(asked)).await;
     bar.finish_and_clear();
     copied.map_err(|failure| match failure {
         // Here nobody named a field; the path stands in what is said of it.

@@ -1,14 +1,17 @@
 //! Companions that programs outside play: they are told of a round, vote, and say their words when they were selected.
 
-use ractor::RpcReplyPort;
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 
 use super::*;
 use crate::actors::channel::ChannelMessage;
+use crate::actors::directory::Registration;
+use crate::actors::kit::Kit;
 use crate::actors::places::{ChannelPlace, TurnTakingManagerPlace};
 use crate::actors::turn_taking_manager::{ManagerMessage, NotTaken};
 use crate::domain::closing::Stage;
 use crate::domain::id::Seq;
 use crate::domain::vote::State;
+use crate::ports::house::{House as _, Refused};
 
 const CALL: &str = "Zed and Bruno, what of it?";
 
@@ -65,6 +68,42 @@ async fn one_that_votes_and_is_selected_says_its_words() {
     let decision = world.decisions("inn").await.into_iter().find(|decision| decision["companion"] == "zed").unwrap();
     assert_eq!((&decision["reason"], &decision["decision"]), (&json!("external"), &json!("YES")));
     assert_eq!(speak(&world, "zed", &seq, "I am Zed.").await, Err(NotTaken::Twice { from: "zed".into() }));
+}
+
+/// A turn-taking manager that ends before it reads what it is told.
+struct Ended;
+
+impl Actor for Ended {
+    type Msg = ManagerMessage;
+    type State = Registration;
+    type Arguments = Kit;
+
+    async fn pre_start(&self, myself: ActorRef<ManagerMessage>, kit: Kit) -> Result<Registration, ActorProcessingErr> {
+        Ok(kit.directory.register(&TurnTakingManagerPlace(room("inn").channel()), &myself))
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<ManagerMessage>,
+        _: ManagerMessage,
+        _: &mut Registration,
+    ) -> Result<(), ActorProcessingErr> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vote_that_comes_as_the_round_ends_is_told_that_none_is_open() {
+    let world = inn().await;
+    world.say("inn", CALL).await;
+    world.pass(120.0).await;
+    let (manager, ended) = Actor::spawn(None, Ended, world.kit.clone()).await.unwrap();
+
+    let refused = world.house.vote(&room("inn"), state("zed", "1", 9.0)).await;
+
+    assert!(matches!(&refused, Err(Refused::Conflict(detail)) if detail.starts_with("no round is open")), "{refused:?}");
+    manager.stop(None);
+    ended.await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Copying what a store holds while it goes on working, how much room it takes, and whether what it holds can be read.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -22,6 +22,12 @@ pub trait Keeper: Send + Sync + 'static {
     /// # Errors
     /// [`KeepError`]; the target is then not there, or as it was.
     async fn backup(self: Arc<Self>, to: &Path) -> Result<u64, KeepError>;
+
+    /// The same into a file that the store names, among its own, for a process that reads it through and deletes it; returns its whole path, too.
+    ///
+    /// # Errors
+    /// [`KeepError`]; there is no such file then, or it is as it was.
+    async fn copy_for(self: Arc<Self>, process: u32) -> Result<(PathBuf, u64), KeepError>;
 
     /// Bytes that the store takes up on disk; 0 if it takes none.
     ///

@@ -8,7 +8,7 @@ use crate::harness::Premises;
 use crate::harness::hostile::{HOSTILE, moves};
 
 /// What can be asked for while the server runs, and when it does not.
-const ASKED: [&[&str]; 12] = [
+const ASKED: [&[&str]; 13] = [
     &["check"],
     &["check", "--json"],
     &["why", "lobby"],
@@ -20,6 +20,7 @@ const ASKED: [&[&str]; 12] = [
     &["usage", "--by", "companion", "--json"],
     &["usage", "--guild", HOSTILE],
     &["history", "verify"],
+    &["history", "export"],
     &["history", "forget", "--guild", HOSTILE, "--person", HOSTILE, "--yes"],
 ];
 

@@ -65,6 +65,23 @@ async fn reading_companions_again_with_an_error_changes_nothing() {
     server.stop().await;
 }
 
+#[tokio::test]
+async fn a_file_that_nobody_writes_holds_up_neither_reading_companions_again_nor_the_end() {
+    let premises = Premises::new().with_companion("aria", QUICK);
+    let server = premises.start().await;
+    let fifo = premises.path().join("config/companions/bruno.toml");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo can be run");
+    assert!(made.success());
+
+    server.signal("HUP").await;
+    let line = server.logs("nothing was changed").await;
+    server.signal("TERM").await;
+    let (status, _) = server.ended().await;
+
+    assert!(line.contains("bruno.toml") && line.contains("is no regular file"), "{line}");
+    assert_eq!(status.code(), Some(0));
+}
+
 async fn temper(server: &Server) -> Value {
     server.get("/api/companions").await["companions"][0]["interjection"].clone()
 }

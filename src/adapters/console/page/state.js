@@ -283,7 +283,10 @@ const RULES = {
     const draft = room.drafts.get(e.companion);
     // One that is late belongs to a reply that has ended.
     if (!draft || (draft.ticket !== null && e.ticket !== undefined && draft.ticket !== e.ticket)) return NOTHING;
-    draft.text = text(e.text);
+    // What was written before this window watched comes with the next event that tells the whole.
+    if (!e.whole && !draft.isWhole) return NOTHING;
+    draft.text = e.whole ? text(e.text) : draft.text + text(e.text);
+    draft.isWhole = true;
     return TALK;
   },
   statement(room, e, now) {

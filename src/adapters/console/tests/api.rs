@@ -311,6 +311,8 @@ async fn an_operator_keeps_things_in_order() {
     let forgotten = world.post("/api/forget", json!({ "guild": "home", "person": "Ana" })).await;
     let nobody = world.post("/api/forget", json!({ "guild": "home", "person": " " })).await;
     let nowhere = world.post("/api/backup", json!({ "to": "" })).await;
+    let copy = world.post("/api/backup", json!({ "verified_by": 7 })).await;
+    let unsaid = world.post("/api/backup", json!({})).await;
 
     let (at, detail) = ("2026-05-01T12:00:00.000Z", "a bug");
     let guild = json!({ "id": "discord:1", "since": at, "until": at, "detail": detail });
@@ -323,6 +325,8 @@ async fn an_operator_keeps_things_in_order() {
     assert_eq!(forgotten, (200, json!({ "messages": 2, "decisions": 1, "summaries": 0 })));
     assert_eq!((nobody.0, &nobody.1["field"]), (422, &json!("person")));
     assert_eq!((nowhere.0, &nowhere.1["field"]), (422, &json!("to")));
+    assert_eq!(copy, (200, json!({ "to": "/data/verify-7.backup", "entries": 3 })));
+    assert_eq!((unsaid.0, &unsaid.1["field"]), (422, &json!("to")));
 }
 
 #[tokio::test]

@@ -39,6 +39,9 @@ async fn without_the_token_only_probes_and_the_way_in_are_open() {
         assert_eq!(response.headers()["www-authenticate"], "Bearer realm=\"tertulia\"");
         assert_eq!(response.headers()["content-type"], "application/problem+json");
     }
+    for path in ["/page/index%2ehtml", "/page/index%2Ehtml", "/page/%69ndex.html", "/page/none.css"] {
+        assert_eq!((world.get(path).await.0, path), (401, path));
+    }
     for path in ["/healthz", "/readyz", "/signin", "/page/signin.css"] {
         assert_eq!((world.get(path).await.0, path), (200, path));
     }

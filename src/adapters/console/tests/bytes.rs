@@ -67,6 +67,41 @@ async fn a_request_hidden_in_another_is_not_answered() {
 }
 
 #[tokio::test]
+async fn what_a_proxy_may_read_in_another_way_is_refused_and_ends_the_connection() {
+    let world = World::new().await;
+    let body = r#"{"from": "Ana", "text": "hi"}"#;
+    let length = body.len();
+    let say = "POST /api/rooms/lobby/messages HTTP/1.1\r\nHost: localhost\r\n";
+
+    for head in [
+        format!("{say}Content-Length: {length}\r\nContent-Length: {length}\r\n\r\n"),
+        format!("{say}X: 1\nContent-Length: {length}\r\n\r\n"),
+        format!("{say}Content-Length: {length}\n\n"),
+        format!("{say}Transfer-Encoding: gzip, chunked\r\n\r\n{length:x}\r\n"),
+    ] {
+        // One that came before on the same connection is answered as ever.
+        let answers = world.raw(&format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n{head}{body}\r\n0\r\n\r\n")).await;
+        assert_eq!(statuses(&answers), ["200", "400"], "{head:?}: {answers}");
+        assert_eq!(world.messages().await, 0, "{head:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_whose_end_is_not_looked_for_is_the_last_of_its_connection() {
+    let world = World::new().await;
+    let next = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+    for first in [
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+    ] {
+        let answers = world.raw(&format!("{first}{next}")).await;
+        assert_eq!(statuses(&answers), ["200"], "{first:?}: {answers}");
+        assert!(answers.contains("\r\nconnection: close\r\n"), "{answers}");
+    }
+}
+
+#[tokio::test]
 async fn heads_with_too_many_fields_or_with_control_characters_are_refused() {
     let world = World::new().await;
     let many: String = (0..200).map(|n| format!("X-{n}: 1\r\n")).collect();
@@ -77,7 +112,7 @@ async fn heads_with_too_many_fields_or_with_control_characters_are_refused() {
         format!("GET /{long} HTTP/1.1\r\nHost: localhost\r\n\r\n"),
         "GET /api/rooms HTTP/1.1\r\nHost: localhost\r\nX: a\0b\r\n\r\n".to_owned(),
         "GET /api/\u{1b}[31mrooms HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(),
-        "GET /api/rooms HTTP/1.1\r\nHost: local\thost\r\n\r\n".to_owned(),
+        "GET /api/rooms HTTP/1.1\r\nHost: local\thost\r\nConnection: close\r\n\r\n".to_owned(),
         "GET http://evil.example/api/rooms HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".to_owned(),
         "\u{16}\u{3}\u{1}\u{2}\0\u{1}\0\u{1}\u{fc}\u{3}\u{3}\r\n\r\n".to_owned(),
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),

@@ -1,8 +1,11 @@
 //! Too much and too slow.
 
+use axum::response::IntoResponse;
 use serde_json::json;
+use tokio::io::duplex;
 
 use super::*;
+use crate::ports::house::room::RoomId;
 
 #[tokio::test]
 async fn a_body_that_is_too_long_is_refused_with_the_limit() {
@@ -70,18 +73,40 @@ async fn who_asks_too_often_is_told_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn what_is_let_through_does_not_tell_a_token_that_could_be_guessed() {
-    let world = World::with(Server { requests_per_second: 1, request_burst: 2, ..with_token() }).await;
-    for _ in 0..3 {
+async fn a_flood_of_strangers_stands_before_no_right_token_and_wrong_ones_are_counted() {
+    let settings = Server { requests_per_second: 1, request_burst: 2, sign_ins_per_minute: 2, ..with_token() };
+    let world = World::with(settings).await;
+    for _ in 0..5 {
         world.get("/api/rooms").await;
     }
 
-    let ask = |token: &str| world.request(Method::GET, "/api/rooms").bearer_auth(token).send();
-    let (wrong, right) = tokio::join!(ask("correct-horse-battery-stapl?"), ask(TOKEN));
+    let ask =
+        async |token: &str| world.request(Method::GET, "/api/rooms").bearer_auth(token).send().await.unwrap().status().as_u16();
+    let form = world.request(Method::GET, "/signin").send().await.unwrap().status().as_u16();
+    let signed_in = world.post("/signin", json!({ "token": TOKEN })).await.0;
+    let right = ask(TOKEN).await;
+    let wrong = [ask("wrong").await, ask("wrong").await, ask("wrong").await];
 
-    let (wrong, right) = (wrong.unwrap(), right.unwrap());
-    assert_eq!((wrong.status().as_u16(), right.status().as_u16()), (429, 429));
-    assert_eq!(wrong.text().await.unwrap(), right.text().await.unwrap());
+    assert_eq!((form, signed_in, right), (200, 204, 200));
+    assert!(wrong.iter().all(|status| matches!(status, 401 | 429)), "{wrong:?}");
+    // A token of less than 32 characters waits once too many were wrong.
+    assert_eq!(ask(TOKEN).await, 429);
+}
+
+#[tokio::test]
+async fn behind_a_trusted_proxy_each_client_has_its_own_limits() {
+    let settings = Server { trusted_proxies: vec!["127.0.0.0/8".into()], ..with_token() };
+    let world = World::with(Server { sign_ins_per_minute: 1, ..settings }).await;
+    let ask = async |client: &str, token: &str| {
+        let request = world.request(Method::GET, "/api/rooms").header("x-forwarded-for", client);
+        request.bearer_auth(token).send().await.unwrap().status().as_u16()
+    };
+
+    let guesses = [ask("198.51.100.1, 192.0.2.7", "a").await, ask("198.51.100.2, 192.0.2.7", "b").await];
+    let kept_out = ask("192.0.2.7", TOKEN).await;
+    let other = ask("192.0.2.8", TOKEN).await;
+
+    assert_eq!((guesses, kept_out, other), ([401, 429], 429, 200));
 }
 
 #[tokio::test]
@@ -183,4 +208,32 @@ async fn a_head_that_is_too_long_is_refused() {
 
     assert!(!answer.contains("200 OK"), "{answer}");
     assert_eq!(world.get("/healthz").await.0, 200);
+}
+
+#[tokio::test]
+async fn long_answers_that_nobody_reads_are_refused_once_they_fill_what_they_may() {
+    let house = Arc::new(FakeHouse::with_lobby());
+    let said = serde_json::from_value(json!({ "from": "Ana", "text": "x".repeat(600 << 10) })).unwrap();
+    house.say(&RoomId::parse("lobby").unwrap(), said).await.unwrap();
+    let console = Console::bind(&settings(), house, chance(), Metrics::local()).await.unwrap();
+    let ask = async || {
+        let (ours, mut theirs) = duplex(4_096);
+        let (router, shared, peer) = (console.router.clone(), console.shared.clone(), console.address());
+        let closing = shared.closing.subscribe();
+        tokio::spawn(async move { connection::serve_stream(ours, peer, router, &shared.settings, closing).await });
+        theirs.write_all(b"GET /api/rooms/lobby/history HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        let mut status = [0; 12];
+        theirs.read_exact(&mut status).await.unwrap();
+        (String::from_utf8_lossy(&status).into_owned(), theirs)
+    };
+
+    // Of 48 MiB, these leave one.
+    let others = console.shared.answers.counted(vec![b'x'; 47 << 20].into_response()).await;
+    let (first, unread) = ask().await;
+    let (second, _) = ask().await;
+    drop(unread);
+    drop(others);
+    let (third, _) = ask().await;
+
+    assert_eq!([first, second, third].map(|line| line[9..].to_owned()), ["200", "503", "200"]);
 }

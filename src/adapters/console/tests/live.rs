@@ -2,9 +2,11 @@
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
+use tokio::io::duplex;
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async, connect_async};
 
 use super::*;
 use crate::domain::id::Seq;
@@ -112,6 +114,30 @@ async fn a_watcher_that_does_not_read_is_cut_off_and_its_place_freed() {
     }
     drop(socket);
     assert_eq!(world.refuse("room=lobby", &[]).await, 101);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_that_pings_and_reads_nothing_is_read_no_further() {
+    let house = Arc::new(FakeHouse::with_lobby());
+    let console = Console::bind(&settings(), house, chance(), Metrics::local()).await.unwrap();
+    let (ours, theirs) = duplex(16 << 10);
+    let (router, shared, peer) = (console.router.clone(), console.shared.clone(), console.address());
+    let closing = shared.closing.subscribe();
+    tokio::spawn(async move { connection::serve_stream(ours, peer, router, &shared.settings, closing).await });
+    let (mut watcher, _) = client_async("ws://localhost/api/live?room=lobby", theirs).await.unwrap();
+
+    // A ping of 125 bytes, masked with zeros.
+    let pings = [[0x89, 0x80 | 125].as_slice(), &[0; 4 + 125]].concat().repeat(1_000);
+    let mut taken: usize = 0;
+    while taken < 8 << 20 {
+        // The clock only goes on once the server reads no more.
+        match timeout(Duration::from_secs(1), watcher.get_mut().write(&pings[taken % pings.len()..])).await {
+            Ok(written) => taken += written.unwrap(),
+            Err(_) => break,
+        }
+    }
+
+    assert!(taken < 256 << 10, "{taken} bytes of pings were read, and none of the answers to them");
 }
 
 #[tokio::test]

@@ -260,13 +260,11 @@ async fn a_backup_among_the_files_of_the_store_is_refused() {
     let term = taken(subject.store()).await;
     subject.store().commit(vec![append(term, 0, ["one"])]).await.unwrap();
 
-    for to in ["store/snap.00000000FFFFFFFF", "a.backup", "manifest.new"] {
+    for to in ["store/snap.00000000FFFFFFFF", "a.backup", "manifest.new", "verify-7.backup"] {
         let refused = subject.open().backup(&subject.data().join(to), |_| {}).unwrap_err();
         assert!(matches!(refused, CopyError::Among { .. }), "{to}: {refused}");
         assert!(!subject.data().join(to).exists());
     }
-    let of_verify = crate::adapters::store::target::of_verify(&subject.data(), 7);
-    subject.open().backup(&of_verify, |_| {}).unwrap();
 
     subject.reopen();
     assert_eq!(journal(subject.store()).await, ["one"]);
@@ -299,9 +297,11 @@ async fn a_running_store_is_copied_and_measured_by_its_keeper() {
 
     let records = keeper.clone().backup(&to).await.unwrap();
     let again = keeper.clone().backup(&to).await;
+    let (copy, copied) = keeper.clone().copy_for(7).await.unwrap();
 
     assert_eq!(crate::adapters::store::backup::verify(&to, (), |_| {}).unwrap().records, records);
     assert!(matches!(again, Err(KeepError::Exists(_))));
+    assert_eq!((copied, copy), (records, subject.data().join("verify-7.backup")));
     assert!(keeper.disk_bytes().await.unwrap() > 0);
 }
 

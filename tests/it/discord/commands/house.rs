@@ -358,6 +358,10 @@ impl House for SmallHouse {
         never()
     }
 
+    async fn copy_for(&self, _: u32) -> Result<BackedUp, Refused> {
+        never()
+    }
+
     async fn backup(&self, _: &str) -> Result<BackedUp, Refused> {
         never()
     }

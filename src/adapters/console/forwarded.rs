@@ -1,0 +1,142 @@
+//! Decides which address a request came from: that of the connection, or, behind a proxy that is trusted, the one that the proxy forwards.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::HeaderMap;
+use axum::http::header::FORWARDED;
+use ipnet::IpNet;
+
+/// The proxies whose word counts (`server.trusted_proxies`).
+pub(super) struct Proxies(Vec<IpNet>);
+
+impl Proxies {
+    pub(super) const fn new(trusted: Vec<IpNet>) -> Self {
+        Self(trusted)
+    }
+
+    pub(super) fn is_trusted(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.0.iter().any(|network| network.contains(&address))
+    }
+
+    /// Where a request came from that arrived from `peer`.
+    ///
+    /// Every proxy appends the address that it saw, so the list is read from its end: the first address that is no trusted proxy's is the
+    /// client's, and whatever stands before it is the client's own claim. If the list cannot be read, or the two headers contradict each
+    /// other (a proxy passes on the one that it does not know), the address of the last proxy counts.
+    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        if !self.is_trusted(peer) {
+            return peer;
+        }
+        let by_custom = self.walk(peer, listed(headers, "x-forwarded-for").map(address));
+        let by_standard = self.walk(peer, listed(headers, FORWARDED.as_str()).map(|hop| hop_for(hop).and_then(address)));
+        match (by_custom, by_standard) {
+            (None, None) => peer,
+            (Some(client), None) | (None, Some(client)) => client,
+            (Some(one), Some(other)) => {
+                if one == other {
+                    one
+                } else {
+                    peer
+                }
+            }
+        }
+    }
+
+    /// The first address from the end that is no trusted proxy's. None if nothing is listed.
+    fn walk(&self, peer: IpAddr, hops: impl Iterator<Item = Option<IpAddr>>) -> Option<IpAddr> {
+        let mut hops = hops.peekable();
+        hops.peek()?;
+        let mut last = peer;
+        for hop in hops {
+            let Some(hop) = hop else { break };
+            last = hop;
+            if !self.is_trusted(hop) {
+                break;
+            }
+        }
+        Some(last)
+    }
+}
+
+/// The elements of a list header, the last one first.
+fn listed<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
+    let values = headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("unreadable"));
+    let mut hops: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
+    hops.reverse();
+    hops.into_iter()
+}
+
+/// What an element of `Forwarded` (RFC 7239) has under `for`. A comma within quotes, which no address has, makes it unreadable.
+fn hop_for(element: &str) -> Option<&str> {
+    let pairs = element.split(';').filter_map(|pair| pair.trim().split_once('='));
+    let mut named = pairs.filter(|(name, _)| name.eq_ignore_ascii_case("for"));
+    let (_, value) = named.next()?;
+    named.next().is_none().then(|| value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value))
+}
+
+/// An address, with or without a port and brackets.
+fn address(text: &str) -> Option<IpAddr> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let address = bare.parse().ok().or_else(|| text.parse::<SocketAddr>().ok().map(|address| address.ip()));
+    address.map(|address: IpAddr| address.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn client(headers: &[(&'static str, &'static str)]) -> String {
+        client_at("10.0.0.1", headers)
+    }
+
+    fn client_at(peer: &str, headers: &[(&'static str, &'static str)]) -> String {
+        let trusted = ["10.0.0.0/8", "fd00::/8"].map(|network| network.parse().unwrap());
+        let mut sent = HeaderMap::new();
+        for (name, value) in headers {
+            sent.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        Proxies::new(trusted.into()).client(peer.parse().unwrap(), &sent).to_string()
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_says_where_a_request_came_from() {
+        assert_eq!(client(&[("x-forwarded-for", "192.0.2.7")]), "192.0.2.7");
+        assert_eq!(client_at("::ffff:10.0.0.1", &[("x-forwarded-for", "192.0.2.7")]), "192.0.2.7");
+        assert_eq!(client_at("192.0.2.1", &[("x-forwarded-for", "192.0.2.7")]), "192.0.2.1");
+        assert_eq!(client(&[]), "10.0.0.1");
+    }
+
+    #[test]
+    fn of_a_list_the_last_address_that_is_no_trusted_proxys_counts() {
+        assert_eq!(client(&[("x-forwarded-for", "198.51.100.1, 192.0.2.7, 10.0.0.2")]), "192.0.2.7");
+        assert_eq!(client(&[("x-forwarded-for", "198.51.100.1"), ("x-forwarded-for", "192.0.2.7")]), "192.0.2.7");
+        assert_eq!(client(&[("x-forwarded-for", "10.0.0.3, 10.0.0.2")]), "10.0.0.3");
+    }
+
+    #[test]
+    fn behind_what_cannot_be_read_nothing_is_believed() {
+        assert_eq!(client(&[("x-forwarded-for", "192.0.2.7, unknown")]), "10.0.0.1");
+        assert_eq!(client(&[("x-forwarded-for", "192.0.2.7, , 10.0.0.2")]), "10.0.0.2");
+        assert_eq!(client(&[("forwarded", "for=192.0.2.7;for=192.0.2.8")]), "10.0.0.1");
+        assert_eq!(client(&[("forwarded", "for=_hidden")]), "10.0.0.1");
+    }
+
+    #[test]
+    fn addresses_are_read_with_ports_brackets_and_quotes() {
+        assert_eq!(client(&[("x-forwarded-for", "192.0.2.7:4711")]), "192.0.2.7");
+        assert_eq!(client(&[("x-forwarded-for", "[2001:db8::1]")]), "2001:db8::1");
+        assert_eq!(
+            client(&[("forwarded", "for=198.51.100.1, For=\"[2001:db8::1]:4711\";proto=https, by=x;for=10.0.0.2")]),
+            "2001:db8::1"
+        );
+    }
+
+    #[test]
+    fn headers_that_contradict_each_other_prove_nothing() {
+        assert_eq!(client(&[("x-forwarded-for", "192.0.2.7"), ("forwarded", "for=192.0.2.7")]), "192.0.2.7");
+        assert_eq!(client(&[("x-forwarded-for", "192.0.2.7"), ("forwarded", "for=198.51.100.1")]), "10.0.0.1");
+    }
+}

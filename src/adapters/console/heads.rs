@@ -1,0 +1,253 @@
+//! Looks at the heads of requests as they arrive, for what hyper accepts and a proxy in front may read in another way: lines that end without
+//! a carriage return, more than one length, encodings other than `chunked`.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::connection::HEAD_BYTES;
+
+/// What is wrong with a head.
+pub(super) type Fault = &'static str;
+
+const BARE_LINE_END: Fault = "a line of the request's head does not end with CR LF";
+const MANY_LENGTHS: Fault = "the request has more than one Content-Length or Transfer-Encoding; send one";
+const OTHER_ENCODING: Fault = "the request's Transfer-Encoding is not chunked; send it as chunked or with a Content-Length";
+
+/// What was seen of one request's head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) fault: Option<Fault>,
+    /// Where the next request begins is not looked for: the connection has to end with this one's answer, unless it is upgraded.
+    pub(super) is_last: bool,
+}
+
+/// The heads of one connection that were seen and not taken yet, in their order.
+#[derive(Clone, Default)]
+pub(super) struct Heads(Arc<Mutex<VecDeque<Seen>>>);
+
+impl Heads {
+    /// What was seen of the next request's head.
+    pub(super) fn next(&self) -> Seen {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front().unwrap_or_default()
+    }
+}
+
+/// A stream whose requests are looked at as they are read.
+pub(super) struct Watched<S> {
+    stream: S,
+    heads: Heads,
+    at: At,
+    head: Head,
+}
+
+/// What the next byte belongs to.
+#[derive(Clone, Copy)]
+enum At {
+    Head,
+    /// A body with this many bytes to come.
+    Body(u64),
+    /// Whatever is no longer looked at.
+    Rest,
+}
+
+/// A head as far as it was read.
+#[derive(Default)]
+struct Head {
+    line: Vec<u8>,
+    has_begun: bool,
+    bytes: usize,
+    fault: Option<Fault>,
+    length: Option<u64>,
+    is_chunked: bool,
+    is_upgrade: bool,
+}
+
+impl<S> Watched<S> {
+    pub(super) fn new(stream: S, heads: Heads) -> Self {
+        Self { stream, heads, at: At::Head, head: Head::default() }
+    }
+
+    fn look_at(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            match self.at {
+                At::Rest => return,
+                At::Body(left) => {
+                    let skipped = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                    bytes = &bytes[skipped..];
+                    let left = left - skipped as u64;
+                    self.at = if left == 0 { At::Head } else { At::Body(left) };
+                }
+                At::Head => {
+                    let piece = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
+                    let (line, rest) = bytes.split_at(piece);
+                    bytes = rest;
+                    if let Some(next) = self.head.take(line) {
+                        let head = std::mem::take(&mut self.head);
+                        let seen = Seen { fault: head.fault, is_last: matches!(next, At::Rest) };
+                        self.heads.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(seen);
+                        self.at = next;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Head {
+    /// Takes a line or a part of one. Returns what follows the head once it is over.
+    fn take(&mut self, part: &[u8]) -> Option<At> {
+        self.bytes += part.len();
+        if self.bytes > 2 * HEAD_BYTES {
+            // More than hyper reads of a head, so this one is refused.
+            return Some(At::Rest);
+        }
+        self.line.extend_from_slice(part);
+        let line = self.line.strip_suffix(b"\n")?;
+        let line = line.strip_suffix(b"\r").unwrap_or_else(|| {
+            self.fault.get_or_insert(BARE_LINE_END);
+            line
+        });
+        if line.is_empty() && self.has_begun {
+            return Some(self.body());
+        }
+        if self.has_begun {
+            let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+            let (name, value) = line.split_at(colon);
+            let value = value.get(1..).unwrap_or_default().trim_ascii();
+            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+            if is("content-length") {
+                // One that is no number is refused by hyper.
+                let length = std::str::from_utf8(value).ok().and_then(|value| value.parse().ok());
+                if self.length.replace(length.unwrap_or(u64::MAX)).is_some() || self.is_chunked {
+                    self.fault.get_or_insert(MANY_LENGTHS);
+                }
+            } else if is("transfer-encoding") {
+                if !value.eq_ignore_ascii_case(b"chunked") {
+                    self.fault.get_or_insert(OTHER_ENCODING);
+                }
+                if std::mem::replace(&mut self.is_chunked, true) || self.length.is_some() {
+                    self.fault.get_or_insert(MANY_LENGTHS);
+                }
+            } else if is("upgrade") {
+                self.is_upgrade = true;
+            }
+        }
+        // Empty lines before a request count as nothing.
+        self.has_begun |= !line.is_empty();
+        self.line.clear();
+        None
+    }
+
+    /// What follows the head.
+    fn body(&self) -> At {
+        if self.fault.is_some() || self.is_chunked || self.is_upgrade {
+            return At::Rest;
+        }
+        match self.length {
+            None | Some(0) => At::Head,
+            Some(left) => At::Body(left),
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        self.look_at(&buffer.filled()[before..]);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PLAIN: Seen = Seen { fault: None, is_last: false };
+    const LAST: Seen = Seen { fault: None, is_last: true };
+
+    /// What is seen of these requests, read in pieces of this size.
+    fn seen(requests: &str, piece: usize) -> Vec<Seen> {
+        let heads = Heads::default();
+        let mut watched = Watched::new((), heads.clone());
+        requests.as_bytes().chunks(piece).for_each(|piece| watched.look_at(piece));
+        heads.0.lock().unwrap().drain(..).collect()
+    }
+
+    fn fault(fields: &str) -> Option<Fault> {
+        let seen = seen(&format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"), 7);
+        assert_eq!(seen.len(), 1, "{fields:?}");
+        seen[0].fault
+    }
+
+    proptest! {
+        #[test]
+        fn requests_are_told_apart_however_they_arrive(piece in 1_usize..200) {
+            let requests = "\r\nGET /a HTTP/1.1\r\nHost: a\r\n\r\nPOST /b HTTP/1.1\r\nContent-Length: 9\r\n\r\na\nb\r\n\r\nc\n\
+                            GET /c HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: 0\r\n\r\n\
+                            POST /d HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\n\r\nGET /e HTTP/1.1\n\n";
+
+            prop_assert_eq!(seen(requests, piece), [PLAIN, PLAIN, PLAIN, LAST]);
+        }
+
+        #[test]
+        fn any_bytes_may_arrive(bytes in proptest::collection::vec(any::<u8>(), 0..300), piece in 1_usize..50) {
+            let mut watched = Watched::new((), Heads::default());
+            bytes.chunks(piece).for_each(|piece| watched.look_at(piece));
+        }
+    }
+
+    #[test]
+    fn what_can_be_read_in_two_ways_is_a_fault() {
+        assert_eq!(fault("X: 1\n"), Some(BARE_LINE_END));
+        assert_eq!(fault("Content-Length: 5\r\ncontent-length: 5\r\n"), Some(MANY_LENGTHS));
+        assert_eq!(fault("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), Some(MANY_LENGTHS));
+        assert_eq!(fault("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n"), Some(MANY_LENGTHS));
+        assert_eq!(fault("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"), Some(MANY_LENGTHS));
+        for other in ["gzip, chunked", "chunked, chunked", "identity", "\"chunked\"", "", "chunked;q=1"] {
+            assert_eq!(fault(&format!("Transfer-Encoding: {other}\r\n")), Some(OTHER_ENCODING), "{other}");
+        }
+        for right in ["Content-Length: 0\r\n", "transfer-encoding:CHUNKED\t\r\n", "X: Content-Length: 5\r\nContent-Length: 0\r\n"]
+        {
+            assert_eq!(fault(right), None, "{right}");
+        }
+    }
+
+    #[test]
+    fn after_a_request_to_upgrade_nothing_is_looked_at() {
+        assert_eq!(seen("GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n\n\nGET / HTTP/1.1\n\n", 10), [LAST]);
+    }
+}

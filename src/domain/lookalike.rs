@@ -1,0 +1,46 @@
+//! Decides whether readers may take one name for another: by Unicode's confusable characters (UTS #39), in any case.
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_security::skeleton;
+
+/// Whether two names look alike. Equal ones do, too.
+pub fn look_alike(one: &str, other: &str) -> bool {
+    let other = shapes(other);
+    shapes(one).iter().any(|shape| other.contains(shape))
+}
+
+/// How a name looks, as it is written and in lower case: `I` looks like `l`, and `i` does not.
+fn shapes(name: &str) -> [String; 2] {
+    let plain = name.nfkc().collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ");
+    [plain.clone(), plain.to_lowercase()].map(|name| skeleton(&name).collect::<String>().to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_confusable_characters_look_alike() {
+        for (one, other) in [
+            ("Aria", "\u{410}ria"),
+            ("Aria", "\u{430}r\u{456}\u{430}"),
+            ("Aria", "\u{ff21}\u{ff52}\u{ff49}\u{ff41}"),
+            ("Aria", "ar\u{131}a"),
+            ("Bruno", "Brun0"),
+            ("Lara", "Iara"),
+            ("Old Ben", "old\u{a0}\u{3000}BEN"),
+            ("Aria", "ARIA"),
+        ] {
+            assert!(look_alike(one, other) && look_alike(other, one), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn names_that_differ_in_a_letter_do_not_look_alike() {
+        for (one, other) in
+            [("Aria", "Arla"), ("Aria", "Ari"), ("Zoé", "Zoe"), ("Иван", "Ivan"), ("Bruno", "Cleo"), ("山田", "山口")]
+        {
+            assert!(!look_alike(one, other), "{one} {other}");
+        }
+    }
+}
