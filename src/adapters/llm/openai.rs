@@ -27,8 +27,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use self::answer::Growing;
 use self::dialect::Dialect;
-use self::failure::Failures;
+use self::failure::{Broken, Failures};
 use self::sse::Events;
+use self::wire::Piece;
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request};
 use crate::settings::Problem;
 use crate::settings::models::{Endpoint, parsed_base_url, seconds};
@@ -36,8 +37,14 @@ use crate::settings::models::{Endpoint, parsed_base_url, seconds};
 /// An answer longer than this is cut: no chat has room for more.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// A body longer than this is no answer. A streamed piece of four characters takes some 300 bytes.
-const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
+/// A stream longer than this is no answer. A streamed piece of four characters takes some 300 bytes.
+const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
+
+/// An answer in one piece that is longer than this is none: the longest text that is kept takes 384 KiB with every character escaped.
+const MAX_WHOLE_BYTES: usize = 1024 * 1024;
+
+/// An answer in one piece that is longer than this is read on a thread of its own, so that no other call waits for that.
+const MAX_READ_AT_ONCE: usize = 64 * 1024;
 
 /// As much of an error's body as is read to find its message.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
@@ -103,8 +110,9 @@ impl OpenAi {
         match kind_of(&response) {
             Kind::Events => self.read_events(response, &mut growing, first_word_by).await?,
             Kind::Whole => {
-                let body = self.read_whole(response).await?;
-                growing.take_whole(&body).map_err(|error| self.failures.in_answer(error))?;
+                let body = self.collect_whole(response).await?;
+                let whole = read_whole(body).await.map_err(|error| self.failures.in_answer(error))?;
+                growing.take_whole(whole).map_err(|error| self.failures.in_answer(error))?;
             }
             Kind::Other(kind) => return Err(self.failures.not_an_answer(&kind)),
         }
@@ -136,7 +144,7 @@ impl OpenAi {
         let mut post = self.client.post(self.url.clone()).json(&body);
         if let Some(key) = &self.key {
             let bearer = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()));
-            let mut bearer = bearer.map_err(|_| self.failures.in_answer(failure::Broken::Key))?;
+            let mut bearer = bearer.map_err(|_| self.failures.in_answer(Broken::Key))?;
             bearer.set_sensitive(true);
             post = post.header(AUTHORIZATION, bearer);
         }
@@ -170,8 +178,8 @@ impl OpenAi {
                 Err(_) => return Err(self.no_first_word()),
             };
             read += chunk.len();
-            if read > MAX_BODY_BYTES {
-                return Err(self.failures.in_answer(failure::Broken::TooLong));
+            if read > MAX_STREAM_BYTES {
+                return Err(self.failures.in_answer(Broken::TooLong));
             }
             events.feed(&chunk).map_err(|error| self.failures.in_answer(error))?;
             while let Some(event) = events.next() {
@@ -191,17 +199,17 @@ impl OpenAi {
         if growing.is_whole() { Ok(()) } else { Err(self.failures.cut()) }
     }
 
-    async fn read_whole(&self, mut response: Response) -> Result<Vec<u8>, NoAnswer> {
+    async fn collect_whole(&self, mut response: Response) -> Result<Vec<u8>, NoAnswer> {
         let mut body = Vec::new();
         loop {
             match timeout(self.idle_timeout, response.chunk()).await {
+                Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_WHOLE_BYTES => {
+                    return Err(self.failures.in_answer(Broken::TooLong));
+                }
                 Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
                 Ok(Ok(None)) => return Ok(body),
                 Ok(Err(error)) => return Err(self.failures.of_connection(error)),
                 Err(_) => return Err(self.failures.stalled(self.idle_timeout)),
-            }
-            if body.len() > MAX_BODY_BYTES {
-                return Err(self.failures.in_answer(failure::Broken::TooLong));
             }
         }
     }
@@ -253,6 +261,15 @@ fn kind_of(response: &Response) -> Kind {
         "" => Kind::Other("something without a content type".into()),
         kind => Kind::Other(failure::shortened(kind, 100).into()),
     }
+}
+
+async fn read_whole(body: Vec<u8>) -> Result<Piece, Broken> {
+    if body.len() <= MAX_READ_AT_ONCE {
+        return Piece::read(&body);
+    }
+    let reading = tokio::task::spawn_blocking(move || Piece::read(&body));
+    // It fails only when the runtime ends.
+    reading.await.unwrap_or_else(|_| Err(Broken::Unreadable("the server is stopping".to_owned())))
 }
 
 /// Reads the end of a finished stream in the background: only then can its connection be used again.

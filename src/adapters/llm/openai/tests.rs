@@ -112,6 +112,73 @@ async fn tokens_that_nobody_counted_are_estimated() {
 }
 
 #[tokio::test]
+async fn counts_that_are_null_or_fractions_do_not_cost_the_answer() {
+    for (told, expected) in [
+        (json!({ "prompt_tokens": null, "completion_tokens": 7 }), (5, 7)),
+        (json!({ "prompt_tokens": 20.6, "completion_tokens": 3.2 }), (21, 3)),
+        (json!({ "prompt_tokens": 9 }), (9, 2)),
+        (json!({ "prompt_tokens": -3, "completion_tokens": "7" }), (5, 2)),
+        (json!([]), (5, 2)),
+        (json!("many"), (5, 2)),
+    ] {
+        let counted = json!({ "choices": [], "usage": told }).to_string();
+        let whole = json!({ "choices": [{ "message": { "content": "Hello" } }], "usage": told }).to_string();
+
+        for does in [streamed([piece("Hello"), stop(), counted, done()], Then::Ends), plain(200, "application/json", whole)] {
+            let answer = asked(does).await.unwrap_or_else(|error| panic!("{told}: {error}"));
+
+            assert_eq!(
+                (answer.text.as_str(), answer.usage.input_tokens, answer.usage.output_tokens),
+                ("Hello", expected.0, expected.1)
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_first_choice_counts_and_nothing_else_is_read() {
+    let others = [json!({ "message": 7 }), json!("nonsense"), json!({ "message": { "content": "second" } })];
+    let message = json!({ "content": "Hello", "reasoning": [[{ "a": [1] }]], "tool_calls": 5 });
+    let mut choices = vec![json!({ "message": message, "finish_reason": ["stop"] })];
+    choices.extend(others);
+
+    let answer = asked(plain(200, "application/json", json!({ "id": 7, "choices": choices, "extra": [{}] }).to_string())).await;
+
+    let answer = answer.expect("an answer");
+    assert_eq!((answer.text.as_str(), answer.response_id, answer.finish_reason), ("Hello", None, None));
+}
+
+#[tokio::test]
+async fn an_answer_in_one_piece_of_more_than_a_mebibyte_is_refused() {
+    let with = |padding: usize| {
+        json!({ "choices": [{ "message": { "content": "Hello" } }], "padding": "x".repeat(padding) }).to_string()
+    };
+
+    let answer = asked(plain(200, "application/json", with(MAX_WHOLE_BYTES - 100))).await.expect("an answer");
+    let detail = refusal(plain(200, "application/json", with(MAX_WHOLE_BYTES))).await;
+
+    assert_eq!(answer.text, "Hello");
+    assert!(detail.contains("no end"), "{detail}");
+}
+
+#[tokio::test]
+async fn the_message_of_an_error_inside_a_success_is_found_and_cut() {
+    for (error, expected) in [
+        (json!({ "message": "x".repeat(500_000) }), "xxx"),
+        (json!("y".repeat(500_000)), "yyy"),
+        (json!([[], [], {}]), "[[],[],{}]"),
+        (json!({ "code": 503, "message": null, "detail": " zz " }), "503: “zz”"),
+    ] {
+        let body = json!({ "error": error }).to_string();
+
+        let no_answer = asked(plain(200, "application/json", body)).await.expect_err("an error");
+
+        let told = no_answer.to_string();
+        assert!(no_answer.code() == "overloaded" && told.contains(expected) && told.len() < 800, "{told}");
+    }
+}
+
+#[tokio::test]
 async fn a_stream_that_ends_without_an_end_is_no_answer() {
     let cut = asked(streamed([piece("Hel")], Then::Ends)).await;
     let broken = asked(streamed([piece("Hel")], Then::Breaks)).await;
