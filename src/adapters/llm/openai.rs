@@ -5,6 +5,7 @@
 mod answer;
 mod dialect;
 mod failure;
+mod http;
 mod sse;
 mod wire;
 
@@ -19,8 +20,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Client, Response, Url, redirect};
+use hyper::Uri;
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -28,6 +30,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use self::answer::Growing;
 use self::dialect::Dialect;
 use self::failure::{Broken, Failures};
+use self::http::{Arriving, Http};
 use self::sse::Events;
 use self::wire::Piece;
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request};
@@ -49,16 +52,13 @@ const MAX_READ_AT_ONCE: usize = 64 * 1024;
 /// As much of an error's body as is read to find its message.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
 
-/// A connection that takes longer will not come about.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// As long as is waited, after the last word, for the count of tokens and the end.
 const LAST_GRACE: Duration = Duration::from_secs(2);
 
 /// A model behind one endpoint that speaks OpenAI's protocol.
 pub struct OpenAi {
-    client: Client,
-    url: Url,
+    http: Http,
+    url: Uri,
     key: Option<SecretString>,
     temperature: Option<f64>,
     timeout: Duration,
@@ -86,8 +86,8 @@ impl OpenAi {
         };
         let key = endpoint.key()?;
         Ok(Self {
-            client: client(&base)?,
-            url: completions(&base),
+            http: client(&base)?,
+            url: completions(&base)?,
             failures: Failures::new(identity.endpoint.clone(), key.clone()),
             key,
             temperature: limits.temperature,
@@ -120,7 +120,7 @@ impl OpenAi {
     }
 
     /// Sends the request, in a plainer dialect each time that the endpoint refuses a parameter, and returns a success.
-    async fn response(&self, request: &Request, first_word_by: Instant) -> Result<Response, NoAnswer> {
+    async fn response(&self, request: &Request, first_word_by: Instant) -> Result<Arriving, NoAnswer> {
         let wants_json = request.purpose.wants_json();
         let mut spoken = self.dialect.now(wants_json);
         loop {
@@ -139,24 +139,27 @@ impl OpenAi {
         }
     }
 
-    async fn send(&self, request: &Request, spoken: dialect::Spoken, first_word_by: Instant) -> Result<Response, NoAnswer> {
+    async fn send(&self, request: &Request, spoken: dialect::Spoken, first_word_by: Instant) -> Result<Arriving, NoAnswer> {
         let body = wire::Body::new(&self.identity.model, self.temperature, request, spoken);
-        let mut post = self.client.post(self.url.clone()).json(&body);
+        let body = serde_json::to_vec(&body).map_err(|error| self.failures.in_answer(Broken::Request(error.to_string())))?;
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(key) = &self.key {
             let bearer = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()));
             let mut bearer = bearer.map_err(|_| self.failures.in_answer(Broken::Key))?;
             bearer.set_sensitive(true);
-            post = post.header(AUTHORIZATION, bearer);
+            headers.insert(AUTHORIZATION, bearer);
         }
-        match timeout_at(first_word_by, post.send()).await {
-            Ok(sent) => sent.map_err(|error| self.failures.of_connection(error)),
+        match timeout_at(first_word_by, self.http.post(self.url.clone(), headers, body)).await {
+            Ok(sent) => sent.map_err(|broke| self.failures.of_connection(broke)),
             Err(_) => Err(self.no_first_word()),
         }
     }
 
     async fn read_events(
         &self,
-        mut response: Response,
+        mut response: Arriving,
         growing: &mut Growing<'_>,
         first_word_by: Instant,
     ) -> Result<(), NoAnswer> {
@@ -199,7 +202,7 @@ impl OpenAi {
         if growing.is_whole() { Ok(()) } else { Err(self.failures.cut()) }
     }
 
-    async fn collect_whole(&self, mut response: Response) -> Result<Vec<u8>, NoAnswer> {
+    async fn collect_whole(&self, mut response: Arriving) -> Result<Vec<u8>, NoAnswer> {
         let mut body = Vec::new();
         loop {
             match timeout(self.idle_timeout, response.chunk()).await {
@@ -215,7 +218,7 @@ impl OpenAi {
     }
 
     /// As much of an error's body as arrives in time; the status says enough without it.
-    async fn read_error(&self, mut response: Response, first_word_by: Instant) -> Vec<u8> {
+    async fn read_error(&self, mut response: Arriving, first_word_by: Instant) -> Vec<u8> {
         let mut body = Vec::new();
         while body.len() < MAX_ERROR_BYTES
             && let Ok(Ok(Some(chunk))) = timeout_at(first_word_by, response.chunk()).await
@@ -251,7 +254,7 @@ enum Kind {
     Other(Arc<str>),
 }
 
-fn kind_of(response: &Response) -> Kind {
+fn kind_of(response: &Arriving) -> Kind {
     let named = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match kind.as_str() {
@@ -273,23 +276,24 @@ async fn read_whole(body: Vec<u8>) -> Result<Piece, Broken> {
 }
 
 /// Reads the end of a finished stream in the background: only then can its connection be used again.
-fn read_out(mut response: Response) {
+fn read_out(mut response: Arriving) {
     tokio::spawn(timeout(LAST_GRACE, async move { while let Ok(Some(_)) = response.chunk().await {} }));
 }
 
-fn client(base: &Url) -> Result<Client, Problem> {
-    // A redirect is not followed: it would carry the key and what people said to a host that nobody named.
-    let mut builder = Client::builder().redirect(redirect::Policy::none()).connect_timeout(CONNECT_TIMEOUT);
+/// The connections to an endpoint. A redirect is not followed: it would carry the key and what people said to a host that nobody named.
+fn client(base: &Url) -> Result<Http, Problem> {
     let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    if host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()) {
-        // A proxy is the way out; what runs here is not out there.
-        builder = builder.no_proxy();
-    }
-    builder.build().map_err(|error| Problem { key: "base_url".to_owned(), message: format!("cannot be used: {error}") })
+    // A proxy is the way out; what runs here is not out there.
+    let is_here = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    Http::new(!is_here).map_err(unusable)
 }
 
-fn completions(base: &Url) -> Url {
+fn completions(base: &Url) -> Result<Uri, Problem> {
     let mut url = base.clone();
     url.set_path(&format!("{}/chat/completions", base.path().trim_end_matches('/')));
-    url
+    url.as_str().parse().map_err(unusable)
+}
+
+fn unusable(error: impl std::fmt::Display) -> Problem {
+    Problem { key: "base_url".to_owned(), message: format!("cannot be used: {error}") }
 }

@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::http::{Broke, MAX_INFORMATIONAL};
 use super::wire::text_in;
 use crate::domain::prompt::is_invisible;
 use crate::ports::language_model::NoAnswer;
@@ -42,6 +43,8 @@ pub(super) enum Broken {
     Failed(Option<u16>, String),
     /// The key cannot be sent.
     Key,
+    /// The request cannot be written.
+    Request(String),
 }
 
 impl Broken {
@@ -83,16 +86,13 @@ impl Failures {
     }
 
     /// No connection, or one that broke.
-    pub fn of_connection(&self, error: reqwest::Error) -> NoAnswer {
-        let connecting = error.is_connect();
-        let error = error.without_url();
-        let mut cause: &dyn Error = &error;
-        while let Some(deeper) = cause.source() {
-            cause = deeper;
-        }
-        self.unreachable(match connecting {
-            true => format!("{cause}; is the server running, and is base_url right?"),
-            false => format!("the connection broke: {cause}"),
+    pub fn of_connection(&self, broke: Broke) -> NoAnswer {
+        self.unreachable(match broke {
+            Broke::Unconnected(error) => format!("{}; is the server running, and is base_url right?", innermost(&*error)),
+            Broke::Connected(error) => format!("the connection broke: {}", innermost(&*error)),
+            Broke::Informational => format!(
+                "it sent more than {MAX_INFORMATIONAL} informational answers (status 1xx) and no final one; is this an OpenAI-compatible API?"
+            ),
         })
     }
 
@@ -120,6 +120,7 @@ impl Failures {
                 let shown = shortened(&self.without_key(&begin), MAX_SHOWN_CHARS);
                 self.refused(format!("its answer cannot be read: {}", self.said(&format!("{why} in {shown:?}"))))
             }
+            Broken::Request(why) => self.refused(format!("the request cannot be written: {why}")),
             Broken::Key => self.refused("the key holds characters that cannot be sent".to_owned()),
             Broken::Failed(Some(status @ 400..=499), message) if status != 429 && status != 408 => {
                 self.refused(format!("{status}: {}", self.said(&message)))
@@ -219,6 +220,14 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
         line.push('…');
     }
     line
+}
+
+/// What caused an error in the end.
+fn innermost<'a>(mut error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    while let Some(deeper) = error.source() {
+        error = deeper;
+    }
+    error
 }
 
 /// `Retry-After` in seconds, or as a date by the clock of the server itself (RFC 9110, 10.2.3).
