@@ -192,7 +192,9 @@ impl Schedule {
             Err(NoAnswer::Overloaded { retry_after, .. }) => Verdict::Failing(*retry_after),
             Err(NoAnswer::TimedOut { .. } | NoAnswer::Unreachable { .. }) => Verdict::Failing(None),
             // Of an endpoint that was not asked nothing is learned.
-            Err(NoAnswer::Cancelled | NoAnswer::Unworded | NoAnswer::LeftAlone { .. }) => Verdict::Unknown,
+            Err(NoAnswer::Cancelled | NoAnswer::Unworded | NoAnswer::LeftAlone { .. } | NoAnswer::Fatal { .. }) => {
+                Verdict::Unknown
+            }
             Ok(_) | Err(NoAnswer::Refused { .. }) => Verdict::Alive,
         };
         let Some(endpoint) = self.leave(now, call, verdict, &mut steps) else { return steps };

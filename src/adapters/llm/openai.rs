@@ -33,6 +33,7 @@ use self::failure::{Broken, Failures};
 use self::http::{Arriving, Http};
 use self::sse::Events;
 use self::wire::Piece;
+use crate::adapters::llm::arrivals::{Arrivals, Fingerprint};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request};
 use crate::settings::Problem;
 use crate::settings::models::{Endpoint, parsed_base_url, seconds};
@@ -67,6 +68,7 @@ pub struct OpenAi {
     dialect: Dialect,
     failures: Failures,
     identity: Identity,
+    arrivals: Option<Arc<Arrivals>>,
 }
 
 impl OpenAi {
@@ -96,7 +98,13 @@ impl OpenAi {
             idle_timeout: seconds(limits.idle_timeout_secs),
             dialect: Dialect::of(identity.clone()),
             identity,
+            arrivals: None,
         })
+    }
+
+    /// Notes which answers are arriving, if somebody keeps the notes, and asks nothing whose answer killed the process again and again.
+    pub fn remembering(self, arrivals: Option<Arc<Arrivals>>) -> Self {
+        Self { arrivals, ..self }
     }
 
     async fn ask_within(
@@ -105,7 +113,15 @@ impl OpenAi {
         drafts: Option<&mpsc::UnboundedSender<Draft>>,
         first_word_by: Instant,
     ) -> Result<Answer, NoAnswer> {
+        let question = Fingerprint::of(request, &self.identity);
+        if self.arrivals.as_ref().is_some_and(|arrivals| arrivals.is_fatal(question)) {
+            return Err(NoAnswer::Fatal { endpoint: self.identity.endpoint.clone() });
+        }
         let response = self.response(request, first_word_by).await?;
+        let _arriving = match &self.arrivals {
+            Some(arrivals) => Some(arrivals.begin(question).await),
+            None => None,
+        };
         let mut growing = Growing::new(MAX_ANSWER_BYTES, drafts);
         match kind_of(&response) {
             Kind::Events => self.read_events(response, &mut growing, first_word_by).await?,

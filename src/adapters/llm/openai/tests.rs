@@ -4,8 +4,10 @@ use serde_json::{Value, json};
 
 use super::fake::{Does, Fake, Then, done, error, piece, plain, stop, streamed, usage};
 use super::*;
+use crate::adapters::system::SystemClock;
 use crate::domain::closing::Stage;
 use crate::domain::trigger::Trigger;
+use crate::ports::clock::Clock as _;
 use crate::ports::language_model::{ModelRole, Purpose, Usage};
 use crate::settings::models::tests::defaults;
 
@@ -243,6 +245,37 @@ async fn a_head_without_end_ends_the_call_however_it_comes() {
         assert!(no_answer.to_string().contains("head is too large"), "{no_answer}");
         assert!((least..16 * 1024 * 1024).contains(&taken), "{taken} bytes were taken");
     }
+}
+
+#[tokio::test]
+async fn a_question_whose_answer_killed_the_process_twice_is_failed_and_not_asked() {
+    let data = tempfile::tempdir().expect("a folder");
+    let open = || Arrivals::open(data.path(), SystemClock.now());
+    let hangs = || streamed([piece("Hel")], Then::Hangs);
+    let fake =
+        Fake::new([hangs(), hangs(), streamed([piece("Hi"), done()], Then::Ends), streamed([piece("Hi"), done()], Then::Ends)])
+            .await;
+    let asks = |request: Request| {
+        let model = model(&endpoint(&fake.url)).remembering(Some(open()));
+        async move {
+            let (sender, mut drafts) = mpsc::unbounded_channel();
+            let mut asking = Box::pin(async move { model.ask(&request, Some(&sender)).await });
+            tokio::select! {
+                answer = &mut asking => Some(answer),
+                // The process dies when the answer has begun.
+                _ = drafts.recv() => { std::mem::forget(asking); None }
+            }
+        }
+    };
+
+    let died = [asks(request()).await, asks(request()).await];
+    let third = asks(request()).await.expect("it is not asked");
+    let other = asks(Request { user: "Bob: ho".to_owned(), ..request() }).await;
+
+    assert_eq!(died, [None, None]);
+    assert_eq!(third.expect_err("no answer").code(), "fatal_answer");
+    assert!(other.is_none_or(|answer| answer.is_ok()), "another question is asked");
+    assert_eq!(fake.heard().len(), 3);
 }
 
 #[tokio::test]
