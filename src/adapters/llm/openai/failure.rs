@@ -210,7 +210,11 @@ pub(super) fn status_of(error: &RawValue) -> Option<u16> {
 
 /// The start of a text, as much of it as is kept.
 fn kept(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_KEPT_BYTES)]
+    let mut end = text.len().min(MAX_KEPT_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// One line of at most so many characters, without control characters and what cannot be seen.

@@ -61,11 +61,15 @@ pub(super) enum Broke {
 }
 
 impl Http {
-    /// Connections, through the proxies that the environment names (`HTTPS_PROXY` and others) or directly.
+    /// Connections through the proxies that the environment names (`HTTPS_PROXY` and others), or directly.
     ///
     /// # Errors
     /// When the certificates of this machine cannot be used.
     pub fn new(through_proxies: bool) -> Result<Self, rustls::Error> {
+        Self::through(if through_proxies { Matcher::from_env() } else { Matcher::builder().build() })
+    }
+
+    fn through(proxies: Matcher) -> Result<Self, rustls::Error> {
         let tls = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_platform_verifier()?
@@ -74,7 +78,7 @@ impl Http {
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        let proxies = Arc::new(if through_proxies { Matcher::from_env() } else { Matcher::builder().build() });
+        let proxies = Arc::new(proxies);
         let tls = Arc::new(tls);
         let connector = Connector { direct: HttpsConnector::from((tcp, tls.clone())), tls, proxies: proxies.clone() };
         let client = Client::builder(TokioExecutor::new())
@@ -202,5 +206,43 @@ impl Write for Link {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// What a proxy is sent first by a request to this address.
+    async fn sent_to_a_proxy(to: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let proxy = format!("http://me:secret@{}", listener.local_addr().expect("bound"));
+        let serving = tokio::task::spawn_blocking(move || {
+            let (mut socket, _) = listener.accept().expect("a connection");
+            let mut head = vec![0; 4_096];
+            let read = socket.read(&mut head).expect("a request");
+            String::from_utf8_lossy(&head[..read]).into_owned()
+        });
+        let http = Http::through(Matcher::builder().all(proxy).build()).expect("usable");
+
+        let posted = http.post(Uri::from_static(to), HeaderMap::new(), b"{}".to_vec()).await;
+
+        assert!(posted.is_err(), "the proxy hangs up");
+        serving.await.expect("no panic")
+    }
+
+    #[tokio::test]
+    async fn a_proxy_gets_whole_addresses_and_tunnels_for_tls_with_its_own_credentials() {
+        let plain = sent_to_a_proxy("http://models.example/v1/chat/completions").await;
+        let tunnelled = sent_to_a_proxy("https://models.example/v1/chat/completions").await;
+
+        assert!(plain.starts_with("POST http://models.example/v1/chat/completions HTTP/1.1\r\n"), "{plain}");
+        assert!(tunnelled.starts_with("CONNECT models.example:443 HTTP/1.1\r\n"), "{tunnelled}");
+        for sent in [plain, tunnelled] {
+            assert!(sent.to_ascii_lowercase().contains("proxy-authorization: basic bwu6c2vjcmv0"), "{sent}");
+        }
     }
 }
