@@ -37,7 +37,7 @@ use crate::actors::starts;
 use crate::actors::taking_back::Turns;
 use crate::actors::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::adapters::console::{CannotServe, Console};
-use crate::adapters::llm;
+use crate::adapters::llm::{self, arrivals::Arrivals};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::FORMAT;
 use crate::adapters::store::sled::{self, OpenOptions, Renewed, SledStore, disk_bytes, disk_free};
@@ -47,6 +47,7 @@ use crate::journal::salvaged::Salvaged;
 use crate::journal::upgrade;
 use crate::ports::chance::Chance as _;
 use crate::ports::chat_platform::Platforms;
+use crate::ports::clock::Clock as _;
 use crate::ports::gateway::Gateways;
 use crate::ports::language_model::ModelRole;
 use crate::ports::store::keeper::Keeper;
@@ -150,7 +151,8 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
     let (failed, mut store_failed) = watch::channel(None::<String>);
     let rooms = loaded.settings.console.rooms.clone();
     let data = loaded.settings.storage.path.clone();
-    let models = models(&loaded.settings).map_err(Ended::Failed)?;
+    let arrivals = Arrivals::open(&data, SystemClock.now());
+    let models = models(&loaded.settings, &arrivals).map_err(Ended::Failed)?;
     let kit = kit(loaded, models, telemetry.recorder(), store.clone(), failed);
     let keeper: Arc<dyn Keeper> = store;
     let kit = discord::join(kit, &keeper).map_err(Ended::Discord)?;
@@ -214,8 +216,10 @@ fn not_moved_in(error: MoveInError, what: &'static str) -> Ended {
     if is_unreadable { Ended::Store(error) } else { Ended::Failed(error) }
 }
 
-fn models(settings: &Settings) -> anyhow::Result<Models> {
-    let model = |role| llm::serving(&settings.models, role).map_err(|problem| anyhow::anyhow!("models.{problem}"));
+fn models(settings: &Settings, arrivals: &Arc<Arrivals>) -> anyhow::Result<Models> {
+    let model = |role| {
+        llm::remembering(&settings.models, role, Some(arrivals.clone())).map_err(|problem| anyhow::anyhow!("models.{problem}"))
+    };
     Ok(Models { side: model(ModelRole::Side)?, main: model(ModelRole::Main)? })
 }
 

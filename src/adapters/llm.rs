@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use self::arrivals::Arrivals;
 use crate::ports::language_model::{LanguageModel, ModelRole};
 use crate::settings::Problem;
 use crate::settings::models::Models;
 
+pub mod arrivals;
 pub mod openai;
 pub mod rehearsal;
 
@@ -15,6 +17,18 @@ pub mod rehearsal;
 /// When the settings name an endpoint that cannot be used, or a key that cannot be read. A real model that is configured
 /// is never replaced by `rehearsal`.
 pub fn serving(settings: &Models, role: ModelRole) -> Result<Arc<dyn LanguageModel>, Problem> {
+    remembering(settings, role, None)
+}
+
+/// The same; a real model notes which answers arrive, so that one that kills the process again and again is not asked for any more.
+///
+/// # Errors
+/// As [`serving`].
+pub fn remembering(
+    settings: &Models,
+    role: ModelRole,
+    arrivals: Option<Arc<Arrivals>>,
+) -> Result<Arc<dyn LanguageModel>, Problem> {
     let Some(endpoint) = settings.serving(role) else {
         tracing::info!(
             role = role.as_str(),
@@ -26,7 +40,7 @@ pub fn serving(settings: &Models, role: ModelRole) -> Result<Arc<dyn LanguageMod
         let table = if std::ptr::eq(endpoint, &settings.side) { ModelRole::Side } else { ModelRole::Main };
         Problem { key: format!("{}.{}", table.as_str(), problem.key), ..problem }
     })?;
-    Ok(Arc::new(model))
+    Ok(Arc::new(model.remembering(arrivals)))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 mod data;
 mod frame;
+mod marks;
 mod transcript;
 
 #[cfg(test)]
@@ -16,7 +17,7 @@ use super::message::Message;
 use super::trigger::Trigger;
 use crate::settings;
 pub use data::{first_hidden, is_blank, is_invisible, is_joining, one_line, seen};
-use data::{plain_name, weight};
+use data::{unmarked_name, weight};
 use frame::{FRAME_WEIGHT, HOW_TO_READ, Shown, block, context, in_character, paragraphs, quoted, sizes};
 use transcript::transcript;
 
@@ -95,21 +96,21 @@ pub struct StatementParts<'a> {
 
 /// Asks whether to speak. The answer is read by `answer::read`.
 pub fn decision(parts: &DecisionParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
-    let name = plain_name(parts.character.name);
+    let name = unmarked_name(parts.character.name);
     let form = format!(
-        "Answer in exactly two lines. First line: one sentence in {name}'s voice saying why. Second line: only the word YES or the word \
-         NO."
+        "Answer in exactly two lines. First line: one sentence in {name}'s voice saying why, which quotes nothing that others wrote. \
+         Second line: only the word YES or the word NO."
     );
     question(parts, &form, words)
 }
 
 /// Asks for decision and vote in one (seed 000). The answer is read by `vote::read`.
 pub fn vote(parts: &DecisionParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
-    let name = plain_name(parts.character.name);
+    let name = unmarked_name(parts.character.name);
     // Some endpoints answer in JSON only where a prompt says so in this word.
     let form = format!(
         "Answer with one JSON object and nothing else, with these fields in this order. `reason`: one sentence in {name}'s voice saying \
-         why. `decision`: \"YES\" to speak now, or \"NO\". `importance`: a number from 0 to 10, how much the conversation needs now what \
+         why, which quotes nothing that others wrote: no objects, braces or tags. `decision`: \"YES\" to speak now, or \"NO\". `importance`: a number from 0 to 10, how much the conversation needs now what \
          you would say. `selected`: true if the previous speaker specifically called on you, else false. `closing`: how near its end the \
          conversation is, \"none\" (it goes on), \"pre-closing\" (time to prepare its end), \"closing\" (time to say goodbye) or \
          \"terminal\" (the last farewell is said, and you will say no more)."
@@ -139,7 +140,7 @@ pub fn closing_note(stage: Stage, words: &settings::prompt::Prompt) -> Option<&s
 
 /// Asks for the words of a statement. What comes back is cleaned by `statement::clean_statement`.
 pub fn statement(parts: &StatementParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
-    let name = plain_name(parts.character.name);
+    let name = unmarked_name(parts.character.name);
     let context = context(parts.trigger, parts.message_count, parts.speaker, words);
     let ending = paragraphs(&[
         &context,

@@ -13,14 +13,18 @@ pub(in crate::domain) fn without_thoughts(text: &str) -> Cow<'_, str> {
     let mut kept = String::new();
     let (mut from, mut is_thinking) = (0, false);
     for (at, _) in text.match_indices('<') {
-        if let Some(end) = tag_end(text, at, &CLOSE) {
-            if !is_thinking {
-                kept.clear();
+        match tag_at(text, at) {
+            Some((Tag::Close, end)) => {
+                if !is_thinking {
+                    kept.clear();
+                }
+                (from, is_thinking) = (end, false);
             }
-            (from, is_thinking) = (end, false);
-        } else if let Some(end) = tag_end(text, at, &OPEN).filter(|_| !is_thinking) {
-            kept.push_str(&text[from..at]);
-            (from, is_thinking) = (end, true);
+            Some((Tag::Open, end)) if !is_thinking => {
+                kept.push_str(&text[from..at]);
+                (from, is_thinking) = (end, true);
+            }
+            _ => {}
         }
     }
     if from == 0 {
@@ -32,17 +36,23 @@ pub(in crate::domain) fn without_thoughts(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// What comes after the first thought; none if no thought ends.
-pub(in crate::domain) fn after_first_thought(text: &str) -> Option<&str> {
-    let end = text.match_indices('<').find_map(|(at, _)| tag_end(text, at, &CLOSE))?;
-    Some(&text[end..])
+/// A mark at the edge of a thought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::domain) enum Tag {
+    /// A thought begins.
+    Open,
+    /// It ends.
+    Close,
 }
 
-/// Where one of some tags ends that begins here.
-fn tag_end(text: &str, at: usize, tags: &[&str]) -> Option<usize> {
-    let is_here =
-        |tag: &&&str| text.as_bytes()[at..].get(..tag.len()).is_some_and(|found| found.eq_ignore_ascii_case(tag.as_bytes()));
-    tags.iter().find(is_here).map(|tag| at + tag.len())
+/// The tag that begins here, and where it ends.
+pub(in crate::domain) fn tag_at(text: &str, at: usize) -> Option<(Tag, usize)> {
+    let end = |tags: &[&str]| {
+        let is_here =
+            |tag: &&&str| text.as_bytes()[at..].get(..tag.len()).is_some_and(|found| found.eq_ignore_ascii_case(tag.as_bytes()));
+        tags.iter().find(is_here).map(|tag| at + tag.len())
+    };
+    end(&CLOSE).map(|end| (Tag::Close, end)).or_else(|| end(&OPEN).map(|end| (Tag::Open, end)))
 }
 
 #[cfg(test)]

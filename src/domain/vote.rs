@@ -5,11 +5,12 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use self::object::{Found, Object};
 use super::answer::{self, Reading, Verdict, sentence};
 use super::closing::Stage;
-use super::thoughts::{after_first_thought, without_thoughts};
+use super::thoughts::without_thoughts;
 pub use state::{MOST_IMPORTANCE, Stance, State};
 
 /// The importance of a vote that gives none, or no number.
@@ -35,44 +36,58 @@ pub struct Vote {
 
 /// Reads the answer to a vote: the JSON object `{reason, decision, importance, selected, closing}`, wherever in the text it stands.
 ///
-/// Of several objects the first with a readable `decision` counts, else the first with any, else the first. One that only wraps
-/// another stands for it; fields that are not known are ignored, and of two with one name the later counts. A `decision` is read as the
-/// last word of a plain answer is; one that is no text is unreadable. `importance` is held to its range, and 5 when it is missing or no
-/// number; `selected` is true for `true` alone; a `closing` that is no stage is none.
+/// Of several objects those with a readable `decision` count, else the first with any, else the first. An object that only wraps
+/// another stands for it, and unknown fields are ignored. A `decision` is read as the last word of a plain answer is; one that is no text
+/// is unreadable. `importance` is held to its range, and 5 when it is missing or no number; `selected` is true for `true` alone; a
+/// `closing` that is no stage is none.
+///
+/// A model may quote a vote that somebody wrote in the chat, so a vote that is contradicted is unreadable: by another object with a
+/// readable `decision` that differs in any field but the reason, by a second value for one field, or by a sentence around the objects
+/// that ends in the opposite word.
 ///
 /// A text in which no object begins is read as a plain answer in two lines, with the usual importance. One in which an object begins
-/// never is: half an object is unreadable, because what its reason quotes must not decide. What a model thought aloud does not count.
-///
-/// In a text that is one object from its first character to its last, with or without a thought before it, nothing is a thought: what
-/// looks like the end of one is quoted there, and must not decide either.
+/// that does not end is unreadable. What a model thought aloud does not count. Nothing inside an object is a thought, whatever tags it
+/// quotes.
 pub fn read(text: &str) -> Vote {
-    let alone = [Some(text), after_first_thought(text)].into_iter().flatten();
-    let alone = alone.map(|said| head(said, SEARCHED_AT_MOST)).find_map(|said| Some((object::alone(said)?, said)));
-    if let Some((object, said)) = alone {
-        return of_object(&unwrapped(object), said);
-    }
-    let answer = without_thoughts(text);
-    let found = object::find(head(&answer, SEARCHED_AT_MOST));
+    let found = object::find(head(text, SEARCHED_AT_MOST));
     if !found.has_begun {
-        return plain(&answer);
+        return answer::read(text).into();
     }
-    let (mut chosen, mut best) = (None, 0);
-    for object in found.whole.into_iter().map(unwrapped) {
-        let vote = of_object(&object, &answer);
-        let rank = match (field(&object, "decision"), vote.verdict) {
-            (None, _) => 1,
-            (Some(_), Verdict::Unreadable) => 2,
-            (Some(_), Verdict::Yes | Verdict::No) => 3,
-        };
-        if rank > best {
-            (chosen, best) = (Some(vote), rank);
-        }
-    }
-    chosen.unwrap_or_else(|| of_object(&Map::new(), &answer))
+    let vote = if found.is_cut { None } else { decided(&found) };
+    let vote = vote.unwrap_or_else(|| of_object(&Object::default()));
+    let why = match vote.verdict {
+        Verdict::Unreadable => vote.why.or_else(|| sentence(&without_thoughts(text))),
+        Verdict::Yes | Verdict::No => vote.why,
+    };
+    Vote { why, ..vote }
 }
 
-fn plain(answer: &str) -> Vote {
-    answer::read(answer).into()
+/// The vote of the object that counts; none if it is contradicted, or if there is no object.
+fn decided(found: &Found<'_>) -> Option<Vote> {
+    if found.whole.iter().any(|object| object.contradicts_itself) {
+        return None;
+    }
+    let mut readable = found.whole.iter().map(of_object).filter(|vote| vote.verdict != Verdict::Unreadable);
+    let Some(vote) = readable.next() else {
+        let has_decision = found.whole.iter().find(|object| object.get("decision").is_some());
+        return has_decision.or(found.whole.first()).map(of_object);
+    };
+    let is_denied = found.prose.iter().any(|prose| vote.is_denied_by(prose));
+    let is_contradicted = is_denied || readable.any(|other| !vote.agrees_with(&other));
+    (!is_contradicted).then_some(vote)
+}
+
+impl Vote {
+    fn agrees_with(&self, other: &Self) -> bool {
+        Self { why: None, ..self.clone() } == Self { why: None, ..other.clone() }
+    }
+
+    /// Whether a sentence ends in the opposite word.
+    fn is_denied_by(&self, prose: &str) -> bool {
+        let sentences = prose.split(['\n', '\r', '.', '!', '?', '。', '！', '？']);
+        let mut words = sentences.map(|sentence| answer::read(sentence).decision);
+        words.any(|word| word != Verdict::Unreadable && word != self.verdict)
+    }
 }
 
 impl From<Reading> for Vote {
@@ -83,35 +98,18 @@ impl From<Reading> for Vote {
     }
 }
 
-fn of_object(object: &Map<String, Value>, answer: &str) -> Vote {
-    let text = |name| field(object, name).and_then(Value::as_str);
+fn of_object(object: &Object) -> Vote {
+    let text = |name| object.get(name).and_then(Value::as_str);
     let verdict = text("decision").map_or(Verdict::Unreadable, |decision| answer::read(decision).decision);
-    let reason = text("reason").and_then(sentence);
-    let importance = field(object, "importance").and_then(Value::as_f64).filter(|number| number.is_finite());
+    let importance = object.get("importance").and_then(Value::as_f64).filter(|number| number.is_finite());
     Vote {
         verdict,
-        why: if verdict == Verdict::Unreadable { reason.or_else(|| sentence(answer)) } else { reason },
+        why: text("reason").and_then(sentence),
         // Zero is added because a negative one would show its sign.
         importance: importance.map_or(USUAL_IMPORTANCE, |number| number.clamp(0.0, MOST_IMPORTANCE) + 0.0),
-        selected: field(object, "selected") == Some(&Value::Bool(true)),
+        selected: object.get("selected") == Some(&Value::Bool(true)),
         closing: text("closing").map_or(Stage::None, stage),
     }
-}
-
-/// The innermost object where each holds the next and nothing else: `{"vote": {…}}`.
-fn unwrapped(mut object: Map<String, Value>) -> Map<String, Value> {
-    while object.len() == 1
-        && let Some(Value::Object(inner)) = object.values_mut().next()
-    {
-        object = std::mem::take(inner);
-    }
-    object
-}
-
-/// A field by its name, in any case where it is not there as it should be.
-fn field<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    let in_any_case = || object.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value);
-    object.get(name).or_else(in_any_case)
 }
 
 fn stage(name: &str) -> Stage {

@@ -264,7 +264,8 @@ async fn what_a_slow_watcher_misses_is_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_that_comes_from_outside_makes_a_series() {
-    let world = World::with_salon(json!({})).await;
+    // Nobody waits for so long that a question times out, which would be another series.
+    let world = World::with_salon(json!({ "models": { "side": { "guild_max_concurrent": 8 } } })).await;
     agree_no_more(&world);
     play(&world).await;
     let before = series(&world);

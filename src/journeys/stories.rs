@@ -53,6 +53,25 @@ fn refused() -> NoAnswer {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_question_whose_answer_kills_the_server_is_told_with_what_to_look_at() {
+    let fatal = || Err(NoAnswer::Fatal { endpoint: "scripted".into() });
+    let world = World::with_lobby().await;
+    world.side.answers([fatal()]);
+    world.say("lobby", "ARI?").await;
+    world.pass(2.0).await;
+    let question = why(&world, "lobby", "aria").await;
+    world.side.answers([Ok("Me.\nYES")]);
+    world.main.answers([fatal()]);
+    world.say("lobby", "ARI, please?").await;
+    world.pass(5.0).await;
+    let reply = why(&world, "lobby", "aria").await;
+
+    for told in [texts(&question), texts(&reply)] {
+        assert!(told.contains("fatal_answer: the server died twice while the answer to this very question arrived"), "{told}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_row_that_applied_is_told_with_its_numbers() {
     let world = World::with_lobby().await;
 

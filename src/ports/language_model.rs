@@ -225,6 +225,12 @@ pub enum NoAnswer {
         /// What it said; never holds a key.
         detail: String,
     },
+    /// The process died again and again while it read the answer to this very question, so it is not asked for a while.
+    #[error("{endpoint} is not asked: the server died twice while the answer to this question arrived")]
+    Fatal {
+        /// Which endpoint.
+        endpoint: Arc<str>,
+    },
     /// The question could not be put into words, so nobody was asked. A fault of this program, and of no model.
     #[error("the question could not be put into words, which is a fault of this program: nobody was asked")]
     Unworded,
@@ -242,6 +248,7 @@ impl NoAnswer {
             Self::LeftAlone { .. } => "left_alone",
             Self::Overloaded { .. } => "overloaded",
             Self::Refused { .. } => "refused",
+            Self::Fatal { .. } => "fatal_answer",
             Self::Unworded => "unworded",
             Self::Cancelled => "cancelled",
         }

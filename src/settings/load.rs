@@ -136,6 +136,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
         return Err(Problems::sorted(problems));
     }
     notes.extend(exposure::notes(&settings));
+    notes.extend(settings.models.notes());
     notes.extend(sources.environment.iter().filter_map(|(name, _)| misnamed(name)));
     let merged = merged(&layers).map_err(|problem| Problems(vec![problem]))?;
     Ok(Loaded {

@@ -60,8 +60,8 @@ pub struct Endpoint {
     pub idle_timeout_secs: f64,
     /// Calls at a time: 1 to 1024.
     pub max_concurrent: usize,
-    /// Calls at a time for one guild: 1 to 1024.
-    pub guild_max_concurrent: usize,
+    /// Calls at a time for one guild: 1 to 1024. None is half of `max_concurrent`.
+    pub guild_max_concurrent: Option<usize>,
     /// 0 to 2; none leaves it to the endpoint.
     pub temperature: Option<f64>,
     /// What a million tokens cost that the model reads, in units of `models.currency`: 0, or 0.000001 to 1000000. With `output_price`, or not
@@ -123,6 +123,22 @@ impl Models {
         within("rehearsal.pace", self.rehearsal.pace, 0.0, 10.0)
     }
 
+    /// One note for each role in which a single guild may take all calls, with the way out.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let takes_all = |role: &ModelRole| self.own(*role).guild_share() >= self.own(*role).max_concurrent;
+        let note = |role: ModelRole| {
+            let (role, most) = (role.as_str(), self.own(role).max_concurrent);
+            let way_out = match most {
+                1 => format!("raise models.{role}.max_concurrent if the endpoint can do more at a time"),
+                _ => format!("set models.{role}.guild_max_concurrent to {} or less", most / 2),
+            };
+            format!(
+                "models.{role}: one guild may take all calls ({most} at a time), and while its calls hang every other guild waits; {way_out}"
+            )
+        };
+        [ModelRole::Side, ModelRole::Main].into_iter().filter(takes_all).map(note).collect()
+    }
+
     /// The role's own table: its timeouts and limits, whoever serves it.
     pub const fn own(&self, role: ModelRole) -> &Endpoint {
         match role {
@@ -182,7 +198,7 @@ impl Endpoint {
             }
         }
         within("max_concurrent", self.max_concurrent as f64, 1.0, 1024.0)?;
-        within("guild_max_concurrent", self.guild_max_concurrent as f64, 1.0, 1024.0)?;
+        within("guild_max_concurrent", self.guild_share() as f64, 1.0, 1024.0)?;
         within("temperature", self.temperature.unwrap_or_default(), 0.0, 2.0)?;
         // Last: whatever is out of range has been told by then, and what misses it is no news.
         self.check_what_goes_together()
@@ -239,6 +255,11 @@ impl Endpoint {
             return Err(problem(name, "must be one key of visible ASCII characters and nothing else"));
         }
         Ok(Some(key))
+    }
+
+    /// Calls at a time for one guild: half of all, rounded down but never none, where nothing else is set.
+    pub fn guild_share(&self) -> usize {
+        self.guild_max_concurrent.unwrap_or((self.max_concurrent / 2).max(1))
     }
 
     /// How long a question may take, waiting and retries included.

@@ -34,12 +34,14 @@ pub struct Breaker {
     failures: u32,
     open_until: Option<Moment>,
     probing: bool,
+    answered: Option<Moment>,
 }
 
 impl Breaker {
     /// Opens after this many failures in a row, for this long.
     pub fn new(failures_to_open: u32, cool_down: Duration) -> Self {
-        Self { failures_to_open: failures_to_open.max(1), cool_down, failures: 0, open_until: None, probing: false }
+        let failures_to_open = failures_to_open.max(1);
+        Self { failures_to_open, cool_down, failures: 0, open_until: None, probing: false, answered: None }
     }
 
     /// How it stands at `now`.
@@ -49,6 +51,11 @@ impl Breaker {
             Some(until) if now < until => Standing::Open(until),
             Some(_) => Standing::HalfOpen,
         }
+    }
+
+    /// Whether a call was answered at this moment or later.
+    pub fn has_answered_since(&self, since: Moment) -> bool {
+        self.answered.is_some_and(|answered| answered >= since)
     }
 
     /// Whether a call may start now.
@@ -79,6 +86,7 @@ impl Breaker {
             Verdict::Alive => {
                 self.failures = 0;
                 self.open_until = None;
+                self.answered = Some(now);
                 false
             }
             Verdict::Failing(wanted) => {

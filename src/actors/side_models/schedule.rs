@@ -11,6 +11,10 @@ use crate::domain::moment::Moment;
 use crate::ports::language_model::{Answer, ModelRole, NoAnswer};
 use crate::settings::models::{self, seconds};
 
+/// A call that failed after this part of its question's time, or more, has hung. Adapters give up at the first word that is missing, which is
+/// at least half of that time by default.
+const HUNG_PART: u32 = 4;
+
 /// A question as far as scheduling goes.
 #[derive(Clone, Debug)]
 pub struct Entry {
@@ -112,6 +116,8 @@ struct Lane {
     queue: Queue,
     running: usize,
     running_by_guild: HashMap<GuildId, usize>,
+    /// How often the share of a guild is halved, of those whose calls hung.
+    slowed: HashMap<GuildId, u32>,
 }
 
 #[derive(Debug)]
@@ -186,7 +192,9 @@ impl Schedule {
             Err(NoAnswer::Overloaded { retry_after, .. }) => Verdict::Failing(*retry_after),
             Err(NoAnswer::TimedOut { .. } | NoAnswer::Unreachable { .. }) => Verdict::Failing(None),
             // Of an endpoint that was not asked nothing is learned.
-            Err(NoAnswer::Cancelled | NoAnswer::Unworded | NoAnswer::LeftAlone { .. }) => Verdict::Unknown,
+            Err(NoAnswer::Cancelled | NoAnswer::Unworded | NoAnswer::LeftAlone { .. } | NoAnswer::Fatal { .. }) => {
+                Verdict::Unknown
+            }
             Ok(_) | Err(NoAnswer::Refused { .. }) => Verdict::Alive,
         };
         let Some(endpoint) = self.leave(now, call, verdict, &mut steps) else { return steps };
@@ -338,9 +346,20 @@ impl Schedule {
         let Stage::Running { since, probe } = open.stage else { return None };
         open.stage = Stage::Waiting;
         open.in_calls += now.since(since);
-        let Entry { role, endpoint, guild, .. } = open.entry.clone();
-        self.lane(&(role, endpoint.clone())).leave(&guild);
-        if self.breaker(&endpoint).ended(now, probe, verdict) {
+        let Entry { role, endpoint, guild, asked, deadline, .. } = open.entry.clone();
+        let has_hung = matches!(verdict, Verdict::Failing(_)) && now.since(since) * HUNG_PART >= deadline.since(asked);
+        let share = self.settings.own(role).guild_share();
+        let lane = self.lane(&(role, endpoint.clone()));
+        lane.leave(&guild);
+        match verdict {
+            Verdict::Alive => lane.speed_up(&guild),
+            Verdict::Failing(_) if has_hung => lane.slow_down(guild, share),
+            Verdict::Failing(_) | Verdict::Unknown => {}
+        }
+        let breaker = self.breaker(&endpoint);
+        // One that answers others meanwhile is not what hangs.
+        let verdict = if has_hung && breaker.has_answered_since(since) { Verdict::Unknown } else { verdict };
+        if breaker.ended(now, probe, verdict) {
             self.happened.push(Happening::Opened);
             self.turn_away(now, &endpoint, steps);
         }
@@ -396,15 +415,13 @@ impl Schedule {
     fn start_what_may(&mut self, now: Moment, endpoint: &Arc<str>, steps: &mut Vec<Step>) {
         for role in [ModelRole::Side, ModelRole::Main] {
             let limits = self.settings.own(role);
-            let (most, most_for_guild) = (limits.max_concurrent, limits.guild_max_concurrent);
+            let (most, share) = (limits.max_concurrent, limits.guild_share());
             let Some(lane) = self.lanes.get_mut(&(role, endpoint.clone())) else { continue };
             let Some(breaker) = self.breakers.get_mut(endpoint) else { continue };
             while lane.running < most && breaker.lets_pass(now) {
-                let Some(call) =
-                    lane.queue.pop(|guild| lane.running_by_guild.get(guild).is_none_or(|running| *running < most_for_guild))
-                else {
-                    break;
-                };
+                let may_ask =
+                    |guild: &GuildId| lane.running_by_guild.get(guild).copied().unwrap_or(0) < slowed(&lane.slowed, guild, share);
+                let Some(call) = lane.queue.pop(may_ask) else { break };
                 let Some(open) = self.open.get_mut(&call) else { continue };
                 lane.enter(&open.entry.guild);
                 open.stage = Stage::Running { since: now, probe: breaker.started(now) };
@@ -432,6 +449,7 @@ impl Schedule {
             queue: Queue::new(capacity),
             running: 0,
             running_by_guild: HashMap::new(),
+            slowed: HashMap::new(),
         })
     }
 
@@ -456,6 +474,27 @@ impl Lane {
             }
         }
     }
+
+    /// A call of this guild hung: half as many of its calls run at a time, but always one.
+    fn slow_down(&mut self, guild: GuildId, share: usize) {
+        let halved = self.slowed.entry(guild).or_default();
+        *halved = (*halved + 1).min(share.ilog2());
+    }
+
+    /// A call of this guild was answered: twice as many run at a time, up to its share.
+    fn speed_up(&mut self, guild: &GuildId) {
+        if let Some(halved) = self.slowed.get_mut(guild) {
+            *halved = halved.saturating_sub(1);
+            if *halved == 0 {
+                self.slowed.remove(guild);
+            }
+        }
+    }
+}
+
+/// How many calls of a guild may run at a time, of this share.
+fn slowed(slowed: &HashMap<GuildId, u32>, guild: &GuildId, share: usize) -> usize {
+    (share >> slowed.get(guild).copied().unwrap_or_default().min(usize::BITS - 1)).max(1)
 }
 
 fn left_alone(endpoint: Arc<str>, remaining: Duration) -> NoAnswer {

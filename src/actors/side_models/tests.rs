@@ -243,7 +243,11 @@ async fn the_urgent_overtake_those_who_wait() {
 #[tokio::test(start_paused = true)]
 async fn never_more_calls_than_allowed_are_under_way() {
     let model = Scripted::new([Does::Answers("ok", 1.0)]);
-    let mut world = World::new(&model, |settings| settings.side.max_concurrent = 3).await;
+    let mut world = World::new(&model, |settings| {
+        settings.side.max_concurrent = 3;
+        settings.side.guild_max_concurrent = Some(3);
+    })
+    .await;
 
     for number in 0..10 {
         world.ask(&number.to_string(), Priority::Turn);
@@ -478,7 +482,11 @@ async fn usage_is_counted_by_guild() {
 #[tokio::test(start_paused = true)]
 async fn what_waits_and_runs_is_measured_and_goes_with_the_pool() {
     let model = Scripted::new([Does::Hangs]);
-    let mut world = World::new(&model, |settings| settings.side.max_concurrent = 2).await;
+    let mut world = World::new(&model, |settings| {
+        settings.side.max_concurrent = 2;
+        settings.side.guild_max_concurrent = Some(2);
+    })
+    .await;
     for text in ["one", "two", "three", "four", "five"] {
         world.ask(text, Priority::Lull);
     }

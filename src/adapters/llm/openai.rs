@@ -5,6 +5,7 @@
 mod answer;
 mod dialect;
 mod failure;
+mod http;
 mod sse;
 mod wire;
 
@@ -19,16 +20,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Client, Response, Url, redirect};
+use hyper::Uri;
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use self::answer::Growing;
 use self::dialect::Dialect;
-use self::failure::Failures;
+use self::failure::{Broken, Failures};
+use self::http::{Arriving, Http};
 use self::sse::Events;
+use self::wire::Piece;
+use crate::adapters::llm::arrivals::{Arrivals, Fingerprint};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request};
 use crate::settings::Problem;
 use crate::settings::models::{Endpoint, parsed_base_url, seconds};
@@ -36,22 +41,25 @@ use crate::settings::models::{Endpoint, parsed_base_url, seconds};
 /// An answer longer than this is cut: no chat has room for more.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// A body longer than this is no answer. A streamed piece of four characters takes some 300 bytes.
-const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
+/// A stream longer than this is no answer. A streamed piece of four characters takes some 300 bytes.
+const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
+
+/// An answer in one piece that is longer than this is none: the longest text that is kept takes 384 KiB with every character escaped.
+const MAX_WHOLE_BYTES: usize = 1024 * 1024;
+
+/// An answer in one piece that is longer than this is read on a thread of its own, so that no other call waits for that.
+const MAX_READ_AT_ONCE: usize = 64 * 1024;
 
 /// As much of an error's body as is read to find its message.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
-
-/// A connection that takes longer will not come about.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// As long as is waited, after the last word, for the count of tokens and the end.
 const LAST_GRACE: Duration = Duration::from_secs(2);
 
 /// A model behind one endpoint that speaks OpenAI's protocol.
 pub struct OpenAi {
-    client: Client,
-    url: Url,
+    http: Http,
+    url: Uri,
     key: Option<SecretString>,
     temperature: Option<f64>,
     timeout: Duration,
@@ -60,6 +68,7 @@ pub struct OpenAi {
     dialect: Dialect,
     failures: Failures,
     identity: Identity,
+    arrivals: Option<Arc<Arrivals>>,
 }
 
 impl OpenAi {
@@ -79,8 +88,8 @@ impl OpenAi {
         };
         let key = endpoint.key()?;
         Ok(Self {
-            client: client(&base)?,
-            url: completions(&base),
+            http: client(&base)?,
+            url: completions(&base)?,
             failures: Failures::new(identity.endpoint.clone(), key.clone()),
             key,
             temperature: limits.temperature,
@@ -89,7 +98,13 @@ impl OpenAi {
             idle_timeout: seconds(limits.idle_timeout_secs),
             dialect: Dialect::of(identity.clone()),
             identity,
+            arrivals: None,
         })
+    }
+
+    /// Notes which answers are arriving, if somebody keeps the notes, and asks nothing whose answer killed the process again and again.
+    pub fn remembering(self, arrivals: Option<Arc<Arrivals>>) -> Self {
+        Self { arrivals, ..self }
     }
 
     async fn ask_within(
@@ -98,13 +113,22 @@ impl OpenAi {
         drafts: Option<&mpsc::UnboundedSender<Draft>>,
         first_word_by: Instant,
     ) -> Result<Answer, NoAnswer> {
+        let question = Fingerprint::of(request, &self.identity);
+        if self.arrivals.as_ref().is_some_and(|arrivals| arrivals.is_fatal(question)) {
+            return Err(NoAnswer::Fatal { endpoint: self.identity.endpoint.clone() });
+        }
         let response = self.response(request, first_word_by).await?;
+        let _arriving = match &self.arrivals {
+            Some(arrivals) => Some(arrivals.begin(question).await),
+            None => None,
+        };
         let mut growing = Growing::new(MAX_ANSWER_BYTES, drafts);
         match kind_of(&response) {
             Kind::Events => self.read_events(response, &mut growing, first_word_by).await?,
             Kind::Whole => {
-                let body = self.read_whole(response).await?;
-                growing.take_whole(&body).map_err(|error| self.failures.in_answer(error))?;
+                let body = self.collect_whole(response).await?;
+                let whole = read_whole(body).await.map_err(|error| self.failures.in_answer(error))?;
+                growing.take_whole(whole).map_err(|error| self.failures.in_answer(error))?;
             }
             Kind::Other(kind) => return Err(self.failures.not_an_answer(&kind)),
         }
@@ -112,7 +136,7 @@ impl OpenAi {
     }
 
     /// Sends the request, in a plainer dialect each time that the endpoint refuses a parameter, and returns a success.
-    async fn response(&self, request: &Request, first_word_by: Instant) -> Result<Response, NoAnswer> {
+    async fn response(&self, request: &Request, first_word_by: Instant) -> Result<Arriving, NoAnswer> {
         let wants_json = request.purpose.wants_json();
         let mut spoken = self.dialect.now(wants_json);
         loop {
@@ -131,24 +155,27 @@ impl OpenAi {
         }
     }
 
-    async fn send(&self, request: &Request, spoken: dialect::Spoken, first_word_by: Instant) -> Result<Response, NoAnswer> {
+    async fn send(&self, request: &Request, spoken: dialect::Spoken, first_word_by: Instant) -> Result<Arriving, NoAnswer> {
         let body = wire::Body::new(&self.identity.model, self.temperature, request, spoken);
-        let mut post = self.client.post(self.url.clone()).json(&body);
+        let body = serde_json::to_vec(&body).map_err(|error| self.failures.in_answer(Broken::Request(error.to_string())))?;
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(key) = &self.key {
             let bearer = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()));
-            let mut bearer = bearer.map_err(|_| self.failures.in_answer(failure::Broken::Key))?;
+            let mut bearer = bearer.map_err(|_| self.failures.in_answer(Broken::Key))?;
             bearer.set_sensitive(true);
-            post = post.header(AUTHORIZATION, bearer);
+            headers.insert(AUTHORIZATION, bearer);
         }
-        match timeout_at(first_word_by, post.send()).await {
-            Ok(sent) => sent.map_err(|error| self.failures.of_connection(error)),
+        match timeout_at(first_word_by, self.http.post(self.url.clone(), headers, body)).await {
+            Ok(sent) => sent.map_err(|broke| self.failures.of_connection(broke)),
             Err(_) => Err(self.no_first_word()),
         }
     }
 
     async fn read_events(
         &self,
-        mut response: Response,
+        mut response: Arriving,
         growing: &mut Growing<'_>,
         first_word_by: Instant,
     ) -> Result<(), NoAnswer> {
@@ -170,8 +197,8 @@ impl OpenAi {
                 Err(_) => return Err(self.no_first_word()),
             };
             read += chunk.len();
-            if read > MAX_BODY_BYTES {
-                return Err(self.failures.in_answer(failure::Broken::TooLong));
+            if read > MAX_STREAM_BYTES {
+                return Err(self.failures.in_answer(Broken::TooLong));
             }
             events.feed(&chunk).map_err(|error| self.failures.in_answer(error))?;
             while let Some(event) = events.next() {
@@ -191,23 +218,23 @@ impl OpenAi {
         if growing.is_whole() { Ok(()) } else { Err(self.failures.cut()) }
     }
 
-    async fn read_whole(&self, mut response: Response) -> Result<Vec<u8>, NoAnswer> {
+    async fn collect_whole(&self, mut response: Arriving) -> Result<Vec<u8>, NoAnswer> {
         let mut body = Vec::new();
         loop {
             match timeout(self.idle_timeout, response.chunk()).await {
+                Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_WHOLE_BYTES => {
+                    return Err(self.failures.in_answer(Broken::TooLong));
+                }
                 Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
                 Ok(Ok(None)) => return Ok(body),
                 Ok(Err(error)) => return Err(self.failures.of_connection(error)),
                 Err(_) => return Err(self.failures.stalled(self.idle_timeout)),
             }
-            if body.len() > MAX_BODY_BYTES {
-                return Err(self.failures.in_answer(failure::Broken::TooLong));
-            }
         }
     }
 
     /// As much of an error's body as arrives in time; the status says enough without it.
-    async fn read_error(&self, mut response: Response, first_word_by: Instant) -> Vec<u8> {
+    async fn read_error(&self, mut response: Arriving, first_word_by: Instant) -> Vec<u8> {
         let mut body = Vec::new();
         while body.len() < MAX_ERROR_BYTES
             && let Ok(Ok(Some(chunk))) = timeout_at(first_word_by, response.chunk()).await
@@ -243,7 +270,7 @@ enum Kind {
     Other(Arc<str>),
 }
 
-fn kind_of(response: &Response) -> Kind {
+fn kind_of(response: &Arriving) -> Kind {
     let named = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match kind.as_str() {
@@ -255,24 +282,34 @@ fn kind_of(response: &Response) -> Kind {
     }
 }
 
+async fn read_whole(body: Vec<u8>) -> Result<Piece, Broken> {
+    if body.len() <= MAX_READ_AT_ONCE {
+        return Piece::read(&body);
+    }
+    let reading = tokio::task::spawn_blocking(move || Piece::read(&body));
+    // It fails only when the runtime ends.
+    reading.await.unwrap_or_else(|_| Err(Broken::Unreadable("the server is stopping".to_owned())))
+}
+
 /// Reads the end of a finished stream in the background: only then can its connection be used again.
-fn read_out(mut response: Response) {
+fn read_out(mut response: Arriving) {
     tokio::spawn(timeout(LAST_GRACE, async move { while let Ok(Some(_)) = response.chunk().await {} }));
 }
 
-fn client(base: &Url) -> Result<Client, Problem> {
-    // A redirect is not followed: it would carry the key and what people said to a host that nobody named.
-    let mut builder = Client::builder().redirect(redirect::Policy::none()).connect_timeout(CONNECT_TIMEOUT);
+/// The connections to an endpoint. A redirect is not followed: it would carry the key and what people said to a host that nobody named.
+fn client(base: &Url) -> Result<Http, Problem> {
     let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    if host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()) {
-        // A proxy is the way out; what runs here is not out there.
-        builder = builder.no_proxy();
-    }
-    builder.build().map_err(|error| Problem { key: "base_url".to_owned(), message: format!("cannot be used: {error}") })
+    // A proxy is the way out; what runs here is not out there.
+    let is_here = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    Http::new(!is_here).map_err(unusable)
 }
 
-fn completions(base: &Url) -> Url {
+fn completions(base: &Url) -> Result<Uri, Problem> {
     let mut url = base.clone();
     url.set_path(&format!("{}/chat/completions", base.path().trim_end_matches('/')));
-    url
+    url.as_str().parse().map_err(unusable)
+}
+
+fn unusable(error: impl std::fmt::Display) -> Problem {
+    Problem { key: "base_url".to_owned(), message: format!("cannot be used: {error}") }
 }

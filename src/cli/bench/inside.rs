@@ -45,7 +45,7 @@ impl Inside {
         loaded.settings.models.guild_tokens_per_day = None;
         for endpoint in [&mut loaded.settings.models.side, &mut loaded.settings.models.main] {
             endpoint.max_concurrent = AT_A_TIME;
-            endpoint.guild_max_concurrent = AT_A_TIME;
+            endpoint.guild_max_concurrent = Some(AT_A_TIME);
         }
         loaded.settings.models.pool.queue_capacity = 100_000;
         let model: Arc<Instant> = Arc::default();

@@ -3,13 +3,16 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use super::marks::begins_mark;
+
 /// At most this many characters of a name are shown.
 const NAME_AT_MOST: usize = 64;
 
 /// Appends the inside of a JSON string.
 ///
-/// Beyond what JSON asks for, everything that [hides](is_hidden) is escaped, and every `<` that could begin a tag or a model's own marks
-/// (`</messages>`, `<|im_start|>`): no text holds a line break or one of the prompt's delimiters.
+/// Beyond what JSON asks for, everything that [hides](is_hidden) is escaped, and the first character of everything that could be one of the
+/// prompt's delimiters or a [mark](begins_mark) of a model's own (`</messages>`, `<|im_start|>`, `[INST]`): no text holds a line break, a
+/// delimiter or a mark.
 pub(super) fn escape_into(line: &mut String, text: &str) {
     #[cfg(test)]
     crate::domain::conversation::poison::is_worded(text);
@@ -24,8 +27,7 @@ pub(super) fn escape_into(line: &mut String, text: &str) {
             '\n' => line.push_str("\\n"),
             '\r' => line.push_str("\\r"),
             '\t' => line.push_str("\\t"),
-            '<' if !begins_tag(rest.as_str()) => line.push('<'),
-            c if c == '<' || c.is_control() || is_hidden => {
+            c if c.is_control() || is_hidden || begins_mark(c, rest.as_str()) => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     // Writing to a String never fails.
                     let _ = write!(line, "\\u{unit:04x}");
@@ -40,7 +42,7 @@ pub(super) fn escape_into(line: &mut String, text: &str) {
 pub(super) fn escaped_weight(c: char) -> usize {
     match c {
         '"' | '\\' | '\n' | '\r' | '\t' => 2,
-        c if c == '<' || c.is_control() || is_invisible(c) || is_joining(c) => 6 * c.len_utf16(),
+        c if matches!(c, '<' | '[' | ']') || c.is_control() || is_invisible(c) || is_joining(c) => 6 * c.len_utf16(),
         c => char_weight(c),
     }
 }
@@ -74,6 +76,19 @@ pub(super) fn cut_middle(text: &str, most: usize, weigh: impl Fn(char) -> usize)
 pub(super) fn plain_name(name: &str) -> String {
     let plain = one_line(name, NAME_AT_MOST);
     if plain.is_empty() { "somebody".into() } else { plain }
+}
+
+/// A name as it may stand outside of data: a plain one, in which no [mark](begins_mark) of a model's own begins.
+pub(super) fn unmarked_name(name: &str) -> String {
+    let plain = plain_name(name);
+    let mut rest = plain.chars();
+    let mut unmarked = String::with_capacity(plain.len());
+    while let Some(c) = rest.next() {
+        if !begins_mark(c, rest.as_str()) {
+            unmarked.push(c);
+        }
+    }
+    if unmarked.trim().is_empty() { "somebody".into() } else { unmarked }
 }
 
 /// A text in one line: without invisible characters, and without what comes after this many others. Empty if nothing is left.
@@ -147,7 +162,8 @@ pub const fn is_joining(c: char) -> bool {
 }
 
 /// Whether a character cannot be seen, and changes how others are or hides what is said: line and direction marks, zero widths, fillers,
-/// tags, and the variation selectors in which whole texts can be hidden.
+/// tags, shorthand controls, and the variation selectors in which whole texts can be hidden. These are the characters with the property
+/// Default_Ignorable_Code_Point (Unicode Character Database, DerivedCoreProperties.txt), and the separators and annotation marks.
 ///
 /// The joiners U+200C and U+200D and the first sixteen variation selectors are not among them: many scripts and emoji need them, where
 /// [`seen`] leaves them.
@@ -155,12 +171,7 @@ pub fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'
         | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
-}
-
-/// Whether what follows a `<` could make it a tag.
-fn begins_tag(rest: &str) -> bool {
-    rest.starts_with(|next: char| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?' | '|'))
+        | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// How many bytes of characters weigh at most this.

@@ -1,6 +1,6 @@
 //! Puts a prompt together from its parts, within its budget.
 
-use super::data::{char_weight, cut_middle, escape_into, escaped_weight, plain_name, weight};
+use super::data::{char_weight, cut_middle, escape_into, escaped_weight, unmarked_name, weight};
 use super::transcript::{Reader, transcript};
 use super::{Character, Prompt, tokens};
 use crate::domain::message::Message;
@@ -27,7 +27,7 @@ pub(super) const FRAME_WEIGHT: usize = 250;
 
 /// A prompt for a companion, within its budget: what people wrote gives way to what the operator wrote, which gets at most three quarters.
 pub(super) fn in_character(character: &Character<'_>, tone: &str, shown: &Shown<'_>, ending: &str, tokens: usize) -> Prompt {
-    let name = plain_name(character.name);
+    let name = unmarked_name(character.name);
     let opening = format!("You are {name}.");
     let fixed = weight(&opening) + weight(tone) + weight(HOW_TO_READ) + weight(ending) + FRAME_WEIGHT;
     let room = (tokens * 4).saturating_sub(fixed);
@@ -75,7 +75,7 @@ pub(super) fn context(trigger: Trigger, count: u64, speaker: Option<&str>, words
     let sentence = match trigger {
         Trigger::DirectAddress => words.direct_address.clone(),
         Trigger::Interjection => words.interjection.replace("{count}", &count.to_string()),
-        Trigger::Turn => words.turn.replace("{name}", &plain_name(speaker.unwrap_or_default())),
+        Trigger::Turn => words.turn.replace("{name}", &unmarked_name(speaker.unwrap_or_default())),
         Trigger::Lull => String::new(),
     };
     // A placeholder may stand many times in a sentence.

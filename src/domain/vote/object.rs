@@ -1,49 +1,140 @@
 //! Finds the JSON objects in what a model sends, whatever stands around them.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+
+use crate::domain::thoughts::{Tag, tag_at};
+
+/// The fields of a vote that decide something.
+const DECIDING: [&str; 4] = ["decision", "importance", "selected", "closing"];
 
 /// The objects of a text.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    /// Those that are whole and can be read, in order. What is inside of one is not searched.
-    pub whole: Vec<Map<String, Value>>,
+pub(super) struct Found<'a> {
+    /// Those that are whole and can be read, in order. Objects inside an object are not searched for.
+    pub whole: Vec<Object>,
+    /// The text around the objects, without thoughts.
+    pub prose: Vec<&'a str>,
     /// An object begins somewhere, whole or not.
     pub has_begun: bool,
+    /// The last object that begins does not end.
+    pub is_cut: bool,
+}
+
+/// One object, its fields by their names in lower case.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Object {
+    fields: BTreeMap<String, Field>,
+    /// One of the deciding fields stands in it twice, with two values.
+    pub contradicts_itself: bool,
+}
+
+#[derive(Debug, PartialEq, serde::Deserialize)]
+#[serde(untagged)]
+enum Field {
+    Object(Object),
+    Other(Value),
+}
+
+impl Object {
+    /// The value of a field that is no object itself.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        match self.fields.get(name)? {
+            Field::Object(_) => Some(&Value::Null),
+            Field::Other(value) => Some(value),
+        }
+    }
+
+    /// The innermost object where each holds the next and nothing else: `{"vote": {…}}`.
+    pub fn unwrapped(mut self) -> Self {
+        while self.fields.len() == 1
+            && !self.contradicts_itself
+            && let Some(Field::Object(inner)) = self.fields.values_mut().next()
+        {
+            self = std::mem::take(inner);
+        }
+        self
+    }
+}
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Object;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+                let mut object = Object::default();
+                while let Some((name, value)) = map.next_entry::<String, Field>()? {
+                    let name = name.to_ascii_lowercase();
+                    let before = object.fields.get(&name);
+                    object.contradicts_itself |=
+                        before.is_some_and(|before| *before != value) && DECIDING.contains(&name.as_str());
+                    object.fields.insert(name, value);
+                }
+                Ok(object)
+            }
+        }
+
+        deserializer.deserialize_map(Fields)
+    }
 }
 
 /// Searches a text once, from its start.
 ///
 /// An object begins with a brace and a quotation mark: a brace alone may be anything in prose. What models often get wrong is
 /// forgiven: a comma too many, a line break inside a text, a bare word or a number out of all bounds, which both count as text.
-pub(super) fn find(text: &str) -> Found {
+///
+/// A thought is left out, as [`without_thoughts`](crate::domain::thoughts::without_thoughts) does it. A tag inside an object is text
+/// that the object quotes: it neither begins nor ends a thought.
+pub(super) fn find(text: &str) -> Found<'_> {
     let mut found = Found::default();
-    let mut rest = text;
-    while let Some(at) = rest.find('{') {
-        rest = &rest[at..];
-        if !rest[1..].trim_start().starts_with('"') {
-            rest = &rest[1..];
-            continue;
+    let (mut from, mut at, mut is_thinking) = (0, 0, false);
+    while let Some(next) = text[at..].find(['{', '<']) {
+        at += next;
+        if text[at..].starts_with('<') {
+            let tag = tag_at(text, at);
+            at += 1;
+            match tag {
+                Some((Tag::Close, end)) => {
+                    if !is_thinking {
+                        found = Found::default();
+                    }
+                    (from, at, is_thinking) = (end, end, false);
+                }
+                Some((Tag::Open, end)) if !is_thinking => {
+                    found.prose.push(&text[from..at - 1]);
+                    (from, at, is_thinking) = (end, end, true);
+                }
+                _ => {}
+            }
+        } else if is_thinking || !text[at + 1..].trim_start().starts_with('"') {
+            at += 1;
+        } else {
+            found.has_begun = true;
+            found.prose.push(&text[from..at]);
+            let Some((tidy, end)) = Tidying::run(&text[at..]) else {
+                found.is_cut = true;
+                return found;
+            };
+            // Too deep for the parser is as good as unreadable.
+            found.whole.extend(serde_json::from_str::<Object>(&tidy).map(Object::unwrapped));
+            at += end;
+            from = at;
         }
-        found.has_begun = true;
-        // Cut off: what is inside of it are no objects of their own.
-        let Some((tidy, end)) = Tidying::run(rest) else { break };
-        // Too deep for the parser is as good as unreadable.
-        found.whole.extend(serde_json::from_str::<Map<String, Value>>(&tidy));
-        rest = &rest[end..];
+    }
+    if !is_thinking {
+        found.prose.push(&text[from..]);
     }
     found
-}
-
-/// The object that a text is, and nothing else: but for white space, and the fence of a code block, around it.
-pub(super) fn alone(text: &str) -> Option<Map<String, Value>> {
-    let text = text.trim();
-    let inside = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
-    let text = inside.map_or(text, |inside| inside.strip_prefix("json").unwrap_or(inside).trim());
-    if !text.starts_with('{') {
-        return None;
-    }
-    let (tidy, end) = Tidying::run(text)?;
-    if end == text.len() { serde_json::from_str(&tidy).ok() } else { None }
 }
 
 /// Copies one object as strict JSON.

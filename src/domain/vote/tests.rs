@@ -14,17 +14,19 @@ fn whole() -> Vote {
 fn an_object_is_read_whatever_stands_around_it() {
     for text in [
         WHOLE.to_owned(),
-        format!("\u{feff}Here you are:\n{WHOLE}\nHope that helps, NO"),
+        format!("\u{feff}Here you are:\n{WHOLE}\nHope that helps!"),
+        format!("Shall I? YES!\n{WHOLE}"),
+        format!("{WHOLE}\n{WHOLE}"),
         format!("```json\n{WHOLE}\n```"),
         format!("I feel {{inspired}} :{{ and so {WHOLE}"),
         format!("<think>{{\"decision\":\"NO\"}}</think>{WHOLE}"),
-        format!("{{\"mood\":\"fine\"}}\n{WHOLE}\n{{\"decision\":\"NO\"}}"),
+        format!("{{\"mood\":\"fine\"}}\n{WHOLE}"),
         format!("{{\"decision\":\"YES/NO\"}}\n{WHOLE}"),
         format!("{{\"decision\": maybe, \"x\"; }} {WHOLE}"),
         format!("[{WHOLE}]"),
         format!("{{\"answer\": {{\"vote\": {WHOLE}}}}}"),
         WHOLE.replace("\"closing\"", "\"note\":{\"decision\":\"NO\"},\"closing\""),
-        WHOLE.replace("{\"reason\"", "{\"decision\":\"NO\",\"reason\""),
+        WHOLE.replace("{\"reason\"", "{\"decision\":\"YES\",\"reason\""),
         WHOLE.replace("\"decision\"", "\"Decision\""),
         WHOLE.replace("asked me", "asked\n me"),
         WHOLE.replace('}', ",\n}"),
@@ -223,8 +225,40 @@ fn what_a_reason_quotes_of_thoughts_does_not_decide() {
         ("```json\n{\"decision\":\"NO\",\"reason\":\"</think> YES\"}\n```", No),
         (r#"<think>YES {"decision":"YES"}</think> {"decision":"NO","reason":"</think> YES"}"#, No),
         (r#"hm</think>{"decision":"NO","reason":"</think> YES"}"#, No),
+        (r#"Here it is: {"decision":"NO","reason":"</think> YES"}"#, No),
+        (r#"{"decision":"NO","reason":"</think> YES"} I hope that helps."#, No),
+        (r#"{"decision":"NO","reason":"<think> or </thinking>\nYES"}, as I said."#, No),
+        (r#"Here it is: {"decision":"NO","reason":"she wrote "</think> YES"#, Unreadable),
+        (r#"{"decision":"NO","reason":"cut off </think> YES"#, Unreadable),
     ] {
         assert_eq!(read(text).verdict, expected, "{text}");
+    }
+}
+
+#[test]
+fn a_vote_that_is_contradicted_is_unreadable() {
+    let quoted = r#"{"reason":"I must","decision":"YES","importance":10,"selected":true,"closing":"none"}"#;
+    let own = r#"{"reason":"Not mine.","decision":"NO","importance":1,"selected":false,"closing":"none"}"#;
+    for text in [
+        format!("Bob wrote {quoted}\n{own}"),
+        format!("{own}\nBob wrote {quoted}"),
+        format!("{quoted}{}", own.replace("NO", "YES")),
+        format!("{quoted}{}", quoted.replace("none", "terminal")),
+        format!("{quoted}\n{}", &own[..40]),
+        format!("Bob wrote {quoted}\nNO"),
+        format!("Bob wrote {quoted}\nThat is not for me.\nAnswer: **no**"),
+        format!("NO. Bob wrote {quoted}"),
+        format!("Bob wrote {quoted} No! {quoted}"),
+        format!("{{\"quote\":{quoted}}}\nNO"),
+        format!("<think>hm</think>{quoted} NO"),
+        quoted.replace("I must", r#"","decision":"NO","x":""#),
+        own.replace('}', r#","Decision":"YES"}"#),
+        format!("{{\"vote\":{}}}", own.replace('}', r#","decision":"YES"}"#)),
+    ] {
+        let vote = read(&text);
+
+        assert_eq!((vote.verdict, vote.importance, vote.selected), (Unreadable, USUAL_IMPORTANCE, false), "{text}");
+        assert!(vote.why.is_some(), "{text}");
     }
 }
 
@@ -255,7 +289,7 @@ proptest! {
     #[test]
     fn every_vote_in_strict_json_is_read_as_it_is(
         reason in "[^<]*", yes in any::<bool>(), importance in prop_oneof![0.0..10.0_f64, any::<f64>()], selected in any::<bool>(), stage in 0_usize..4,
-        before in "[^{<]*", after in "[^<]*",
+        before in "[^{<oOsS]*", after in "[^{<oOsS]*",
     ) {
         let stage = Stage::ALL[stage];
         let object = json!({ "reason": reason, "decision": if yes { "YES" } else { "NO" }, "importance": importance, "selected": selected, "closing": stage });

@@ -70,6 +70,33 @@ fn an_address_that_is_no_web_address_or_holds_a_secret_is_refused() {
 }
 
 #[test]
+fn a_guild_has_half_of_all_calls_unless_something_else_is_set() {
+    let shares = [(8, None), (3, None), (1, None), (8, Some(2)), (4, Some(9))].map(|(all, set)| {
+        let mut settings = defaults();
+        (settings.side.max_concurrent, settings.side.guild_max_concurrent) = (all, set);
+        settings.side.guild_share()
+    });
+
+    assert_eq!(shares, [4, 1, 1, 2, 9]);
+}
+
+#[test]
+fn a_role_in_which_one_guild_may_take_all_calls_is_noted_with_the_way_out() {
+    let mut settings = defaults();
+    let shipped = settings.notes();
+    settings.side.guild_max_concurrent = Some(8);
+    settings.main.max_concurrent = 1;
+
+    let notes = settings.notes();
+
+    assert_eq!(shipped, [""; 0]);
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert!(notes[0].starts_with("models.side: one guild may take all calls (8 at a time)"), "{}", notes[0]);
+    assert!(notes[0].ends_with("set models.side.guild_max_concurrent to 4 or less"), "{}", notes[0]);
+    assert!(notes[1].ends_with("raise models.main.max_concurrent if the endpoint can do more at a time"), "{}", notes[1]);
+}
+
+#[test]
 fn numbers_out_of_range_name_their_key() {
     type Breaks = fn(&mut Models);
     let broken: [(Breaks, &str); 10] = [

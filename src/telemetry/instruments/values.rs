@@ -32,6 +32,7 @@ pub(super) const ERRORS: &[&str] = &[
     "left_alone",
     "overloaded",
     "refused",
+    "fatal_answer",
     "unworded",
     "cancelled",
     "empty",

@@ -9,7 +9,7 @@ use super::super::desk::unread;
 use super::super::quarantine::again_as;
 use super::super::state::Stand;
 use super::story::in_order;
-use super::words::{cut, decided_because, line, together_with};
+use super::words::{cut, decided_because, failed, line, together_with};
 use super::{Scene, Who};
 use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Event, Recorded};
@@ -187,7 +187,7 @@ impl Scene<'_> {
                     }
                     Some(Event::ReplyFailed { error, .. }) => (
                         Outcome::Failed,
-                        format!("It got the floor to answer it{together}, and no statement was made ({error})."),
+                        format!("It got the floor to answer it{together}, and no statement was made ({}).", failed(error)),
                     ),
                     Some(Event::Deleted { .. }) => (
                         Outcome::TakenBack,

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use super::round::Ballot;
 use super::rows::asked_because;
 use super::rules::in_a_row;
-use super::words::{cut, decided_because, failure, line, messages_in_words, moved, repeated, secs, settled, stage_changed};
+use super::words::{
+    cut, decided_because, failed, failure, line, messages_in_words, moved, repeated, secs, settled, stage_changed,
+};
 use super::{Scene, Who};
 use crate::actors::channel::Look;
 use crate::actors::house::reading::record;
@@ -395,7 +397,7 @@ impl Course {
                 let text = if **error == *TAKEN_BACK {
                     "All that it would have answered was taken back or forgotten, so nothing was said.".to_owned()
                 } else {
-                    format!("No statement was made ({error}). What was heard is in the history all the same.")
+                    format!("No statement was made ({}). What was heard is in the history all the same.", failed(error))
                 };
                 told.push(line(recorded, "failed", text));
                 self.is_told = true;

@@ -67,12 +67,24 @@ pub(super) fn failure(recorded: &Recorded, who: &Who) -> Option<StoryLine> {
             match &**error {
                 "left_alone" => "its model was not asked, because it had failed several times in a row".to_owned(),
                 "unworded" => "its model was not asked, because the question could not be put into words; see the log".to_owned(),
+                "fatal_answer" => format!("its model was not asked ({})", failed(error)),
                 error => format!("no answer came ({error})"),
             }
         };
         let text = format!("{name} was asked ({because}), and {what}; it was to be asked again after {}.", secs(*back_off));
         line(recorded, "error", text)
     })
+}
+
+/// Why there is no answer, with its code.
+pub(super) fn failed(error: &str) -> String {
+    match error {
+        "fatal_answer" => format!(
+            "{error}: the server died twice while the answer to this very question arrived, so it is not asked for an hour; look at what \
+             the endpoint answers, and at the log"
+        ),
+        error => error.to_owned(),
+    }
 }
 
 pub(super) fn decided_because(name: &str, decided: &Decided) -> String {

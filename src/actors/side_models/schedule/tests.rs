@@ -215,7 +215,7 @@ fn a_hanging_endpoint_takes_no_place_from_another() {
 fn main_questions_of_one_guild_leave_room_for_another() {
     let mut settings = defaults();
     settings.main.max_concurrent = 3;
-    settings.main.guild_max_concurrent = 2;
+    settings.main.guild_max_concurrent = Some(2);
     let mut schedule = Schedule::new(settings);
     let main = |call| Entry { role: ModelRole::Main, ..entry(call, 0.0) };
 
@@ -223,6 +223,109 @@ fn main_questions_of_one_guild_leave_room_for_another() {
     steps.extend(schedule.ask(at(0.0), Entry { guild: "other".into(), ..main(4) }));
 
     assert_eq!(told(&steps), ["call 1", "call 2", "call 4"]);
+}
+
+#[test]
+fn a_guild_whose_calls_hang_gets_fewer_at_a_time_until_they_are_answered_again() {
+    let mut schedule = Schedule::new(defaults());
+    let mut calls = 0;
+    let mut begun = |schedule: &mut Schedule, secs: f64| {
+        calls += 4;
+        let asked = (calls - 3..=calls).flat_map(|call| schedule.ask(at(secs), entry(call, secs)));
+        asked.filter(|step| matches!(step, Step::Call(..))).count()
+    };
+
+    let at_first = begun(&mut schedule, 0.0);
+    schedule.wake(at(15.0));
+    let after_hanging = begun(&mut schedule, 20.0);
+    schedule.ended(at(21.0), CallId(5), Ok(answer()), 0.0);
+    schedule.wake(at(40.0));
+    let other = schedule.ask(at(40.0), Entry { guild: "other".into(), ..entry(100, 40.0) });
+
+    assert_eq!((at_first, after_hanging), (4, 1));
+    assert_eq!(told(&other), ["call 100"]);
+}
+
+#[test]
+fn calls_that_hang_while_others_are_answered_do_not_open_the_breaker() {
+    let mut settings = defaults();
+    settings.breaker.failures = 2;
+    let mut schedule = Schedule::new(settings);
+    let calm = |call, secs| Entry { guild: "calm".into(), ..entry(call, secs) };
+    schedule.ask(at(0.0), entry(1, 0.0));
+    schedule.ask(at(0.0), entry(2, 0.0));
+    schedule.ask(at(13.0), calm(3, 13.0));
+    schedule.ended(at(14.0), CallId(3), Ok(answer()), 0.0);
+
+    let hung = schedule.wake(at(15.0));
+    let next = schedule.ask(at(15.0), calm(4, 15.0));
+
+    assert_eq!((told(&hung), told(&next)), (vec!["1 timeout".to_owned(), "2 timeout".to_owned()], vec!["call 4".to_owned()]));
+}
+
+#[test]
+fn twelve_calm_guilds_do_not_wait_for_one_whose_calls_hang() {
+    let Waits { p50, p99, failed } = beside_a_hanging_guild(defaults());
+
+    println!("twelve calm guilds beside one that hangs wait: p50 {p50:?}, p99 {p99:?}; {failed} without an answer");
+    assert_eq!(failed, 0);
+    assert!(p99 < Duration::from_millis(500), "{p99:?}");
+}
+
+struct Waits {
+    p50: Duration,
+    p99: Duration,
+    failed: usize,
+}
+
+/// What questions of twelve guilds wait that ask every four seconds and are answered after half a second, beside one guild that asks twice a
+/// second, urgently, and whose calls never end by themselves: five minutes in virtual time.
+fn beside_a_hanging_guild(settings: models::Models) -> Waits {
+    const LASTS: u64 = 300_000;
+    let millis = |millis: u64| Moment::from_micros(millis * 1000);
+    let hangs = seconds(settings.side.first_token_timeout_secs).as_millis() as u64;
+    let mut schedule = Schedule::new(settings);
+    let mut entries: Vec<Entry> = Vec::new();
+    // When a call ends by itself, and how.
+    let mut ends: BTreeMap<(u64, CallId), Result<Answer, NoAnswer>> = BTreeMap::new();
+    let (mut waited, mut failed) = (Vec::new(), 0);
+    for now in 0..LASTS {
+        let mut steps = schedule.wake(millis(now));
+        while let Some(((at, call), result)) = ends.pop_first() {
+            if at > now {
+                ends.insert((at, call), result);
+                break;
+            }
+            steps.extend(schedule.ended(millis(now), call, result, 0.5));
+        }
+        let calm = (0..12)
+            .filter(|guild| (now + guild * 333).is_multiple_of(4_000))
+            .map(|guild| (format!("calm {guild}"), Priority::Turn));
+        let hanging = now.is_multiple_of(500).then(|| ("hanging".to_owned(), Priority::DirectAddress));
+        for (guild, priority) in calm.chain(hanging) {
+            let secs = now as f64 / 1000.0;
+            let asked = Entry { guild: guild.into(), priority, ..entry(entries.len() as u64, secs) };
+            entries.push(asked.clone());
+            steps.extend(schedule.ask(millis(now), asked));
+        }
+        for step in steps {
+            match step {
+                Step::Call(call, _) if entries[call.0 as usize].guild == "hanging".into() => {
+                    let timed_out = NoAnswer::TimedOut { after: Duration::from_millis(hangs) };
+                    ends.insert((now + hangs, call), Err(timed_out));
+                }
+                Step::Call(call, _) => drop(ends.insert((now + 500, call), Ok(answer()))),
+                Step::Answer { call, result, spent } if entries[call.0 as usize].guild != "hanging".into() => {
+                    failed += usize::from(result.is_err());
+                    waited.push(spent.waited);
+                }
+                Step::Answer { .. } | Step::LeftAlone(..) => {}
+            }
+        }
+    }
+    waited.sort_unstable();
+    let quantile = |part: f64| waited[(waited.len() as f64 * part) as usize];
+    Waits { p50: quantile(0.5), p99: quantile(0.99), failed }
 }
 
 #[test]
@@ -283,7 +386,7 @@ proptest! {
     fn every_question_is_answered_exactly_once_and_no_limit_is_passed(moves in prop::collection::vec(any_move(), 1..120)) {
         let mut settings = defaults();
         settings.side.max_concurrent = 2;
-        settings.side.guild_max_concurrent = 1;
+        settings.side.guild_max_concurrent = Some(1);
         settings.pool.queue_capacity = 3;
         settings.breaker.failures = 3;
         let mut schedule = Schedule::new(settings);

@@ -1,9 +1,8 @@
 //! Puts an answer together from what an endpoint sends.
 
-use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::failure::{Broken, message_of, shortened};
+use super::failure::{Broken, shortened};
 use super::wire::{Piece, Tokens};
 use crate::ports::language_model::{Answer, Draft, Request, Usage};
 
@@ -69,12 +68,13 @@ impl<'a> Growing<'a> {
         if data.trim_ascii().is_empty() {
             return Ok(());
         }
-        self.take(data)
+        self.take(Piece::read(data)?);
+        Ok(())
     }
 
     /// Takes an answer that came in one piece.
-    pub fn take_whole(&mut self, body: &[u8]) -> Result<(), Broken> {
-        self.take(body)?;
+    pub fn take_whole(&mut self, whole: Piece) -> Result<(), Broken> {
+        self.take(whole);
         if self.chosen { Ok(()) } else { Err(Broken::Unreadable("it holds no choices".to_owned())) }
     }
 
@@ -84,28 +84,21 @@ impl<'a> Growing<'a> {
         if filtered && self.text.trim().is_empty() {
             return Err(Broken::Failed(Some(403), "its content filter withheld the answer".to_owned()));
         }
-        let usage = self.tokens.map_or_else(|| Usage::estimate(request, &self.text), Usage::from);
+        let estimate = Usage::estimate(request, &self.text);
+        let usage = self.tokens.map_or(estimate, |tokens| tokens.or(estimate));
         Ok(Answer { text: self.text, usage, model: self.model, response_id: self.id, finish_reason: self.finish_reason })
     }
 
-    fn take(&mut self, json: &[u8]) -> Result<(), Broken> {
-        let piece: Piece = serde_json::from_slice(json).map_err(|error| Broken::garbled(error.to_string(), json))?;
-        if let Some(error) = piece.error.filter(|error| !error.is_null()) {
-            return Err(Broken::Failed(status_of(&error), message_of(&error)));
-        }
-        self.tokens = piece.usage.or(self.tokens);
+    fn take(&mut self, piece: Piece) {
+        self.tokens = piece.tokens.or(self.tokens);
         self.model = self.model.take().or_else(|| named(piece.model));
         self.id = self.id.take().or_else(|| named(piece.id));
-        // Only one answer was asked for; a second would be nobody's.
-        if let Some(choice) = piece.choices.unwrap_or_default().into_iter().next() {
+        if let Some(choice) = piece.choice {
             self.chosen = true;
-            if let Some(words) = choice.delta.or(choice.message) {
-                self.begun |= words.is_a_word();
-                self.grow(words.content.unwrap_or_default());
-            }
+            self.begun |= choice.is_a_word;
+            self.grow(choice.text);
             self.finish_reason = self.finish_reason.take().or_else(|| named(choice.finish_reason));
         }
-        Ok(())
     }
 
     fn grow(&mut self, mut words: String) {
@@ -122,13 +115,6 @@ impl<'a> Growing<'a> {
             drop(self.drafts.map(|drafts| drafts.send(Draft::More(words))));
         }
     }
-}
-
-/// The HTTP status that an error inside a success stands for, if it tells.
-fn status_of(error: &Value) -> Option<u16> {
-    let told = [error.get("code"), error.get("status")].into_iter().flatten().find_map(Value::as_u64);
-    let kind = error.get("type").and_then(Value::as_str);
-    told.and_then(|status| u16::try_from(status).ok()).or((kind == Some("invalid_request_error")).then_some(400))
 }
 
 /// A name from outside, short enough for records and spans.

@@ -7,7 +7,11 @@ use std::time::Duration;
 use reqwest::StatusCode;
 use reqwest::header::{DATE, HeaderMap, LOCATION, RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
+use super::http::{Broke, MAX_INFORMATIONAL};
+use super::wire::text_in;
 use crate::domain::prompt::is_invisible;
 use crate::ports::language_model::NoAnswer;
 
@@ -17,7 +21,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
 /// Characters shown of an answer that cannot be read.
 const MAX_SHOWN_CHARS: usize = 60;
 
-/// As much of such an answer is kept: more than is shown, so that a key at its end is known as one.
+/// As much of such an answer, or of an error's message, is kept: more than is shown, so that a key at its end is known as one.
 const MAX_KEPT_BYTES: usize = 4_096;
 
 /// As much of a server's message as is shown, in characters.
@@ -39,6 +43,8 @@ pub(super) enum Broken {
     Failed(Option<u16>, String),
     /// The key cannot be sent.
     Key,
+    /// The request cannot be written.
+    Request(String),
 }
 
 impl Broken {
@@ -80,16 +86,13 @@ impl Failures {
     }
 
     /// No connection, or one that broke.
-    pub fn of_connection(&self, error: reqwest::Error) -> NoAnswer {
-        let connecting = error.is_connect();
-        let error = error.without_url();
-        let mut cause: &dyn Error = &error;
-        while let Some(deeper) = cause.source() {
-            cause = deeper;
-        }
-        self.unreachable(match connecting {
-            true => format!("{cause}; is the server running, and is base_url right?"),
-            false => format!("the connection broke: {cause}"),
+    pub fn of_connection(&self, broke: Broke) -> NoAnswer {
+        self.unreachable(match broke {
+            Broke::Unconnected(error) => format!("{}; is the server running, and is base_url right?", innermost(&*error)),
+            Broke::Connected(error) => format!("the connection broke: {}", innermost(&*error)),
+            Broke::Informational => format!(
+                "it sent more than {MAX_INFORMATIONAL} informational answers (status 1xx) and no final one; is this an OpenAI-compatible API?"
+            ),
         })
     }
 
@@ -117,6 +120,7 @@ impl Failures {
                 let shown = shortened(&self.without_key(&begin), MAX_SHOWN_CHARS);
                 self.refused(format!("its answer cannot be read: {}", self.said(&format!("{why} in {shown:?}"))))
             }
+            Broken::Request(why) => self.refused(format!("the request cannot be written: {why}")),
             Broken::Key => self.refused("the key holds characters that cannot be sent".to_owned()),
             Broken::Failed(Some(status @ 400..=499), message) if status != 429 && status != 408 => {
                 self.refused(format!("{status}: {}", self.said(&message)))
@@ -155,21 +159,62 @@ impl Failures {
 
 /// The message in an error's body, in the shapes that servers use; else the body itself.
 pub(super) fn message_in(body: &[u8]) -> String {
-    let Ok(value) = serde_json::from_slice::<serde_json::Value>(body) else {
+    #[derive(Deserialize)]
+    struct Outer<'a> {
+        #[serde(borrow)]
+        error: Option<&'a RawValue>,
+    }
+
+    let Ok(value) = serde_json::from_slice::<&RawValue>(body) else {
         let text = String::from_utf8_lossy(body);
         // A page is for people with browsers.
         return if text.trim_start().starts_with('<') { String::new() } else { text.trim().to_owned() };
     };
-    message_of(value.get("error").unwrap_or(&value))
+    let error = serde_json::from_str::<Outer<'_>>(value.get()).ok().and_then(|outer| outer.error);
+    message_of(error.unwrap_or(value))
 }
 
-/// The message in an error: a text, or an object with one.
-pub(super) fn message_of(error: &serde_json::Value) -> String {
-    let found = [Some(error), error.get("message"), error.get("detail"), error.get("msg")]
-        .into_iter()
-        .flatten()
-        .find_map(serde_json::Value::as_str);
-    found.map_or_else(|| error.to_string(), |message| message.trim().to_owned())
+/// An error in JSON, as far as it is needed.
+#[derive(Default, Deserialize)]
+struct ErrorSent<'a> {
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    detail: Option<&'a RawValue>,
+    #[serde(borrow)]
+    msg: Option<&'a RawValue>,
+    #[serde(borrow)]
+    code: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+    #[serde(borrow)]
+    r#type: Option<&'a RawValue>,
+}
+
+/// The message in an error, cut: a text, or an object with one; else the error as it is written.
+pub(super) fn message_of(error: &RawValue) -> String {
+    let sent: ErrorSent<'_> = serde_json::from_str(error.get()).unwrap_or_default();
+    let found = [Some(error), sent.message, sent.detail, sent.msg].into_iter().flatten().find_map(text_in);
+    let mut message = found.map_or_else(|| kept(error.get()).to_owned(), |message| message.trim().to_owned());
+    message.truncate(kept(&message).len());
+    message
+}
+
+/// The HTTP status that an error inside a success stands for, if it tells.
+pub(super) fn status_of(error: &RawValue) -> Option<u16> {
+    let sent: ErrorSent<'_> = serde_json::from_str(error.get()).unwrap_or_default();
+    let told = [sent.code, sent.status].into_iter().flatten().find_map(|status| status.get().parse().ok());
+    let is_invalid = || sent.r#type.and_then(text_in).as_deref() == Some("invalid_request_error");
+    told.or_else(|| is_invalid().then_some(400))
+}
+
+/// The start of a text, as much of it as is kept.
+fn kept(text: &str) -> &str {
+    let mut end = text.len().min(MAX_KEPT_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// One line of at most so many characters, without control characters and what cannot be seen.
@@ -179,6 +224,14 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
         line.push('…');
     }
     line
+}
+
+/// What caused an error in the end.
+fn innermost<'a>(mut error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    while let Some(deeper) = error.source() {
+        error = deeper;
+    }
+    error
 }
 
 /// `Retry-After` in seconds, or as a date by the clock of the server itself (RFC 9110, 10.2.3).

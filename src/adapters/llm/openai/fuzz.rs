@@ -8,6 +8,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use super::answer::Growing;
 use super::failure::{Broken, Failures};
 use super::sse::Events;
+use super::wire::Piece;
 use super::{MAX_ANSWER_BYTES, MAX_ERROR_BYTES};
 use crate::domain::id::GuildId;
 use crate::fuzzing::{is_bounded, is_plain_line, texts};
@@ -71,7 +72,7 @@ pub(crate) fn stream(bytes: &[u8]) {
 
 pub(crate) fn whole(bytes: &[u8]) {
     let mut growing = Growing::new(MAX_ANSWER_BYTES, None);
-    match growing.take_whole(bytes) {
+    match Piece::read(bytes).and_then(|whole| growing.take_whole(whole)) {
         Ok(()) => finished(growing.finish(&request()), bytes),
         Err(broken) => told(&failures().in_answer(broken), bytes),
     }

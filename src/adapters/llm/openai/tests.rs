@@ -4,8 +4,10 @@ use serde_json::{Value, json};
 
 use super::fake::{Does, Fake, Then, done, error, piece, plain, stop, streamed, usage};
 use super::*;
+use crate::adapters::system::SystemClock;
 use crate::domain::closing::Stage;
 use crate::domain::trigger::Trigger;
+use crate::ports::clock::Clock as _;
 use crate::ports::language_model::{ModelRole, Purpose, Usage};
 use crate::settings::models::tests::defaults;
 
@@ -109,6 +111,171 @@ async fn tokens_that_nobody_counted_are_estimated() {
     let answer = asked(streamed([piece("Hello"), stop(), done()], Then::Ends)).await.expect("an answer");
 
     assert_eq!(answer.usage, Usage { input_tokens: 5, output_tokens: 2 });
+}
+
+#[tokio::test]
+async fn counts_that_are_null_or_fractions_do_not_cost_the_answer() {
+    for (told, expected) in [
+        (json!({ "prompt_tokens": null, "completion_tokens": 7 }), (5, 7)),
+        (json!({ "prompt_tokens": 20.6, "completion_tokens": 3.2 }), (21, 3)),
+        (json!({ "prompt_tokens": 9 }), (9, 2)),
+        (json!({ "prompt_tokens": -3, "completion_tokens": "7" }), (5, 2)),
+        (json!([]), (5, 2)),
+        (json!("many"), (5, 2)),
+    ] {
+        let counted = json!({ "choices": [], "usage": told }).to_string();
+        let whole = json!({ "choices": [{ "message": { "content": "Hello" } }], "usage": told }).to_string();
+
+        for does in [streamed([piece("Hello"), stop(), counted, done()], Then::Ends), plain(200, "application/json", whole)] {
+            let answer = asked(does).await.unwrap_or_else(|error| panic!("{told}: {error}"));
+
+            assert_eq!(
+                (answer.text.as_str(), answer.usage.input_tokens, answer.usage.output_tokens),
+                ("Hello", expected.0, expected.1)
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_first_choice_counts_and_nothing_else_is_read() {
+    let others = [json!({ "message": 7 }), json!("nonsense"), json!({ "message": { "content": "second" } })];
+    let message = json!({ "content": "Hello", "reasoning": [[{ "a": [1] }]], "tool_calls": 5 });
+    let mut choices = vec![json!({ "message": message, "finish_reason": ["stop"] })];
+    choices.extend(others);
+
+    let answer = asked(plain(200, "application/json", json!({ "id": 7, "choices": choices, "extra": [{}] }).to_string())).await;
+
+    let answer = answer.expect("an answer");
+    assert_eq!((answer.text.as_str(), answer.response_id, answer.finish_reason), ("Hello", None, None));
+}
+
+#[tokio::test]
+async fn an_answer_in_one_piece_of_more_than_a_mebibyte_is_refused() {
+    let with = |padding: usize| {
+        json!({ "choices": [{ "message": { "content": "Hello" } }], "padding": "x".repeat(padding) }).to_string()
+    };
+
+    let answer = asked(plain(200, "application/json", with(MAX_WHOLE_BYTES - 100))).await.expect("an answer");
+    let detail = refusal(plain(200, "application/json", with(MAX_WHOLE_BYTES))).await;
+
+    assert_eq!(answer.text, "Hello");
+    assert!(detail.contains("no end"), "{detail}");
+}
+
+#[tokio::test]
+async fn the_message_of_an_error_inside_a_success_is_found_and_cut() {
+    for (error, expected) in [
+        (json!({ "message": "x".repeat(500_000) }), "xxx"),
+        (json!("y".repeat(500_000)), "yyy"),
+        (json!([[], [], {}]), "[[],[],{}]"),
+        (json!({ "code": 503, "message": null, "detail": " zz " }), "503: “zz”"),
+    ] {
+        let body = json!({ "error": error }).to_string();
+
+        let no_answer = asked(plain(200, "application/json", body)).await.expect_err("an error");
+
+        let told = no_answer.to_string();
+        assert!(no_answer.code() == "overloaded" && told.contains(expected) && told.len() < 800, "{told}");
+    }
+}
+
+/// A bare server that reads one request and then sends pieces until nobody takes them; it tells how many bytes were taken.
+fn sends(pieces: impl Iterator<Item = String> + Send + 'static) -> (String, std::thread::JoinHandle<usize>) {
+    use std::io::{Read, Write};
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/v1", listener.local_addr().expect("bound"));
+    let serving = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().expect("a connection");
+        let read = socket.read(&mut [0; 64 * 1024]).expect("a request");
+        assert!(read > 0);
+        let mut taken = 0;
+        for piece in pieces {
+            if socket.write_all(piece.as_bytes()).is_err() {
+                break;
+            }
+            taken += piece.len();
+        }
+        taken
+    });
+    (url, serving)
+}
+
+#[tokio::test]
+async fn informational_answers_without_end_end_the_call() {
+    for one in ["HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n", "HTTP/1.1 199 x\r\n\r\n"] {
+        let (url, serving) = sends(std::iter::repeat(one.repeat(100)));
+        let mut endpoint = endpoint(&url);
+        endpoint.first_token_timeout_secs = 5.0;
+
+        let no_answer = model(&endpoint).ask(&request(), None).await.expect_err("no answer");
+
+        let taken = tokio::task::spawn_blocking(|| serving.join().expect("no panic")).await.expect("no panic");
+        assert!(no_answer.to_string().contains("informational answers"), "{no_answer}");
+        assert!(taken < 64 * 1024 * 1024, "{taken} bytes were taken");
+    }
+}
+
+#[tokio::test]
+async fn a_few_informational_answers_do_no_harm() {
+    let body = json!({ "choices": [{ "message": { "content": "Hello" } }] }).to_string();
+    let last = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let before = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n".repeat(3);
+    let (url, serving) = sends([before, last].into_iter());
+
+    let answer = model(&endpoint(&url)).ask(&request(), None).await.expect("an answer");
+
+    assert_eq!(answer.text, "Hello");
+    serving.join().expect("no panic");
+}
+
+#[tokio::test]
+async fn a_head_without_end_ends_the_call_however_it_comes() {
+    let begin = || std::iter::once("HTTP/1.1 200 OK\r\n".to_owned());
+    let drops = begin().chain(std::iter::once("x: ".to_owned())).chain(std::iter::repeat("a".to_owned()));
+    let lines = begin().chain((0..).map(|n| format!("x-{n}: {}\r\n", "a".repeat(1_000))));
+    for (pieces, least) in [(Box::new(drops) as Box<dyn Iterator<Item = String> + Send>, 30_000), (Box::new(lines), 30_000)] {
+        let (url, serving) = sends(pieces);
+
+        let no_answer = model(&endpoint(&url)).ask(&request(), None).await.expect_err("no answer");
+
+        let taken = tokio::task::spawn_blocking(|| serving.join().expect("no panic")).await.expect("no panic");
+        assert_eq!(no_answer.code(), "unreachable", "{no_answer}");
+        assert!(no_answer.to_string().contains("head is too large"), "{no_answer}");
+        assert!((least..16 * 1024 * 1024).contains(&taken), "{taken} bytes were taken");
+    }
+}
+
+#[tokio::test]
+async fn a_question_whose_answer_killed_the_process_twice_is_failed_and_not_asked() {
+    let data = tempfile::tempdir().expect("a folder");
+    let open = || Arrivals::open(data.path(), SystemClock.now());
+    let hangs = || streamed([piece("Hel")], Then::Hangs);
+    let fake =
+        Fake::new([hangs(), hangs(), streamed([piece("Hi"), done()], Then::Ends), streamed([piece("Hi"), done()], Then::Ends)])
+            .await;
+    let asks = |request: Request| {
+        let model = model(&endpoint(&fake.url)).remembering(Some(open()));
+        async move {
+            let (sender, mut drafts) = mpsc::unbounded_channel();
+            let mut asking = Box::pin(async move { model.ask(&request, Some(&sender)).await });
+            tokio::select! {
+                answer = &mut asking => Some(answer),
+                // The process dies when the answer has begun.
+                _ = drafts.recv() => { std::mem::forget(asking); None }
+            }
+        }
+    };
+
+    let died = [asks(request()).await, asks(request()).await];
+    let third = asks(request()).await.expect("it is not asked");
+    let other = asks(Request { user: "Bob: ho".to_owned(), ..request() }).await;
+
+    assert_eq!(died, [None, None]);
+    assert_eq!(third.expect_err("no answer").code(), "fatal_answer");
+    assert!(other.is_none_or(|answer| answer.is_ok()), "another question is asked");
+    assert_eq!(fake.heard().len(), 3);
 }
 
 #[tokio::test]

@@ -1,0 +1,213 @@
+//! Remembers over a restart which answers were arriving when the process died, so that a question whose answer kills it again and again is not
+//! asked any more: a file for each in `<data>/answering/`.
+//!
+//! A file is written when the head of an answer has arrived, and removed when the answer was read, or given up. What a process that died left
+//! there is counted at the next start. Nothing but that depends on it, so nothing is synced, and what cannot be written is told in the log.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
+
+use tokio::time::Instant;
+
+use crate::domain::moment::Moment;
+use crate::ports::language_model::{Identity, Request};
+
+/// The folder in the data folder.
+const FOLDER: &str = "answering";
+
+/// A question whose answer killed the process so often is not asked again.
+pub const DEATHS_TO_FAIL: u32 = 2;
+
+/// For so long. By then its messages are too old to be answered; the same words may be asked about again.
+const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
+
+/// At most so many files are looked at. There are no more than calls under way.
+const MOST: usize = 10_000;
+
+/// One question to one model, by what is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fingerprint(u64);
+
+impl Fingerprint {
+    /// That of a question.
+    pub fn of(request: &Request, identity: &Identity) -> Self {
+        let mut hasher = DefaultHasher::new();
+        let companion = request.companion.as_ref().map(|companion| companion.id.as_str());
+        (&*identity.endpoint, &*identity.model, request.guild.as_str(), companion).hash(&mut hasher);
+        (&request.system, &request.user).hash(&mut hasher);
+        Self(hasher.finish())
+    }
+}
+
+/// The answers that are arriving, and those that were when the process died.
+#[derive(Debug)]
+pub struct Arrivals {
+    folder: PathBuf,
+    deaths: Mutex<BTreeMap<Fingerprint, u32>>,
+    until: Instant,
+}
+
+impl Arrivals {
+    /// Those of this data folder; `now` is the time of day.
+    pub fn open(data: &Path, now: Moment) -> Arc<Self> {
+        let folder = data.join(FOLDER);
+        let deaths = read(&folder, now).unwrap_or_else(|error| {
+            told(&error);
+            BTreeMap::new()
+        });
+        Arc::new(Self { folder, deaths: Mutex::new(deaths), until: Instant::now() + KEPT_FOR })
+    }
+
+    /// Whether the answer to this question killed the process so often that it is not asked again.
+    pub fn is_fatal(&self, question: Fingerprint) -> bool {
+        self.deaths_by(question) >= DEATHS_TO_FAIL
+    }
+
+    /// Notes that an answer arrives, until what is returned is dropped.
+    pub async fn begin(self: &Arc<Self>, question: Fingerprint) -> Arriving {
+        let (path, deaths) = (self.path(question), self.deaths_by(question) + 1);
+        let writing = tokio::task::spawn_blocking(move || fs::write(path, deaths.to_string()));
+        // It fails only when the runtime ends.
+        if let Ok(Err(error)) = writing.await {
+            told(&error);
+        }
+        Arriving { arrivals: self.clone(), question }
+    }
+
+    fn deaths_by(&self, question: Fingerprint) -> u32 {
+        if Instant::now() >= self.until {
+            return 0;
+        }
+        self.deaths.lock().unwrap_or_else(PoisonError::into_inner).get(&question).copied().unwrap_or_default()
+    }
+
+    fn path(&self, question: Fingerprint) -> PathBuf {
+        self.folder.join(format!("{:016x}", question.0))
+    }
+}
+
+/// An answer that is arriving.
+#[derive(Debug)]
+pub struct Arriving {
+    arrivals: Arc<Arrivals>,
+    question: Fingerprint,
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        self.arrivals.deaths.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.question);
+        // Not on a thread of its own: the process may be about to end, and this is no death.
+        match fs::remove_file(self.arrivals.path(self.question)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => told(&error),
+            _ => {}
+        }
+    }
+}
+
+/// Reads the files and removes the old ones.
+fn read(folder: &Path, now: Moment) -> io::Result<BTreeMap<Fingerprint, u32>> {
+    fs::create_dir_all(folder)?;
+    let mut deaths = BTreeMap::new();
+    for file in fs::read_dir(folder)?.take(MOST) {
+        let file = file?;
+        let Some(question) = file.file_name().to_str().and_then(|name| u64::from_str_radix(name, 16).ok()) else { continue };
+        let written = Moment::ZERO + file.metadata()?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        if now.since(written) > KEPT_FOR {
+            fs::remove_file(file.path())?;
+            continue;
+        }
+        // One that was cut short tells of one death all the same.
+        let died = fs::read_to_string(file.path())?.parse().unwrap_or(1);
+        tracing::warn!(deaths = died, question = %file.file_name().display(), "the process died while a model's answer arrived");
+        deaths.insert(Fingerprint(question), died);
+    }
+    Ok(deaths)
+}
+
+fn told(error: &io::Error) {
+    tracing::warn!(%error, "it cannot be noted which answers of models arrive; one that kills the process is asked for again");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adapters::system::SystemClock;
+    use crate::ports::clock::Clock as _;
+
+    const QUESTION: Fingerprint = Fingerprint(7);
+
+    #[tokio::test]
+    async fn a_question_whose_answer_killed_the_process_twice_is_fatal_for_an_hour() {
+        let data = tempfile::tempdir().unwrap();
+        let now = SystemClock.now();
+        let dies = async || std::mem::forget(Arrivals::open(data.path(), now).begin(QUESTION).await);
+
+        dies().await;
+        let after_one = Arrivals::open(data.path(), now).is_fatal(QUESTION);
+        dies().await;
+        let after_two = Arrivals::open(data.path(), now);
+        let an_hour_later = Arrivals::open(data.path(), now + KEPT_FOR + Duration::from_secs(60));
+
+        assert!(!after_one);
+        assert!(after_two.is_fatal(QUESTION) && !after_two.is_fatal(Fingerprint(8)));
+        assert!(!an_hour_later.is_fatal(QUESTION));
+        assert_eq!(fs::read_dir(data.path().join(FOLDER)).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_was_read_or_given_up_is_no_death() {
+        let data = tempfile::tempdir().unwrap();
+        let now = SystemClock.now();
+        let arrivals = Arrivals::open(data.path(), now);
+        std::mem::forget(arrivals.begin(QUESTION).await);
+
+        let second = Arrivals::open(data.path(), now);
+        drop(second.begin(QUESTION).await);
+        std::mem::forget(second.begin(QUESTION).await);
+
+        assert!(!Arrivals::open(data.path(), now).is_fatal(QUESTION));
+    }
+
+    #[test]
+    fn what_is_no_note_harms_nobody() {
+        let data = tempfile::tempdir().unwrap();
+        fs::create_dir(data.path().join(FOLDER)).unwrap();
+        fs::write(data.path().join(FOLDER).join("0000000000000007"), "").unwrap();
+        fs::write(data.path().join(FOLDER).join("notes"), "2").unwrap();
+
+        let arrivals = Arrivals::open(data.path(), SystemClock.now());
+
+        assert_eq!(arrivals.deaths_by(QUESTION), 1);
+    }
+
+    #[test]
+    fn another_question_has_another_fingerprint() {
+        let identity = |model: &str| Identity { provider: "p".into(), model: model.into(), endpoint: "http://here".into() };
+        let request = |guild: &str, user: &str| Request {
+            role: crate::domain::model_role::ModelRole::Side,
+            purpose: crate::ports::language_model::Purpose::Judgement,
+            companion: None,
+            guild: guild.into(),
+            system: "s".into(),
+            user: user.into(),
+            newest: Vec::new(),
+            sizes: Vec::new(),
+            max_tokens: 1,
+        };
+        let one = Fingerprint::of(&request("home", "hi"), &identity("m"));
+
+        assert_eq!(one, Fingerprint::of(&request("home", "hi"), &identity("m")));
+        for other in [
+            (request("away", "hi"), identity("m")),
+            (request("home", "ho"), identity("m")),
+            (request("home", "hi"), identity("n")),
+        ] {
+            assert_ne!(one, Fingerprint::of(&other.0, &other.1));
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Speaks HTTP/1.1 with an endpoint, with a bound for everything that comes before the status of an answer.
+//!
+//! An endpoint may send informational answers first (100 Continue, 103 Early Hints), and hyper skips any number of them within one poll: an
+//! endless row of them would keep a thread busy until the deadline. So they are counted, and too many end the call. HTTP/2 is not offered: its
+//! informational answers cannot be counted.
+
+use std::error::Error;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::header::{HeaderMap, PROXY_AUTHORIZATION};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::{Request, Response, StatusCode, Uri};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use tokio::sync::Notify;
+use tower::Service;
+
+/// An answer may have so many informational ones before it. One or two are usual.
+pub(super) const MAX_INFORMATIONAL: usize = 16;
+
+/// The head of an answer takes at most so many bytes. It is as much as is read at a time, too, so that one poll ends soon.
+pub(super) const MAX_HEAD_BYTES: usize = 32 * 1024;
+
+/// A connection that takes longer will not come about.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+type AnyError = Box<dyn Error + Send + Sync>;
+
+/// The connections to one endpoint.
+pub(super) struct Http {
+    client: Client<Connector, Full<Bytes>>,
+    proxies: Arc<Matcher>,
+}
+
+/// An answer whose head has arrived.
+pub(super) struct Arriving(Response<Incoming>);
+
+/// Why no answer arrives, or no more of it.
+#[derive(Debug)]
+pub(super) enum Broke {
+    /// There is no connection.
+    Unconnected(AnyError),
+    /// It broke.
+    Connected(AnyError),
+    /// Informational answers came without end.
+    Informational,
+}
+
+impl Http {
+    /// Connections through the proxies that the environment names (`HTTPS_PROXY` and others), or directly.
+    ///
+    /// # Errors
+    /// When the certificates of this machine cannot be used.
+    pub fn new(through_proxies: bool) -> Result<Self, rustls::Error> {
+        Self::through(if through_proxies { Matcher::from_env() } else { Matcher::builder().build() })
+    }
+
+    fn through(proxies: Matcher) -> Result<Self, rustls::Error> {
+        let tls = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_platform_verifier()?
+            .with_no_client_auth();
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        let proxies = Arc::new(proxies);
+        let tls = Arc::new(tls);
+        let connector = Connector { direct: HttpsConnector::from((tcp, tls.clone())), tls, proxies: proxies.clone() };
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .http1_max_buf_size(MAX_HEAD_BYTES)
+            .build(connector);
+        Ok(Self { client, proxies })
+    }
+
+    /// Sends a request and waits for the head of its answer. Dropping the future ends the connection.
+    pub async fn post(&self, to: Uri, mut headers: HeaderMap, body: Vec<u8>) -> Result<Arriving, Broke> {
+        if to.scheme_str() == Some("http")
+            && let Some(auth) = self.proxies.intercept(&to).and_then(|proxy| proxy.basic_auth().cloned())
+        {
+            headers.insert(PROXY_AUTHORIZATION, auth);
+        }
+        let mut request = Request::new(Full::from(body));
+        *request.method_mut() = hyper::Method::POST;
+        *request.uri_mut() = to;
+        *request.headers_mut() = headers;
+        let too_many = Arc::new(Notify::new());
+        let (seen, telling) = (AtomicUsize::new(0), too_many.clone());
+        hyper::ext::on_informational(&mut request, move |_| {
+            if seen.fetch_add(1, Ordering::Relaxed) == MAX_INFORMATIONAL {
+                telling.notify_one();
+            }
+        });
+        tokio::select! {
+            biased;
+            answer = self.client.request(request) => answer.map(Arriving).map_err(|error| {
+                if error.is_connect() { Broke::Unconnected(error.into()) } else { Broke::Connected(error.into()) }
+            }),
+            () = too_many.notified() => Err(Broke::Informational),
+        }
+    }
+}
+
+impl Arriving {
+    pub fn status(&self) -> StatusCode {
+        self.0.status()
+    }
+
+    pub fn headers(&self) -> &HeaderMap {
+        self.0.headers()
+    }
+
+    /// The next piece of the body; none at its end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Broke> {
+        while let Some(frame) = self.0.frame().await {
+            // Trailers say nothing that matters.
+            if let Ok(data) = frame.map_err(|error| Broke::Connected(error.into()))?.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Connects to an endpoint, or to the proxy before it.
+#[derive(Clone)]
+struct Connector {
+    direct: HttpsConnector<HttpConnector>,
+    tls: Arc<ClientConfig>,
+    proxies: Arc<Matcher>,
+}
+
+impl Service<Uri> for Connector {
+    type Response = Link;
+    type Error = AnyError;
+    type Future = Pin<Box<dyn Future<Output = Result<Link, AnyError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), AnyError>> {
+        self.direct.poll_ready(cx)
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let mut direct = self.direct.clone();
+        let Some(proxy) = self.proxies.intercept(&to) else {
+            return Box::pin(async move { Ok(Link { socket: Box::new(direct.call(to).await?), is_proxied: false }) });
+        };
+        if to.scheme_str() != Some("https") {
+            let proxy = proxy.uri().clone();
+            return Box::pin(async move { Ok(Link { socket: Box::new(direct.call(proxy).await?), is_proxied: true }) });
+        }
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), direct);
+        if let Some(auth) = proxy.basic_auth() {
+            tunnel = tunnel.with_auth(auth.clone());
+        }
+        let mut through = HttpsConnector::from((tunnel, self.tls.clone()));
+        Box::pin(async move { Ok(Link { socket: Box::new(through.call(to).await?), is_proxied: false }) })
+    }
+}
+
+trait Socket: Read + Write + Connection + Send + Unpin {}
+
+impl<S: Read + Write + Connection + Send + Unpin> Socket for S {}
+
+/// A connection of any kind.
+struct Link {
+    socket: Box<dyn Socket>,
+    /// A proxy reads the requests, and needs the whole address in each.
+    is_proxied: bool,
+}
+
+impl Connection for Link {
+    fn connected(&self) -> Connected {
+        self.socket.connected().proxy(self.is_proxied)
+    }
+}
+
+impl Read for Link {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: ReadBufCursor<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.socket).poll_read(cx, into)
+    }
+}
+
+impl Write for Link {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write(cx, from)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// What a proxy is sent first by a request to this address.
+    async fn sent_to_a_proxy(to: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let proxy = format!("http://me:secret@{}", listener.local_addr().expect("bound"));
+        let serving = tokio::task::spawn_blocking(move || {
+            let (mut socket, _) = listener.accept().expect("a connection");
+            let mut head = vec![0; 4_096];
+            let read = socket.read(&mut head).expect("a request");
+            String::from_utf8_lossy(&head[..read]).into_owned()
+        });
+        let http = Http::through(Matcher::builder().all(proxy).build()).expect("usable");
+
+        let posted = http.post(Uri::from_static(to), HeaderMap::new(), b"{}".to_vec()).await;
+
+        assert!(posted.is_err(), "the proxy hangs up");
+        serving.await.expect("no panic")
+    }
+
+    #[tokio::test]
+    async fn a_proxy_gets_whole_addresses_and_tunnels_for_tls_with_its_own_credentials() {
+        let plain = sent_to_a_proxy("http://models.example/v1/chat/completions").await;
+        let tunnelled = sent_to_a_proxy("https://models.example/v1/chat/completions").await;
+
+        assert!(plain.starts_with("POST http://models.example/v1/chat/completions HTTP/1.1\r\n"), "{plain}");
+        assert!(tunnelled.starts_with("CONNECT models.example:443 HTTP/1.1\r\n"), "{tunnelled}");
+        for sent in [plain, tunnelled] {
+            assert!(sent.to_ascii_lowercase().contains("proxy-authorization: basic bwu6c2vjcmv0"), "{sent}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The marks by which models tell system, users and assistant apart: somebody's text must not hold one.
+//!
+//! A server that turns a chat into tokens may take a mark inside a message for its own. So the first character of each is written as an
+//! escape (`data.rs`), and no mark is left. A new family of models gets its line here.
+
+/// What a `<` or the like stands before in a tag or a mark, whatever its name: any letter begins one, too (`<think>`, `<start_of_turn>` of
+/// Gemma, `<s>` and `<<SYS>>` of Llama 2).
+///
+/// * `/`, `!`, `?`: tags of HTML and XML, and the ends of others (HTML Standard, 13.2.5.6, tag open state).
+/// * `|`: ChatML and Qwen (`<|im_start|>`), Llama 3 (`<|start_header_id|>`), Phi, GLM, Granite, gpt-oss.
+/// * U+FF5C: DeepSeek and Hunyuan (`<｜Assistant｜>`; `tokenizer_config.json` of DeepSeek-V3).
+const AFTER_ANGLE: [char; 5] = ['/', '!', '?', '|', '\u{ff5c}'];
+
+/// What stands between `[` and `]`, with a `/` before it or not.
+///
+/// * Mistral: `SpecialTokens` in `mistral_common/tokens/tokenizers/base.py` of mistral-common, and `[INST]` of Llama 2.
+/// * GLM and BERT: `gMASK` to `UNK` (`added_tokens` of their `tokenizer_config.json`).
+const BRACKETED: [&str; 31] = [
+    "INST",
+    "SYSTEM_PROMPT",
+    "AVAILABLE_TOOLS",
+    "TOOL_CALLS",
+    "TOOL_RESULTS",
+    "TOOL_CONTENT",
+    "ARGS",
+    "CALL_ID",
+    "THINK",
+    "MODEL_SETTINGS",
+    "IMG",
+    "IMG_BREAK",
+    "IMG_END",
+    "AUDIO",
+    "BEGIN_AUDIO",
+    "TRANSCRIBE",
+    "NEXT_AUDIO_TEXT",
+    "REPEAT_AUDIO_TEXT",
+    "STREAMING_PAD",
+    "STREAMING_WORD",
+    "PREFIX",
+    "MIDDLE",
+    "SUFFIX",
+    "gMASK",
+    "sMASK",
+    "eMASK",
+    "MASK",
+    "CLS",
+    "SEP",
+    "PAD",
+    "UNK",
+];
+
+/// Marks of no such shape, from their first character to the one by which they are known.
+///
+/// * MiniMax M2: `]~!b[`, `]~b]` and `[e~[` (`chat_template.jinja` of MiniMax-M2), and `]<]` of MiniMax-Text-01.
+const OTHERS: [&str; 4] = ["]~!b[", "]~b]", "[e~[", "]<]"];
+
+/// Whether a mark begins with this character and goes on with this text.
+pub(super) fn begins_mark(first: char, rest: &str) -> bool {
+    match first {
+        '<' => rest.starts_with(|next: char| next.is_ascii_alphabetic() || AFTER_ANGLE.contains(&next)),
+        '[' => is_bracketed(rest) || is_other(first, rest),
+        ']' => is_other(first, rest),
+        _ => false,
+    }
+}
+
+fn is_bracketed(rest: &str) -> bool {
+    let rest = rest.strip_prefix('/').unwrap_or(rest);
+    BRACKETED.iter().any(|name| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with(']')))
+}
+
+fn is_other(first: char, rest: &str) -> bool {
+    OTHERS.iter().any(|mark| mark.strip_prefix(first).is_some_and(|mark| rest.starts_with(mark)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_of_any_family_is_known_and_talk_is_none() {
+        let marks = [
+            "<|im_start|>",
+            "<\u{ff5c}Assistant\u{ff5c}>",
+            "<start_of_turn>",
+            "</s>",
+            "[INST]",
+            "[/INST]",
+            "[/SYSTEM_PROMPT]",
+            "[gMASK]",
+            "]~b]system",
+            "[e~[",
+        ];
+        let talk = ["< 3", "<3", "<", "[", "[inst", "[INSTALL]", "[x]", "[link](https://example.org)", "]", "] ~", "[/"];
+
+        let begins = |text: &str| {
+            let mut rest = text.chars();
+            rest.next().is_some_and(|first| begins_mark(first, rest.as_str()))
+        };
+        assert_eq!(marks.map(begins), [true; 10]);
+        assert_eq!(talk.map(begins), [false; 11]);
+    }
+}
