@@ -121,6 +121,6 @@ impl Gateway for FakeGateway {
 
     fn condition(&self) -> Condition {
         let inner = self.inner.lock().unwrap();
-        Condition { ready: !inner.alive.is_empty(), detail: format!("{} connections", inner.alive.len()) }
+        Condition { ready: !inner.alive.is_empty(), detail: format!("{} connections", inner.alive.len()), holds_up_server: false }
     }
 }
