@@ -20,6 +20,8 @@ use super::payload;
 
 /// What is spoken with the gateway (Discord's documentation, "Gateway", "Connecting").
 const QUERY: &str = "?v=10&encoding=json&compress=zlib-stream";
+/// Pings that wait to be answered. More are nonsense: whoever sends them does not read the answers, which would fill the memory.
+const MOST_PINGS: usize = 1_000;
 /// How long it may take to say goodbye.
 const PARTING: Duration = Duration::from_secs(1);
 
@@ -33,6 +35,8 @@ pub struct Line {
     heart: Option<Heart>,
     /// The newest event that came.
     newest: Option<u64>,
+    /// Pings that came since everything was sent.
+    pings: usize,
 }
 
 /// What a line says.
@@ -66,7 +70,7 @@ impl Line {
         let builder = ClientBuilder::new().uri(&address).map_err(|error| error.to_string())?;
         let limits = Limits::default().max_payload_len(Some(MAX_FRAME_BYTES));
         let (socket, _) = builder.limits(limits).connector(connector).connect().await.map_err(|error| deepest(&error))?;
-        Ok(Self { socket: Some(socket), inflate: Inflate::new(), heart: None, newest: None })
+        Ok(Self { socket: Some(socket), inflate: Inflate::new(), heart: None, newest: None, pings: 0 })
     }
 
     /// What comes next on it. It has to be asked again and again, or nothing is sent.
@@ -123,8 +127,10 @@ impl Line {
         let missed = self.poll_heart(cx);
         let Some(socket) = &mut self.socket else { return Poll::Ready(Said::Closed(None)) };
         // What cannot be sent yet keeps nothing from being read.
-        if let Poll::Ready(Err(_)) = socket.poll_flush_unpin(cx) {
-            return Poll::Ready(Said::Closed(None));
+        match socket.poll_flush_unpin(cx) {
+            Poll::Ready(Ok(())) => self.pings = 0,
+            Poll::Ready(Err(_)) => return Poll::Ready(Said::Closed(None)),
+            Poll::Pending => {}
         }
         if missed == Missed::ForLong {
             return Poll::Ready(Said::Zombie);
@@ -147,6 +153,10 @@ impl Line {
                     Ok(frame) => frame.map(Said::Frame),
                     Err(_) => Some(Said::Garbled),
                 },
+                None if message.is_ping() => {
+                    self.pings += 1;
+                    (self.pings > MOST_PINGS).then_some(Said::Garbled)
+                }
                 None => None,
             };
             if let Some(said) = said {
@@ -219,4 +229,32 @@ fn deepest(error: &Error) -> String {
         cause = Some(deeper);
     }
     cause.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+    use tokio_tungstenite::tungstenite::Message as Theirs;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn pings_are_answered_but_a_flood_of_them_ends_the_line() {
+        for (pings, expected) in [(10, Said::Frame("{}".to_owned())), (MOST_PINGS * 10, Said::Garbled)] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("ws://{}", listener.local_addr().unwrap());
+            let accepted = async {
+                let (stream, _) = listener.accept().await.unwrap();
+                tokio_tungstenite::accept_async(stream).await.unwrap()
+            };
+            let (line, mut server) = tokio::join!(Line::open(&url, &Connector::Plain), accepted);
+            let mut line = line.unwrap();
+            for _ in 0..pings {
+                server.feed(Theirs::Ping(Vec::new().into())).await.unwrap();
+            }
+            server.send(Theirs::text("{}")).await.unwrap();
+
+            assert_eq!(line.next().await, expected);
+        }
+    }
 }
