@@ -1,6 +1,7 @@
 //! A statement on its way to a platform: part by part, each sent at most once, whatever dies in between.
 //!
-//! Before a part leaves it is on record that it does; one of which that is all that is known is looked for before anything is sent again.
+//! Before a part leaves it is on record that it does; one of which that is all that is known is looked for before anything is sent again:
+//! soon, since it is there most often, and again once it can arrive no more.
 //! After one of which nobody can know whether it is there, nothing more is sent.
 //! Stopped softly, it finishes the part that is on its way.
 
@@ -32,6 +33,9 @@ use crate::telemetry::plain::Plain;
 
 /// What of a statement could not be sent for so long is given up.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// How long after its answer was lost a part is looked for, the first time; then it takes four times as long each time. A part that is there is
+/// found soon, and the channel's other statements wait no longer; that it is not there is certain only once it can arrive no more.
+const FIRST_LOOK: Duration = Duration::from_millis(1_500);
 /// The pause before a part is tried again, doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause, unless the platform asks for more.
@@ -127,17 +131,19 @@ impl Arguments {
         for (index, text) in texts.iter().enumerate() {
             let part = self.part(index, text);
             let mut pauses = Pauses { began, next: FIRST_PAUSE };
+            // When a part that was on its way before cannot arrive any more is known only from now on.
+            let mut looks = Looks::new(self.platform.capabilities().request_timeout);
             loop {
                 let wait = match self.owed.parts[index].clone() {
                     PartRecord::Sent { .. } => break,
                     // What comes after it makes no sense alone.
                     PartRecord::Unconfirmed => return Ok(None),
-                    PartRecord::Sending { after } => self.look(index, &part, after.as_deref()).await?,
+                    PartRecord::Sending { after } => self.look(index, &part, after.as_deref(), &mut looks).await?,
                     PartRecord::Owed if *self.stop.borrow() => return Ok(Some("cancelled")),
                     PartRecord::Owed if began.elapsed() > PATIENCE => {
                         return Ok(Some(self.give_up()));
                     }
-                    PartRecord::Owed => match self.send(index, &part).await? {
+                    PartRecord::Owed => match self.send(index, &part, &mut looks).await? {
                         Ok(wait) => wait,
                         Err(code) => return Ok(Some(code)),
                     },
@@ -169,13 +175,14 @@ impl Arguments {
     }
 
     /// Sends a part that has certainly not been posted. How long to wait before it is tried again; an error is for good.
-    async fn send(&mut self, index: usize, part: &Part) -> Result<Result<Option<Wait>, &'static str>, Lost> {
+    async fn send(&mut self, index: usize, part: &Part, looks: &mut Looks) -> Result<Result<Option<Wait>, &'static str>, Lost> {
         let after = self.newest_before(index, part);
         self.note(index, PartRecord::Sending { after }).await?;
         let began = Instant::now();
         // No request takes nearly as long; one that never ends must not hold up its channel for good.
         let sent = timeout(PATIENCE, self.platform.send(part)).await;
-        match sent.unwrap_or_else(|_| Err(NotSent::Unknown("the platform's adapter hangs".into()))) {
+        let hangs = |_| Err(NotSent::Unknown { detail: "the platform's adapter hangs".into(), within: Duration::ZERO });
+        match sent.unwrap_or_else(hangs) {
             Ok(id) => {
                 let took = began.elapsed();
                 self.note(index, PartRecord::Sent { id }).await?;
@@ -189,7 +196,8 @@ impl Arguments {
                 self.owed.parts[index] = PartRecord::Owed;
                 Ok(Ok(Some(Wait(after))))
             }
-            Err(NotSent::Unknown(detail)) => {
+            Err(NotSent::Unknown { detail, within }) => {
+                *looks = Looks::new(within);
                 tracing::warn!(channel = %Plain(self.place.channel.as_str()), detail, "nobody knows whether a part of a statement was posted; it is looked for");
                 Ok(Ok(None))
             }
@@ -203,13 +211,14 @@ impl Arguments {
         }
     }
 
-    /// Looks for a part that may have been posted, once it must have arrived.
-    async fn look(&mut self, index: usize, part: &Part, after: Option<&str>) -> Result<Option<Wait>, Lost> {
-        tokio::time::sleep(self.platform.capabilities().request_timeout).await;
+    /// Looks for a part that may have been posted: soon, and again until it must have arrived. Then it is certain whether it is there.
+    async fn look(&mut self, index: usize, part: &Part, after: Option<&str>, looks: &mut Looks) -> Result<Option<Wait>, Lost> {
+        let is_certain = looks.wait().await;
         let found = timeout(PATIENCE, self.find(part, after)).await;
         let hangs = |_| Err(NotRead::Later { after: None, detail: "the platform's adapter hangs".into() });
         let (found, outcome) = match found.unwrap_or_else(hangs) {
             Ok(Some(id)) => (PartRecord::Sent { id }, Some("posted")),
+            Ok(None) if !is_certain => return Ok(None),
             Ok(None) => (PartRecord::Owed, None),
             Err(NotRead::Later { after, .. }) => return Ok(Some(Wait(after))),
             Err(NotRead::Never(detail)) => {
@@ -327,6 +336,29 @@ impl Arguments {
             is_unconfirmed: self.owed.parts.contains(&PartRecord::Unconfirmed),
             error,
         }
+    }
+}
+
+/// When a part is looked for whose fate is not known.
+struct Looks {
+    /// What has not arrived by then never will.
+    arrives_by: Instant,
+    next: Duration,
+}
+
+impl Looks {
+    /// For a part that arrives within this time from now, or never.
+    fn new(within: Duration) -> Self {
+        Self { arrives_by: Instant::now() + within, next: FIRST_LOOK }
+    }
+
+    /// Waits for the next look. Whether what is not there then never will be.
+    async fn wait(&mut self) -> bool {
+        let now = Instant::now();
+        let at = (now + self.next).min(self.arrives_by).max(now + FIRST_LOOK);
+        self.next = self.next.saturating_mul(4);
+        tokio::time::sleep_until(at).await;
+        Instant::now() >= self.arrives_by
     }
 }
 

@@ -212,12 +212,15 @@ impl House for ActorHouse {
             part("store", self.kit.directory.find(&ScribePlace()).is_some(), "what is heard cannot be stored at the moment"),
             part("models", models_detail.is_empty(), models_detail),
         ];
+        let mut is_held_up = false;
         for gateway in self.kit.gateways.iter() {
-            let Condition { ready, detail } = gateway.condition();
+            let Condition { ready, detail, holds_up_server } = gateway.condition();
+            is_held_up |= holds_up_server;
             parts.push(ReadyPart { part: gateway.name().into(), ready, detail });
         }
-        // What is said is accepted without a model, too; companions answer when there is one. So is what the console hears without a platform.
-        let ready = parts.iter().filter(|part| &*part.part == "store").all(|part| part.ready);
+        // What is said is accepted without a model, too; companions answer when there is one. So is what the console hears without a
+        // platform, unless the settings want one.
+        let ready = !is_held_up && parts.iter().filter(|part| &*part.part == "store").all(|part| part.ready);
         let models = ReadyModels { side: model(ModelRole::Side), main: model(ModelRole::Main) };
         Readiness { ready, parts, models: Some(models) }
     }

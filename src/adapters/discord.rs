@@ -5,6 +5,7 @@
 
 pub mod backfill;
 pub mod check;
+pub mod clock;
 pub mod commands;
 pub mod dispatch;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `tertulia discord check`: whether Discord would work with these settings, before the server is started.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -12,7 +13,6 @@ use super::visible;
 use crate::adapters::discord::check::{Report, Servers, check};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::system::SystemClock;
-use crate::ports::clock::Clock as _;
 use crate::settings::Loaded;
 use crate::settings::Sources;
 
@@ -67,7 +67,7 @@ fn look(loaded: &Loaded, asked: Check) -> Result<(), Failure> {
     let token = settings.token().map_err(|problem| usage(&problem))?.ok_or_else(no_token)?;
     let servers = if asked.server.is_empty() { Servers::First(asked.servers.into()) } else { Servers::These(asked.server) };
     let report =
-        block_on(async { check(settings, token, &servers, SystemClock.now()).await.map_err(|problem| usage(&problem)) })?;
+        block_on(async { check(settings, token, &servers, Arc::new(SystemClock)).await.map_err(|problem| usage(&problem)) })?;
     if asked.json {
         print_json(&format!("{:#}", as_json(&report)?))?
     } else {

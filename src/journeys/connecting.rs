@@ -213,12 +213,14 @@ async fn a_supervisor_that_dies_without_end_takes_nobody_along() {
 #[tokio::test(start_paused = true)]
 async fn readiness_tells_how_the_connections_stand_and_does_not_hang_on_them() {
     let gateway = FakeGateway::counting([Err(Disconnected::Never("the token is wrong".into()))]);
-    let world = World::hearing_over(gateway).await;
+    let world = World::hearing_over(gateway.clone()).await;
     world.pass(1.0).await;
 
     let readiness = world.house.readiness().await;
+    gateway.holds_up_server();
+    let held_up = world.house.readiness().await;
 
-    assert!(readiness.ready);
+    assert!(readiness.ready && !held_up.ready);
     let part = readiness.parts.iter().find(|part| &*part.part == "fake").expect("it is told");
     assert_eq!((part.ready, part.detail.as_str()), (false, "0 connections"));
 }

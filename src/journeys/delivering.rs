@@ -138,9 +138,33 @@ async fn a_part_whose_answer_is_lost_is_looked_for_and_not_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_part_whose_answer_is_lost_at_once_is_found_within_seconds() {
+    let (platform, world) = asked("Hello!").await;
+    platform.will([Fate::Cut]);
+
+    // Asked at 1 s, written at 2 s, sent half a second later, looked for after a second and a half.
+    world.pass(5.0).await;
+
+    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_may_still_arrive_is_not_sent_again_before_it_cannot() {
+    let (platform, world) = asked("Hello!").await;
+    platform.will([Fate::Fails(cut_off())]);
+
+    world.pass(12.0).await;
+    let before = platform.posted();
+    world.pass(3.0).await;
+
+    assert_eq!((before, platform.posted()), (said(&[]), said(&[("Aria", "Hello!")])));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_part_that_never_arrived_is_sent_again() {
     let (platform, world) = asked("Hello!").await;
-    platform.will([Fate::Fails(NotSent::Unknown("cut off".into())), Fate::Fails(later(Some(30)))]);
+    platform.will([Fate::Fails(cut_off()), Fate::Fails(later(Some(30)))]);
 
     world.pass(120.0).await;
 
@@ -150,7 +174,7 @@ async fn a_part_that_never_arrived_is_sent_again() {
 #[tokio::test(start_paused = true)]
 async fn a_part_whose_answer_is_lost_again_and_again_is_given_up() {
     let (platform, world) = asked("Hello!").await;
-    platform.will(std::iter::repeat_n(Fate::Fails(NotSent::Unknown("cut off".into())), 1_000));
+    platform.will(std::iter::repeat_n(Fate::Fails(cut_off()), 1_000));
 
     world.pass(1_500.0).await;
 
@@ -164,7 +188,7 @@ async fn the_same_words_said_before_are_not_taken_for_a_part_that_never_arrived(
     let (platform, world) = asked("Hello!").await;
     world.pass(60.0).await;
     platform.forgets();
-    platform.will([Fate::Fails(NotSent::Unknown("cut off".into()))]);
+    platform.will([Fate::Fails(cut_off())]);
     asked_again(&world).await;
 
     world.pass(60.0).await;
@@ -196,7 +220,7 @@ async fn a_part_on_record_as_anothers_message_is_looked_for_again() {
 #[tokio::test(start_paused = true)]
 async fn where_nothing_can_be_read_a_part_that_may_be_there_is_not_sent_again() {
     let (platform, world) = asked("Hello!").await;
-    platform.will([Fate::Fails(NotSent::Unknown("cut off".into()))]);
+    platform.will([Fate::Fails(cut_off())]);
     platform.hides(NotRead::Never("no permission".into()));
 
     world.pass(120.0).await;
@@ -212,7 +236,7 @@ async fn where_nothing_can_be_read_a_part_that_may_be_there_is_not_sent_again() 
 async fn nothing_is_sent_after_a_part_of_which_nobody_knows_whether_it_is_there() {
     let (platform, world) = asked(LONG).await;
     platform.takes_at_most(32);
-    platform.will([Fate::Fails(NotSent::Unknown("cut off".into()))]);
+    platform.will([Fate::Fails(cut_off())]);
     platform.hides(NotRead::Never("no permission".into()));
 
     world.pass(120.0).await;
@@ -330,7 +354,7 @@ async fn what_was_on_its_way_when_it_was_cleared_is_looked_for_after_a_crash_tho
 #[tokio::test(start_paused = true)]
 async fn the_same_words_said_again_are_not_taken_for_those_that_were_dropped_and_never_arrived() {
     let (platform, world) = asked("Hello!").await;
-    platform.will([Fate::Fails(NotSent::Unknown("cut off".into())), Fate::Silent]);
+    platform.will([Fate::Fails(cut_off()), Fate::Silent]);
     world.pass(4.0).await;
     world.house.clear(&room("lobby")).await.unwrap();
 
@@ -340,6 +364,10 @@ async fn the_same_words_said_again_are_not_taken_for_those_that_were_dropped_and
     assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
     assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("Ana", "Ari, two"), ("aria", "Hello!")]));
     assert_eq!(owed(&world).await, 0);
+}
+
+fn cut_off() -> NotSent {
+    NotSent::Unknown { detail: "cut off".into(), within: std::time::Duration::from_secs(10) }
 }
 
 /// A world in which Aria was just addressed and will say this, and the platform of its lobby.

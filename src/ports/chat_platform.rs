@@ -19,7 +19,7 @@ use crate::domain::id::{ChannelId, CompanionId, GuildId};
 pub struct Capabilities {
     /// The longest part of a statement that it takes, in UTF-16 code units.
     pub longest_part: usize,
-    /// A request that was sent so long ago has arrived by now, or never will.
+    /// A request that was sent so long ago, nobody knows when, has arrived by now, or never will.
     pub request_timeout: Duration,
     /// How long a typing sign shows; none: it has none.
     pub typing_shows: Option<Duration>,
@@ -55,9 +55,14 @@ pub enum NotSent {
         /// What happened.
         detail: String,
     },
-    /// It may have been posted: look before it is sent again.
-    #[error("nobody knows: {0}")]
-    Unknown(String),
+    /// It may have been posted, or may still be: look before it is sent again.
+    #[error("nobody knows: {detail}")]
+    Unknown {
+        /// What happened.
+        detail: String,
+        /// What was not posted after this time never will be.
+        within: Duration,
+    },
     /// The platform will not take it: no permission, no such channel. It tells whoever runs the server, once for a channel.
     #[error("refused: {0}")]
     Refused(String),

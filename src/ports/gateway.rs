@@ -33,6 +33,8 @@ pub struct Condition {
     pub ready: bool,
     /// In plain words: how many connections there are, or what is in the way and what to do about it.
     pub detail: String,
+    /// The server is not to count as ready because of it: it stopped for good, and the settings say that nothing works without it.
+    pub holds_up_server: bool,
 }
 
 /// One connection of several.

@@ -34,7 +34,7 @@ pub struct Utterance {
     pub text: Arc<str>,
     /// What was really written: names are looked for in this alone.
     pub own_words: Arc<str>,
-    /// When it was said, by the platform's clock; a moment that is still to come counts as now.
+    /// When it was said, by this machine's clock, whatever the platform's says; a moment that is still to come counts as now.
     pub at: Moment,
     /// Whom it mentions, as ids like those of authors.
     pub mentions: Vec<Arc<str>>,

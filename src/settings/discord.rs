@@ -55,6 +55,10 @@ pub struct Discord {
     pub backfill_secs: f64,
     /// Questions a second for that, of the 50 that Discord allows for everything: 1 to 50.
     pub backfill_calls_per_second: u32,
+    /// Where people at Discord read who runs this bot; it is sent with every request. A whole address of 200 characters at most.
+    pub contact_url: String,
+    /// Whether the server counts as not ready (`/readyz`) once Discord has stopped for good.
+    pub required: bool,
     /// Seconds that a request may take: 1 to 120. After a crash the server waits as long before it looks which words arrived.
     pub request_timeout_secs: f64,
 }
@@ -82,6 +86,7 @@ impl Discord {
         }
         self.api()?;
         self.gateway()?;
+        self.check_contact()?;
         if let Some(presence) = &self.presence
             && (presence.trim().is_empty() || presence.chars().count() > 128 || presence.chars().any(char::is_control))
         {
@@ -102,6 +107,24 @@ impl Discord {
         within("backfill_secs", self.backfill_secs, 0.0..=2_592_000.0)?;
         within("backfill_calls_per_second", self.backfill_calls_per_second, 1..=50)?;
         within("request_timeout_secs", self.request_timeout_secs, 1.0..=120.0)
+    }
+
+    /// Whether the contact's address can stand in a `User-Agent`, within its brackets.
+    fn check_contact(&self) -> Result<(), Problem> {
+        let url = &self.contact_url;
+        let is_plain = url.len() <= 200 && url.bytes().all(|byte| byte.is_ascii_graphic() && !b"(),".contains(&byte));
+        let is_url = Url::parse(url).is_ok_and(|url| ["https", "http"].contains(&url.scheme()) && url.has_host());
+        if is_plain && is_url {
+            return Ok(());
+        }
+        let message =
+            "must be an address of 200 characters at most that begins with https:// and has no spaces, commas or brackets";
+        Err(Problem::new("contact_url", message))
+    }
+
+    /// What Discord demands of every client: `DiscordBot ($url, $versionNumber)` (Discord's documentation, "API Reference", "User Agent").
+    pub fn user_agent(&self) -> String {
+        format!("DiscordBot ({}, {})", self.contact_url, env!("CARGO_PKG_VERSION"))
     }
 
     /// Whether there is to be Discord: a token is given.
@@ -175,7 +198,9 @@ fn check_token(key: &str, token: &str) -> Result<(), Problem> {
     let token = bare(token);
     let problem = if token.is_empty() {
         format!("is empty; {way_out}, or leave the key out to run without Discord")
-    } else if token.len() > LONGEST_TOKEN || !token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+    } else if token.len() > LONGEST_TOKEN {
+        format!("has {} characters, more than any token ({LONGEST_TOKEN} at most); {way_out}, that alone", token.chars().count())
+    } else if !token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
         format!("holds characters that no token has; {way_out}, that alone, without quotes")
     } else if token.split('.').count() != 3 || token.split('.').any(str::is_empty) {
         format!(
@@ -242,6 +267,7 @@ mod tests {
             ("secret..x", "is not a bot's token"),
             ("\"secret.x.y\"", "holds characters"),
             ("secret x.y.z", "holds characters"),
+            (&format!("secret.{}.y", "x".repeat(250)), "has 259 characters, more than any token (256 at most)"),
         ] {
             let discord = with_token(token);
 
@@ -252,6 +278,15 @@ mod tests {
             assert!(!problem.to_string().contains("secretsecret") && !problem.to_string().contains("secret.x"));
             assert!(!format!("{discord:?}").contains("secret.") && !format!("{discord:?}").contains("secretsecret"));
         }
+    }
+
+    #[test]
+    fn requests_name_where_discord_reads_who_runs_the_bot() {
+        let own = Discord { contact_url: "https://bots.example/us".into(), ..defaults() };
+
+        assert!(own.check().is_ok());
+        assert!(own.user_agent().starts_with("DiscordBot (https://bots.example/us, "), "{}", own.user_agent());
+        assert!(!defaults().user_agent().contains(".example"), "it exists");
     }
 
     #[test]
@@ -302,6 +337,9 @@ mod tests {
             (Discord { backfill_secs: f64::NAN, ..defaults() }, "backfill_secs"),
             (Discord { backfill_calls_per_second: 51, ..defaults() }, "backfill_calls_per_second"),
             (Discord { request_timeout_secs: 0.0, ..defaults() }, "request_timeout_secs"),
+            (Discord { contact_url: "https://a.example/(us)".into(), ..defaults() }, "contact_url"),
+            (Discord { contact_url: "a.example".into(), ..defaults() }, "contact_url"),
+            (Discord { contact_url: format!("https://a.example/{}", "x".repeat(200)), ..defaults() }, "contact_url"),
         ] {
             assert_eq!(discord.check().unwrap_err().key, key);
         }

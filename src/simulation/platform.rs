@@ -158,13 +158,14 @@ impl ChatPlatform for SimPlatform {
             self.stage.reach("platform's answer lost");
             self.stage.note_fault(What::Platform(part.guild.clone()));
             self.stage.pass(self.rolls(|dice| dice.millis(1, 9_999))).await;
-            return Err(NotSent::Unknown("as the simulation wants it".into()));
+            return Err(NotSent::Unknown { detail: "as the simulation wants it".into(), within: REQUEST_TIMEOUT });
         }
         self.stage.pass(arrives).await;
         self.stage.beat(Beat::Arrived);
         self.stage.pass(answers).await;
         let id = self.settled().arrived.get(&request).copied();
-        id.map(|id| id.to_string().into()).ok_or_else(|| NotSent::Unknown("it did not arrive".into()))
+        let unknown = || NotSent::Unknown { detail: "it did not arrive".into(), within: REQUEST_TIMEOUT };
+        id.map(|id| id.to_string().into()).ok_or_else(unknown)
     }
 
     async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {

@@ -40,15 +40,14 @@ const IMPURE: &[&str] = &[
     "time::Instant",
     "time::SystemTime",
     "tokio",
+    "tokio_websockets",
     "tracing",
-    "twilight_gateway",
-    "twilight_model",
 ];
 /// A script may be read from a file.
 const IMPURE_BUT_FOR_FILES: &[&str] =
     &["axum", "ractor", "rand", "reqwest", "sled", "std::net", "std::thread", "time::Instant", "time::SystemTime", "tokio"];
 /// What belongs to one adapter alone.
-const SERVED: &[&str] = &["axum", "reqwest", "sled", "twilight_gateway", "twilight_model"];
+const SERVED: &[&str] = &["axum", "reqwest", "sled", "tokio_websockets"];
 
 /// The arrows. Code for tests (`#[cfg(test)]`, and modules declared under it) may know everyone.
 const ARROWS: &[Arrow] = &[

@@ -159,12 +159,12 @@ impl<M> Backfill<M> {
         Self { limits, guilds: BTreeMap::new(), turns: VecDeque::new(), filled: VecDeque::new(), asked: VecDeque::new() }
     }
 
-    /// Takes a channel on, if something was said there; one that is being read already is not taken twice.
-    pub fn add(&mut self, behind: Behind, now: Moment) {
+    /// Takes a channel on, if something was said there since as long ago as may be, by Discord's time of day; one that is being read already is not taken twice.
+    pub fn add(&mut self, behind: Behind, now: Moment, on_discord: Moment) {
         if behind.newest <= behind.accepted || self.is_filling(behind.channel) {
             return;
         }
-        let floor = Snowflake::at(now - self.limits.age);
+        let floor = Snowflake::at(on_discord - self.limits.age);
         let before = behind.newest.next();
         let left = if self.limits.messages == 0 { Some(Left::TooMany) } else { (behind.newest < floor).then_some(Left::TooOld) };
         if let Some(why) = left {

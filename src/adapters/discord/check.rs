@@ -7,16 +7,18 @@ mod connection;
 mod guilds;
 mod report;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
 use tokio::time::Instant;
 
 use self::account::Application;
+use super::clock::{self, Clocks};
 use super::permissions::Permissions;
 use super::rest::{Failed, Request, Rest};
 use super::snowflake::Snowflake;
-use crate::domain::moment::Moment;
+use crate::ports::clock::Clock;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 
@@ -47,10 +49,18 @@ pub enum Servers {
 ///
 /// # Errors
 /// The address or the token of the settings cannot be used.
-pub async fn check(settings: &Settings, token: SecretString, servers: &Servers, now: Moment) -> Result<Report, Problem> {
-    let mut checking = Checking { rest: Rest::new(settings, token)?, settings, now, report: Report::default(), took: Vec::new() };
+pub async fn check(
+    settings: &Settings,
+    token: SecretString,
+    servers: &Servers,
+    clock: Arc<dyn Clock>,
+) -> Result<Report, Problem> {
+    let clocks = Arc::new(Clocks::new(clock));
+    let rest = Rest::new(settings, token, Arc::clone(&clocks))?;
+    let mut checking = Checking { rest, settings, clocks, report: Report::default(), took: Vec::new() };
     if let Some(application) = checking.account().await {
         checking.report.invitation = Some(invitation(application.id));
+        checking.clock();
         checking.connection().await;
         checking.commands(&application).await;
         checking.servers(&application, servers).await;
@@ -69,7 +79,7 @@ pub fn invitation(application: Snowflake) -> String {
 struct Checking<'a> {
     rest: Rest,
     settings: &'a Settings,
-    now: Moment,
+    clocks: Arc<Clocks>,
     report: Report,
     /// How long each answer took.
     took: Vec<Duration>,
@@ -94,6 +104,15 @@ impl Checking<'_> {
     /// Notes that something could not be asked for.
     fn note_failed(&mut self, about: &'static str, failed: &Failed) {
         self.note(failed_line(about, failed));
+    }
+
+    /// How this machine's clock differs from Discord's.
+    fn clock(&mut self) {
+        let difference = self.clocks.difference();
+        self.note(match difference {
+            clock::Difference::None => Line::good("clock", difference.told()),
+            _ => Line::warning("clock", format!("{}; messages are judged by Discord's", difference.told())).click(clock::CLICK),
+        });
     }
 
     /// How long answers take. The first one is left out where there are more: it had to connect.
@@ -122,7 +141,7 @@ fn failed_line(about: &'static str, failed: &Failed) -> Line {
             Line::problem(about, said).click(format!("Leave Discord alone for {}, then try again.", report::span(*after)))
         }
         Failed::NotNow { after: None, .. } => Line::problem(about, said).click(REACH),
-        Failed::Unknown(_) => Line::problem(about, said).click(TRY_LATER),
+        Failed::Unknown { .. } => Line::problem(about, said).click(TRY_LATER),
         // What to click is in the words.
         Failed::Refused(_) => Line::problem(about, said),
     }

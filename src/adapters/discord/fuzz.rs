@@ -11,7 +11,7 @@ pub(crate) use super::commands::fuzz::{interaction, interactions};
 use super::gateway::fuzz as gateway;
 use super::heard::{By, Heard, Us, heard};
 use super::identify::Spent;
-use super::limits::{Ask, Limits, Route};
+use super::limits::{Account, Ask, Limits, Route};
 use super::markup::pieces;
 use super::names;
 use super::refusals::Refusal;
@@ -227,7 +227,7 @@ pub(crate) fn heads() -> Vec<Vec<u8>> {
 pub(crate) fn limits(bytes: &[u8]) {
     let all = text(bytes);
     let mut limits = Limits::default();
-    let route = Route { name: "GET /x", resource: "1".to_owned(), is_global: true };
+    let route = Route { name: "GET /x", resource: "1".to_owned(), account: Account::Bot };
     let mut now = Moment::from_micros(1_000_000);
     for answer in all.split('\u{1f}').take(200) {
         for _ in 0..100 {

@@ -6,32 +6,30 @@ mod end;
 mod frame;
 #[cfg(test)]
 pub(super) mod fuzz;
+mod inflate;
 mod keeper;
 mod ledger;
 mod life;
 mod line;
 mod passing;
+mod payload;
 mod session;
 mod starts;
 mod told;
 
 use std::fmt;
 use std::num::NonZeroU32;
-use std::panic::catch_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use secrecy::{ExposeSecret, SecretString};
-use tokio::sync::mpsc;
+use secrecy::SecretString;
 use tokio::time::Instant;
-use twilight_gateway::{Config, ConfigBuilder, Intents};
-use twilight_model::gateway::payload::outgoing::identify::IdentifyProperties;
+use tokio_websockets::Connector;
 
 use self::asking::Asking;
 use self::frame::Unreadable;
 use self::life::Life;
-use self::line::Asks;
 use self::starts::Starts;
 use self::told::{Doing, Standing};
 use super::dispatch::Intake;
@@ -71,7 +69,7 @@ pub struct Times {
     pub stuck: Duration,
     /// Between two notes of how far a session is accepted.
     pub notes: Duration,
-    /// How long a connection has to last for its end to be no failure.
+    /// How long a session has to last for its identify not to count as one in vain.
     pub lasting: Duration,
 }
 
@@ -124,8 +122,12 @@ struct Shared {
     shards: Option<NonZeroU32>,
     /// As the settings have it.
     url: Option<String>,
-    /// With the text of all messages, and without.
-    configs: [Config<Asks>; 2],
+    /// As the settings have it.
+    is_required: bool,
+    token: SecretString,
+    /// What stands below the bot's name.
+    presence: Option<String>,
+    connector: Connector,
     starts: Starts,
     asking: Asking,
     standing: Standing,
@@ -143,9 +145,12 @@ impl Gateway {
         let Parts { discord, notes, clock, chance, recorder, make_intake, times } = parts;
         let url = settings.gateway()?.map(|url| url.as_str().trim_end_matches('/').to_owned());
         let asking = Asking::new(settings.message_content);
-        let presence = settings.presence.as_deref();
-        let config = |intents| config(token, intents, presence);
-        let configs = [config(asking::WITH_CONTENT)?, config(asking::WITHOUT)?];
+        let connector = Connector::new().map_err(|error| {
+            Problem::new(
+                "gateway_url",
+                format!("cannot be connected to: this machine has no certificates to trust ({error}); install ca-certificates"),
+            )
+        })?;
         let instruments = recorder.instruments().clone();
         let starts = Starts::new(Arc::clone(&discord), Arc::clone(&notes), Arc::clone(&clock), instruments, times);
         Ok(Self(Shared {
@@ -158,7 +163,10 @@ impl Gateway {
             times,
             shards: settings.shards,
             url,
-            configs,
+            is_required: settings.required,
+            token: token.clone(),
+            presence: settings.presence.clone(),
+            connector,
             starts,
             asking,
             standing: Standing::default(),
@@ -176,6 +184,7 @@ impl Port for Gateway {
     async fn shards(&self) -> Result<NonZeroU32, Disconnected> {
         let shared = &self.0;
         let (told, _) = tokio::join!(shared.starts.ask(), shared.learn());
+        shared.standing.asked(told.as_ref().err().cloned());
         match (told, shared.shards) {
             (Ok(_), Some(shards)) => Ok(shards),
             (Ok(told), None) => Ok(told.shards),
@@ -195,7 +204,8 @@ impl Port for Gateway {
 
     fn condition(&self) -> Condition {
         let shared = &self.0;
-        shared.standing.told(shared.asking.is_deaf().then_some(asking::DEAF))
+        let told = shared.standing.told(shared.asking.is_deaf().then_some(asking::DEAF));
+        Condition { holds_up_server: shared.is_required && shared.standing.has_stopped(), ..told }
     }
 }
 
@@ -210,10 +220,6 @@ impl Shared {
         self.url.clone().or_else(|| self.starts.url()).unwrap_or_else(|| COMMON_URL.to_owned())
     }
 
-    fn config(&self, intents: Intents) -> Config<Asks> {
-        self.configs[usize::from(!intents.contains(Intents::MESSAGE_CONTENT))].clone()
-    }
-
     /// Tells now and then that frames could not be read, and nothing of what was in them.
     fn unreadable(&self, shard: Shard, why: Unreadable) {
         let mut told = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
@@ -225,22 +231,6 @@ impl Shared {
             *told = (Some(Instant::now()), 0);
         }
     }
-}
-
-fn config(token: &SecretString, intents: Intents, presence: Option<&str>) -> Result<Config<Asks>, Problem> {
-    let token = token.expose_secret().to_owned();
-    // It panics where there are no certificates.
-    let builder = catch_unwind(|| ConfigBuilder::new(token, intents)).map_err(|_| {
-        Problem::new("gateway_url", "cannot be connected to: this machine has no certificates to trust; install ca-certificates")
-    })?;
-    let os = std::env::consts::OS;
-    let builder = builder.identify_properties(IdentifyProperties::new("tertulia", "tertulia", os));
-    let builder = match presence {
-        Some(words) => builder.presence(asking::presence(words)),
-        None => builder,
-    };
-    // Each connection has its own.
-    Ok(builder.queue(Asks(mpsc::unbounded_channel().0)).build())
 }
 
 impl fmt::Debug for Gateway {

@@ -22,6 +22,8 @@ pub const APART: Duration = Duration::from_millis(5_250);
 const LONGEST_IDENTIFY_PAUSE: Duration = Duration::from_secs(900);
 /// The longest pause between two attempts to connect.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A connection with a session that lasted for so long came about, though nothing happened on it.
+const QUIET_BUT_CONNECTED: Duration = Duration::from_secs(5);
 
 /// The identifies of the last day: what has to be stored, over restarts too.
 ///
@@ -202,8 +204,16 @@ pub fn identify_pause(in_vain: u32, jitter: f64) -> Duration {
     whole.mul_f64(0.5 + jitter / 2.0)
 }
 
-/// How long to wait before the next attempt to connect: the first at once or within a second, then doubling up to a minute, half of it by
-/// chance. `failures` counts attempts in a row that brought no session, `jitter` is from 0 to 1.
+/// Whether a connection that ended was a failure to connect: it had no session, or lost it at once without an event. `lived` is how long
+/// it had a session, `has_heard` whether an event came besides READY and RESUMED.
+///
+/// A link that is cut again and again is no reason to stay away longer, since each connection brings what was missed.
+pub fn failed_to_connect(lived: Option<Duration>, has_heard: bool) -> bool {
+    lived.is_none_or(|lived| !has_heard && lived < QUIET_BUT_CONNECTED)
+}
+
+/// How long to wait before the next attempt to connect: after a connection that was lost at once or within a second, then doubling up to a
+/// minute, half of it by chance. `failures` counts failures to connect in a row, `jitter` is from 0 to 1.
 pub fn pause(failures: u32, jitter: f64) -> Duration {
     let jitter = if jitter.is_finite() { jitter.clamp(0.0, 1.0) } else { 0.5 };
     let Some(doublings) = failures.checked_sub(1) else { return Duration::from_secs(1).mul_f64(jitter) };

@@ -73,6 +73,8 @@ pub struct Ears {
     marks: Marks,
     reader: Reader,
     looked_up: Semaphore,
+    /// When Discord was asked for the time.
+    asked_the_time: tokio::sync::Mutex<Option<tokio::time::Instant>>,
     acquainted: Arc<guilds::Acquainted>,
     beside: guilds::Beside,
     inhabited: guilds::Inhabited,
@@ -101,6 +103,7 @@ impl Ears {
             marks: Marks::new(notes),
             reader: Reader::new(Arc::clone(&discord), clock, &settings),
             looked_up: Semaphore::new(MOST_LOOKED_UP),
+            asked_the_time: tokio::sync::Mutex::default(),
             acquainted: Arc::default(),
             beside: guilds::Beside::default(),
             inhabited: guilds::Inhabited::default(),

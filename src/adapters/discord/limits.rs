@@ -1,4 +1,5 @@
-//! When a request to Discord's REST API may leave: by route and resource, for the bot as a whole, and before Discord shuts us out.
+//! When a request to Discord's REST API may leave: by route and resource, for the bot and for this address as a whole, and before Discord
+//! shuts us out.
 
 #[cfg(test)]
 mod tests;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use crate::domain::moment::Moment;
 
-/// Requests a second that a bot may make (Discord's documentation, "Rate Limits", "Global Rate Limit").
+/// Requests a second that a bot may make, and an address without one (Discord's documentation, "Rate Limits", "Global Rate Limit").
 pub const GLOBAL_PER_SECOND: usize = 50;
 /// Invalid requests after which nothing leaves for a while. At 10,000 in ten minutes Discord shuts the address out.
 pub const INVALID_STOP: u32 = 5_000;
@@ -31,8 +32,19 @@ pub struct Route {
     pub name: &'static str,
     /// The id (and the token, of a webhook) that stands at the path's beginning: channels, guilds and webhooks count for themselves.
     pub resource: String,
-    /// Whether it counts for the bot as a whole. Interactions and what is done with a webhook's own token do not.
-    pub is_global: bool,
+    /// Whose requests a second it counts among.
+    pub account: Account,
+}
+
+/// Whose requests a second a request counts among (Discord's documentation, "Rate Limits", "Global Rate Limit").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Account {
+    /// The bot's: the request carries its token.
+    Bot,
+    /// This machine's address: the request carries no token of the bot's, as a webhook's.
+    Address,
+    /// Nobody's: an answer to an interaction.
+    None,
 }
 
 /// What an answer tells of limits.
@@ -84,13 +96,20 @@ pub struct Limits {
     /// The bucket of each route and resource, as Discord told.
     names: BTreeMap<Route, String>,
     buckets: BTreeMap<(String, String), Bucket>,
-    /// The requests of the last second.
-    sent: VecDeque<Moment>,
+    bot: PerSecond,
+    address: PerSecond,
     /// Nothing leaves before this: somebody before Discord's API has enough of us.
     closed_until: Moment,
-    /// Nothing that counts for the bot as a whole leaves before this.
-    bot_closed_until: Moment,
     invalid: InvalidRequests,
+}
+
+/// The requests of one account.
+#[derive(Clone, Debug)]
+struct PerSecond {
+    /// The requests of the last second.
+    sent: VecDeque<Moment>,
+    /// Nothing of the account's leaves before this.
+    closed_until: Moment,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -124,15 +143,15 @@ impl Answer {
 }
 
 impl Limits {
-    /// With this many requests a second for the bot as a whole; Discord grants large bots more.
+    /// With this many requests a second for each account; Discord grants large bots more.
     pub fn new(per_second: usize) -> Self {
         Self {
             per_second: per_second.max(1),
             names: BTreeMap::new(),
             buckets: BTreeMap::new(),
-            sent: VecDeque::new(),
+            bot: PerSecond::new(),
+            address: PerSecond::new(),
             closed_until: Moment::ZERO,
-            bot_closed_until: Moment::ZERO,
             invalid: InvalidRequests::default(),
         }
     }
@@ -142,7 +161,8 @@ impl Limits {
         if let Caution::Stop(until) = self.invalid.caution(now) {
             return Ask::WaitUntil(until);
         }
-        let closed_until = if route.is_global { self.closed_until.max(self.bot_closed_until) } else { self.closed_until };
+        let account_closed_until = self.account(route).map_or(Moment::ZERO, |account| account.closed_until);
+        let closed_until = self.closed_until.max(account_closed_until);
         if now < closed_until {
             return Ask::WaitUntil(closed_until);
         }
@@ -158,14 +178,13 @@ impl Limits {
             Some(known) if known.remaining == 0 => return Ask::WaitUntil(known.resets_at),
             _ => {}
         }
-        if route.is_global {
-            while self.sent.front().is_some_and(|at| now.since(*at) >= Duration::from_secs(1)) {
-                self.sent.pop_front();
-            }
-            if let Some(first) = self.sent.front().filter(|_| self.sent.len() >= self.per_second) {
-                return Ask::WaitUntil(*first + Duration::from_secs(1));
-            }
-            self.sent.push_back(now);
+        let account = match route.account {
+            Account::Bot => Some(&mut self.bot),
+            Account::Address => Some(&mut self.address),
+            Account::None => None,
+        };
+        if let Some(until) = account.and_then(|account| account.count(self.per_second, now)) {
+            return Ask::WaitUntil(until);
         }
         bucket.under_way += 1;
         match &mut bucket.known {
@@ -199,7 +218,9 @@ impl Limits {
         let until = now + wait(answer.retry_after_secs);
         let names_its_bucket = answer.bucket.is_some() || matches!(answer.scope, Some(Scope::User | Scope::Shared));
         if answer.scope == Some(Scope::Global) {
-            self.bot_closed_until = self.bot_closed_until.max(until);
+            // Nobody counts an answer to an interaction; what is refused all the same came from the address.
+            let account = if route.account == Account::Bot { &mut self.bot } else { &mut self.address };
+            account.closed_until = account.closed_until.max(until);
         } else if !names_its_bucket {
             // It came from before Discord's API, and concerns the address.
             self.closed_until = self.closed_until.max(until);
@@ -216,6 +237,14 @@ impl Limits {
     /// How careful to be because of invalid requests.
     pub fn caution(&mut self, now: Moment) -> Caution {
         self.invalid.caution(now)
+    }
+
+    fn account(&self, route: &Route) -> Option<&PerSecond> {
+        match route.account {
+            Account::Bot => Some(&self.bot),
+            Account::Address => Some(&self.address),
+            Account::None => None,
+        }
     }
 
     /// A request is not under way any more. Whether it was the first of a window.
@@ -240,6 +269,24 @@ impl Limits {
             let buckets = &self.buckets;
             self.names.retain(|route, name| buckets.contains_key(&(name.clone(), route.resource.clone())));
         }
+    }
+}
+
+impl PerSecond {
+    const fn new() -> Self {
+        Self { sent: VecDeque::new(), closed_until: Moment::ZERO }
+    }
+
+    /// Counts a request; if there are too many already, says when there is room again.
+    fn count(&mut self, most: usize, now: Moment) -> Option<Moment> {
+        while self.sent.front().is_some_and(|at| now.since(*at) >= Duration::from_secs(1)) {
+            self.sent.pop_front();
+        }
+        if let Some(first) = self.sent.front().filter(|_| self.sent.len() >= most) {
+            return Some(*first + Duration::from_secs(1));
+        }
+        self.sent.push_back(now);
+        None
     }
 }
 

@@ -6,7 +6,7 @@ mod sending;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,6 +15,7 @@ use serde::Deserialize;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
+use super::clock::Clocks;
 use super::known::{Known, Place};
 use super::permissions::Need;
 use super::rest::{Failed, Request, Rest};
@@ -34,8 +35,12 @@ use crate::telemetry::instruments::Instruments;
 const LONGEST_PART: usize = 1_900;
 /// How long Discord shows that somebody is typing (Discord's documentation, "Channels Resource", "Trigger Typing Indicator").
 const TYPING_SHOWS: Duration = Duration::from_secs(10);
-/// Where typing was refused it is not tried again for so long: each refusal counts as an invalid request.
+/// Where typing was refused it is not tried again for so long, and twice as long each time: each refusal counts as an invalid request.
 const TYPING_PAUSE: Duration = Duration::from_secs(600);
+/// The longest of these pauses.
+const LONGEST_TYPING_PAUSE: Duration = Duration::from_secs(24 * 3_600);
+/// Channels of which it is remembered; of more, those that may be tried soonest are forgotten.
+const MOST_UNTYPED: usize = 10_000;
 /// How far our clock and Discord's may be apart, where the newest message of a channel is not known.
 const CLOCKS_APART: Duration = Duration::from_secs(60);
 
@@ -46,13 +51,21 @@ pub struct Discord {
     known: Known,
     troubles: Troubles,
     bot: OnceCell<Bot>,
-    /// Channels where typing was refused, and until when it is not tried.
-    untyped: Mutex<BTreeMap<Snowflake, Instant>>,
+    /// Channels where typing was refused.
+    untyped: Mutex<BTreeMap<Snowflake, Untyped>>,
     /// Whether the newest session was promised the text of all messages.
     reads_all: Mutex<Option<bool>>,
-    clock: Arc<dyn Clock>,
+    clocks: Arc<Clocks>,
     mention_people: bool,
     embed_links: bool,
+}
+
+/// A channel where typing was refused.
+#[derive(Clone, Copy, Debug)]
+struct Untyped {
+    /// It is not tried before this.
+    until: Instant,
+    pause: Duration,
 }
 
 /// Who we are on Discord.
@@ -70,15 +83,16 @@ impl Discord {
     /// # Errors
     /// The address or the token cannot be used.
     pub fn new(settings: &Settings, token: SecretString, clock: Arc<dyn Clock>) -> Result<Self, Problem> {
+        let clocks = Arc::new(Clocks::new(clock));
         Ok(Self {
-            rest: Rest::new(settings, token)?,
+            rest: Rest::new(settings, token, Arc::clone(&clocks))?,
             webhooks: Webhooks::default(),
             known: Known::default(),
             troubles: Troubles::default(),
             bot: OnceCell::new(),
             untyped: Mutex::default(),
             reads_all: Mutex::default(),
-            clock,
+            clocks,
             mention_people: settings.mention_people,
             embed_links: settings.embed_links,
         })
@@ -115,6 +129,7 @@ impl Discord {
         self.webhooks.forget(channel);
         self.known.forget(channel);
         self.troubles.over(channel);
+        self.may_be_typed(channel);
     }
 
     /// What went wrong where something was said.
@@ -122,8 +137,14 @@ impl Discord {
         &self.troubles
     }
 
+    /// This machine's clock and Discord's.
+    pub fn clocks(&self) -> &Clocks {
+        &self.clocks
+    }
+
+    /// The time of day on Discord.
     pub(super) fn now(&self) -> Moment {
-        self.clock.now()
+        self.clocks.now()
     }
 
     /// Who we are: asked for once.
@@ -168,7 +189,7 @@ impl ChatPlatform for Discord {
     /// Always there for a channel of Discord's: of one where nothing was seen yet, an id that is older than anything that is sent now.
     fn newest(&self, channel: &ChannelId, on_record: &[Arc<str>]) -> Option<Arc<str>> {
         let channel = Snowflake::of_channel(channel)?;
-        let long_ago = || Snowflake::at(Moment::ZERO + self.clock.now().since(Moment::ZERO + CLOCKS_APART));
+        let long_ago = || Snowflake::at(self.now() - CLOCKS_APART);
         let on_record = on_record.iter().filter_map(|id| id.parse().ok());
         let newest = on_record.chain(self.known.newest(channel)).max().unwrap_or_else(long_ago);
         Some(newest.to_string().into())
@@ -183,7 +204,7 @@ impl ChatPlatform for Discord {
         let sent = self.post(channel, part, &words).await;
         match &sent {
             Ok(_) if self.troubles.over(channel) => tracing::info!(%channel, "companions can speak in this channel again"),
-            Err(NotSent::Refused(why)) if self.troubles.note(channel, why, self.clock.now()) => {
+            Err(NotSent::Refused(why)) if self.troubles.note(channel, why, self.clocks.here()) => {
                 tracing::warn!(%channel, why, "companions cannot speak in this channel; it is told again once they could meanwhile");
             }
             // The others are tried again.
@@ -215,9 +236,13 @@ impl ChatPlatform for Discord {
         if self.is_untyped(channel) {
             return;
         }
-        if let Err(Failed::Refused(refusal)) = self.rest.tell_now(&Request::typing(channel)).await {
-            self.untyped.lock().unwrap_or_else(PoisonError::into_inner).insert(channel, Instant::now() + TYPING_PAUSE);
-            tracing::debug!(%channel, why = refusal.lacking(Need::Send), "nobody can be shown that a companion is typing");
+        match self.rest.tell_now(&Request::typing(channel)).await {
+            Ok(Some(_)) => self.may_be_typed(channel),
+            Err(Failed::Refused(refusal)) => {
+                self.refuses_typing(channel);
+                tracing::debug!(%channel, why = refusal.lacking(Need::Send), "nobody can be shown that a companion is typing");
+            }
+            Ok(None) | Err(_) => {}
         }
     }
 }
@@ -234,10 +259,27 @@ impl Discord {
 
     /// Whether typing was refused in a channel lately.
     fn is_untyped(&self, channel: Snowflake) -> bool {
-        let mut untyped = self.untyped.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        untyped.retain(|_, until| now < *until);
-        untyped.contains_key(&channel)
+        self.untyped().get(&channel).is_some_and(|untyped| Instant::now() < untyped.until)
+    }
+
+    /// Typing was refused in a channel.
+    fn refuses_typing(&self, channel: Snowflake) {
+        let mut all = self.untyped();
+        let pause = all.get(&channel).map_or(TYPING_PAUSE, |before| (before.pause * 2).min(LONGEST_TYPING_PAUSE));
+        all.insert(channel, Untyped { until: Instant::now() + pause, pause });
+        if all.len() > MOST_UNTYPED {
+            let soonest = all.iter().min_by_key(|(_, untyped)| untyped.until).map(|(channel, _)| *channel);
+            soonest.and_then(|soonest| all.remove(&soonest));
+        }
+    }
+
+    /// Typing works in a channel, or may work since something changed there.
+    pub(super) fn may_be_typed(&self, channel: Snowflake) {
+        self.untyped().remove(&channel);
+    }
+
+    fn untyped(&self) -> MutexGuard<'_, BTreeMap<Snowflake, Untyped>> {
+        self.untyped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -280,5 +322,32 @@ impl Found {
     /// Discord's documentation, "Channels Resource", "Channel Types": announcement, public and private threads.
     const fn is_thread(&self) -> bool {
         matches!(self.kind, 10..=12)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adapters::system::SystemClock;
+
+    #[tokio::test(start_paused = true)]
+    async fn where_typing_is_refused_it_is_tried_ever_more_rarely() {
+        let defaults = crate::settings::Settings::defaults().unwrap();
+        let settings: Settings = defaults["discord"].clone().try_into().unwrap();
+        let discord = Discord::new(&settings, "a.b.c".into(), Arc::new(SystemClock)).unwrap();
+        let channel = Snowflake::new(1).unwrap();
+        let mut tries = 0;
+
+        for _ in 0..7 * 24 * 60 {
+            if !discord.is_untyped(channel) {
+                tries += 1;
+                discord.refuses_typing(channel);
+            }
+            tokio::time::advance(Duration::from_secs(60)).await;
+        }
+
+        assert!((10..=15).contains(&tries), "{tries} in a week");
+        discord.may_be_typed(channel);
+        assert!(!discord.is_untyped(channel));
     }
 }

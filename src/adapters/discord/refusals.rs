@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde_json::Value;
+
 use super::permissions::Need;
 
 /// As much of Discord's own words as is shown, in characters.
@@ -26,6 +28,34 @@ pub mod code {
     pub const INVALID_BODY: u32 = 50_035;
     /// A webhook's token that is none any more.
     pub const INVALID_WEBHOOK_TOKEN: u32 = 50_027;
+}
+
+/// So many wrong fields are named.
+const MOST_FIELDS: usize = 3;
+
+/// The fields that are wrong and what Discord says of each, to go after its message: `: username: Must be … ; embeds.0.title: …`. Empty if it
+/// names none ("Opcodes and Status Codes", "JSON", "Error Messages" in "API Reference").
+pub fn wrong_fields(errors: &Value) -> String {
+    let mut found = Vec::new();
+    collect(errors, &mut Vec::new(), &mut found);
+    if found.is_empty() { String::new() } else { format!(": {}", found.join("; ")) }
+}
+
+fn collect<'a>(errors: &'a Value, path: &mut Vec<&'a str>, found: &mut Vec<String>) {
+    let Value::Object(fields) = errors else { return };
+    for (name, inner) in fields {
+        if found.len() >= MOST_FIELDS {
+            return;
+        }
+        if name != "_errors" {
+            path.push(name);
+            collect(inner, path, found);
+            path.pop();
+        } else if let Some(message) = inner.get(0).and_then(|first| first["message"].as_str()) {
+            let field = if path.is_empty() { "the request" } else { &path.join(".") };
+            found.push(format!("{field}: {message}"));
+        }
+    }
 }
 
 /// A channel without room for the bot's webhook: what is wrong, and what to click.
@@ -165,6 +195,21 @@ mod tests {
 
         assert!(lacking.ends_with("allow Manage Webhooks."), "{lacking}");
         assert!(hidden.contains("allow View Channel"), "{hidden}");
+    }
+
+    #[test]
+    fn the_fields_that_are_wrong_are_named() {
+        let error =
+            |message: &str| serde_json::json!({ "_errors": [{ "code": "X", "message": message }, { "message": "more" }] });
+        let errors = serde_json::json!({ "username": error("Too long."), "embeds": { "0": { "title": error("Required.") } } });
+
+        assert_eq!(wrong_fields(&errors), ": embeds.0.title: Required.; username: Too long.");
+        assert_eq!(wrong_fields(&error("All of it.")), ": the request: All of it.");
+        for none in [Value::Null, serde_json::json!([1]), serde_json::json!({ "a": { "_errors": [] }, "_errors": 7 })] {
+            assert_eq!(wrong_fields(&none), "");
+        }
+        let many: serde_json::Map<_, _> = (0..100).map(|n| (n.to_string(), error("x"))).collect();
+        assert_eq!(wrong_fields(&many.into()).matches("x").count(), MOST_FIELDS);
     }
 
     #[test]

@@ -10,20 +10,23 @@ mod request;
 use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use self::measures::Measures;
 use self::passage::{Passage, Passages};
 pub use self::request::Request;
+use super::clock::Clocks;
 use super::limits::{Answer, Limits, Scope};
-use super::refusals::Refusal;
+use super::refusals::{Refusal, wrong_fields};
 use crate::domain::prompt::is_invisible;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
@@ -31,14 +34,17 @@ use crate::telemetry::instruments::Instruments;
 
 /// The version of the API (Discord's documentation, "API Reference", "API Versioning").
 const VERSION: &str = "v10";
-/// What Discord demands of every client: `DiscordBot ($url, $versionNumber)` ("API Reference", "User Agent").
-const USER_AGENT: &str = concat!("DiscordBot (https://tertulia.example, ", env!("CARGO_PKG_VERSION"), ")");
 /// A connection that takes longer will not come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// An answer longer than this is none: a hundred messages with all their embeds are shorter.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 /// As many characters of what cannot be read are told.
 const MOST_WORDS: usize = 200;
+/// An answer that says that Discord failed, and came sooner than this, was not waited for by whoever stands before Discord: the request is
+/// over, or will be soon.
+const SOON: Duration = Duration::from_secs(3);
+/// What a request that Discord failed at so soon still does, it does within this.
+const STILL_ARRIVES: Duration = Duration::from_secs(5);
 /// A connection on which nothing comes back for so long is not used any more.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
@@ -54,8 +60,13 @@ pub enum Failed {
         detail: String,
     },
     /// It may have done what it was for.
-    #[error("{0}")]
-    Unknown(String),
+    #[error("{detail}")]
+    Unknown {
+        /// What happened.
+        detail: String,
+        /// What it has not done after this time it never will.
+        within: Duration,
+    },
     /// Discord will not do it.
     #[error("{0}")]
     Refused(Refusal),
@@ -68,6 +79,7 @@ pub struct Rest {
     base: String,
     token: SecretString,
     timeout: Duration,
+    clocks: Arc<Clocks>,
     passages: Passages,
     measures: Measures,
 }
@@ -75,6 +87,8 @@ pub struct Rest {
 /// An answer, read as far as it came.
 struct Answered {
     limits: Answer,
+    /// When it was made, if it says so.
+    date: Option<String>,
     /// Why the body could not be read, if it could not.
     body: Result<Vec<u8>, String>,
 }
@@ -88,23 +102,28 @@ struct Said {
     message: String,
     #[serde(default)]
     retry_after: Option<f64>,
+    /// What is wrong, field by field.
+    #[serde(default)]
+    errors: Value,
 }
 
 impl Rest {
-    /// The API at `api_url`, asked with this token, each request within `request_timeout_secs`.
+    /// The API at `api_url`, asked with this token, each request within `request_timeout_secs`. Its answers tell these clocks the time.
     ///
     /// # Errors
     /// The address or the token cannot be used.
-    pub fn new(settings: &Settings, token: SecretString) -> Result<Self, Problem> {
+    pub fn new(settings: &Settings, token: SecretString, clocks: Arc<Clocks>) -> Result<Self, Problem> {
         let url = settings.api()?;
         // The bot's token goes with every request; it has to be one that a header takes.
         authorization(&token).ok_or_else(|| problem("token", "holds characters that cannot be sent"))?;
         let timeout = settings.request_timeout();
         Ok(Self {
-            client: client(&url, timeout).map_err(|error| problem("api_url", &format!("cannot be used: {error}")))?,
+            client: client(&url, timeout, &settings.user_agent())
+                .map_err(|error| problem("api_url", &format!("cannot be used: {error}")))?,
             base: format!("{}/{VERSION}", url.as_str().trim_end_matches('/')),
             token,
             timeout,
+            clocks,
             passages: Passages::new(Limits::default()),
             measures: Measures::default(),
         })
@@ -129,7 +148,7 @@ impl Rest {
         serde_json::from_slice(&body).map_err(|error| {
             // It may quote what was answered.
             let why: String = self.plain(&error.to_string()).chars().take(MOST_WORDS).collect();
-            Failed::Unknown(format!("Discord's answer cannot be read: {why}"))
+            Failed::Unknown { detail: format!("Discord's answer cannot be read: {why}"), within: Duration::ZERO }
         })
     }
 
@@ -160,7 +179,7 @@ impl Rest {
     }
 
     async fn carry_out(&self, request: &Request, passage: Passage<'_>) -> Result<Vec<u8>, Failed> {
-        let (route, began) = (&request.route, Instant::now());
+        let (route, began, sent) = (&request.route, Instant::now(), self.clocks.here());
         let answered = match timeout(self.timeout, self.exchange(request)).await {
             Ok(Ok(answered)) => answered,
             Ok(Err(failed)) => {
@@ -170,12 +189,16 @@ impl Rest {
             }
             Err(_) => {
                 self.measures.ended(route, began.elapsed(), "timeout");
-                return Err(Failed::Unknown(format!("no answer within {:.0} s", self.timeout.as_secs_f64())));
+                let detail = format!("no answer within {:.0} s", self.timeout.as_secs_f64());
+                return Err(Failed::Unknown { detail, within: Duration::ZERO });
             }
         };
+        if let Some(date) = &answered.date {
+            self.clocks.answered(date, sent, began);
+        }
         self.measures.answered(route, began.elapsed(), &answered.limits, answered.body.is_ok());
         passage.answered(&answered.limits);
-        let read = self.read(answered);
+        let read = self.read(answered, began.elapsed());
         if let Err(Failed::Refused(refusal)) = &read {
             self.measures.refused(refusal);
         }
@@ -190,24 +213,32 @@ impl Rest {
         if let Some(body) = &request.body {
             sent = sent.json(body);
         }
-        let response = sent.send().await.map_err(of_connection)?;
+        let began = Instant::now();
+        let response = sent.send().await.map_err(|error| of_connection(error, self.timeout.saturating_sub(began.elapsed())))?;
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         let body = whole(response).await;
         let limits = limits_of(status, &headers, body.as_deref().unwrap_or_default());
-        Ok(Answered { limits, body })
+        let date = headers.get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
+        Ok(Answered { limits, date, body })
     }
 
-    fn read(&self, answered: Answered) -> Result<Vec<u8>, Failed> {
-        let Answered { limits, body } = answered;
+    fn read(&self, answered: Answered, took: Duration) -> Result<Vec<u8>, Failed> {
+        let Answered { limits, body, .. } = answered;
         match limits.status {
-            200..=299 => body.map_err(Failed::Unknown),
+            // It is done, whatever can be read of it.
+            200..=299 => body.map_err(|detail| Failed::Unknown { detail, within: Duration::ZERO }),
             429 => Err(Failed::NotNow { after: limits.wait(), detail: "Discord answered 429: too many requests".to_owned() }),
             // Whoever stands before Discord answers so too, and nobody knows what reached it.
-            status @ (408 | 500..) => Err(Failed::Unknown(format!("Discord answered {status}"))),
+            status @ (408 | 500..) => {
+                let left = self.timeout.saturating_sub(took);
+                let within = if took < SOON { left.min(STILL_ARRIVES) } else { left };
+                Err(Failed::Unknown { detail: format!("Discord answered {status}"), within })
+            }
             status => {
                 let said: Said = serde_json::from_slice(&body.unwrap_or_default()).unwrap_or_default();
-                Err(Failed::Refused(Refusal::new(status, said.code, &self.plain(&said.message))))
+                let words = format!("{}{}", said.message, wrong_fields(&said.errors));
+                Err(Failed::Refused(Refusal::new(status, said.code, &self.plain(&words))))
             }
         }
     }
@@ -227,11 +258,11 @@ impl fmt::Debug for Rest {
     }
 }
 
-fn client(url: &Url, timeout: Duration) -> reqwest::Result<Client> {
+fn client(url: &Url, timeout: Duration, user_agent: &str) -> reqwest::Result<Client> {
     // A redirect is not followed: it would carry the token to a host that nobody named.
     let mut builder = Client::builder()
         .redirect(redirect::Policy::none())
-        .user_agent(USER_AGENT)
+        .user_agent(user_agent)
         // Before the request's own time is over, so that it is known that nothing arrived.
         .connect_timeout(CONNECT_TIMEOUT.min(timeout / 2))
         .http2_keep_alive_interval(KEEP_ALIVE)
@@ -258,8 +289,8 @@ fn failed_to_send(what: &str) -> Failed {
     Failed::NotNow { after: None, detail: format!("{what} cannot be sent") }
 }
 
-/// No connection, or one that broke. The address is left out, since a webhook's holds its token.
-fn of_connection(error: reqwest::Error) -> Failed {
+/// No connection, or one that broke, after which a request may still arrive within this time. The address is left out, since a webhook's holds its token.
+fn of_connection(error: reqwest::Error, within: Duration) -> Failed {
     let cause = cause(&error);
     if error.is_connect() {
         return Failed::NotNow { after: None, detail: format!("Discord cannot be reached: {cause}") };
@@ -267,7 +298,7 @@ fn of_connection(error: reqwest::Error) -> Failed {
     if error.is_builder() {
         return failed_to_send(&cause);
     }
-    Failed::Unknown(format!("the connection to Discord broke: {cause}"))
+    Failed::Unknown { detail: format!("the connection to Discord broke: {cause}"), within }
 }
 
 /// What lies deepest: the outer words only tell that a request failed, and where.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -68,7 +69,10 @@ impl Webhooks {
             Some(webhook) => webhook,
             None => {
                 let made: Listed = rest.ask(Request::create_webhook(channel, NAME)).await?;
-                made.usable().ok_or_else(|| Failed::Unknown("Discord made a webhook and gave no token for it".to_owned()))?
+                made.usable().ok_or_else(|| {
+                    let detail = "Discord made a webhook and gave no token for it".to_owned();
+                    Failed::Unknown { detail, within: Duration::ZERO }
+                })?
             }
         };
         Ok(known.insert(webhook).clone())

@@ -18,6 +18,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) enum Fate {
     /// It is posted, and the answer is lost.
     Silent,
+    /// It is posted, and the answer is lost at once: it could still be on its way.
+    Cut,
     /// It is not posted.
     Fails(NotSent),
     /// It is posted, and nothing ever comes of it.
@@ -116,7 +118,11 @@ impl ChatPlatform for FakePlatform {
             Some(Fate::Silent) => {
                 self.post(part);
                 tokio::time::sleep(REQUEST_TIMEOUT).await;
-                Err(NotSent::Unknown("no answer".into()))
+                Err(NotSent::Unknown { detail: "no answer".into(), within: Duration::ZERO })
+            }
+            Some(Fate::Cut) => {
+                self.post(part);
+                Err(NotSent::Unknown { detail: "cut off".into(), within: REQUEST_TIMEOUT })
             }
             Some(Fate::Fails(why)) => Err(why),
             Some(Fate::Hangs) => {

@@ -31,6 +31,7 @@ struct Inner {
     alive: BTreeMap<u32, u32>,
     lived: BTreeMap<u32, usize>,
     dropped: BTreeMap<u32, usize>,
+    holds_up_server: bool,
 }
 
 impl FakeGateway {
@@ -44,6 +45,11 @@ impl FakeGateway {
     pub(crate) fn ends(&self, shard: u32, end: End) {
         self.inner.lock().unwrap().ends.entry(shard).or_default().push_back(end);
         self.changed.notify_waiters();
+    }
+
+    /// The server is not ready without it.
+    pub(crate) fn holds_up_server(&self) {
+        self.inner.lock().unwrap().holds_up_server = true;
     }
 
     /// How often it was asked for the number of connections.
@@ -121,6 +127,7 @@ impl Gateway for FakeGateway {
 
     fn condition(&self) -> Condition {
         let inner = self.inner.lock().unwrap();
-        Condition { ready: !inner.alive.is_empty(), detail: format!("{} connections", inner.alive.len()) }
+        let detail = format!("{} connections", inner.alive.len());
+        Condition { ready: !inner.alive.is_empty(), detail, holds_up_server: inner.holds_up_server }
     }
 }

@@ -5,10 +5,11 @@ mod failing;
 mod process;
 mod servers;
 
+use std::sync::Arc;
+
 use tertulia::adapters::discord::check::{Line, Report, Servers, State, check};
 use tertulia::adapters::discord::snowflake::Snowflake;
 use tertulia::adapters::system::SystemClock;
-use tertulia::ports::clock::Clock as _;
 use tertulia::settings::Settings;
 use tertulia::settings::discord::Discord as Section;
 
@@ -41,7 +42,7 @@ async fn checked_with(discord: &Counterpart, servers: Servers, change: impl FnOn
 /// The same of a Discord in which others wrote something before.
 async fn looked_at(discord: &Counterpart, servers: Servers, change: impl FnOnce(&mut Section)) -> Report {
     let token = discord.token();
-    let report = check(&section(&discord.api_url(), change), token.as_str().into(), &servers, SystemClock.now()).await;
+    let report = check(&section(&discord.api_url(), change), token.as_str().into(), &servers, Arc::new(SystemClock)).await;
     let report = report.expect("the settings are good");
     let told = format!("{report} {report:?} {}", serde_json::to_string(&report).expect("JSON"));
     assert!(!told.contains(&token), "{told}");

@@ -11,7 +11,7 @@ const LIMITS: Limits = Limits { messages: 500, age: Duration::from_secs(24 * 3_6
 fn a_channel_whose_newest_message_is_known_is_not_asked_for() {
     let mut plan = Backfill::<Snowflake>::new(LIMITS);
 
-    plan.add(behind(1, minutes_ago(5), minutes_ago(5)), now());
+    plan.add(behind(1, minutes_ago(5), minutes_ago(5)), now(), now());
 
     assert_eq!(plan.next(now()), Next::Over);
 }
@@ -20,7 +20,7 @@ fn a_channel_whose_newest_message_is_known_is_not_asked_for() {
 fn what_was_missed_is_read_and_handed_out_in_its_order() {
     let (accepted, second, third) = (minutes_ago(30), minutes_ago(20), minutes_ago(10));
     let mut plan = Backfill::new(LIMITS);
-    plan.add(behind(1, third, accepted), now());
+    plan.add(behind(1, third, accepted), now(), now());
 
     let asked = plan.next(now());
     assert!(plan.is_filling(id(1)));
@@ -37,7 +37,7 @@ fn what_is_too_old_is_a_gap_and_costs_no_call() {
     let mut plan = Backfill::<Snowflake>::new(LIMITS);
     let (accepted, newest) = (minutes_ago(3_000), minutes_ago(2_000));
 
-    plan.add(behind(1, newest, accepted), now());
+    plan.add(behind(1, newest, accepted), now(), now());
 
     let gap = Gap { after: accepted, before: newest.next(), why: Left::TooOld };
     assert_eq!(plan.next(now()), Next::Filled(Filled { channel: id(1), messages: vec![], gap: Some(gap) }));
@@ -47,7 +47,7 @@ fn what_is_too_old_is_a_gap_and_costs_no_call() {
 fn with_no_backfill_everything_missed_is_a_gap() {
     let mut plan = Backfill::<Snowflake>::new(Limits { messages: 0, ..LIMITS });
 
-    plan.add(behind(1, minutes_ago(1), minutes_ago(2)), now());
+    plan.add(behind(1, minutes_ago(1), minutes_ago(2)), now(), now());
 
     assert!(matches!(plan.next(now()), Next::Filled(Filled { gap: Some(Gap { why: Left::TooMany, .. }), .. })));
 }
@@ -55,7 +55,7 @@ fn with_no_backfill_everything_missed_is_a_gap() {
 #[test]
 fn an_empty_answer_is_a_gap_since_something_was_told_of() {
     let mut plan = Backfill::<Snowflake>::new(LIMITS);
-    plan.add(behind(1, minutes_ago(1), minutes_ago(2)), now());
+    plan.add(behind(1, minutes_ago(1), minutes_ago(2)), now(), now());
     plan.next(now());
 
     plan.answered(id(1), vec![], now());
@@ -66,8 +66,8 @@ fn an_empty_answer_is_a_gap_since_something_was_told_of() {
 #[test]
 fn a_refusal_ends_a_channel_and_a_failure_is_tried_again() {
     let mut plan = Backfill::<Snowflake>::new(LIMITS);
-    plan.add(behind(1, minutes_ago(1), minutes_ago(2)), now());
-    plan.add(behind(2, minutes_ago(1), minutes_ago(2)), now());
+    plan.add(behind(1, minutes_ago(1), minutes_ago(2)), now(), now());
+    plan.add(behind(2, minutes_ago(1), minutes_ago(2)), now(), now());
     let later = now() + HOUR;
 
     plan.next(now());
@@ -88,9 +88,9 @@ fn a_refusal_ends_a_channel_and_a_failure_is_tried_again() {
 fn guilds_take_turns_and_have_one_question_at_a_time() {
     let mut plan = Backfill::<Snowflake>::new(LIMITS);
     for channel in 1..=3 {
-        plan.add(Behind { guild: Some(id(77)), ..behind(channel, minutes_ago(10 - channel), minutes_ago(20)) }, now());
+        plan.add(Behind { guild: Some(id(77)), ..behind(channel, minutes_ago(10 - channel), minutes_ago(20)) }, now(), now());
     }
-    plan.add(Behind { guild: Some(id(78)), ..behind(9, minutes_ago(1), minutes_ago(20)) }, now());
+    plan.add(Behind { guild: Some(id(78)), ..behind(9, minutes_ago(1), minutes_ago(20)) }, now(), now());
 
     let first = asked(&plan.next(now()));
     let second = asked(&plan.next(now()));
@@ -111,7 +111,7 @@ fn however_many_channels_are_behind_only_some_are_held_half_read() {
     let newest = minutes_ago(1);
     let page = |before: Snowflake| (1..=100).map(|back| id(before.get() - back)).map(|id| (id, id)).collect::<Vec<_>>();
     for guild in 1..=1_000 {
-        plan.add(behind(guild, newest, minutes_ago(20)), now());
+        plan.add(behind(guild, newest, minutes_ago(20)), now(), now());
     }
 
     let (mut open, mut most, mut filled) = (BTreeSet::new(), 0, 0);
@@ -138,7 +138,7 @@ fn however_many_channels_are_behind_only_some_are_held_half_read() {
 fn a_guild_that_hangs_leaves_the_others_their_turns() {
     let mut plan = Backfill::<Snowflake>::new(LIMITS);
     for guild in 1..=10 {
-        plan.add(behind(guild, minutes_ago(1), minutes_ago(20)), now());
+        plan.add(behind(guild, minutes_ago(1), minutes_ago(20)), now(), now());
     }
     let hanging = asked(&plan.next(now()));
 
@@ -157,7 +157,7 @@ fn a_guild_that_hangs_leaves_the_others_their_turns() {
 #[test]
 fn a_channel_that_is_gone_is_not_read() {
     let mut plan = Backfill::<Snowflake>::new(LIMITS);
-    plan.add(Behind { guild: Some(id(77)), ..behind(1, minutes_ago(1), minutes_ago(2)) }, now());
+    plan.add(Behind { guild: Some(id(77)), ..behind(1, minutes_ago(1), minutes_ago(2)) }, now(), now());
     plan.next(now());
 
     plan.forget(|behind| behind.guild == Some(id(77)));
@@ -169,7 +169,7 @@ fn a_channel_that_is_gone_is_not_read() {
 #[test]
 fn answers_that_nobody_asked_for_and_pages_that_lead_nowhere_are_harmless() {
     let mut plan = Backfill::new(LIMITS);
-    plan.add(behind(1, minutes_ago(1), minutes_ago(20)), now());
+    plan.add(behind(1, minutes_ago(1), minutes_ago(20)), now(), now());
     plan.answered(id(1), vec![(minutes_ago(1), ())], now());
     plan.answered(id(5), vec![(minutes_ago(1), ())], now());
     plan.failed(id(5), Failure::Refused);
@@ -244,6 +244,7 @@ fn run(world: &[Channel], limits: Limits) -> (Read, Calls) {
         if let Some(newest) = channel.said.last() {
             plan.add(
                 Behind { channel: channel.id, guild: Some(channel.guild), newest: *newest, accepted: channel.accepted },
+                now(),
                 now(),
             );
         }

@@ -185,8 +185,9 @@ impl Checking<'_> {
             }
             hooks => hooks?,
         };
-        let found = found(&guild, &member, &channels, &hooks, application.id, self.now);
-        if timed_out_until.is_some_and(|until| self.now < until) {
+        let now = self.clocks.now();
+        let found = found(&guild, &member, &channels, &hooks, application.id, now);
+        if timed_out_until.is_some_and(|until| now < until) {
             let click = "Open the bot's profile there > the three dots > Remove Timeout.";
             self.note(
                 Line::warning("permissions", "the bot is timed out, which takes nearly all its permissions")

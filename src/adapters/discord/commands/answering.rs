@@ -90,7 +90,7 @@ impl Desk {
                     sleep(after).await;
                     continue;
                 }
-                Ok(Err(Failed::Unknown(why))) => why,
+                Ok(Err(Failed::Unknown { detail, .. })) => detail,
                 Err(_) => "no answer in time".to_owned(),
             };
             tracing::debug!(interaction = %handle.id, %why, "a command is answered again, since nobody knows whether the answer arrived");
@@ -113,7 +113,7 @@ impl Desk {
                     return false;
                 }
                 Err(Failed::NotNow { after, .. }) => after.unwrap_or_default(),
-                Err(Failed::Unknown(_)) => Duration::ZERO,
+                Err(Failed::Unknown { .. }) => Duration::ZERO,
             };
             let wait = after.max(PAUSE * 10 * tried);
             if self.discord.now().since(handle.id.time()).saturating_add(wait) > TAKEN_FOR {

@@ -1,11 +1,8 @@
-//! What an identify asks for: which events, with or without the text of messages, and what stands below the bot's name.
+//! What an identify asks for: which events, with or without the text of messages.
 
 use std::sync::{Mutex, PoisonError};
 
 use serde::Deserialize;
-use twilight_gateway::Intents;
-use twilight_model::gateway::payload::outgoing::update_presence::UpdatePresencePayload;
-use twilight_model::gateway::presence::{Activity, ActivityType, MinimalActivity, Status};
 
 use super::super::platform::{Bot, Discord};
 use super::super::rest::{Failed, Request};
@@ -17,14 +14,13 @@ pub const DEAF: &str = "the Message Content intent is not enabled, so companions
      what people say to each other, and companions' names without a mention, they cannot see: turn it on at the Bot page of the developer \
      portal (Privileged Gateway Intents) and restart, or set discord.message_content = \"off\" to have it so";
 
-/// What is asked for without the text of all messages: no presences, no members.
-pub const WITHOUT: Intents = Intents::GUILDS
-    .union(Intents::GUILD_MESSAGES)
-    .union(Intents::DIRECT_MESSAGES)
-    .union(Intents::GUILD_WEBHOOKS)
-    .union(Intents::GUILD_EMOJIS_AND_STICKERS);
+/// What is asked for without the text of all messages: guilds, their emojis, webhooks and messages, and direct messages; no presences, no
+/// members (Discord's documentation, "Gateway", "List of Intents").
+pub const WITHOUT: u64 = 1 << 0 | 1 << 3 | 1 << 5 | 1 << 9 | 1 << 12;
+/// The text of all messages.
+pub const MESSAGE_CONTENT: u64 = 1 << 15;
 /// The same with it.
-pub const WITH_CONTENT: Intents = WITHOUT.union(Intents::MESSAGE_CONTENT);
+pub const WITH_CONTENT: u64 = WITHOUT | MESSAGE_CONTENT;
 
 /// "Gateway Message Content" and "Gateway Message Content Limited" (Discord's documentation, "Application Resource", "Application Flags").
 const CONTENT_FLAGS: u64 = 1 << 18 | 1 << 19;
@@ -91,7 +87,7 @@ impl Asking {
     }
 
     /// What is asked for. None: with `auto` nothing is known of the application yet.
-    pub fn intents(&self) -> Option<Intents> {
+    pub fn intents(&self) -> Option<u64> {
         let with_content = match self.setting {
             MessageContent::On => true,
             MessageContent::Off => false,
@@ -103,7 +99,7 @@ impl Asking {
 
     /// Discord refused what was asked for. Whether there is something less to ask for.
     pub fn asks_for_less(&self) -> bool {
-        let asked = self.intents().is_some_and(|intents| intents.contains(Intents::MESSAGE_CONTENT));
+        let asked = self.intents().is_some_and(has_content);
         if self.setting != MessageContent::Auto || !asked {
             // Another shard was refused a moment ago, while this one asked still.
             return self.setting == MessageContent::Auto && self.get().is_refused;
@@ -115,7 +111,7 @@ impl Asking {
 
     /// Whether the text of most messages cannot be read though nobody wanted that.
     pub fn is_deaf(&self) -> bool {
-        self.setting == MessageContent::Auto && self.intents().is_some_and(|intents| !intents.contains(Intents::MESSAGE_CONTENT))
+        self.setting == MessageContent::Auto && self.intents().is_some_and(|intents| !has_content(intents))
     }
 
     fn get(&self) -> Known {
@@ -127,11 +123,7 @@ impl Asking {
     }
 }
 
-/// What stands below the bot's name: a custom status.
-pub fn presence(words: &str) -> UpdatePresencePayload {
-    let kind = ActivityType::Custom;
-    // Discord shows the state alone, but demands a name (Discord's documentation, "Gateway Events", "Activity Object").
-    let named = MinimalActivity { kind, name: "Custom Status".to_owned(), url: None };
-    let activity = Activity { state: Some(words.to_owned()), ..named.into() };
-    UpdatePresencePayload { activities: vec![activity], afk: false, since: None, status: Status::Online }
+/// Whether these ask for the text of all messages.
+pub const fn has_content(intents: u64) -> bool {
+    intents & MESSAGE_CONTENT != 0
 }

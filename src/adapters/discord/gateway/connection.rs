@@ -1,16 +1,11 @@
 //! One connection to the gateway, from its first byte to its last.
 
-use std::error::Error as _;
 use std::future::pending;
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
-use twilight_gateway::error::{ReceiveMessageError, ReceiveMessageErrorType};
-use twilight_gateway::{ConfigBuilder, Intents, Message, ShardId};
 
 use super::super::dispatch::Dispatch;
 use super::super::platform::Bot;
@@ -19,8 +14,9 @@ use super::end::{End, Ended};
 use super::frame::{self, Frame};
 use super::keeper::Keeper;
 use super::ledger::{Entries, Ledger};
-use super::line::{Asks, Line};
+use super::line::{Line, Said};
 use super::passing::Passing;
+use super::payload;
 use super::session::{Session, Shelf};
 use super::starts::Turn;
 use super::told::Doing;
@@ -30,10 +26,10 @@ use crate::telemetry::gateway::{Absence, Attempt};
 use crate::telemetry::instruments::{NONE, gateway_event_label};
 
 /// What HELLO may announce as the time between heartbeats; Discord announces some 41 s.
-const INTERVALS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(600));
+const INTERVALS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(600));
 
-/// An identify that waits for its leave, and whom to tell.
-type Leaving<'a> = BoxFuture<'a, (Result<(), Disconnected>, oneshot::Sender<()>)>;
+/// An identify that waits for its leave.
+type Leaving<'a> = BoxFuture<'a, Result<(), Disconnected>>;
 
 /// How a connection begins.
 pub struct Plan<'a> {
@@ -42,7 +38,7 @@ pub struct Plan<'a> {
     /// What is resumed; none: it identifies.
     pub session: Option<Session>,
     /// What an identify asks for.
-    pub intents: Intents,
+    pub intents: u64,
     /// The leave to be the next to identify.
     pub turn: Option<Turn<'a>>,
     /// The connection before, if there was one.
@@ -72,10 +68,12 @@ pub struct Connection<'a> {
     lost: Option<Lost>,
     /// When what is awaited next has to be there.
     deadline: Option<Instant>,
-    /// The time between heartbeats, and when the next acknowledgement has to be there.
-    heart: Option<(Duration, Instant)>,
+    /// HELLO came.
+    has_greeted: bool,
     /// Since when there is a session on it.
     established: Option<Instant>,
+    /// An event came besides READY and RESUMED.
+    has_heard: bool,
     has_identified: bool,
 }
 
@@ -86,15 +84,16 @@ impl<'a> Connection<'a> {
         let mut connection = Self {
             shared,
             shard,
-            intents: plan.intents.bits(),
+            intents: plan.intents,
             is_resume: plan.session.is_some(),
             ledger: Ledger::new(plan.session.as_ref().map_or(0, |session| session.accepted)),
             session: watch::Sender::new(plan.session.clone()),
             began: shared.clock.now(),
             lost: plan.lost,
             deadline: Some(Instant::now() + times.hello),
-            heart: None,
+            has_greeted: false,
             established: None,
+            has_heard: false,
             has_identified: false,
         };
         let (session, ledger) = (connection.session.subscribe(), connection.ledger.clone());
@@ -117,77 +116,64 @@ impl<'a> Connection<'a> {
             end,
             session: session.map(|session| Session { accepted, ..session }),
             lived: connection.established.map(|since| since.elapsed()),
-            has_greeted: connection.heart.is_some(),
+            has_heard: connection.has_heard,
+            has_greeted: connection.has_greeted,
             has_identified: connection.has_identified,
         }
     }
 
     /// Hears until there is nothing more to hear.
     async fn hear(&mut self, plan: Plan<'a>, passing: &Passing) -> End {
-        let Some(id) = ShardId::new_checked(self.shard.number, self.shard.of.get()) else { return End::Confused };
-        let (asks, mut asked) = mpsc::unbounded_channel();
-        let Plan { url, session, intents, mut turn, .. } = plan;
-        let config = self.config(url, session, intents, Asks(asks));
-        let mut line = Line::new(twilight_gateway::Shard::with_config(id, config));
+        let Plan { url, session, mut turn, .. } = plan;
+        let mut line = match timeout(self.shared.times.hello, Line::open(&url, &self.shared.connector)).await {
+            Ok(Ok(line)) => line,
+            Ok(Err(why)) => return End::Unreachable(why),
+            Err(_) => return End::Silent,
+        };
         let (mut entries, mut lost) = (self.ledger.watch(), self.ledger.watch());
         let mut leaving: Option<Leaving<'a>> = None;
+        let mut has_begun = false;
         loop {
-            let deadline = self.next_deadline();
+            let deadline = self.deadline.unwrap_or_else(Instant::now);
             tokio::select! {
-                item = AssertUnwindSafe(line.next()).catch_unwind() => {
-                    let text = match item {
-                        Ok(item) => match self.text(item, line.unacknowledged()) {
-                            Ok(text) => text,
-                            Err(end) => return end,
-                        },
-                        // A frame that its reading cannot cope with. It is in no state to be asked anything.
-                        Err(_) => {
-                            line.abandon();
-                            return End::Confused;
-                        }
+                said = line.next() => {
+                    let text = match said {
+                        Said::Frame(text) => text,
+                        Said::Closed(code) => return End::Closed(code),
+                        Said::Zombie => return End::Zombie,
+                        Said::Garbled => return End::Confused,
                     };
-                    if let Some(end) = self.heard(&text, line.latency(), passing, &mut entries).await {
+                    if let Some(end) = self.heard(&text, &mut line, passing, &mut entries).await {
                         return end;
                     }
+                    if self.has_greeted && !has_begun {
+                        has_begun = true;
+                        match &session {
+                            Some(session) => {
+                                line.came(session.accepted);
+                                line.say(&payload::resume(&self.shared.token, session));
+                            }
+                            None => leaving = Some(Box::pin(self.shared.starts.leave(self.shard.number))),
+                        }
+                    }
                 }
-                Some(ask) = asked.recv() => {
-                    let (starts, number) = (&self.shared.starts, self.shard.number);
-                    leaving = Some(Box::pin(async move { (starts.leave(number).await, ask) }));
-                }
-                (left, ask) = async { match &mut leaving { Some(leaving) => leaving.await, None => pending().await } } => {
+                left = async { match &mut leaving { Some(leaving) => leaving.await, None => pending().await } } => {
                     leaving = None;
                     if let Err(why) = left {
                         return End::NoLeave(why);
                     }
                     // Whoever is next waits for the time between two, and for nothing else.
-                    turn = None;
+                    drop(turn.take());
                     self.has_identified = true;
                     self.deadline = Some(Instant::now() + self.shared.times.session);
-                    // If it is gone, so is the connection.
-                    let _ = ask.send(());
+                    let presence = self.shared.presence.as_deref();
+                    line.say(&payload::identify(&self.shared.token, self.shard, self.intents, presence));
                 }
                 () = has_lost(&mut lost) => return End::Lost,
-                () = sleep_until(deadline) => {
-                    drop(turn);
-                    return self.too_late();
+                () = sleep_until(deadline), if self.deadline.is_some() => {
+                    return if self.has_greeted { End::NoSession } else { End::Silent };
                 }
             }
-        }
-    }
-
-    /// What is said; else how it ended.
-    fn text(&self, item: Option<Result<Message, ReceiveMessageError>>, unacknowledged: Option<Duration>) -> Result<String, End> {
-        match item {
-            Some(Ok(Message::Text(text))) => Ok(text),
-            // So twilight tells of one that was not closed.
-            Some(Ok(Message::Close(Some(frame)))) if frame.code != 1006 => Err(End::Closed(Some(frame.code))),
-            Some(Ok(Message::Close(_))) if self.is_zombie(unacknowledged) => Err(End::Zombie),
-            Some(Ok(Message::Close(_))) | None => Err(End::Closed(None)),
-            Some(Err(error)) => match error.kind() {
-                // Our own reading decides; it is more lenient.
-                ReceiveMessageErrorType::Deserializing { event } => Ok(event.clone()),
-                _ => Err(End::Unreachable(cause(&error))),
-            },
         }
     }
 
@@ -195,7 +181,7 @@ impl<'a> Connection<'a> {
     async fn heard(
         &mut self,
         text: &str,
-        latency: Option<Duration>,
+        line: &mut Line,
         passing: &Passing,
         entries: &mut watch::Receiver<Entries>,
     ) -> Option<End> {
@@ -222,29 +208,40 @@ impl<'a> Connection<'a> {
                             shards: self.shard.of.get(),
                             application: ready.application,
                             intents: self.intents,
+                            presence: self.shared.presence.clone(),
                         }));
                         self.established();
                     }
-                    "RESUMED" => self.established(),
-                    // As long as something is replayed there is hope.
-                    _ if self.established.is_none() => self.deadline = Some(Instant::now() + self.shared.times.session),
-                    _ => {}
+                    "RESUMED" => {
+                        self.update_presence(line);
+                        self.established();
+                    }
+                    _ => {
+                        self.has_heard = true;
+                        // As long as something is replayed there is hope.
+                        if self.established.is_none() {
+                            self.deadline = Some(Instant::now() + self.shared.times.session);
+                        }
+                    }
                 }
+                line.came(sequence);
                 let receipt = self.ledger.receive(sequence);
-                return self.pass(Dispatch { kind, data, receipt }, passing, entries).await;
+                return self.pass(Dispatch { kind, data, receipt }, line, passing, entries).await;
             }
             Frame::Reconnect => return Some(End::AskedToReconnect),
             Frame::InvalidSession(is_resumable) => return Some(End::InvalidSession { is_resumable }),
-            Frame::Hello(interval) => {
-                let interval = Duration::from_millis(interval.unwrap_or_default()).clamp(INTERVALS.0, INTERVALS.1);
-                self.beats(interval);
-                self.deadline = Some(Instant::now() + self.shared.times.session);
-            }
-            Frame::HeartbeatAcknowledged => {
-                if let Some((interval, _)) = self.heart {
-                    self.beats(interval);
+            Frame::Hello(None) => return Some(End::Confused),
+            Frame::Hello(Some(interval)) => {
+                let interval = Duration::from_millis(interval.get()).clamp(INTERVALS.0, INTERVALS.1);
+                line.beat_every(interval, self.shared.chance.fraction());
+                if !self.has_greeted {
+                    self.deadline = Some(Instant::now() + self.shared.times.session);
                 }
-                if let Some(latency) = latency {
+                self.has_greeted = true;
+            }
+            Frame::Heartbeat => line.beat_now(),
+            Frame::HeartbeatAcknowledged => {
+                if let Some(latency) = line.acknowledged() {
                     instruments.discord_heartbeat_latency.record(latency.as_secs_f64(), NONE);
                 }
             }
@@ -254,7 +251,13 @@ impl<'a> Connection<'a> {
     }
 
     /// Hands an event on. While there is no room nothing more is read, which holds Discord back.
-    async fn pass(&mut self, dispatch: Dispatch, passing: &Passing, entries: &mut watch::Receiver<Entries>) -> Option<End> {
+    async fn pass(
+        &mut self,
+        dispatch: Dispatch,
+        line: &mut Line,
+        passing: &Passing,
+        entries: &mut watch::Receiver<Entries>,
+    ) -> Option<End> {
         let began = Instant::now();
         let end = tokio::select! {
             passed = timeout(self.shared.times.stuck, passing.put(dispatch)) => match passed {
@@ -267,8 +270,22 @@ impl<'a> Connection<'a> {
         // What came meanwhile was not read: nothing was late.
         let waited = began.elapsed();
         self.deadline = self.deadline.map(|deadline| deadline + waited);
-        self.heart = self.heart.map(|(interval, by)| (interval, by + waited));
+        line.postpone(waited);
         end
+    }
+
+    /// A session that began in another process shows what stood below the bot's name then.
+    fn update_presence(&self, line: &mut Line) {
+        let presence = &self.shared.presence;
+        let is_other = self.session.borrow().as_ref().is_some_and(|session| session.presence != *presence);
+        if is_other {
+            line.say(&payload::update_presence(presence.as_deref()));
+            self.session.send_modify(|session| {
+                if let Some(session) = session {
+                    session.presence.clone_from(presence);
+                }
+            });
+        }
     }
 
     /// There is a session.
@@ -306,39 +323,6 @@ impl<'a> Connection<'a> {
             error: None,
         }
     }
-
-    /// The heart beat: the next acknowledgement has to come within two intervals and a bit, the first beat being anywhere in the first.
-    fn beats(&mut self, interval: Duration) {
-        self.heart = Some((interval, Instant::now() + interval * 9 / 4));
-    }
-
-    /// Whether a heartbeat was not acknowledged before the next one was due.
-    fn is_zombie(&self, unacknowledged: Option<Duration>) -> bool {
-        self.heart.zip(unacknowledged).is_some_and(|((interval, _), waited)| waited >= interval * 9 / 10)
-    }
-
-    /// The earliest time at which something has to be there.
-    fn next_deadline(&self) -> Instant {
-        let far = || Instant::now() + INTERVALS.1;
-        self.deadline.into_iter().chain(self.heart.map(|(_, by)| by)).min().unwrap_or_else(far)
-    }
-
-    fn too_late(&self) -> End {
-        match self.heart {
-            None => End::Silent,
-            Some((_, by)) if by <= Instant::now() => End::Zombie,
-            Some(_) => End::NoSession,
-        }
-    }
-
-    fn config(&self, url: String, session: Option<Session>, intents: Intents, asks: Asks) -> twilight_gateway::Config<Asks> {
-        let base = ConfigBuilder::from(self.shared.config(intents)).proxy_url(url.clone()).queue(asks);
-        match session {
-            // What is resumed goes to its own address, or to the common one: we say where.
-            Some(session) => base.session(twilight_gateway::Session::new(session.accepted, session.id)).resume_url(url).build(),
-            None => base.build(),
-        }
-    }
 }
 
 /// Waits until something has to be told again.
@@ -347,13 +331,4 @@ async fn has_lost(entries: &mut watch::Receiver<Entries>) {
     if entries.wait_for(Entries::has_lost).await.is_err() {
         pending().await
     }
-}
-
-/// What lies deepest. The outer words only tell that connecting failed; what was said on a connection is not among them.
-fn cause(error: &ReceiveMessageError) -> String {
-    let Some(mut cause) = error.source() else { return "it failed".to_owned() };
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }

@@ -44,6 +44,8 @@ pub struct Ended {
     pub session: Option<Session>,
     /// How long there was a session on it, if there was one.
     pub lived: Option<Duration>,
+    /// Whether an event came besides READY and RESUMED.
+    pub has_heard: bool,
     /// Whether the gateway answered at all.
     pub has_greeted: bool,
     /// Whether an identify left.
@@ -53,7 +55,7 @@ pub struct Ended {
 impl Ended {
     /// One that did not even begin.
     pub const fn before(end: End) -> Self {
-        Self { end, session: None, lived: None, has_greeted: false, has_identified: false }
+        Self { end, session: None, lived: None, has_heard: false, has_greeted: false, has_identified: false }
     }
 }
 

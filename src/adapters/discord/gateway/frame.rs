@@ -4,6 +4,7 @@
 mod tests;
 
 use std::net::IpAddr;
+use std::num::NonZeroU64;
 
 use reqwest::Url;
 use serde::Deserialize;
@@ -30,12 +31,14 @@ pub enum Frame {
         /// What it tells.
         data: Box<RawValue>,
     },
+    /// Opcode 1: a heartbeat is wanted now.
+    Heartbeat,
     /// Opcode 7: we are to come back on another connection.
     Reconnect,
     /// Opcode 9: whether the session can be resumed all the same.
     InvalidSession(bool),
-    /// Opcode 10: how many milliseconds lie between heartbeats, if that can be read.
-    Hello(Option<u64>),
+    /// Opcode 10: how many milliseconds lie between heartbeats, if that can be read and is more than none.
+    Hello(Option<NonZeroU64>),
     /// Opcode 11.
     HeartbeatAcknowledged,
     /// Whatever else; nothing is to be done about it.
@@ -74,7 +77,7 @@ struct Envelope {
 
 #[derive(Deserialize)]
 struct Hello {
-    heartbeat_interval: u64,
+    heartbeat_interval: NonZeroU64,
 }
 
 /// Reads a frame.
@@ -96,6 +99,7 @@ pub fn read(text: &str) -> Result<Frame, Unreadable> {
             }
             Frame::Dispatch { sequence, kind, data }
         }
+        1 => Frame::Heartbeat,
         7 => Frame::Reconnect,
         // Whoever does not say that a session can be resumed says that it cannot.
         9 => Frame::InvalidSession(d.is_some_and(|d| d.get() == "true")),

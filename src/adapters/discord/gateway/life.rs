@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
-use twilight_gateway::Intents;
 
-use super::super::identify::{Return, Stopped, identify_pause, pause};
+use super::super::identify::{Return, Stopped, failed_to_connect, identify_pause, pause};
 use super::Shared;
 use super::asking;
 use super::connection::{Connection, Lost, Plan};
@@ -28,7 +27,7 @@ pub struct Life<'a> {
     shard: Shard,
     shelf: Shelf,
     session: Option<Session>,
-    /// Attempts in a row that brought no session that lasted.
+    /// Failures to connect in a row, and connections that this server gave up soon.
     failures: u32,
     /// Attempts in a row to resume at the session's own address.
     at_own_url: u32,
@@ -104,7 +103,7 @@ impl<'a> Life<'a> {
         session.accepted > 0
             && session.shards == self.shard.of.get()
             && asking.application().is_none_or(|application| application == session.application)
-            && asking.intents().is_none_or(|intents| intents.bits() == session.intents)
+            && asking.intents().is_none_or(|intents| intents == session.intents)
     }
 
     /// How the next connection begins.
@@ -115,7 +114,7 @@ impl<'a> Life<'a> {
             let url = own.unwrap_or_else(|| self.shared.url());
             let intents = asking.intents().unwrap_or(asking::WITHOUT);
             // It is told what it asked for when it began.
-            self.shared.discord.will_read_all(session.intents & Intents::MESSAGE_CONTENT.bits() != 0);
+            self.shared.discord.will_read_all(asking::has_content(session.intents));
             return Ok(Plan { url, intents, session: Some(session), turn: None, lost: self.lost });
         }
         self.session = None;
@@ -124,7 +123,7 @@ impl<'a> Life<'a> {
             (Err(failed), None) => Err(unasked(failed)),
             (_, Some(intents)) => {
                 let turn = self.turn().await?;
-                self.shared.discord.will_read_all(intents.contains(Intents::MESSAGE_CONTENT));
+                self.shared.discord.will_read_all(asking::has_content(intents));
                 Ok(Plan { url: self.shared.url(), intents, session: None, turn: Some(turn), lost: self.lost })
             }
             (Ok(()), None) => {
@@ -193,10 +192,16 @@ impl<'a> Life<'a> {
             lost.attempts += 1;
         }
         let has_lasted = ended.lived.is_some_and(|lived| lived >= self.shared.times.lasting);
-        if has_lasted {
-            (self.failures, self.identifies) = (0, 0);
+        // What this server gives up it would give up again.
+        let is_given_up = matches!(ended.end, End::Lost | End::Stuck | End::Confused);
+        if has_lasted || !(is_given_up || failed_to_connect(ended.lived, ended.has_heard)) {
+            self.failures = 0;
         } else {
             self.failures = self.failures.saturating_add(1);
+        }
+        if has_lasted {
+            self.identifies = 0;
+        } else {
             self.identifies = self.identifies.saturating_add(u32::from(ended.has_identified));
         }
         if ended.lived.is_some() {

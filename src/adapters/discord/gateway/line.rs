@@ -1,117 +1,260 @@
-//! The WebSocket of a connection, and how it is left.
+//! The WebSocket of a connection: what comes on it, decompressed and bounded, its heartbeats, and how it is left.
 
+use std::error::Error as _;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::Stream as _;
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::Value;
+use tokio::net::TcpStream;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
-use twilight_gateway::error::ReceiveMessageError;
-use twilight_gateway::queue::Queue;
-use twilight_gateway::{CloseFrame, Message, ShardState};
+use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio_websockets::{ClientBuilder, CloseCode, Connector, Error, Limits, MaybeTlsStream, Message, WebSocketStream};
 
 use super::super::identify::CLOSE_TO_RESUME;
+use super::frame::MAX_FRAME_BYTES;
+use super::inflate::Inflate;
+use super::payload;
 
+/// What is spoken with the gateway (Discord's documentation, "Gateway", "Connecting").
+const QUERY: &str = "?v=10&encoding=json&compress=zlib-stream";
+/// Pings that wait to be answered. More are nonsense: whoever sends them does not read the answers, which would fill the memory.
+const MOST_PINGS: usize = 1_000;
 /// How long it may take to say goodbye.
 const PARTING: Duration = Duration::from_secs(1);
 
-/// Hands on that a connection wants to identify. What is sent lets it.
-#[derive(Clone, Debug)]
-pub struct Asks(pub mpsc::UnboundedSender<oneshot::Sender<()>>);
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-impl Queue for Asks {
-    fn enqueue(&self, _: u32) -> oneshot::Receiver<()> {
-        let (leave, left) = oneshot::channel();
-        // If nobody listens the connection is over.
-        let _ = self.0.send(leave);
-        left
-    }
+/// An open connection. Dropped, it is closed so that its session can be resumed.
+pub struct Line {
+    /// None: it is over.
+    socket: Option<Socket>,
+    inflate: Inflate,
+    heart: Option<Heart>,
+    /// The newest event that came.
+    newest: Option<u64>,
+    /// Pings that came since everything was sent.
+    pings: usize,
 }
 
-/// A connection of twilight's. It is used for one connection alone: when that ends we decide how to come back. Dropped while it is open,
-/// it is closed so that its session can be resumed.
-pub struct Line {
-    shard: Option<twilight_gateway::Shard<Asks>>,
-    /// It came about, and is not closed yet.
-    is_open: bool,
+/// What a line says.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Said {
+    /// A frame.
+    Frame(String),
+    /// It is over: the other side closed it, with this code if it gave one, or it broke.
+    Closed(Option<u16>),
+    /// A heartbeat was not acknowledged before the next one was due.
+    Zombie,
+    /// What came makes no sense, or is longer than anything that Discord sends.
+    Garbled,
+}
+
+/// When heartbeats leave, and whether they are acknowledged (Discord's documentation, "Gateway", "Sending Heartbeats").
+struct Heart {
+    interval: Duration,
+    next: Pin<Box<Sleep>>,
+    /// When the one left that is not acknowledged.
+    unacknowledged: Option<Instant>,
 }
 
 impl Line {
-    /// One that is not connected yet.
-    pub const fn new(shard: twilight_gateway::Shard<Asks>) -> Self {
-        Self { shard: Some(shard), is_open: false }
+    /// Connects.
+    ///
+    /// # Errors
+    /// Why not, in plain words.
+    pub async fn open(url: &str, connector: &Connector) -> Result<Self, String> {
+        let address = format!("{url}/{QUERY}");
+        let builder = ClientBuilder::new().uri(&address).map_err(|error| error.to_string())?;
+        let limits = Limits::default().max_payload_len(Some(MAX_FRAME_BYTES));
+        let (socket, _) = builder.limits(limits).connector(connector).connect().await.map_err(|error| deepest(&error))?;
+        Ok(Self { socket: Some(socket), inflate: Inflate::new(), heart: None, newest: None, pings: 0 })
     }
 
-    /// What comes next on it. None: it was cut. After the end nothing comes.
-    pub async fn next(&mut self) -> Option<Result<Message, ReceiveMessageError>> {
-        let item = poll_fn(|cx| {
-            let Some(shard) = self.shard.as_mut() else { return Poll::Ready(None) };
-            let item = Pin::new(&mut *shard).poll_next(cx);
-            let is_connected = !matches!(shard.state(), ShardState::Disconnected { .. } | ShardState::FatallyClosed);
-            if item.is_pending() && self.is_open && !is_connected {
-                // Of a connection that was cut it tells nothing, but makes another one, on which it would resume from what it received.
-                return Poll::Ready(None);
-            }
-            // What it was told may have made it end the connection: it has yet to say so.
-            self.is_open = is_connected || matches!(item, Poll::Ready(Some(Ok(Message::Text(_)))));
-            item
-        })
-        .await;
-        if item.is_none() {
-            self.abandon();
+    /// What comes next on it. It has to be asked again and again, or nothing is sent.
+    pub async fn next(&mut self) -> Said {
+        let said = poll_fn(|cx| self.poll(cx)).await;
+        if matches!(said, Said::Closed(_)) {
+            self.socket = None;
         }
-        item
+        said
     }
 
-    /// How long the last heartbeat took to be acknowledged.
-    pub fn latency(&self) -> Option<Duration> {
-        self.shard.as_ref()?.latency().recent().first().copied()
+    /// Says something.
+    pub fn say(&mut self, payload: &Value) {
+        if let Some(socket) = &mut self.socket {
+            // That it is closed is heard next.
+            let _ = socket.start_send_unpin(Message::text(payload.to_string()));
+        }
     }
 
-    /// How long the last heartbeat has been waiting to be acknowledged, if it is.
-    pub fn unacknowledged(&self) -> Option<Duration> {
-        let latency = self.shard.as_ref()?.latency();
-        latency.sent().filter(|_| latency.received().is_none()).map(|sent| sent.elapsed())
+    /// Beats its heart in this interval, the first time after this part of it.
+    pub fn beat_every(&mut self, interval: Duration, first: f64) {
+        let next = Box::pin(sleep(interval.mul_f64(first.clamp(0.0, 1.0))));
+        self.heart = Some(Heart { interval, next, unacknowledged: None });
     }
 
-    /// Nothing more comes of it, and nothing is said on it.
-    pub fn abandon(&mut self) {
-        self.shard = None;
-        self.is_open = false;
+    /// The other side wants a heartbeat now.
+    pub fn beat_now(&mut self) {
+        // One that is under way is answer enough.
+        if self.heart.as_ref().is_some_and(|heart| heart.unacknowledged.is_none()) {
+            self.beat();
+        }
     }
+
+    /// A heartbeat was acknowledged. How long that took, if one was to be.
+    pub fn acknowledged(&mut self) -> Option<Duration> {
+        Some(self.heart.as_mut()?.unacknowledged.take()?.elapsed())
+    }
+
+    /// An event of this number came.
+    pub fn came(&mut self, sequence: u64) {
+        self.newest = Some(sequence);
+    }
+
+    /// Nobody could read for so long: heartbeats, and what acknowledges them, are late by no fault of the other side.
+    pub fn postpone(&mut self, by: Duration) {
+        if let Some(heart) = &mut self.heart {
+            let at = heart.next.deadline() + by;
+            heart.next.as_mut().reset(at);
+            heart.unacknowledged = heart.unacknowledged.map(|sent| sent + by);
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Said> {
+        let missed = self.poll_heart(cx);
+        let Some(socket) = &mut self.socket else { return Poll::Ready(Said::Closed(None)) };
+        // What cannot be sent yet keeps nothing from being read.
+        match socket.poll_flush_unpin(cx) {
+            Poll::Ready(Ok(())) => self.pings = 0,
+            Poll::Ready(Err(_)) => return Poll::Ready(Said::Closed(None)),
+            Poll::Pending => {}
+        }
+        if missed == Missed::ForLong {
+            return Poll::Ready(Said::Zombie);
+        }
+        loop {
+            let message = match socket.poll_next_unpin(cx) {
+                Poll::Ready(Some(Ok(message))) => message,
+                Poll::Ready(Some(Err(Error::Io(_))) | None) => return Poll::Ready(Said::Closed(None)),
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Said::Garbled),
+                // What acknowledges it would have been read by now.
+                Poll::Pending if missed == Missed::Now => return Poll::Ready(Said::Zombie),
+                Poll::Pending => return Poll::Pending,
+            };
+            if let Some((code, _)) = message.as_close() {
+                return Poll::Ready(Said::Closed(Some(code.into()).filter(|_| code != CloseCode::NO_STATUS_RECEIVED)));
+            }
+            let said = match message.as_text() {
+                Some(text) => Some(Said::Frame(text.to_owned())),
+                None if message.is_binary() => match self.inflate.take(message.as_payload()) {
+                    Ok(frame) => frame.map(Said::Frame),
+                    Err(_) => Some(Said::Garbled),
+                },
+                None if message.is_ping() => {
+                    self.pings += 1;
+                    (self.pings > MOST_PINGS).then_some(Said::Garbled)
+                }
+                None => None,
+            };
+            if let Some(said) = said {
+                return Poll::Ready(said);
+            }
+        }
+    }
+
+    /// Sends a heartbeat if it is time for one. Whether the one before is not acknowledged.
+    fn poll_heart(&mut self, cx: &mut Context<'_>) -> Missed {
+        let Some(heart) = &mut self.heart else { return Missed::None };
+        if heart.next.as_mut().poll(cx).is_pending() {
+            return Missed::None;
+        }
+        // One that was asked for in between may still be under way.
+        if heart.unacknowledged.is_some_and(|sent| sent.elapsed() >= heart.interval * 9 / 10) {
+            let is_late = heart.next.deadline().elapsed() >= heart.interval;
+            return if is_late { Missed::ForLong } else { Missed::Now };
+        }
+        heart.next.as_mut().reset(Instant::now() + heart.interval);
+        // It wakes whoever waits.
+        let _ = heart.next.as_mut().poll(cx);
+        self.beat();
+        Missed::None
+    }
+
+    fn beat(&mut self) {
+        self.say(&payload::heartbeat(self.newest));
+        if let Some(heart) = &mut self.heart {
+            heart.unacknowledged = Some(Instant::now());
+        }
+    }
+}
+
+/// Whether a heartbeat is not acknowledged though the next one is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missed {
+    None,
+    Now,
+    ForLong,
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
-        let Some(shard) = self.shard.take().filter(|_| self.is_open) else { return };
+        let Some(socket) = self.socket.take() else { return };
         // Without a runtime it is cut, which keeps the session as well.
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(part(shard));
+            runtime.spawn(part(socket));
         }
     }
 }
 
 /// Closes a connection, unless it is closing already.
-async fn part(mut shard: twilight_gateway::Shard<Asks>) {
-    shard.close(CloseFrame::new(CLOSE_TO_RESUME, ""));
-    let closed = poll_fn(|cx| {
-        loop {
-            let item = Pin::new(&mut shard).poll_next(cx);
-            if matches!(shard.state(), ShardState::Identifying | ShardState::Resuming) {
-                // It comes back by itself, and would resume from what it received.
-                return Poll::Ready(());
-            }
-            match item {
-                // It will be told again.
-                Poll::Ready(Some(Ok(Message::Text(_)))) => {}
-                Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
-            }
+async fn part(mut socket: Socket) {
+    let parting = async {
+        let code = CloseCode::try_from(CLOSE_TO_RESUME).ok();
+        if socket.send(Message::close(code, "")).await.is_ok() {
+            // What is said still will be told again.
+            while let Some(Ok(_)) = socket.next().await {}
         }
-    });
+    };
     // Who does not answer is left.
-    let _ = timeout(PARTING, closed).await;
+    let _ = timeout(PARTING, parting).await;
+}
+
+/// What lies deepest. The outer words only tell that connecting failed.
+fn deepest(error: &Error) -> String {
+    let mut cause = error.source();
+    while let Some(deeper) = cause.and_then(std::error::Error::source) {
+        cause = Some(deeper);
+    }
+    cause.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+    use tokio_tungstenite::tungstenite::Message as Theirs;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn pings_are_answered_but_a_flood_of_them_ends_the_line() {
+        for (pings, expected) in [(10, Said::Frame("{}".to_owned())), (MOST_PINGS * 10, Said::Garbled)] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("ws://{}", listener.local_addr().unwrap());
+            let accepted = async {
+                let (stream, _) = listener.accept().await.unwrap();
+                tokio_tungstenite::accept_async(stream).await.unwrap()
+            };
+            let (line, mut server) = tokio::join!(Line::open(&url, &Connector::Plain), accepted);
+            let mut line = line.unwrap();
+            for _ in 0..pings {
+                server.feed(Theirs::Ping(Vec::new().into())).await.unwrap();
+            }
+            server.send(Theirs::text("{}")).await.unwrap();
+
+            assert_eq!(line.next().await, expected);
+        }
+    }
 }

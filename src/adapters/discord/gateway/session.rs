@@ -24,6 +24,9 @@ pub struct Session {
     pub application: Snowflake,
     /// What it is told of.
     pub intents: u64,
+    /// What stands below the bot's name since it began.
+    #[serde(default)]
+    pub presence: Option<String>,
 }
 
 /// Where the session of one shard is kept.

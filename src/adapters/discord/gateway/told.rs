@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::domain::moment::Moment;
-use crate::ports::gateway::{Condition, Shard};
+use crate::ports::gateway::{Condition, Disconnected, Shard};
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::instruments::kinds::Counted;
 
@@ -40,6 +40,8 @@ impl Doing {
 #[derive(Debug, Default)]
 pub struct Standing {
     shards: Mutex<BTreeMap<u32, Stands>>,
+    /// Why Discord does not say how many connections there are to be, if it does not.
+    unasked: Mutex<Option<Disconnected>>,
 }
 
 #[derive(Debug)]
@@ -60,6 +62,17 @@ impl Standing {
         }
         let counted = instruments.discord_connections.one([doing.as_str()]);
         shards.insert(shard.number, Stands { of: shard.of.get(), doing, _counted: counted });
+    }
+
+    /// Discord said how many connections there are to be, or not.
+    pub fn asked(&self, unasked: Option<Disconnected>) {
+        *self.unasked.lock().unwrap_or_else(PoisonError::into_inner) = unasked;
+    }
+
+    /// Whether it stopped for good, as a whole or some connection, until a person does something.
+    pub fn has_stopped(&self) -> bool {
+        let is_refused = matches!(*self.unasked.lock().unwrap_or_else(PoisonError::into_inner), Some(Disconnected::Never(_)));
+        is_refused || self.lock().values().any(|stands| matches!(stands.doing, Doing::Stopped(_)))
     }
 
     /// A connection is not lived any more. One that stopped for good is told on.
@@ -94,8 +107,12 @@ impl Standing {
             [number] => format!("connection {number}: {why}"),
             numbers => format!("{} of them: {why}", numbers.len()),
         }));
+        if of == 0 {
+            let unasked = self.unasked.lock().unwrap_or_else(PoisonError::into_inner);
+            said.extend(unasked.as_ref().map(ToString::to_string));
+        }
         said.extend(more.map(str::to_owned));
-        Condition { ready, detail: said.join("; ") }
+        Condition { ready, detail: said.join("; "), holds_up_server: false }
     }
 
     // It holds plain values: whoever panics in between leaves them whole.
@@ -147,6 +164,21 @@ mod tests {
     }
 
     #[test]
+    fn what_was_refused_before_any_connection_is_told_until_it_is_not() {
+        let standing = Standing::default();
+
+        standing.asked(Some(Disconnected::Never("bad token".to_owned())));
+        assert_eq!((standing.told(None), standing.has_stopped()), (condition(false, "not connected yet; bad token"), true));
+        standing.asked(Some(Disconnected::Later { after: None, detail: "no answer".to_owned() }));
+        assert_eq!(
+            (standing.told(None), standing.has_stopped()),
+            (condition(false, "not connected yet; not now: no answer"), false)
+        );
+        standing.asked(None);
+        assert_eq!((standing.told(None), standing.has_stopped()), (condition(false, "not connected yet"), false));
+    }
+
+    #[test]
     fn a_moment_is_told_to_the_second() {
         assert_eq!(when(Moment::from_micros(1_800_000_000_999_999)), "2027-01-15T08:00:00Z");
         assert!(when(Moment::from_micros(u64::MAX)).starts_with("9999-12-3"));
@@ -161,6 +193,6 @@ mod tests {
     }
 
     fn condition(ready: bool, detail: &str) -> Condition {
-        Condition { ready, detail: detail.to_owned() }
+        Condition { ready, detail: detail.to_owned(), holds_up_server: false }
     }
 }

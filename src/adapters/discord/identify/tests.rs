@@ -185,3 +185,13 @@ fn nonzero(number: u32) -> NonZeroU32 {
 const fn now() -> Moment {
     Moment::from_micros(1_800_000_000_000_000)
 }
+
+#[test]
+fn only_a_connection_that_brought_nothing_counts_as_a_failure_to_connect() {
+    let (short, quiet) = (Duration::from_millis(300), Duration::from_secs(20));
+
+    assert!(failed_to_connect(None, false));
+    assert!(failed_to_connect(Some(short), false));
+    assert!(!failed_to_connect(Some(short), true));
+    assert!(!failed_to_connect(Some(quiet), false));
+}

@@ -168,6 +168,7 @@ impl Intake {
         let (guild, channel) = (told.guild_id.map(|id| id.0), told.id.0);
         let known = self.ears.discord.known();
         known.channel_is(guild, told);
+        self.ears.discord.may_be_typed(channel);
         // There can be any number of archived threads; one that comes back is told of.
         if told.is_archived() && !self.ears.hearing.listens(&known.spot(guild, channel)) {
             known.forget(channel);
@@ -334,7 +335,7 @@ impl Acquainted {
         }
         let mut outcome = ask().await;
         for tried in 0..tries.saturating_sub(1) {
-            let Err(Failed::NotNow { .. } | Failed::Unknown(_)) = &outcome else { break };
+            let Err(Failed::NotNow { .. } | Failed::Unknown { .. }) = &outcome else { break };
             let after = if let Err(Failed::NotNow { after, .. }) = &outcome { *after } else { None };
             sleep(after.unwrap_or(TRIED_AGAIN * 2_u32.saturating_pow(tried)).min(ASKED_AGAIN)).await;
             outcome = ask().await;

@@ -1,8 +1,12 @@
 //! Messages: whether anybody listens, and what becomes of them.
 
+use std::time::Duration;
+
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use super::super::heard::{Heard, Why};
+use super::super::rest::Request;
 use super::super::snowflake::Snowflake;
 use super::super::wire;
 use super::lanes::{Told, Work};
@@ -11,6 +15,9 @@ use super::wording;
 use super::{Ears, Intake};
 use crate::domain::message::Role;
 use crate::ports::hearing::{Spot, Taken};
+
+/// If Discord did not tell the time, it is asked again after this.
+const TIME_ASKED_AGAIN: Duration = Duration::from_secs(30);
 
 impl Intake {
     /// Somebody said something.
@@ -66,6 +73,7 @@ impl Ears {
             return false;
         }
         let bot = self.who().await;
+        self.know_the_time().await;
         let message: wire::Message = match serde_json::from_str(told.data.get()) {
             Ok(message) => message,
             Err(error) => {
@@ -101,7 +109,7 @@ impl Ears {
         if told.guild.is_none() && person.is_some() {
             known.is_direct(told.channel, &from.name);
         }
-        let utterance = wording::worded(said, to_all);
+        let utterance = wording::worded(said, to_all, self.discord.clocks());
         let taken = patiently(self, told.channel, || self.hearing.said(spot, utterance.clone())).await;
         match taken {
             Some(Taken::New(_) | Taken::Known(_)) => {
@@ -121,6 +129,20 @@ impl Ears {
             }
         }
         taken.is_some()
+    }
+
+    /// Has Discord tell the time, if this machine's clock was set since it told it last: else the age of what is said is not known.
+    async fn know_the_time(&self) {
+        if !self.discord.clocks().was_set() {
+            return;
+        }
+        let mut asked_at = self.asked_the_time.lock().await;
+        if self.discord.clocks().was_set() && asked_at.is_none_or(|at| at.elapsed() >= TIME_ASKED_AGAIN) {
+            *asked_at = Some(Instant::now());
+            if let Err(error) = self.discord.rest().tell(&Request::gateway()).await {
+                tracing::debug!(%error, "this machine's clock was set, and Discord does not tell the time");
+            }
+        }
     }
 
     /// A message that is not on record was heard all the same: it need not be read after a downtime.

@@ -45,6 +45,7 @@ type Newest = Result<Option<Snowflake>, Failed>;
 pub(super) struct Reader {
     orders: mpsc::UnboundedSender<Order>,
     began: Began,
+    discord: Arc<Discord>,
     _task: JoinSet<()>,
 }
 
@@ -100,7 +101,7 @@ impl Reader {
         let (orders, ordered) = mpsc::unbounded_channel();
         let began = (clock.now(), Instant::now());
         let reading = Reading {
-            discord,
+            discord: Arc::clone(&discord),
             plan: Backfill::new(limits),
             waiting: BTreeMap::new(),
             looks: VecDeque::new(),
@@ -112,7 +113,7 @@ impl Reader {
         };
         let mut task = JoinSet::new();
         task.spawn(reading.read_on(ordered));
-        Self { orders, began, _task: task }
+        Self { orders, began, discord, _task: task }
     }
 
     /// Reads a channel. None: whoever reads is gone.
@@ -124,7 +125,7 @@ impl Reader {
 
     /// An id that is newer than any message so far.
     pub fn newest_by_now(&self) -> Snowflake {
-        Snowflake::at(now(self.began))
+        Snowflake::at(self.discord.clocks().difference().on_discord(now(self.began)))
     }
 
     /// Asks for the newest message of a channel. None: whoever reads is gone.
@@ -170,7 +171,7 @@ impl Reading {
                 self.plan.forget(|other| other.channel == behind.channel);
                 self.numbered += 1;
                 self.waiting.insert(behind.channel, Waiting { number: self.numbered, tries: 0, tell });
-                self.plan.add(behind, now);
+                self.plan.add(behind, now, self.discord.clocks().difference().on_discord(now));
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::super::clock::Clocks;
 use super::super::heard::{self, By, Heard, Us, heard};
 use super::super::known::Names;
 use super::super::platform::Bot;
@@ -38,13 +39,13 @@ pub(super) fn read(message: &wire::Message, bot: Bot, names: Names<'_>) -> Heard
 }
 
 /// What the core is told of it.
-pub(super) fn worded(said: heard::Utterance, to_all: bool) -> Utterance {
+pub(super) fn worded(said: heard::Utterance, to_all: bool, clocks: &Clocks) -> Utterance {
     Utterance {
         id: said.id.to_string().into(),
         from: said.from,
         text: said.text.into(),
         own_words: said.own_words.into(),
-        at: said.id.time(),
+        at: clocks.said_at(said.id),
         mentions: said.mentions,
         to_all: to_all || said.mentions_bot,
         answers: said

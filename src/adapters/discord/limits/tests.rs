@@ -75,7 +75,7 @@ fn a_429_holds_up_what_it_concerns() {
         ..Answer::default()
     };
     // An answer to an interaction does not count for the bot as a whole.
-    let interaction = Route { is_global: false, ..read(3) };
+    let interaction = Route { account: Account::None, ..read(3) };
     for (answer, same, other, answers) in [
         (of(Some(Scope::User), Some("abc")), in_ten, Ask::Go, Ask::Go),
         (of(Some(Scope::Shared), Some("abc")), in_ten, Ask::Go, Ask::Go),
@@ -96,16 +96,34 @@ fn a_429_holds_up_what_it_concerns() {
 }
 
 #[test]
-fn a_second_has_no_more_requests_than_the_bot_may_make() {
+fn a_second_has_no_more_requests_than_the_bot_and_the_address_may_make() {
     let mut limits = Limits::new(3);
-    let webhook = Route { name: "POST /webhooks/{webhook}/{token}", resource: "9/x".to_owned(), is_global: false };
+    let webhook = Route { name: "POST /webhooks/{webhook}/{token}", resource: "9/x".to_owned(), account: Account::Address };
 
     let asked: Vec<_> = (1..=4).map(|channel| limits.ask(&read(channel), NOW)).collect();
 
     let next = NOW + Duration::from_secs(1);
     assert_eq!(asked, [Ask::Go, Ask::Go, Ask::Go, Ask::WaitUntil(next)]);
-    assert_eq!(limits.ask(&webhook, NOW), Ask::Go);
+    let of = |id: &str| Route { resource: id.to_owned(), ..webhook.clone() };
+    let by_webhooks: Vec<_> = ["a", "b", "c", "d"].iter().map(|id| limits.ask(&of(id), NOW)).collect();
+    assert_eq!(by_webhooks, [Ask::Go, Ask::Go, Ask::Go, Ask::WaitUntil(next)]);
     assert_eq!(limits.ask(&read(4), next), Ask::Go);
+}
+
+#[test]
+fn a_429_for_everything_concerns_the_bot_or_the_address_and_not_both() {
+    let in_ten = Ask::WaitUntil(NOW + Duration::from_secs(10));
+    let webhook =
+        |id: &str| Route { name: "POST /webhooks/{webhook}/{token}", resource: id.to_owned(), account: Account::Address };
+    let too_many = Answer { status: 429, scope: Some(Scope::Global), retry_after_secs: Some(10.0), ..Answer::default() };
+    for (refused, bot, address) in [(read(1), in_ten, Ask::Go), (webhook("a"), Ask::Go, in_ten)] {
+        let mut limits = Limits::default();
+        limits.ask(&refused, NOW);
+
+        limits.answered(&refused, &too_many, NOW);
+
+        assert_eq!((limits.ask(&read(2), NOW), limits.ask(&webhook("b"), NOW)), (bot, address), "{refused:?}");
+    }
 }
 
 #[test]
@@ -242,7 +260,7 @@ impl Server {
 }
 
 fn read(channel: u64) -> Route {
-    Route { name: READ, resource: channel.to_string(), is_global: true }
+    Route { name: READ, resource: channel.to_string(), account: Account::Bot }
 }
 
 fn ok(bucket: &str, remaining: u32, reset_after_secs: f64) -> Answer {

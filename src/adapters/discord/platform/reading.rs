@@ -131,7 +131,7 @@ fn has_mark(content: &str) -> bool {
 fn unread(failed: Failed) -> NotRead {
     match failed {
         Failed::NotNow { after, detail } => NotRead::Later { after, detail },
-        Failed::Unknown(detail) => NotRead::Later { after: None, detail },
+        Failed::Unknown { detail, .. } => NotRead::Later { after: None, detail },
         Failed::Refused(refusal) => NotRead::Never(refusal.lacking(Need::ReadBack)),
     }
 }

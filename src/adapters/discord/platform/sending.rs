@@ -1,7 +1,10 @@
 //! Posts a part, and says whether it may have been posted if it is not known.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio::time::{Instant, sleep};
 
 use super::super::known::Place;
 use super::super::names;
@@ -16,6 +19,12 @@ use crate::ports::chat_platform::{NotSent, Part};
 
 /// A webhook that is gone is replaced so often before a statement waits.
 const WEBHOOKS_TRIED: usize = 2;
+/// A direct message of which it is not known whether it arrived is sent so often in all, before it is looked for.
+const DIRECT_TRIES: u32 = 3;
+/// The pause before it is sent the third time.
+const DIRECT_PAUSE: Duration = Duration::from_secs(1);
+/// After so long it is not sent again before it was looked for: Discord may have forgotten its nonce by then.
+const NONCE_HOLDS: Duration = Duration::from_secs(60);
 /// What a picture is called in a request (Discord's documentation, "Webhook Resource", "Execute Webhook").
 const PICTURE: &str = "avatar_url";
 
@@ -82,17 +91,30 @@ impl Discord {
         }
     }
 
-    /// Posts as the bot. The same part twice is one message, as long as Discord remembers its nonce: some minutes.
+    /// Posts as the bot. The same part twice is one message, as long as Discord remembers its nonce: some minutes. So one that may have
+    /// arrived is sent again at once; all attempts together take less than that.
     pub(super) async fn send_directly(&self, channel: Snowflake, words: &said::Part, nonce: &str) -> Result<Snowflake, NotSent> {
         let mut body = self.body(words);
         body.insert("nonce".to_owned(), short(nonce).into());
         body.insert("enforce_nonce".to_owned(), true.into());
-        let posted: Posted = self
-            .rest
-            .ask(Request::create_message(channel, Value::Object(body)))
-            .await
-            .map_err(|failed| after(failed, Need::Send))?;
-        Ok(posted.id)
+        let (mut unknown, began) = (None, Instant::now());
+        for tried in 1..=DIRECT_TRIES {
+            let request = Request::create_message(channel, Value::Object(body.clone()));
+            match (self.rest.ask::<Posted>(request).await, unknown) {
+                (Ok(posted), _) => return Ok(posted.id),
+                (Err(failed @ Failed::Unknown { .. }), _) => unknown = Some(failed),
+                // An earlier attempt may have arrived, whatever this one came to.
+                (Err(_), Some(earlier)) => return Err(after(earlier, Need::Send)),
+                (Err(failed), None) => return Err(after(failed, Need::Send)),
+            }
+            if began.elapsed() > NONCE_HOLDS {
+                break;
+            }
+            if tried == 2 {
+                sleep(DIRECT_PAUSE).await;
+            }
+        }
+        Err(unknown.map_or_else(|| NotSent::Refused("it was never sent".to_owned()), |failed| after(failed, Need::Send)))
     }
 
     /// What every message has: its content, and whom it may call.
@@ -111,7 +133,7 @@ impl Discord {
 fn before(failed: Failed) -> NotSent {
     match failed {
         // Whatever it did, it posted nothing.
-        Failed::Unknown(detail) => NotSent::Later { after: None, detail },
+        Failed::Unknown { detail, .. } => NotSent::Later { after: None, detail },
         failed => after(failed, Need::Webhooks),
     }
 }
@@ -120,7 +142,7 @@ fn before(failed: Failed) -> NotSent {
 fn after(failed: Failed, need: Need) -> NotSent {
     match failed {
         Failed::NotNow { after, detail } => NotSent::Later { after, detail },
-        Failed::Unknown(detail) => NotSent::Unknown(detail),
+        Failed::Unknown { detail, within } => NotSent::Unknown { detail, within },
         Failed::Refused(refusal) => NotSent::Refused(refusal.lacking(need)),
     }
 }

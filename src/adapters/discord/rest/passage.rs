@@ -98,12 +98,13 @@ impl Drop for Passage<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::limits::Account;
     use super::*;
 
     #[test]
     fn a_request_that_may_not_leave_now_is_held_back_and_holds_nobody_up() {
         let passages = Passages::new(Limits::default());
-        let route = Route { name: "POST /channels/{channel}/typing", resource: "1".to_owned(), is_global: true };
+        let route = Route { name: "POST /channels/{channel}/typing", resource: "1".to_owned(), account: Account::Bot };
 
         // Until the first answer tells its limits, a route lets one request out at a time.
         let first = passages.enter_now(&route);

@@ -6,7 +6,7 @@ use reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use super::super::limits::Route;
+use super::super::limits::{Account, Route};
 use super::super::snowflake::Snowflake;
 use super::super::webhooks::Webhook;
 
@@ -64,7 +64,7 @@ impl Request {
     // Each interaction counts for itself, and none for the bot as a whole (Discord's documentation, "Receiving and Responding",
     // "Endpoints"). Its token, a secret, stands in the path; its id is as good to count by.
     fn of_interaction(method: Method, name: &'static str, interaction: Snowflake, path: String, body: Value) -> Self {
-        let route = Route { name, resource: interaction.to_string(), is_global: false };
+        let route = Route { name, resource: interaction.to_string(), account: Account::None };
         Self { method, path, route, body: Some(body), by_bot: false }
     }
 
@@ -89,14 +89,14 @@ impl Request {
         let thread = thread.map(|thread| format!("&thread_id={thread}")).unwrap_or_default();
         let path = format!("/webhooks/{}/{}?wait=true{thread}", webhook.id, webhook.token.expose_secret());
         let sent = Self::new(Method::POST, "POST /webhooks/{webhook}/{token}", webhook.id, path);
-        Self { body: Some(body), by_bot: false, ..sent }
+        Self { body: Some(body), ..sent.by_webhook() }
     }
 
     /// Takes back what a webhook posted outside of threads.
     pub fn unsay(webhook: &Webhook, message: Snowflake) -> Self {
         let path = format!("/webhooks/{}/{}/messages/{message}", webhook.id, webhook.token.expose_secret());
         let name = "DELETE /webhooks/{webhook}/{token}/messages/{message}";
-        Self { by_bot: false, ..Self::new(Method::DELETE, name, webhook.id, path) }
+        Self::new(Method::DELETE, name, webhook.id, path).by_webhook()
     }
 
     /// The oldest hundred messages after this one.
@@ -138,9 +138,13 @@ impl Request {
         Self::new(Method::POST, "POST /channels/{channel}/typing", channel, format!("/channels/{channel}/typing"))
     }
 
-    // Requests through a webhook count for the address that they come from, which has as many as the bot: one count holds for both.
+    // Without the bot's token a request counts for the address that it comes from.
+    fn by_webhook(self) -> Self {
+        Self { by_bot: false, route: Route { account: Account::Address, ..self.route }, ..self }
+    }
+
     fn new(method: Method, name: &'static str, resource: impl fmt::Display, path: String) -> Self {
-        let route = Route { name, resource: resource.to_string(), is_global: true };
+        let route = Route { name, resource: resource.to_string(), account: Account::Bot };
         Self { method, path, route, body: None, by_bot: true }
     }
 }

@@ -26,13 +26,27 @@ async fn of_a_discord_where_all_is_well_every_line_is_good() {
 
     assert!(report.lines.iter().all(|line| line.state == State::Good), "{report}");
     let all: Vec<_> = report.lines.iter().map(|line| line.about).collect();
-    assert_eq!(all, ["token", "intents", "identify", "shards", "gateway", "commands", "servers", "permissions", "latency"]);
+    assert_eq!(
+        all,
+        ["token", "intents", "clock", "identify", "shards", "gateway", "commands", "servers", "permissions", "latency"]
+    );
     assert!(report.would_work());
     assert_line(&report, "token", State::Good, &["tertulia"]);
     assert_line(&report, "identify", State::Good, &["1000 of 1000 identifies are left, 1 are needed"]);
     assert_line(&report, "permissions", State::Good, &["Home: companions can speak in 1 of the 1 channels"]);
     assert_eq!((report.told.servers, report.told.shards, report.told.identifies_left), (Some(1), Some(1), Some(1_000)));
     assert!(report.told.hello_ms.is_some() && report.told.answer_ms.is_some(), "{report:?}");
+}
+
+#[tokio::test]
+async fn a_clock_that_is_wrong_is_told_with_what_to_do() {
+    let behind = std::time::Duration::from_secs(5_400);
+    let discord = Counterpart::with_rules(Rules { behind, ..Rules::roomy() }).await;
+    discord.guild("Home");
+
+    let report = checked(&discord).await;
+
+    assert_line(&report, "clock", State::Warning, &["this machine's clock is 90 min ahead of Discord's", "NTP"]);
 }
 
 #[tokio::test]

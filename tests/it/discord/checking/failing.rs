@@ -1,10 +1,10 @@
 //! A Discord that is not there, refuses, hangs or talks nonsense: each ends in a clear line.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tertulia::adapters::discord::check::{Servers, State, check};
 use tertulia::adapters::system::SystemClock;
-use tertulia::ports::clock::Clock as _;
 
 use super::super::counterpart::faults::{Connects, Does, On, Scope};
 use super::{about, assert_line, checked, checked_with, home, line, section};
@@ -19,7 +19,8 @@ async fn a_discord_that_is_not_there_ends_in_one_line() {
     let (token, api_url) = (discord.token(), discord.api_url());
     drop(discord);
 
-    let report = check(&section(&api_url, |_| {}), token.into(), &Servers::First(10), SystemClock.now()).await.expect("a report");
+    let report =
+        check(&section(&api_url, |_| {}), token.into(), &Servers::First(10), Arc::new(SystemClock)).await.expect("a report");
 
     assert_eq!(report.lines.len(), 1);
     assert_line(&report, "discord", State::Problem, &["Discord cannot be reached", "its DNS and its firewall"]);
@@ -32,7 +33,7 @@ async fn a_token_that_is_none_any_more_ends_in_one_line() {
     let old = discord.token();
     let new = discord.reset_token();
 
-    let report = check(&section(&discord.api_url(), |_| {}), old.clone().into(), &Servers::First(10), SystemClock.now())
+    let report = check(&section(&discord.api_url(), |_| {}), old.clone().into(), &Servers::First(10), Arc::new(SystemClock))
         .await
         .expect("a report");
 

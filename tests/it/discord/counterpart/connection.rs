@@ -1,9 +1,12 @@
 //! A WebSocket of the gateway: what is read from it, what is written to it, and when it has been quiet for too long.
+//!
+//! <https://docs.discord.com/developers/events/gateway#transport-compression>
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
+use flate2::{Compress, Compression, FlushCompress};
 use futures_util::StreamExt as _;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -15,9 +18,10 @@ use super::sessions::Order;
 use super::state::Shared;
 
 /// Serves a connection to its end.
-pub async fn serve(mut socket: WebSocket, shared: Arc<Shared>, by_resume_url: bool) {
+pub async fn serve(mut socket: WebSocket, shared: Arc<Shared>, by_resume_url: bool, compresses: bool) {
+    let mut compress = compresses.then(|| Compress::new(Compression::default(), true));
     let (number, mut orders, patience, grace) = shared.with(|state| {
-        let (number, orders) = state.open(by_resume_url);
+        let (number, orders) = state.open(by_resume_url, compresses);
         let mute = if by_resume_url { state.faults.resume_connects } else { state.faults.connects } == Connects::Mute;
         if !mute {
             let interval = u64::try_from(state.rules.heartbeat_interval.as_millis()).unwrap_or(u64::MAX);
@@ -33,7 +37,7 @@ pub async fn serve(mut socket: WebSocket, shared: Arc<Shared>, by_resume_url: bo
             order = orders.recv() => match order {
                 Some(Order::CloseLater) => close_at = Some(Instant::now() + grace),
                 // Ours is on record already.
-                Some(order) => if let Some(how) = carry_out(&mut socket, &shared, number, order, patience).await {
+                Some(order) => if let Some(how) = carry_out(&mut socket, &mut compress, &shared, number, order, patience).await {
                     break how;
                 },
                 None => break Closed::Cut,
@@ -65,9 +69,18 @@ pub async fn serve(mut socket: WebSocket, shared: Arc<Shared>, by_resume_url: bo
 }
 
 /// Does what is to be done. Returns how the connection ended, if it did.
-async fn carry_out(socket: &mut WebSocket, shared: &Shared, number: usize, order: Order, patience: Duration) -> Option<Closed> {
+async fn carry_out(
+    socket: &mut WebSocket,
+    compress: &mut Option<Compress>,
+    shared: &Shared,
+    number: usize,
+    order: Order,
+    patience: Duration,
+) -> Option<Closed> {
     let (message, delivery) = match order {
-        Order::Send(text, delivery) => (Message::Text(text.into()), delivery),
+        Order::Send(text, delivery) => {
+            (compress.as_mut().map_or_else(|| Message::Text(text.as_str().into()), |stream| compressed(stream, &text)), delivery)
+        }
         Order::SendBytes(bytes) => (Message::Binary(bytes.into()), None),
         Order::Close(code, reason) => {
             let frame = CloseFrame { code, reason: reason.into() };
@@ -87,5 +100,19 @@ async fn carry_out(socket: &mut WebSocket, shared: &Shared, number: usize, order
             None
         }
         Ok(Err(_)) | Err(_) => Some(Closed::Broken),
+    }
+}
+
+/// A frame in the stream of its connection.
+fn compressed(stream: &mut Compress, text: &str) -> Message {
+    let mut bytes = Vec::with_capacity(text.len() + 64);
+    let began = stream.total_in();
+    loop {
+        let taken = usize::try_from(stream.total_in() - began).expect("a frame of this length");
+        stream.compress_vec(&text.as_bytes()[taken..], &mut bytes, FlushCompress::Sync).expect("a stream goes on");
+        if bytes.len() < bytes.capacity() {
+            return Message::Binary(bytes.into());
+        }
+        bytes.reserve(bytes.len());
     }
 }

@@ -50,8 +50,8 @@ impl Counterpart {
         let origin = server::address(&listener).to_string();
         let gateway_url = format!("ws://{origin}");
         let shared = Arc::new(Shared::new(State {
+            world: World::new("tertulia", "MTA.counterpart.token", rules.behind),
             rules,
-            world: World::new("tertulia", "MTA.counterpart.token"),
             gateway: Gateway::default(),
             limits: Limits::default(),
             faults: Faults::default(),

@@ -26,6 +26,8 @@ pub struct Journal {
     pub refused_connects: usize,
     pub identifies: Vec<Identified>,
     pub resumes: Vec<Resumed>,
+    /// What clients wanted to be seen doing later on (op 3).
+    pub presences: Vec<Value>,
     /// Every event of every session, in the order of their sequences within a session.
     pub deliveries: Vec<Delivery>,
     /// How often the token was reset because there were too many IDENTIFYs.
@@ -95,6 +97,8 @@ pub struct Connected {
     pub at: Instant,
     /// Whether it came by the address that READY announces for RESUME.
     pub by_resume_url: bool,
+    /// Whether it is one zlib stream.
+    pub compresses: bool,
     pub session: Option<String>,
     pub closed: Option<Closed>,
 }

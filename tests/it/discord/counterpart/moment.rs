@@ -14,3 +14,10 @@ pub fn iso8601(ms: u64) -> String {
     let moment = jiff::Timestamp::from_millisecond(ms).expect("a date of this age");
     moment.strftime("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string()
 }
+
+/// <https://www.rfc-editor.org/rfc/rfc9110#name-date>
+pub fn http_date(ms: u64) -> String {
+    let ms = i64::try_from(ms).expect("a date of this age");
+    let moment = jiff::Timestamp::from_millisecond(ms).expect("a date of this age");
+    moment.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+}

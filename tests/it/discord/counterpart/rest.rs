@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, Method, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use axum::response::Response;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -87,7 +87,10 @@ pub async fn handle(shared: Arc<Shared>, method: Method, uri: Uri, headers: Head
         _ => {}
     }
     shared.with(|state| state.answered(index, &answer));
-    Some(if matches!(fault, Some((_, Does::Garbled))) { answer.garbled() } else { answer.response() })
+    let mut response = if matches!(fault, Some((_, Does::Garbled))) { answer.garbled() } else { answer.response() };
+    let date = shared.look(|state| state.world.date());
+    response.headers_mut().insert("date", HeaderValue::from_str(&date).expect("a date"));
+    Some(response)
 }
 
 impl State {

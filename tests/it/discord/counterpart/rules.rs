@@ -56,6 +56,8 @@ pub struct Rules {
     pub command_creates: usize,
     /// What the bot cannot view it is not told: since 16 November 2026.
     pub obfuscates_channels: bool,
+    /// How far its clock is behind this machine's.
+    pub behind: Duration,
 }
 
 /// How many requests in how long.
@@ -102,6 +104,7 @@ impl Default for Rules {
             interaction_token: Duration::from_secs(15 * 60),
             command_creates: 200,
             obfuscates_channels: true,
+            behind: Duration::ZERO,
         }
     }
 }

@@ -95,7 +95,7 @@ async fn connect(
     let given = |name: &str| query.get(name).map_or("", String::as_str);
     let left_out = match (given("encoding"), given("compress")) {
         ("etf", _) => Some("encoding=etf"),
-        (_, "zlib-stream" | "zstd-stream") => Some("transport compression"),
+        (_, "zstd-stream") => Some("transport compression by zstd"),
         _ => None,
     };
     if let Some(left_out) = left_out {
@@ -109,7 +109,8 @@ async fn connect(
             let _ = socket.send(Message::Close(Some(frame))).await;
         });
     }
-    upgrade.on_upgrade(move |socket| connection::serve(socket, shared, by_resume_url))
+    let compresses = given("compress") == "zlib-stream";
+    upgrade.on_upgrade(move |socket| connection::serve(socket, shared, by_resume_url, compresses))
 }
 
 async fn api(Served(shared): Served<Arc<Shared>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {

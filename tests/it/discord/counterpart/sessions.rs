@@ -199,10 +199,10 @@ impl State {
     }
 
     /// A new connection: its number, and what its task has to do.
-    pub fn open(&mut self, by_resume_url: bool) -> (usize, mpsc::UnboundedReceiver<Order>) {
+    pub fn open(&mut self, by_resume_url: bool, compresses: bool) -> (usize, mpsc::UnboundedReceiver<Order>) {
         let (orders, received) = mpsc::unbounded_channel();
         let number = self.journal.connections.len();
-        self.journal.connections.push(Connected { at: Instant::now(), by_resume_url, session: None, closed: None });
+        self.journal.connections.push(Connected { at: Instant::now(), by_resume_url, compresses, session: None, closed: None });
         let connection = Connection { orders, session: None, sends: VecDeque::new(), unacknowledged: false, silent: false };
         self.gateway.connections.insert(number, connection);
         (number, received)

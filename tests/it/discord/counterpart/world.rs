@@ -1,6 +1,7 @@
 //! Everything that there is: one application, its users, guilds, channels, messages, webhooks, commands and interactions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use super::guilds::{Application, Guild, User};
 use super::id::{Id, Ids};
 use super::interactions::Interaction;
 use super::messages::{Content, Message};
-use super::moment::{iso8601, now_ms};
+use super::moment::{http_date, iso8601, now_ms};
 use super::permissions::{self, CONNECT, MANAGE_THREADS, VIEW_CHANNEL};
 use super::refusal::{Refusal, Unknown};
 use super::webhooks::Webhook;
@@ -31,13 +32,16 @@ pub struct World {
     /// People who take no direct messages.
     pub closed_directs: BTreeSet<Id>,
     ids: Ids,
+    /// How far its clock is behind this machine's.
+    behind: Duration,
 }
 
 impl World {
     /// An application with its bot and its owner, and nothing else.
-    pub fn new(name: &str, token: &str) -> Self {
+    pub fn new(name: &str, token: &str, behind: Duration) -> Self {
         let mut ids = Ids::default();
-        let (bot, owner) = (ids.next(now_ms()), ids.next(now_ms()));
+        let now = now_ms() - behind.as_millis() as u64;
+        let (bot, owner) = (ids.next(now), ids.next(now));
         let user = |id, name: &str, bot| User { id, name: name.to_owned(), global_name: None, bot };
         let application = Application {
             id: bot,
@@ -62,6 +66,7 @@ impl World {
             interactions: BTreeMap::new(),
             closed_directs: BTreeSet::new(),
             ids,
+            behind,
         }
     }
 
@@ -71,7 +76,17 @@ impl World {
     }
 
     pub fn new_id(&mut self) -> Id {
-        self.ids.next(now_ms())
+        self.ids.next(self.now_ms())
+    }
+
+    /// The time of day on this Discord, in milliseconds since 1970.
+    fn now_ms(&self) -> u64 {
+        now_ms() - self.behind.as_millis() as u64
+    }
+
+    /// The same, as an answer says when it was made.
+    pub fn date(&self) -> String {
+        http_date(self.now_ms())
     }
 
     pub fn new_guild_id(&mut self) -> Id {

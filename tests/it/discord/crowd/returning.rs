@@ -1,8 +1,11 @@
 //! A server that was away, for less and for more than Discord keeps a session.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::super::counterpart::id::Id;
+use super::super::counterpart::rules::Rules;
 use super::town::{Channel, Size, Town};
 use crate::harness::Server;
 
@@ -39,6 +42,21 @@ async fn after_a_short_absence_nothing_is_read_and_after_a_long_one_all_of_it() 
         (state.journal.identifies.len(), accepted.count())
     });
     assert_eq!((identifies, resumes), (2, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_an_hour_and_a_half_ahead_makes_nothing_too_old_to_be_answered() {
+    let rules = Rules { behind: Duration::from_secs(5_400), ..Rules::quick() };
+    let town = Town::with_rules(Size { guilds: 1, channels_in_a_guild: 1, shards: 1 }, 1, rules).await;
+    let server = town.premises().start().await;
+    town.move_in().await;
+    let [home] = &town.channels[..] else { unreachable!() };
+
+    town.discord.say(home.somebody(), home.id, "Aria, who is there?");
+    town.discord.posts_in(home.id, 1).await;
+
+    server.logs("this machine's clock is 90 min ahead of Discord's").await;
+    server.stop().await;
 }
 
 /// What people say while nobody listens; the last of it is for Aria.

@@ -32,6 +32,26 @@ async fn it_identifies_and_hears_what_is_said() {
 }
 
 #[tokio::test]
+async fn what_is_told_comes_compressed_however_long_it_is() {
+    let discord = discord().await;
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let mut client = Client::new(&discord, &Notepad::new());
+    client.connect().await;
+    client.ears.until_kind("READY", 1).await;
+
+    let long: String = (0..1_900_u32).map(|n| char::from_u32(0x4e00 + n * 7 % 5_000).expect("a letter")).collect();
+    let texts = ["short", &long, "short again"];
+    for text in texts {
+        discord.say(ana, general, text);
+    }
+    client.ears.until_text("short again").await;
+
+    assert_eq!(client.ears.texts(), texts);
+    assert!(discord.look(|state| state.journal.connections[0].compresses));
+}
+
+#[tokio::test]
 async fn it_asks_for_what_it_needs_and_for_nothing_else() {
     let discord = discord().await;
     let mut client = Client::new(&discord, &Notepad::new());

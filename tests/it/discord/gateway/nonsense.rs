@@ -66,6 +66,22 @@ async fn a_heartbeat_interval_of_nothing_ends_one_connection_and_not_the_process
 }
 
 #[tokio::test]
+async fn a_stream_that_makes_no_sense_ends_one_connection() {
+    let discord = Counterpart::with_rules(rules()).await;
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let mut client = Client::new(&discord, &Notepad::new());
+    client.connect().await;
+    client.ears.until_kind("READY", 1).await;
+
+    discord.send_bytes(0, &[0xff; 64]);
+    discord.resumes(1).await;
+    is_heard(&discord, &client, general, ana, 0).await;
+
+    assert_eq!(client.total("tertulia_discord_reconnects_total", &[("discord_gateway_cause", "confused")]), 1.0);
+}
+
+#[tokio::test]
 async fn an_unreadable_ready_is_asked_for_again() {
     let discord = Counterpart::with_rules(rules()).await;
     let mut client = Client::new(&discord, &Notepad::new());

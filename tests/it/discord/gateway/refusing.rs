@@ -16,7 +16,27 @@ async fn a_bad_token_is_told_before_anything_connects() {
 
     let Disconnected::Never(told) = why else { panic!("{why:?}") };
     assert!(told.contains("TERTULIA__DISCORD__TOKEN") && !told.contains("MTA"), "{told}");
+    let condition = client.gateway.condition();
+    assert!(!condition.ready && condition.detail.contains(&told), "{condition:?}");
     assert_eq!(discord.look(|state| state.journal.connections.len()), 0);
+}
+
+#[tokio::test]
+async fn a_discord_that_stopped_for_good_holds_up_a_server_that_is_of_no_use_without_it() {
+    for required in [true, false] {
+        let discord = discord().await;
+        let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.required = required);
+        client.connect().await;
+        client.ears.until_kind("READY", 1).await;
+        let before = client.gateway.condition();
+
+        discord.reset_token();
+        client.ended().await;
+
+        let after = client.gateway.condition();
+        assert_eq!((before.holds_up_server, after.holds_up_server), (false, required));
+        assert!(!after.ready);
+    }
 }
 
 #[tokio::test]

@@ -82,6 +82,28 @@ async fn the_next_process_goes_on_where_this_one_was() {
 }
 
 #[tokio::test]
+async fn what_stands_below_the_name_changes_with_the_settings_though_the_session_goes_on() {
+    let discord = discord().await;
+    let notes = Notepad::new();
+    let states = ["/tertulia help", "ask Mira", "ask Mira"].map(|words| Some(words.to_owned())).into_iter().chain([None]);
+    for (number, presence) in states.enumerate() {
+        let mut client = Client::with(&discord, &notes, |wanted| wanted.section.presence.clone_from(&presence));
+        client.connect().await;
+        client.ears.until_kind(if number == 0 { "READY" } else { "RESUMED" }, 1).await;
+        let is_kept =
+            |session: &serde_json::Value| session["accepted"] == number + 1 && session["presence"] == serde_json::json!(presence);
+        notes.until_session(0, is_kept).await;
+        client.stop().await;
+        discord.sessions(0).await;
+    }
+
+    let shown = discord.look(|state| state.journal.presences.iter().map(|shown| shown["activities"].clone()).collect::<Vec<_>>());
+    assert_eq!(shown.len(), 2, "{shown:?}");
+    assert_eq!((&shown[0][0]["state"], shown[1].as_array().map(Vec::len)), (&"ask Mira".into(), Some(0)));
+    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
+}
+
+#[tokio::test]
 async fn a_connection_that_is_dropped_is_closed_so_that_it_can_be_resumed() {
     let discord = discord().await;
     let mut client = Client::new(&discord, &Notepad::new());

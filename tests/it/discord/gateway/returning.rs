@@ -66,6 +66,26 @@ async fn when_discord_wants_a_new_connection_it_is_resumed_on_one() {
 }
 
 #[tokio::test]
+async fn a_link_that_is_cut_again_and_again_is_resumed_at_once_each_time() {
+    let scene = Scene::with(discord().await, |wanted| {
+        // A pause that is not the first one's, which chance makes nothing here, would outlast the test.
+        (wanted.chance, wanted.times.pauses, wanted.times.lasting) = (0.0, 10_000.0, Duration::from_secs(60));
+    })
+    .await;
+
+    for cut in 1..=6 {
+        scene.discord.cut(0);
+        scene.discord.say(scene.ana, scene.general, &format!("meanwhile {cut}"));
+        scene.discord.resumes(cut).await;
+        scene.client.ears.until_kind("RESUMED", cut).await;
+    }
+
+    let expected: Vec<_> = (1..=6).map(|cut| format!("meanwhile {cut}")).collect();
+    assert_eq!(scene.client.ears.texts(), expected);
+    assert_eq!((scene.identifies(), scene.ended_by("cut")), (1, 6.0));
+}
+
+#[tokio::test]
 async fn an_invalid_session_that_can_be_resumed_is_resumed() {
     let scene = Scene::new().await;
 

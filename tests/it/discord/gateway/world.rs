@@ -180,16 +180,16 @@ impl Intake for Ear {
     }
 }
 
-/// Always the same half.
-pub struct Half;
+/// Always the same.
+pub struct Same(f64);
 
-impl Chance for Half {
+impl Chance for Same {
     fn jitter(&self) -> i8 {
         0
     }
 
     fn fraction(&self) -> f64 {
-        0.5
+        self.0
     }
 
     fn id(&self) -> u128 {
@@ -211,6 +211,8 @@ pub struct Wanted {
     pub section: Section,
     pub times: Times,
     pub token: String,
+    /// What chance says, from 0 to 1.
+    pub chance: f64,
 }
 
 impl Client {
@@ -224,9 +226,9 @@ impl Client {
         let defaults = Settings::defaults().expect("the defaults");
         let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
         section.api_url = format!("{}/api", discord.api_url());
-        let mut wanted = Wanted { section, times: quick(), token: discord.token() };
+        let mut wanted = Wanted { section, times: quick(), token: discord.token(), chance: 0.5 };
         change(&mut wanted);
-        let Wanted { section, times, token } = wanted;
+        let Wanted { section, times, token, chance } = wanted;
         let clock = Arc::new(SystemClock);
         let platform = Arc::new(Discord::new(&section, token.clone().into(), clock.clone()).expect("an adapter"));
         let recorded = SpanMemory::new();
@@ -235,7 +237,7 @@ impl Client {
             discord: platform.clone(),
             notes: notes.clone(),
             clock,
-            chance: Arc::new(Half),
+            chance: Arc::new(Same(chance)),
             recorder: GatewayRecorder::new(recorded.recorder(false)),
             make_intake: {
                 let ears = ears.clone();

@@ -6,9 +6,10 @@ use serde_json::json;
 use tertulia::ports::chat_platform::{ChatPlatform as _, Part};
 use tertulia::ports::hearing::Answered;
 
-use super::super::counterpart::channels::Kind;
+use super::super::counterpart::channels::{Kind, Overwrite};
 use super::super::counterpart::id::Id;
 use super::super::counterpart::intents::{DIRECT_MESSAGES, GUILD_MESSAGES, GUILDS};
+use super::super::counterpart::permissions::SEND_MESSAGES;
 use super::core::Core;
 use super::{Process, counterpart};
 
@@ -79,6 +80,34 @@ async fn threads_posts_and_direct_messages_are_heard_as_what_they_are() {
     assert_eq!(spot(talk), (format!("dm:discord:{talk}"), None, true));
     let titles = [thread, post, talk].map(|id| process.discord.title(&format!("discord:{id}").as_str().into()).expect("a title"));
     assert_eq!(titles, ["aside · #general · Home", "Summer · #plans · Home", "direct message with Ana"]);
+}
+
+#[tokio::test]
+async fn typing_is_tried_again_once_a_channel_changed() {
+    let (discord, core) = (counterpart().await, Arc::<Core>::default());
+    let guild = discord.guild("Home");
+    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let bot_role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
+    core.move_in(guild, general);
+    let process = Process::new(&discord, &core);
+    let mut connection = process.connect(&discord).await;
+    connection.settled().await;
+    let typing = async || {
+        process.discord.typing(&format!("discord:{guild}").as_str().into(), &format!("discord:{general}").as_str().into()).await
+    };
+    discord.overwrite(general, Overwrite::role(bot_role, 0, SEND_MESSAGES));
+    discord.say(ana, general, "before");
+    core.until("what was said", |core| core.texts(general).len() == 1).await;
+    typing().await;
+    typing().await;
+    let refused = discord.look(|state| state.journal.requests_of("typing").count());
+
+    discord.overwrite(general, Overwrite::role(bot_role, SEND_MESSAGES, 0));
+    discord.say(ana, general, "after");
+    core.until("what was said", |core| core.texts(general).len() == 2).await;
+    typing().await;
+
+    assert_eq!((refused, discord.look(|state| state.journal.typing.len())), (1, 1));
 }
 
 #[tokio::test]

@@ -58,6 +58,20 @@ async fn a_statement_whose_answers_are_lost_is_posted_once_and_told_with_its_ids
     assert_eq!(said, words.split("\n\n").collect::<Vec<_>>());
 }
 
+#[tokio::test]
+async fn a_statement_that_is_there_is_found_long_before_a_request_is_given_up() {
+    let (discord, _, general) = home().await;
+    // It outlasts this test.
+    let client = client_with(&discord, |section| section.request_timeout_secs = 120.0);
+    discord.spoil_next(1, On { route: Some("execute_webhook"), ..On::default() }, Does::CutAfterwards);
+
+    let delivered = delivered(client, &part(general, "Here I am.")).await;
+
+    let ids: Vec<Arc<str>> = discord.posts().iter().map(|post| post.message.to_string().into()).collect();
+    assert_eq!((delivered.ids, delivered.error, ids.len()), (ids.clone(), None, 1));
+    assert_eq!(discord.look(|state| state.journal.requests_of("execute_webhook").count()), 1);
+}
+
 /// Has a statement delivered by a whole system, and says what came of it.
 async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
     let kit = kit(Platforms::new([platform as Arc<dyn ChatPlatform>]));

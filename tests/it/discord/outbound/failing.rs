@@ -7,7 +7,7 @@ use std::time::Duration;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent};
 
 use super::super::counterpart::faults::{Does, On, Scope};
-use super::{client, client_with, home, part, say};
+use super::{client, client_with, home, part, say, snowflake};
 
 const AN_HOUR: Duration = Duration::from_secs(3_600);
 
@@ -55,6 +55,21 @@ async fn a_wait_for_all_holds_up_all() {
 }
 
 #[tokio::test]
+async fn a_wait_for_all_that_the_bot_asks_holds_up_no_statement() {
+    let (discord, guild, general) = home().await;
+    let client = client(&discord);
+    say(&client, &part(general, "before")).await;
+    let typing = On { route: Some("typing"), ..On::default() };
+    discord.spoil_next(1, typing, Does::TooMany { retry_after: AN_HOUR, scope: Scope::Global });
+
+    client.typing(&snowflake(guild).guild(), &snowflake(general).channel()).await;
+    let sent = client.send(&part(general, "webhooks count for the address")).await;
+
+    assert_eq!(discord.look(|state| state.journal.limits_exceeded()), 1);
+    assert!(sent.is_ok(), "{sent:?}");
+}
+
+#[tokio::test]
 async fn a_short_wait_is_waited_for() {
     let (discord, _, general) = home().await;
     let client = client(&discord);
@@ -89,10 +104,25 @@ async fn words_that_may_have_arrived_are_looked_for() {
         let lost = client.send(&words).await;
         let found = client.find(&words, before.as_deref(), &BTreeSet::new()).await.expect("it can be read");
 
-        assert!(matches!(lost, Err(NotSent::Unknown(_))), "{does:?}: {lost:?}");
+        assert!(matches!(lost, Err(NotSent::Unknown { .. })), "{does:?}: {lost:?}");
         let posted = discord.posts().into_iter().find(|post| post.content == *words.text);
         assert_eq!(posted.is_some(), is_posted, "{does:?}");
         assert_eq!(found.as_deref(), posted.map(|post| post.message.to_string()).as_deref(), "{does:?}");
+    }
+}
+
+#[tokio::test]
+async fn how_long_a_lost_request_may_still_arrive_depends_on_how_it_was_lost() {
+    let (discord, _, general) = home().await;
+    let client = client_with(&discord, |section| section.request_timeout_secs = 15.0);
+    say(&client, &part(general, "before")).await;
+    for (does, least, most) in [(Does::Status(502), 0, 5), (Does::Cut, 10, 15), (Does::Garbled, 0, 0)] {
+        discord.spoil_next(1, EXECUTE, does.clone());
+
+        let lost = client.send(&part(general, "x")).await;
+
+        let Err(NotSent::Unknown { within, .. }) = lost else { panic!("{does:?}: {lost:?}") };
+        assert!((Duration::from_secs(least)..=Duration::from_secs(most)).contains(&within), "{does:?}: {within:?}");
     }
 }
 
@@ -108,7 +138,7 @@ async fn an_answer_that_does_not_come_in_time_leaves_it_open() {
     let lost = client.send(&words).await;
     let found = client.find(&words, before.as_deref(), &BTreeSet::new()).await.expect("it can be read");
 
-    assert!(matches!(lost, Err(NotSent::Unknown(_))), "{lost:?}");
+    assert!(matches!(lost, Err(NotSent::Unknown { within: Duration::ZERO, .. })), "{lost:?}");
     assert!(found.is_some());
     discord.lift(fault);
 }

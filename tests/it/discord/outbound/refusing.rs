@@ -1,5 +1,6 @@
 //! What Discord refuses for good comes back as a sentence that says what to do, and never with a secret in it.
 
+use serde_json::json;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent};
 
 use super::super::counterpart::channels::{Kind, Overwrite};
@@ -42,6 +43,18 @@ async fn what_cannot_be_said_is_told_with_what_to_click() {
         assert!(!why.contains(&discord.token()), "{why}");
     }
     assert_eq!(discord.posts().len(), 1);
+}
+
+#[tokio::test]
+async fn a_field_that_discord_refuses_is_named() {
+    let (discord, _, general) = home().await;
+    let wrong = json!({ "_errors": [{ "code": "BASE_TYPE_BAD_LENGTH", "message": "Must be between 1 and 80 in length." }] });
+    let says = json!({ "code": 50_035, "message": "Invalid Form Body", "errors": { "username": wrong } });
+    discord.spoil(On { route: Some("execute_webhook"), ..On::default() }, Does::Says(400, says));
+
+    let why = refusal(&client(&discord), &part(general, "x")).await;
+
+    assert_eq!(why, "(Discord said 400, code 50035: Invalid Form Body: username: Must be between 1 and 80 in length.)");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent, Part};
 
 use super::super::counterpart::Counterpart;
 use super::super::counterpart::channels::{Kind, Overwrite};
-use super::super::counterpart::faults::{Does, On};
+use super::super::counterpart::faults::{Does, On, Scope};
 use super::super::counterpart::messages::Author;
 use super::super::counterpart::permissions::{MENTION_EVERYONE, SEND_MESSAGES};
 use super::super::counterpart::rules::{Bucket, Rules};
@@ -221,16 +221,31 @@ async fn a_direct_message_that_is_sent_twice_is_posted_once() {
     discord.spoil_next(1, On { route: Some("create_message"), ..On::default() }, Does::CutAfterwards);
     let words = direct(talk, "I am.");
 
-    let lost = client.send(&words).await;
+    let once = say(&client, &words).await;
     let again = say(&client, &words).await;
     say(&client, &direct(talk, "Still.")).await;
     say(&client, &part(general, "I am.")).await;
 
-    assert!(matches!(lost, Err(NotSent::Unknown(_))), "{lost:?}");
     let posts = discord.posts();
     let told: Vec<_> = posts.iter().map(|post| post.content.as_str()).collect();
-    assert_eq!((told, posts[0].message), (vec!["I am.", "Still.", "I am."], again));
+    assert_eq!((told, posts[0].message, once), (vec!["I am.", "Still.", "I am."], again, again));
     assert_eq!(posts[0].author, Author::User(discord.look(|state| state.world.bot())));
+}
+
+#[tokio::test]
+async fn a_direct_message_that_may_have_arrived_is_not_sent_again_after_something_else_went_wrong() {
+    let (discord, guild, _) = home().await;
+    let (talk, _) = discord.direct(discord.member(guild, "Ana"), "Are you there?");
+    let client = client(&discord);
+    let create = On { route: Some("create_message"), ..On::default() };
+    discord.spoil_next(1, create.clone(), Does::CutAfterwards);
+    let hour = std::time::Duration::from_secs(3_600);
+    discord.spoil_next(1, create, Does::TooMany { retry_after: hour, scope: Scope::User });
+
+    let sent = client.send(&direct(talk, "I am.")).await;
+
+    assert!(matches!(sent, Err(NotSent::Unknown { .. })), "{sent:?}");
+    assert_eq!(discord.posts().len(), 1);
 }
 
 #[tokio::test]

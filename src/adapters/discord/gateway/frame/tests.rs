@@ -16,7 +16,11 @@ fn what_steers_the_connection_is_told_apart() {
     assert!(matches!(read(r#"{"op":9,"d":true}"#), Ok(Frame::InvalidSession(true))));
     assert!(matches!(read(r#"{"op":9,"d":{"true":1}}"#), Ok(Frame::InvalidSession(false))));
     assert!(matches!(read(r#"{"op":9}"#), Ok(Frame::InvalidSession(false))));
-    assert!(matches!(read(r#"{"op":10,"d":{"heartbeat_interval":41250}}"#), Ok(Frame::Hello(Some(41_250)))));
+    assert!(
+        matches!(read(r#"{"op":10,"d":{"heartbeat_interval":41250}}"#), Ok(Frame::Hello(Some(interval))) if interval.get() == 41_250)
+    );
+    assert!(matches!(read(r#"{"op":10,"d":{"heartbeat_interval":0}}"#), Ok(Frame::Hello(None))));
+    assert!(matches!(read(r#"{"op":1,"d":null}"#), Ok(Frame::Heartbeat)));
     assert!(matches!(read(r#"{"op":10,"d":{}}"#), Ok(Frame::Hello(None))));
     assert!(matches!(read(r#"{"op":11}"#), Ok(Frame::HeartbeatAcknowledged)));
     assert!(matches!(read(r#"{"op":99}"#), Ok(Frame::Other)));

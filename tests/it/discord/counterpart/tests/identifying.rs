@@ -217,11 +217,11 @@ async fn addresses_can_be_refused_mute_or_of_another_version() {
 
     let mut old = Socket::connect(&format!("{url}/?v=5&encoding=json")).await;
     assert_eq!(old.closed().await, Some(4012));
-    for unknown in ["v=10&encoding=etf", "v=10&encoding=json&compress=zlib-stream"] {
+    for unknown in ["v=10&encoding=etf", "v=10&encoding=json&compress=zstd-stream"] {
         assert!(tokio_tungstenite::connect_async(format!("{url}/?{unknown}")).await.is_err());
     }
     let left_out = discord.with(|state| std::mem::take(&mut state.journal.left_out));
-    assert_eq!(left_out, ["encoding=etf", "transport compression"]);
+    assert_eq!(left_out, ["encoding=etf", "transport compression by zstd"]);
     discord.set_connects(Connects::Refused);
     assert!(tokio_tungstenite::connect_async(format!("{url}/?v=10&encoding=json")).await.is_err());
     discord.set_resume_connects(Connects::Mute);

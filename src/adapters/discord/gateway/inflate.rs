@@ -1,0 +1,147 @@
+//! Decompresses what the gateway sends: one zlib stream for the whole connection, in frames of bounded length (Discord's documentation,
+//! "Gateway", "Transport Compression").
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+use super::frame::MAX_FRAME_BYTES;
+
+/// What ends the last message of a frame (RFC 1951, an empty stored block).
+const END: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
+/// Room that is made at once.
+const ROOM: usize = 32 * 1024;
+
+/// The stream of one connection.
+pub struct Inflate {
+    stream: Decompress,
+    /// What came of a frame so far.
+    frame: Vec<u8>,
+    /// The last bytes that came.
+    tail: [u8; 4],
+}
+
+/// The stream makes no sense, or a frame is longer than anything that Discord sends. Nothing can be read of the stream any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Garbled;
+
+impl Inflate {
+    /// A stream that begins.
+    pub fn new() -> Self {
+        Self { stream: Decompress::new(true), frame: Vec::new(), tail: [0xff; 4] }
+    }
+
+    /// Takes a message. None: its frame goes on in the next one.
+    ///
+    /// # Errors
+    /// See [`Garbled`].
+    pub fn take(&mut self, message: &[u8]) -> Result<Option<String>, Garbled> {
+        self.inflate(message)?;
+        for byte in &message[message.len().saturating_sub(END.len())..] {
+            self.tail.rotate_left(1);
+            self.tail[END.len() - 1] = *byte;
+        }
+        if self.tail != END {
+            return Ok(None);
+        }
+        String::from_utf8(std::mem::take(&mut self.frame)).map(Some).map_err(|_| Garbled)
+    }
+
+    fn inflate(&mut self, mut message: &[u8]) -> Result<(), Garbled> {
+        loop {
+            if self.frame.len() >= MAX_FRAME_BYTES {
+                return Err(Garbled);
+            }
+            if self.frame.len() == self.frame.capacity() {
+                self.frame.reserve(ROOM);
+            }
+            let (taken_before, made_before) = (self.stream.total_in(), self.frame.len());
+            let status = self.stream.decompress_vec(message, &mut self.frame, FlushDecompress::Sync).map_err(|_| Garbled)?;
+            let taken = usize::try_from(self.stream.total_in() - taken_before).map_err(|_| Garbled)?;
+            message = message.get(taken..).ok_or(Garbled)?;
+            let is_done = message.is_empty() && self.frame.len() < self.frame.capacity();
+            let stands_still = taken == 0 && self.frame.len() == made_before;
+            match status {
+                _ if is_done && !matches!(status, Status::StreamEnd) => return Ok(()),
+                // Discord never ends the stream; what follows its end would be waited for without end.
+                Status::StreamEnd => return Err(Garbled),
+                Status::Ok | Status::BufError if stands_still => return Err(Garbled),
+                Status::Ok | Status::BufError => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flate2::{Compress, Compression, FlushCompress};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn frames_share_one_stream_and_may_come_in_pieces() {
+        let (mut sender, mut inflate) = (Compress::new(Compression::default(), true), Inflate::new());
+        let [first, second, third] =
+            ["{\"op\":10}", "", "{\"op\":10}"].map(|text| deflated(&mut sender, text.as_bytes(), FlushCompress::Sync));
+
+        assert_eq!(inflate.take(&first), Ok(Some("{\"op\":10}".to_owned())));
+        assert!(matches!(inflate.take(&second), Ok(Some(empty)) if empty.is_empty()) || second.is_empty());
+        for cut in 1..third.len() {
+            let mut again = Inflate::new();
+            again.take(&first).unwrap();
+            again.take(&second).unwrap();
+
+            assert_eq!(again.take(&third[..cut]), Ok(None), "{cut}");
+            assert_eq!(again.take(&third[cut..]), Ok(Some("{\"op\":10}".to_owned())), "{cut}");
+        }
+    }
+
+    #[test]
+    fn a_stream_that_ends_is_garbled_and_nobody_waits_for_more() {
+        let mut ended = deflated(&mut Compress::new(Compression::default(), true), b"{\"op\":10}", FlushCompress::Finish);
+        ended.extend(END);
+
+        assert_eq!(Inflate::new().take(&ended), Err(Garbled));
+    }
+
+    #[test]
+    fn a_frame_longer_than_any_is_given_up_before_it_fills_the_memory() {
+        let bomb = deflated(&mut Compress::new(Compression::best(), true), &vec![b'x'; MAX_FRAME_BYTES * 2], FlushCompress::Sync);
+        let mut inflate = Inflate::new();
+
+        assert_eq!(inflate.take(&bomb), Err(Garbled));
+        assert!(bomb.len() < 1_000_000 && inflate.frame.capacity() <= MAX_FRAME_BYTES * 2, "{}", inflate.frame.capacity());
+    }
+
+    #[test]
+    fn what_is_no_text_is_garbled() {
+        let bytes = deflated(&mut Compress::new(Compression::default(), true), &[0xff, 0xfe], FlushCompress::Sync);
+
+        assert_eq!(Inflate::new().take(&bytes), Err(Garbled));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_a_frame_or_none_or_garbled(
+            text in ".{0,200}",
+            at in any::<prop::sample::Index>(),
+            byte in any::<u8>(),
+            noise in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let mut message = deflated(&mut Compress::new(Compression::default(), true), text.as_bytes(), FlushCompress::Sync);
+            let index = at.index(message.len());
+            message[index] = byte;
+            message.extend(&noise);
+            message.extend(END);
+
+            // It comes to an end.
+            let _ = Inflate::new().take(&message);
+            let _ = Inflate::new().take(&noise);
+        }
+    }
+
+    fn deflated(stream: &mut Compress, bytes: &[u8], flush: FlushCompress) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len() + 1_024);
+        stream.compress_vec(bytes, &mut out, flush).unwrap();
+        out
+    }
+}
