@@ -93,14 +93,15 @@ fn has_room(data: &Path) -> bool {
     free >= needed
 }
 
-/// Compacts the store, which is closed. False: it could not be, which is logged; the store is as it was.
+/// Compacts the store, which is closed. False: it failed, which is logged, and would fail again; the store is as it was. Where there is no room it
+/// stays as it is, too, until there is.
 ///
 /// # Errors
 /// The console cannot be bound, so that the server could not serve either.
 pub(super) fn compact(settings: &Settings, telemetry: &Telemetry, options: &OpenOptions) -> Result<bool, Ended> {
     let data = &settings.storage.path;
     if !has_room(data) {
-        return Ok(false);
+        return Ok(true);
     }
     runtime()?.block_on(async {
         // Registered first: once this process has handled a signal, the signal does not end it by itself any more.
