@@ -31,7 +31,7 @@ use crate::settings::storage::Storage;
 use crate::telemetry::Telemetry;
 use crate::telemetry::metrics::Metrics;
 
-/// A store up to this size is compacted at every start after words were erased: it takes about a second.
+/// A store up to this size is compacted at every start after words were erased: it takes a few seconds.
 const QUICK_BYTES: u64 = 64 << 20;
 /// How often a running server looks whether it has to compact.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
