@@ -103,7 +103,8 @@ impl World {
         if on_disk {
             let folder = tempfile::tempdir()?;
             let instruments = Instruments::unread();
-            let options = OpenOptions { accept_loss: false, deadline: PATIENCE, cache_bytes: 16 << 20, new_id: 1, instruments };
+            let options =
+                OpenOptions { accept_loss: false, deadline: PATIENCE, cache_bytes: 16 << 20, new_id: 1, instruments, held: None };
             let store = Arc::new(SledStore::open(&folder.path().join("data"), &options)?);
             let kit = furnish(kit(store.clone(), Recorder::silent())?)?;
             Self::on(kit.clone(), ActorHouse::new(kit, store), companions, Some(folder)).await

@@ -3,6 +3,7 @@
 //! The one writer is [`scribe`](crate::actors::scribe).
 
 pub mod account;
+pub mod erased;
 pub mod inspection;
 pub mod key;
 pub mod place;

@@ -2,6 +2,7 @@
 
 mod address;
 pub mod apart;
+mod compacting;
 mod descriptors;
 mod discord;
 #[cfg(test)]
@@ -29,7 +30,7 @@ use crate::actors::ignored::Ignored;
 use crate::actors::kit::Kit;
 use crate::actors::leftovers;
 use crate::actors::places::PoolPlace;
-use crate::actors::residents::Residents;
+use crate::actors::residents::{Cast, Residents};
 use crate::actors::retention;
 use crate::actors::root::{Root, RootMessage};
 use crate::actors::side_models::{Models, Pool};
@@ -89,21 +90,62 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
     let connections = descriptors::connections(loaded.settings.server.max_connections);
     loaded.settings.server.max_connections = connections.map_err(|few| Ended::Failed(few.into()))?;
     let data = loaded.settings.storage.path.clone();
-    let store = open(&data, &opening(telemetry, accept_loss))?;
+    // Held for as long as the process runs: it opens the store more than once.
+    let held = sled::lock(&data).map_err(|error| Ended::Store(error.into()))?;
+    let mut options = OpenOptions { held: Some(held), ..opening(telemetry, accept_loss) };
+    let mut store = open(&data, &options)?;
+    options.accept_loss = false;
     address::clear(&data).context("the note of a killed server cannot be taken away").map_err(Ended::Failed)?;
     // By its path: whoever still reads metrics at the end must not keep the store open.
-    let (used, free) = (data.clone(), data);
+    let (used, free) = (data.clone(), data.clone());
     telemetry.metrics().observe_disk(move || disk_bytes(&used).ok(), move || disk_free(&free).ok());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("the runtime cannot be made")
-        .map_err(Ended::Failed)?;
-    let outcome = runtime.block_on(serve(loaded, sources, telemetry, store.clone()));
-    // Whatever still runs is on record; the store is closed last, when nobody holds it any more.
-    runtime.shutdown_timeout(STOP_DEADLINE);
-    drop(store);
-    outcome
+    let mut compacts = true;
+    let mut must_compact = compacting::is_due_at_start(&store, &loaded.settings.storage)?;
+    loop {
+        if must_compact {
+            close(store)?;
+            // After a failure it would fail again tomorrow: it is tried again at the next start.
+            compacts = compacting::compact(&loaded.settings, telemetry, &options)?;
+            store = open(&data, &options)?;
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .context("the runtime cannot be made")
+            .map_err(Ended::Failed)?;
+        let outcome = runtime.block_on(serve(loaded.clone(), sources, telemetry, store.clone(), compacts));
+        // Whatever still runs is on record; the store is closed last, when nobody holds it any more.
+        runtime.shutdown_timeout(STOP_DEADLINE);
+        match outcome? {
+            Over::Stopped => return Ok(()),
+            Over::Compact(companions) => loaded.companions = companions,
+        }
+        must_compact = true;
+    }
+}
+
+/// Why the server stopped serving.
+enum Over {
+    /// It was told to stop.
+    Stopped,
+    /// To compact the store and serve again, with these companions.
+    Compact(Cast),
+}
+
+/// What the server is told.
+enum Told {
+    Stop,
+    Compact,
+}
+
+/// Closes the store, so that it can be opened again.
+fn close(store: Arc<SledStore>) -> Result<(), Ended> {
+    let in_use = || {
+        Ended::Failed(anyhow::anyhow!(
+            "the store is still in use and cannot be compacted; start again: what was accepted is kept"
+        ))
+    };
+    Arc::into_inner(store).map(drop).ok_or_else(in_use)
 }
 
 /// The newest records of the journal are those of a store in this version's format.
@@ -116,6 +158,7 @@ fn opening(telemetry: &Telemetry, accept_loss: bool) -> OpenOptions {
         cache_bytes: CACHE_BYTES,
         new_id: SystemChance.id(),
         instruments: telemetry.metrics().instruments(),
+        held: None,
     }
 }
 
@@ -143,7 +186,13 @@ fn open(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
     opened.map(Arc::new).map_err(|error| Ended::Store(error.into()))
 }
 
-async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: Arc<SledStore>) -> Result<(), Ended> {
+async fn serve(
+    loaded: Loaded,
+    sources: &Sources,
+    telemetry: &Telemetry,
+    store: Arc<SledStore>,
+    compacts: bool,
+) -> Result<Over, Ended> {
     let stalls = stalls::Stalls::of(&loaded.settings.storage.path);
     let noting = stalls.clone();
     let watchdog = Watchdog::start_noting(STALLED_AFTER_TICKS, move |stall| noting.note(stall));
@@ -171,24 +220,20 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
     tokio::spawn(leftovers::keep_taking_up(kit.clone()));
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
     let house = ActorHouse::new(kit.clone(), keeper);
-    let console =
-        Console::bind(&kit.settings.server, Arc::new(house), kit.chance.clone(), telemetry.metrics()).await.map_err(|error| {
-            match error {
-                CannotServe::Setting(_) => Ended::Settings(error),
-                CannotServe::InUse(_) | CannotServe::CannotBind { .. } => Ended::Failed(error.into()),
-            }
-        })?;
+    let console = Console::bind(&kit.settings.server, Arc::new(house), kit.chance.clone(), telemetry.metrics())
+        .await
+        .map_err(cannot_serve)?;
     let address = console.address();
     let _note = address::leave(&data, address).context("the server's address cannot be noted").map_err(Ended::Failed)?;
     // Heard before anybody is told that we are ready: who waits for that may send one at once.
-    let signals = signals(kit.clone(), sources.clone()).context("signals cannot be heard").map_err(Ended::Failed)?;
+    let told = told(kit.clone(), sources.clone(), compacts).context("signals cannot be heard").map_err(Ended::Failed)?;
     announce(address);
     tracing::info!(%address, "ready");
 
     let mut tree = tree;
     let stop = async {
         tokio::select! {
-            () = signals => Ok(()),
+            told = told => Ok(told),
             _ = store_failed.changed() => {
                 let detail = store_failed.borrow().clone().unwrap_or_default();
                 Err(Ended::Store(anyhow::anyhow!("the store takes no more: {detail}; make room, repair the disk, or mend what `tertulia history verify` names, then start again: what was accepted is kept")))
@@ -196,17 +241,32 @@ async fn serve(loaded: Loaded, sources: &Sources, telemetry: &Telemetry, store: 
             _ = &mut tree => Err(Ended::Failed(anyhow::anyhow!("the actors failed too often; look at the log"))),
         }
     };
-    let (tell, told) = tokio::sync::oneshot::channel();
+    let (tell, ended) = tokio::sync::oneshot::channel();
     let served = console.serve(async move {
         let outcome = stop.await;
         // The receiver is there until the console has served.
         let _ = tell.send(outcome);
     });
     served.await;
-    let outcome = told.await.unwrap_or(Ok(()));
+    let outcome = ended.await.unwrap_or(Ok(Told::Stop));
     root.stop(None);
-    tracing::info!("stopped; what is owed is made after the next start");
-    outcome
+    Ok(match outcome? {
+        Told::Compact => {
+            tracing::info!("stopped to compact the store; what is owed is made afterwards");
+            Over::Compact(Cast::clone(&kit.residents.cast()))
+        }
+        Told::Stop => {
+            tracing::info!("stopped; what is owed is made after the next start");
+            Over::Stopped
+        }
+    })
+}
+
+fn cannot_serve(error: CannotServe) -> Ended {
+    match error {
+        CannotServe::Setting(_) => Ended::Settings(error),
+        CannotServe::InUse(_) | CannotServe::CannotBind { .. } => Ended::Failed(error.into()),
+    }
 }
 
 /// Why nobody could move in: where the store cannot be read, only something done to that helps.
@@ -257,26 +317,41 @@ fn announce(address: std::net::SocketAddr) {
     let _ = writeln!(out, "ready http://{address}").and_then(|()| out.flush());
 }
 
-/// Waits for SIGTERM or Ctrl-C. Reloads the companions at SIGHUP. After the first, a second signal ends the process at once.
-fn signals(kit: Kit, sources: Sources) -> std::io::Result<impl Future<Output = ()>> {
+/// Waits for SIGTERM or Ctrl-C, and for SIGUSR2 or the time to compact. Reloads the companions at SIGHUP. After the first, a signal to stop ends the
+/// process at once.
+fn told(kit: Kit, sources: Sources, compacts: bool) -> std::io::Result<impl Future<Output = Told>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let hang_up = signal(SignalKind::hangup())?;
+    let mut compact = signal(SignalKind::user_defined2())?;
     Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-            () = reload::at_each(hang_up, &kit, &sources) => {}
-        }
-        tracing::info!("stopping; a second signal ends at once");
+        let due = compacting::due(kit.store.clone(), kit.clock.clone(), kit.settings.storage.clone());
+        let told = tokio::select! {
+            _ = terminate.recv() => Told::Stop,
+            _ = interrupt.recv() => Told::Stop,
+            _ = compact.recv() => Told::Compact,
+            () = due, if compacts => Told::Compact,
+            () = reload::at_each(hang_up, &kit, &sources) => Told::Stop,
+        };
+        let exit_code = match told {
+            Told::Stop => {
+                tracing::info!("stopping; a second signal ends at once");
+                EXIT_AT_ONCE
+            }
+            Told::Compact => {
+                tracing::info!("stopping to compact the store; SIGTERM ends at once");
+                0
+            }
+        };
         tokio::spawn(async move {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-            std::process::exit(EXIT_AT_ONCE);
+            std::process::exit(exit_code);
         });
+        told
     })
 }
 

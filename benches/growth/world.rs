@@ -125,6 +125,7 @@ impl World {
 /// A store in this folder.
 pub async fn open(data: &Path) -> anyhow::Result<Arc<SledStore>> {
     let options = OpenOptions {
+        held: None,
         accept_loss: false,
         deadline: Duration::from_secs(600),
         cache_bytes: 128 << 20,

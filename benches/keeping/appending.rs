@@ -105,8 +105,14 @@ async fn append(way: Way) -> anyhow::Result<(f64, f64, f64)> {
 
 /// A store in this folder.
 pub fn open(folder: &std::path::Path, instruments: Instruments) -> anyhow::Result<SledStore> {
-    let options =
-        OpenOptions { accept_loss: false, deadline: Duration::from_secs(60), cache_bytes: 128 << 20, new_id: 1, instruments };
+    let options = OpenOptions {
+        accept_loss: false,
+        deadline: Duration::from_secs(60),
+        cache_bytes: 128 << 20,
+        new_id: 1,
+        instruments,
+        held: None,
+    };
     Ok(SledStore::open(folder, &options)?)
 }
 

@@ -15,6 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::asking::ask_with;
 use super::failure::Failure;
+use super::visible;
 use crate::ports::house::keeping::Forget;
 use crate::settings::Sources;
 
@@ -194,6 +195,11 @@ fn check_id(option: &str, id: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Usage(format!("{option} {id:?} is no id: 1 to {MAX_ID_CHARS} characters")))
+}
+
+/// Until when erased words can be read in the store's file; none: nothing compacts it by itself.
+fn in_file_until(until: Option<&str>) -> String {
+    until.map_or_else(|| "`tertulia history compact`".to_owned(), |until| format!("{} at the latest", visible::line(until)))
 }
 
 /// Shows on a terminal how far long work has come; elsewhere nothing.

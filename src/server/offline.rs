@@ -41,6 +41,7 @@ pub fn open_options() -> OpenOptions {
         cache_bytes: CACHE_BYTES,
         new_id: SystemChance.id(),
         instruments: Instruments::unread(),
+        held: None,
     }
 }
 

@@ -163,7 +163,10 @@ fn a_key_like_no_other_is_answered_with_those_there_are() {
 
     assert_eq!(
         folder.problems(),
-        ["default.toml:2: storage.zzz is not a known key; known here are path, retention_days, guild_retention_days"]
+        [
+            "default.toml:2: storage.zzz is not a known key; known here are path, retention_days, guild_retention_days, compact_after_days, \
+          compact_hour"
+        ]
     );
 }
 

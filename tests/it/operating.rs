@@ -205,6 +205,18 @@ fn unit(path: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// Whoever sets CARGO_TARGET_DIR has nothing in `target/debug`.
+#[test]
+fn no_script_takes_it_for_granted_where_cargo_builds() {
+    let scripts = fs::read_dir(root().join(".ci")).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let scripts: Vec<_> = scripts.map(|path| (fs::read_to_string(&path).expect("text"), path)).collect();
+
+    let wrong = scripts.iter().filter(|(text, _)| ["target/debug", "target/release"].iter().any(|folder| text.contains(folder)));
+
+    assert!(scripts.len() > 3);
+    assert_eq!(wrong.map(|(_, path)| path.display().to_string()).collect::<Vec<_>>(), [""; 0]);
+}
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

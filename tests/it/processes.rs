@@ -5,6 +5,7 @@ mod bench;
 mod commands;
 mod company;
 pub mod crashes;
+mod erased;
 mod files;
 mod first_contact;
 mod flooded;

@@ -17,6 +17,7 @@ use crate::journal::record::{UsageRecord, Used, decode, encode};
 use crate::journal::speakers::{after_stretch, stretch};
 use crate::ports::house::Refused;
 use crate::ports::house::keeping::{Forget, Forgotten};
+use crate::ports::house::stamp::Stamp;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
 
@@ -103,6 +104,7 @@ impl ActorHouse {
                 refused => refused,
             });
         }
+        forgotten.in_file_until = self.kit.settings.storage.compacted_by(self.kit.clock.now()).map(Stamp);
         Ok(forgotten)
     }
 

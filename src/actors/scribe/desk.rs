@@ -14,6 +14,7 @@ use super::{Arguments, Fate, measures};
 use crate::actors::hub::Live;
 use crate::domain::event::Recorded;
 use crate::domain::id::{Seq, Ward};
+use crate::journal::erased;
 use crate::journal::place::Place;
 use crate::journal::reader::{Head, ReadError};
 use crate::journal::record::decode;
@@ -252,7 +253,10 @@ impl Desk {
             let mut standing = known.cloned().unwrap_or_default();
             let Some(Hold::Held(ward)) = self.wards.get_mut(&request.ward()) else { continue };
             match plan(&request, ward, &mut standing) {
-                Ok(plan) => {
+                Ok(mut plan) => {
+                    if let Some(batch) = plan.batch.as_mut().filter(|_| request.erases()) {
+                        batch.writes.push(erased::mark(batch.ward, self.with.clock.now()));
+                    }
                     if let Some(place) = place {
                         standings.insert(place.clone(), standing.clone());
                     }

@@ -13,7 +13,7 @@ use crate::domain::moment::Moment;
 use crate::journal::place::Place;
 use crate::journal::reader::ReadError;
 use crate::journal::record::{OutboxRecord, Used};
-use crate::ports::store::key::Key;
+use crate::ports::store::key::{Key, Kind};
 use crate::ports::store::{Value, Write};
 
 /// Accepts one event from outside.
@@ -263,6 +263,19 @@ impl Request {
             | Self::Fence(Fence { place, .. })
             | Self::Swept { place, .. } => Some(place),
             Self::Administer(_) => None,
+        }
+    }
+
+    /// Whether it takes words or names out of what is stored already.
+    pub(super) fn erases(&self) -> bool {
+        match self {
+            Self::Delete(_) | Self::Scrub(_) | Self::Expire(_) | Self::Unlist(_) => true,
+            Self::Administer(Administer { writes, .. }) => writes.iter().any(|write| {
+                let (Write::Put(key, _) | Write::Remove(key)) = write;
+                // Sweeps remove events. Usage is recorded with events; written alone it loses a name.
+                key.is(Kind::Journal) || key.is(Kind::Usage)
+            }),
+            Self::Accept(_) | Self::Record(_) | Self::Post(_) | Self::Fence(_) | Self::Swept { .. } => false,
         }
     }
 

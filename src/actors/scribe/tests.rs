@@ -14,6 +14,7 @@ use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::Role;
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
+use crate::journal::erased;
 use crate::journal::key;
 use crate::journal::reader::{Pending, Range};
 use crate::journal::record::{OutboxRecord, Used, encode, encode_number};
@@ -572,4 +573,40 @@ async fn what_goes_on_record_is_measured_once() {
     assert_eq!(total("tertulia_journal_append_duration_seconds_count"), 5.0);
     assert_eq!(total("tertulia_journal_append_duration_seconds_sum"), 4.0, "two waited for two seconds");
     assert_eq!(total("tertulia_journal_group_size_count"), world.store.groups().len() as f64);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_takes_words_out_marks_that_the_stores_file_still_has_them() {
+    let world = World::new().await;
+    let ward = place("lobby").ward();
+    let day = |days: u64| Moment::ZERO + Duration::from_secs(days * 24 * 60 * 60);
+    let set = |days| world.clock.0.store(day(days).as_micros(), Ordering::Relaxed);
+    set(3);
+    for text in ["one", "two"] {
+        world.hear("lobby", text, None).await.unwrap().unwrap();
+    }
+    world.record(|record| record.usage = vec![]).await.unwrap().unwrap();
+    assert_eq!(erased::oldest(&*world.store).await, Ok(None), "what is only said erases nothing");
+    let marks = async || {
+        let all = world.store.scan(Key::new(ward, Kind::Meta), Key::new(ward, Kind::Meta).end(), false, 100).await.unwrap();
+        all.iter().filter(|(key, _)| erased::is_mark(key)).count()
+    };
+
+    let (reply, scrubbed) = Reply::awaited();
+    let events = world.reader().restore(&place("lobby")).await.unwrap().events;
+    let events = events.iter().map(without_words).collect();
+    world.send(ScribeMessage::Scrub(Scrub { place: place("lobby"), events, writes: Vec::new(), reply }));
+    scrubbed.await.unwrap().unwrap();
+    assert_eq!((erased::oldest(&*world.store).await, marks().await), (Ok(Some(day(3))), 1));
+
+    set(5);
+    world.delete("lobby").await.unwrap().unwrap();
+    assert_eq!((erased::oldest(&*world.store).await, marks().await), (Ok(Some(day(3))), 2));
+
+    set(6);
+    let used = vec![Write::Put(Key::new(ward, Kind::Usage).text("home"), Vec::new())];
+    let (reply, administered) = Reply::awaited();
+    world.send(ScribeMessage::Administer(Administer { ward, writes: used, fresh: Vec::new(), reply }));
+    administered.await.unwrap().unwrap();
+    assert_eq!(marks().await, 3);
 }

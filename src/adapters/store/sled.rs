@@ -38,7 +38,7 @@ use open::Rest;
 use snapshot::Snapshot;
 
 pub use copy::{compact, restore, salvage};
-pub use files::is_in_use;
+pub use files::{FolderLock, is_in_use, lock};
 pub use renew::{Renewed, renew};
 
 /// How a store on disk is opened.
@@ -56,6 +56,15 @@ pub struct OpenOptions {
     pub new_id: u128,
     /// What it measures with.
     pub instruments: Instruments,
+    /// The lock of the data folder, if this process holds it already.
+    pub held: Option<FolderLock>,
+}
+
+impl OpenOptions {
+    /// The lock of the data folder: the one that is held, or a new one.
+    fn lock(&self, data: &Path) -> Result<FolderLock, OpenError> {
+        self.held.clone().map_or_else(|| files::lock(data), Ok)
+    }
 }
 
 /// The store on disk.

@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::check_id;
 use super::forget::confirmed;
+use super::{check_id, in_file_until};
+use crate::adapters::system::SystemClock;
 use crate::cli::asking::report;
 use crate::cli::failure::Failure;
 use crate::cli::usage;
 use crate::cli::whom;
 use crate::domain::id::GuildId;
+use crate::ports::clock::Clock as _;
+use crate::ports::house::stamp::rfc3339;
 use crate::server::offline::{self, Age};
 use crate::settings::Loaded;
 use crate::settings::storage::MOST_DAYS;
@@ -53,13 +56,15 @@ pub(super) fn run(loaded: Loaded, asked: &Asked<'_>, yes: bool, json: bool) -> R
     if !yes && !confirmed(&format!("Everything in {place}{what} is deleted."))? {
         return Err(Failure::Failed("nothing was changed".into()));
     }
+    let until = loaded.settings.storage.compacted_by(SystemClock.now()).map(rfc3339);
     let passed = offline::expire(loaded, guild.map(GuildId::from), age)??;
     let object = json!({ "events": passed.events, "channels": passed.channels, "failed": passed.failed });
     let sentence = format!(
-        "deleted: {} of {}; what nobody has dealt with yet stays; the file on disk holds their words until `tertulia history compact`, and backups made before \
-         for as long as they are kept",
+        "deleted: {} of {}; what nobody has dealt with yet stays; the file on disk holds their words until {}, and backups made before for as long \
+         as they are kept",
         counted(passed.events, "event"),
-        counted(passed.channels, "channel")
+        counted(passed.channels, "channel"),
+        in_file_until(until.as_deref())
     );
     report(json, &object, &sentence)?;
     if passed.failed > 0 {

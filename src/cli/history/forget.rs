@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use reqwest::Method;
 use serde_json::json;
 
-use super::check_id;
+use super::{check_id, in_file_until};
 use crate::cli::asking::report;
 use crate::cli::client::block_on;
 use crate::cli::failure::Failure;
@@ -43,10 +43,11 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, whom: &Forget, yes: bool
         _ => format!("{} {many}", forgotten[what]),
     };
     let sentence = format!(
-        "forgotten: {}, {}, {}; backups made before still hold them, and the file on disk until `tertulia history compact`{}",
+        "forgotten: {}, {}, {}; backups made before still hold them, and the file on disk until {}{}",
         counted("messages", "message", "messages"),
         counted("decisions", "decision", "decisions"),
         counted("summaries", "summary", "summaries"),
+        in_file_until(forgotten["in_file_until"].as_str()),
         if *answers {
             ""
         } else {

@@ -16,6 +16,7 @@ use crate::cli::client::{Client, block_on};
 use crate::cli::failure::Failure;
 use crate::cli::visible;
 use crate::cli::whom::{self, Whom};
+use crate::journal::erased;
 use crate::journal::inspection::Inspection;
 use crate::journal::salvaged::Salvaged;
 use crate::ports::clock::Clock as _;
@@ -90,7 +91,7 @@ pub(super) fn compact(loaded: &Loaded, accept_loss: bool, json: bool) -> Result<
     let copied = if accept_loss {
         sled::salvage(data, &open_options(), &mut Salvaged::default(), |records| bar.set_position(records))
     } else {
-        sled::compact(data, &open_options(), |records| bar.set_position(records))
+        sled::compact(data, &open_options(), erased::is_mark, |records| bar.set_position(records))
     };
     bar.finish_and_clear();
     tell_copy(json, data, &copied?, json!({}))

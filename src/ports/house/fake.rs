@@ -467,7 +467,7 @@ impl House for FakeHouse {
     }
 
     async fn forget(&self, _: Forget) -> Result<Forgotten, Refused> {
-        Ok(Forgotten { messages: 2, decisions: 1, summaries: 0 })
+        Ok(Forgotten { messages: 2, decisions: 1, summaries: 0, in_file_until: Some(NOON.into()) })
     }
 
     async fn readiness(&self) -> Readiness {

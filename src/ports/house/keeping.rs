@@ -134,6 +134,8 @@ pub struct Forgotten {
     pub decisions: u64,
     /// How many summaries that came from them.
     pub summaries: u64,
+    /// Until when, at the latest, the words can still be read in the store's file; none: until somebody compacts it.
+    pub in_file_until: Option<Stamp>,
 }
 
 /// Whether messages can be accepted.

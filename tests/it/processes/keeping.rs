@@ -35,7 +35,7 @@ async fn filled() -> (Premises, u64) {
 }
 
 /// Has the store verified, and gives its number of events.
-async fn sound(premises: &Premises) -> u64 {
+pub(super) async fn sound(premises: &Premises) -> u64 {
     let verified = premises.run(&["history", "verify", "--json"]).await;
     assert_eq!(verified.code, Some(0), "{verified:?}");
     verified.object()["events"].as_u64().expect("a number")
@@ -58,7 +58,7 @@ async fn killed_when(mut command: Command, is_seen: impl Fn() -> bool) -> bool {
     }
 }
 
-fn length(path: &Path) -> u64 {
+pub(super) fn length(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 

@@ -322,7 +322,10 @@ async fn an_operator_keeps_things_in_order() {
     assert_eq!(quarantine, (200, json!({ "guilds": [guild], "channels": [channel], "messages": [message] })));
     assert_eq!((missing.0, not_alone.0), (404, 404));
     assert_eq!(backup, (200, json!({ "to": "/tmp/copy.backup", "entries": 3 })));
-    assert_eq!(forgotten, (200, json!({ "messages": 2, "decisions": 1, "summaries": 0 })));
+    assert_eq!(
+        forgotten,
+        (200, json!({ "messages": 2, "decisions": 1, "summaries": 0, "in_file_until": "2026-05-01T12:00:00.000Z" }))
+    );
     assert_eq!((nobody.0, &nobody.1["field"]), (422, &json!("person")));
     assert_eq!((nowhere.0, &nowhere.1["field"]), (422, &json!("to")));
     assert_eq!(copy, (200, json!({ "to": "/data/verify-7.backup", "entries": 3 })));

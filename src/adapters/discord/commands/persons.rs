@@ -5,6 +5,7 @@ use super::{Desk, Said};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::ports::house::Refused;
 use crate::ports::house::keeping::{Forget, Forgotten};
+use crate::ports::house::stamp::Stamp;
 
 impl Desk {
     pub(super) async fn forget(&self, sure: bool, here: &Where, person: Snowflake) -> Result<String, Said> {
@@ -62,10 +63,43 @@ fn told(forgotten: &Forgotten, place: &str) -> String {
     match forgotten.messages {
         0 => format!("Nothing that you said {place} is remembered."),
         messages => format!(
-            "Forgotten: {} of yours, with {} and {} that came from them.",
+            "Forgotten: {} of yours, with {} and {} that came from them.\n{}",
             count(messages, "message", "messages"),
             count(forgotten.decisions, "decision", "decisions"),
-            count(forgotten.summaries, "summary", "summaries")
+            count(forgotten.summaries, "summary", "summaries"),
+            in_file(forgotten.in_file_until)
         ),
+    }
+}
+
+/// How long the words are in the store's file.
+fn in_file(until: Option<Stamp>) -> String {
+    match until {
+        Some(Stamp(until)) => format!(
+            "No companion and no page shows them any more. The operators of this bot could still find the words in its database file, until <t:{}:D> at the \
+             latest.",
+            until.as_micros() / 1_000_000
+        ),
+        None => "No companion and no page shows them any more. The operators of this bot could still find the words in its database file, until they \
+                 compact it."
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::moment::Moment;
+
+    #[test]
+    fn who_is_forgotten_is_told_how_long_the_words_are_in_the_database_file() {
+        let forgotten = |until: Option<u64>| {
+            let in_file_until = until.map(|secs| Stamp(Moment::from_micros(secs * 1_000_000)));
+            told(&Forgotten { messages: 2, in_file_until, ..Forgotten::default() }, "on this server")
+        };
+
+        assert!(forgotten(Some(1_777_636_800)).contains("in its database file, until <t:1777636800:D> at the latest"));
+        assert!(forgotten(None).contains("in its database file, until they compact it"));
+        assert!(!told(&Forgotten::default(), "on this server").contains("file"));
     }
 }

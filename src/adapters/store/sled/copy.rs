@@ -12,7 +12,7 @@ use super::{OpenOptions, files, log, open};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::{Hole, PROGRESS_EVERY, Problem, Report};
 use crate::adapters::store::backup::{self, Copied, CopyError};
-use crate::adapters::store::manifest::{self, FORMAT, Manifest};
+use crate::adapters::store::manifest::{self, Closed, FORMAT, Manifest};
 use crate::ports::store::keeper::{Complete, Inspect};
 use crate::ports::store::key::Key;
 use crate::ports::store::{StoreError, Value};
@@ -39,7 +39,7 @@ pub fn restore(
         let detail = first.map_or_else(|| "its records do not fit together".to_owned(), ToString::to_string);
         return Err(CopyError::Unusable { path: from.to_path_buf(), detail });
     }
-    let _lock = files::lock(data)?;
+    let _lock = options.lock(data)?;
     files::settle(data)?;
     for there in [manifest::path(data), files::sled_folder(data)] {
         if there.exists() {
@@ -54,15 +54,80 @@ pub fn restore(
     Ok((Copied { records, bytes_before, bytes_after: size(data)?, holes: 0 }, report))
 }
 
-/// Gives space back, by copying a store that nobody has open into a new database and putting that in its place. Blocks; `progress`
-/// hears the number of records copied every few thousand. Needs room for the copy beside the store.
+/// Gives space back, and removes deleted words from the disk, by copying a store that nobody has open into a new database and putting that in
+/// its place. Blocks; `progress` hears the number of records copied every few thousand. Needs room for the copy beside the store.
+///
+/// Records that `leave_out` names are not copied. The copy is closed, opened again and compared with what was copied before it takes the
+/// store's place.
 ///
 /// # Errors
 /// [`CopyError::Open`] as for opening; whatever happens, there is a whole store, the old or the new one.
-pub fn compact(data: &Path, options: &OpenOptions, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
+pub fn compact(
+    data: &Path,
+    options: &OpenOptions,
+    leave_out: impl Fn(&Key) -> bool,
+    progress: impl FnMut(u64),
+) -> Result<Copied, CopyError> {
     copy(data, options, Rest::Refused, |db, _| {
-        fill(data, options, readable(db).map(|record| record.map_err(|hole| CopyError::Store(hole.into()))), progress)
+        let mut copied = Checksum::default();
+        let kept = readable(db).filter(|record| !record.as_ref().is_ok_and(|(key, _)| leave_out(key)));
+        let records = kept.map(|record| record.map_err(|hole| CopyError::Store(hole.into()))).inspect(|record| {
+            if let Ok((key, value)) = record {
+                copied.add(key, value);
+            }
+        });
+        let (manifest, count) = fill(data, options, records, progress)?;
+        Ok((verified(data, options, manifest, &copied)?, count))
     })
+}
+
+/// The number of records and a checksum of them all, in their order.
+#[derive(Clone, Debug, Default)]
+struct Checksum {
+    records: u64,
+    crc: crc32fast::Hasher,
+}
+
+impl Checksum {
+    fn add(&mut self, key: &Key, value: &[u8]) {
+        self.records += 1;
+        for part in [key.as_bytes(), value] {
+            self.crc.update(&part.len().to_be_bytes());
+            self.crc.update(part);
+        }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.records == other.records && self.crc.clone().finalize() == other.crc.clone().finalize()
+    }
+}
+
+/// Reads a finished copy from the disk and compares it with what was copied. Returns its manifest as it is after that.
+fn verified(data: &Path, options: &OpenOptions, manifest: Manifest, copied: &Checksum) -> Result<Manifest, CopyError> {
+    let folder = files::new_folder(data);
+    let wrong = |why: String| {
+        CopyError::Store(StoreError::Failed(format!("the copy {}: {why}; the store is as it was", folder.display())))
+    };
+    let db = open::config(&folder, options.cache_bytes).open().map_err(|error| wrong(super::told(&error)))?;
+    let (db, ()) = attempt(db, |db| {
+        let mut found = Checksum::default();
+        for record in readable(db) {
+            let (key, value) = record.map_err(|hole| wrong(hole.to_string()))?;
+            found.add(&key, &value);
+        }
+        let (expected, read) = (copied.records, found.records);
+        if found.is(copied) { Ok(()) } else { Err(wrong(format!("{expected} records were copied, and {read} read otherwise"))) }
+    })?;
+    drop(db);
+    let (db_bytes, closed) = finished(&folder)?;
+    Ok(Manifest { db_bytes, closed, ..manifest })
+}
+
+/// Waits until sled has closed a copy; the length of its database file, and how it was left.
+fn finished(folder: &Path) -> Result<(u64, Option<Closed>), CopyError> {
+    let db_bytes = files::finished(folder).map_err(|error| about(folder, error))?;
+    // Without it the next opening is as after a crash.
+    Ok((db_bytes, log::closed(folder).unwrap_or_default()))
 }
 
 /// The same with a store of which not everything can be read: what can be is kept, what that tells of the rest is made anew, and what
@@ -172,9 +237,7 @@ fn fill_with(
         Ok(facts)
     })?;
     drop(db);
-    let db_bytes = files::finished(&folder).map_err(|error| about(&folder, error))?;
-    // Without it the next opening is as after a crash.
-    let closed = log::closed(&folder).unwrap_or_default();
+    let (db_bytes, closed) = finished(&folder)?;
     Ok((Manifest { format: facts.format, store: facts.store, counts: facts.counts, db_bytes, closed }, count))
 }
 
@@ -184,4 +247,40 @@ fn size(data: &Path) -> Result<u64, CopyError> {
 
 fn about(path: &Path, error: std::io::Error) -> CopyError {
     CopyError::Io { path: path.to_path_buf(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::options;
+    use super::*;
+    use crate::domain::id::Ward;
+    use crate::ports::store::key::Kind;
+
+    #[test]
+    fn a_copy_that_does_not_read_as_what_was_copied_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path();
+        let [lost, kept] = ["lost", "kept"].map(|name| Key::new(Ward(0), Kind::Setting).text(name));
+        let open::Opened { db, facts, manifest, .. } = open::open(data, &options(), Rest::Refused).unwrap();
+        drop(db);
+        let db = open::config(&files::new_folder(data), options().cache_bytes).open().unwrap();
+        db.insert(kept.as_bytes(), b"here").unwrap();
+        drop(db);
+        files::finished(&files::new_folder(data)).unwrap();
+        let sum = |records: &[(&Key, &[u8])]| {
+            let mut sum = Checksum::default();
+            records.iter().for_each(|(key, value)| sum.add(key, value));
+            sum
+        };
+        let verified = |sum| verified(data, &options(), manifest.clone(), &sum);
+
+        let whole = verified(sum(&[(&kept, b"here")]));
+        let less = verified(sum(&[(&kept, b"here"), (&lost, b"there")]));
+        let other = verified(sum(&[(&kept, b"hare")]));
+
+        assert_eq!(whole.unwrap().store, facts.store);
+        for refused in [less, other] {
+            assert!(refused.unwrap_err().to_string().ends_with("the store is as it was"));
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -41,24 +41,31 @@ pub(super) fn blobs(sled_folder: &Path) -> PathBuf {
     sled_folder.join("blobs")
 }
 
-/// The lock of a data folder, until it is dropped.
-#[derive(Debug)]
-pub(super) struct FolderLock(File);
+/// The lock of a data folder, until the last clone of it is dropped.
+#[derive(Clone, Debug)]
+pub struct FolderLock(#[expect(dead_code, reason = "held, not read")] Arc<LockFile>);
 
-impl Drop for FolderLock {
+#[derive(Debug)]
+struct LockFile(File);
+
+impl Drop for LockFile {
     fn drop(&mut self) {
         // Closing alone would not do, see [`wait_for_lock`]. What cannot be unlocked is closed in a moment.
         let _ = self.0.unlock();
     }
 }
 
-/// Creates a data folder that only its owner can look into, unless it is there, and locks it.
-pub(super) fn lock(data: &Path) -> Result<FolderLock, OpenError> {
+/// Creates a data folder that only its owner can look into, unless it is there, and locks it. Whoever opens the store more than once holds
+/// the lock meanwhile ([`OpenOptions::held`](super::OpenOptions::held)), so that no other process gets in between.
+///
+/// # Errors
+/// [`OpenError::InUse`] while another process holds it; what the file system reports.
+pub fn lock(data: &Path) -> Result<FolderLock, OpenError> {
     DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| OpenError::of(data, error))?;
     let path = data.join("lock");
     let file = File::options().create(true).truncate(false).write(true).open(path).map_err(|error| OpenError::of(data, error))?;
     match file.try_lock() {
-        Ok(()) => Ok(FolderLock(file)),
+        Ok(()) => Ok(FolderLock(Arc::new(LockFile(file)))),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse { folder: data.to_path_buf() }),
         Err(TryLockError::Error(error)) => Err(OpenError::of(data, error)),
     }
@@ -71,7 +78,7 @@ pub fn is_in_use(data: &Path) -> bool {
         Err(TryLockError::WouldBlock) => true,
         Err(TryLockError::Error(_)) => false,
         Ok(()) => {
-            drop(FolderLock(file));
+            drop(LockFile(file));
             false
         }
     })

@@ -70,7 +70,7 @@ enum Report {
 
 /// Opens the database of a data folder, or creates one, and counts the opening.
 pub(super) fn open(data: &Path, options: &OpenOptions, rest: Rest) -> Result<Opened, OpenError> {
-    let lock = files::lock(data)?;
+    let lock = options.lock(data)?;
     let known = match manifest::read(data) {
         Err(OpenError::Damaged(why)) if options.accept_loss => {
             tracing::warn!(why, "going on without the manifest");

@@ -48,6 +48,7 @@ impl Subject for OnDisk {
 
 pub(super) fn options() -> OpenOptions {
     OpenOptions {
+        held: None,
         accept_loss: false,
         deadline: Duration::from_secs(60),
         cache_bytes: 16 << 20,
@@ -345,7 +346,7 @@ async fn compacting_keeps_everything_and_gives_space_back() {
     subject.store().commit(vec![append(term, 0, ["one", "two"])]).await.unwrap();
     subject.store = None;
 
-    let copied = compact(&subject.data(), &options(), |_| {}).unwrap();
+    let copied = compact(&subject.data(), &options(), |_| false, |_| {}).unwrap();
 
     subject.reopen();
     assert!(copied.bytes_after < copied.bytes_before, "{copied:?}");
@@ -358,7 +359,7 @@ async fn compacting_keeps_everything_and_gives_space_back() {
 fn compacting_a_folder_without_a_store_is_refused() {
     let folder = tempfile::tempdir().unwrap();
 
-    let refused = compact(folder.path(), &options(), |_| {}).unwrap_err();
+    let refused = compact(folder.path(), &options(), |_| false, |_| {}).unwrap_err();
 
     assert!(matches!(refused, CopyError::Store(StoreError::Failed(_))), "{refused}");
     assert!(!folder.path().join("store").exists());

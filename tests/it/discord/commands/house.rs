@@ -281,7 +281,8 @@ impl House for SmallHouse {
     async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused> {
         self.pass().await?;
         self.inside().forgotten.push(forget);
-        Ok(Forgotten { messages: 2, decisions: 1, summaries: 0 })
+        let noon = Moment::from_micros(1_777_636_800_000_000);
+        Ok(Forgotten { messages: 2, decisions: 1, summaries: 0, in_file_until: Some(noon.into()) })
     }
 
     async fn readiness(&self) -> Readiness {

@@ -1,0 +1,202 @@
+//! Compacts the store by itself: words that were erased stay readable in its file until then.
+//!
+//! The server compacts before it serves, at a start or after it has stopped its actors in the hour that the settings name. Meanwhile the
+//! console answers: alive, not ready, and how far the compaction is.
+
+mod closed;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+
+use self::closed::Closed;
+use super::{Ended, address, cannot_serve};
+use crate::adapters::console::Console;
+use crate::adapters::store::backup::Copied;
+use crate::adapters::store::sled::{self, OpenOptions, SledStore, disk_bytes, disk_free};
+use crate::adapters::system::{SystemChance, SystemClock};
+use crate::domain::moment::Moment;
+use crate::journal::erased;
+use crate::ports::clock::Clock;
+use crate::ports::store::Store;
+use crate::settings::Settings;
+use crate::settings::server::Server;
+use crate::settings::storage::Storage;
+use crate::telemetry::Telemetry;
+use crate::telemetry::metrics::Metrics;
+
+/// A store up to this size is compacted at every start after words were erased: it takes a few seconds.
+const QUICK_BYTES: u64 = 64 << 20;
+/// How often a running server looks whether it has to compact.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// After a reason not to compact, until the same hour is over.
+const RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
+/// How often the log tells how far the compaction is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
+/// Whether to compact before serving: words were erased, and it is time, or quickly done.
+pub(super) fn is_due_at_start(store: &Arc<SledStore>, storage: &Storage) -> Result<bool, Ended> {
+    if !storage.compacts() {
+        return Ok(false);
+    }
+    let runtime = runtime()?;
+    let oldest = runtime.block_on(erased::oldest(&**store)).unwrap_or_else(|error| {
+        tracing::warn!(%error, "whether words were erased since the store was compacted cannot be read");
+        None
+    });
+    let bytes = store.disk_bytes().unwrap_or(u64::MAX);
+    Ok(oldest.is_some_and(|oldest| bytes <= QUICK_BYTES || storage.is_compaction_due(oldest, SystemClock.now())))
+}
+
+/// Waits until the running server has to stop and compact: words were erased long enough ago, it is the hour for it, and there is room.
+pub(super) async fn due(store: Arc<dyn Store>, clock: Arc<dyn Clock>, storage: Storage) {
+    if !storage.compacts() {
+        return std::future::pending().await;
+    }
+    loop {
+        let now = clock.now();
+        let mut pause = LOOK_EVERY;
+        if storage.is_compact_hour(now) && is_overdue(&*store, &storage, now).await {
+            if has_room(&storage.path) {
+                return;
+            }
+            pause = RETRY_AFTER;
+        }
+        sleep(pause).await;
+    }
+}
+
+async fn is_overdue(store: &dyn Store, storage: &Storage, now: Moment) -> bool {
+    match erased::oldest(store).await {
+        Ok(oldest) => oldest.is_some_and(|oldest| storage.is_compaction_due(oldest, now)),
+        // Whoever needs what cannot be read tells of it.
+        Err(_) => false,
+    }
+}
+
+/// Whether there is room for a copy beside the store, which can be as large as the store.
+fn has_room(data: &Path) -> bool {
+    let (Ok(needed), Ok(free)) = (disk_bytes(data), disk_free(data)) else { return true };
+    if free < needed {
+        tracing::warn!(
+            needed,
+            free,
+            "there is no room to compact the store: make room on the disk; deleted words stay readable in its file until then"
+        );
+    }
+    free >= needed
+}
+
+/// Compacts the store, which is closed. False: it failed, which is logged, and would fail again; the store is as it was. Where there is no room it
+/// stays as it is, too, until there is.
+///
+/// # Errors
+/// The console cannot be bound, so that the server could not serve either.
+pub(super) fn compact(settings: &Settings, telemetry: &Telemetry, options: &OpenOptions) -> Result<bool, Ended> {
+    let data = &settings.storage.path;
+    if !has_room(data) {
+        return Ok(true);
+    }
+    runtime()?.block_on(async {
+        // Registered first: once this process has handled a signal, the signal does not end it by itself any more.
+        let signals = stop_signals().context("signals cannot be heard").map_err(Ended::Failed)?;
+        let copied = Arc::new(AtomicU64::new(0));
+        let (folder, options, counted) = (data.clone(), options.clone(), copied.clone());
+        let progress = move |records| counted.store(records, Ordering::Relaxed);
+        let work = async {
+            tracing::info!(bytes = disk_bytes(data).unwrap_or_default(), "compacting the store: deleted words leave its file");
+            let compacting = tokio::task::spawn_blocking(move || sled::compact(&folder, &options, erased::is_mark, progress));
+            tokio::select! {
+                outcome = compacting => outcome,
+                () = signals => {
+                    tracing::info!("stopped while the store was compacted; it is as it was, and compacted at the next start");
+                    // A compaction may end anywhere.
+                    std::process::exit(0);
+                }
+                never = tell_progress(&copied) => never,
+            }
+        };
+        let outcome = while_closed(&settings.server, data, telemetry.metrics(), copied.clone(), work).await?;
+        let failed = "the store could not be compacted; deleted words stay readable in its file";
+        Ok(match outcome {
+            Ok(Ok(Copied { records, bytes_before, bytes_after, .. })) => {
+                tracing::info!(
+                    records,
+                    bytes_before,
+                    bytes_after,
+                    "the store was compacted; deleted words are no longer in its file"
+                );
+                true
+            }
+            Ok(Err(error)) => {
+                tracing::error!(%error, "{failed}");
+                false
+            }
+            Err(panic) => {
+                tracing::error!(%panic, "{failed}");
+                false
+            }
+        })
+    })
+}
+
+/// Does this work while the console answers that the store is compacted.
+async fn while_closed<T>(
+    settings: &Server,
+    data: &Path,
+    metrics: Metrics,
+    copied: Arc<AtomicU64>,
+    work: impl Future<Output = T>,
+) -> Result<T, Ended> {
+    let console =
+        Console::bind(settings, Arc::new(Closed { copied }), Arc::new(SystemChance), metrics).await.map_err(cannot_serve)?;
+    let _note = address::leave(data, console.address()).context("the server's address cannot be noted").map_err(Ended::Failed)?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(console.serve(async { drop(stopped.await) }));
+    let done = work.await;
+    drop(stop);
+    // It has nothing to tell.
+    let _ = serving.await;
+    Ok(done)
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Ended> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.context("the runtime cannot be made").map_err(Ended::Failed)
+}
+
+/// Waits for SIGTERM or Ctrl-C. A reload has to wait for the server.
+fn stop_signals() -> std::io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let mut compact = signal(SignalKind::user_defined2())?;
+    Ok(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => return,
+                _ = interrupt.recv() => return,
+                _ = hang_up.recv() => tracing::warn!("the settings are not read again while the store is compacted; ask again when the server is ready"),
+                _ = compact.recv() => {}
+            }
+        }
+    })
+}
+
+async fn tell_progress<T>(copied: &AtomicU64) -> T {
+    let mut ticks = interval_at(Instant::now() + PROGRESS_EVERY, PROGRESS_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        tracing::info!(records = copied.load(Ordering::Relaxed), "compacting the store");
+    }
+}
+
+#[cfg(test)]
+mod tests;

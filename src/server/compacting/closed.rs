@@ -1,0 +1,149 @@
+//! The house while the store is compacted: it answers how far that is, and refuses everything else for now.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::domain::id::Seq;
+use crate::domain::vote::State;
+use crate::ports::house::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
+use crate::ports::house::keeping::{BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyPart};
+use crate::ports::house::live::LiveStream;
+use crate::ports::house::messages::{Edit, History, HistoryQuery, NewMessage, Words};
+use crate::ports::house::room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
+use crate::ports::house::state::RoomState;
+use crate::ports::house::usage::{Usage, UsageQuery};
+use crate::ports::house::{House, Refused};
+
+/// When it is worth asking again.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
+
+/// A house whose store is compacted.
+pub(super) struct Closed {
+    /// Records copied so far.
+    pub(super) copied: Arc<AtomicU64>,
+}
+
+impl Closed {
+    fn detail(&self) -> String {
+        format!("compacting: {} records are copied; the server is ready afterwards", self.copied.load(Ordering::Relaxed))
+    }
+
+    fn refuse<T>(&self) -> Result<T, Refused> {
+        Err(Refused::Unavailable { detail: format!("the store is {}", self.detail()), retry_after: Some(RETRY_AFTER) })
+    }
+}
+
+#[async_trait]
+impl House for Closed {
+    async fn readiness(&self) -> Readiness {
+        let store = ReadyPart { part: "store".into(), ready: false, detail: self.detail() };
+        Readiness { ready: false, parts: vec![store], models: None }
+    }
+
+    async fn rooms(&self) -> Result<Rooms, Refused> {
+        self.refuse()
+    }
+
+    async fn room(&self, _: &RoomId) -> Result<Room, Refused> {
+        self.refuse()
+    }
+
+    async fn put_room(&self, _: &RoomId, _: RoomPlan) -> Result<(Room, bool), Refused> {
+        self.refuse()
+    }
+
+    async fn patch_room(&self, _: &RoomId, _: RoomPatch) -> Result<Room, Refused> {
+        self.refuse()
+    }
+
+    async fn delete_room(&self, _: &RoomId) -> Result<(), Refused> {
+        self.refuse()
+    }
+
+    async fn say(&self, _: &RoomId, _: NewMessage) -> Result<Seq, Refused> {
+        self.refuse()
+    }
+
+    async fn edit(&self, _: &RoomId, _: Seq, _: Edit) -> Result<Seq, Refused> {
+        self.refuse()
+    }
+
+    async fn unsay(&self, _: &RoomId, _: Seq) -> Result<Seq, Refused> {
+        self.refuse()
+    }
+
+    async fn clear(&self, _: &RoomId) -> Result<(), Refused> {
+        self.refuse()
+    }
+
+    async fn vote(&self, _: &RoomId, _: State) -> Result<(), Refused> {
+        self.refuse()
+    }
+
+    async fn speak(&self, _: &RoomId, _: Words) -> Result<Seq, Refused> {
+        self.refuse()
+    }
+
+    async fn history(&self, _: &RoomId, _: HistoryQuery) -> Result<History, Refused> {
+        self.refuse()
+    }
+
+    async fn state(&self, _: &RoomId) -> Result<RoomState, Refused> {
+        self.refuse()
+    }
+
+    async fn decisions(&self, _: DecisionQuery) -> Result<Decisions, Refused> {
+        self.refuse()
+    }
+
+    async fn why(&self, _: WhyQuery) -> Result<Why, Refused> {
+        self.refuse()
+    }
+
+    async fn usage(&self, _: UsageQuery) -> Result<Usage, Refused> {
+        self.refuse()
+    }
+
+    async fn companions(&self) -> Result<Companions, Refused> {
+        self.refuse()
+    }
+
+    async fn quarantine(&self) -> Result<Quarantine, Refused> {
+        self.refuse()
+    }
+
+    async fn release(&self, _: &str) -> Result<(), Refused> {
+        self.refuse()
+    }
+
+    async fn retry(&self, _: &str) -> Result<(), Refused> {
+        self.refuse()
+    }
+
+    async fn drop_entry(&self, _: &str) -> Result<(), Refused> {
+        self.refuse()
+    }
+
+    async fn export(&self, _: ExportQuery) -> Result<Lines, Refused> {
+        self.refuse()
+    }
+
+    async fn export_person(&self, _: Person) -> Result<Lines, Refused> {
+        self.refuse()
+    }
+
+    async fn backup(&self, _: &str) -> Result<BackedUp, Refused> {
+        self.refuse()
+    }
+
+    async fn forget(&self, _: Forget) -> Result<Forgotten, Refused> {
+        self.refuse()
+    }
+
+    async fn live(&self, _: &RoomId, _: Option<Seq>) -> Result<LiveStream, Refused> {
+        self.refuse()
+    }
+}

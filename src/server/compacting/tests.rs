@@ -1,0 +1,101 @@
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+
+use super::*;
+use crate::adapters::store::memory::MemoryStore;
+use crate::domain::id::Ward;
+use crate::ports::store::Batch;
+use crate::server::address::running;
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// Begins at midnight, and goes on with tokio's time.
+struct TestClock(Instant);
+
+impl Clock for TestClock {
+    fn now(&self) -> Moment {
+        Moment::from_micros(self.0.elapsed().as_micros() as u64)
+    }
+}
+
+async fn store_with(marks: &[Moment]) -> Arc<MemoryStore> {
+    let store = Arc::new(MemoryStore::new());
+    for (ward, at) in (3..).map(Ward).zip(marks) {
+        let term = store.take(ward).await.unwrap();
+        let batch = Batch { ward, term, append: None, fresh: Vec::new(), writes: vec![erased::mark(ward, *at)] };
+        store.commit(vec![batch]).await.unwrap()[0].clone().unwrap();
+    }
+    store
+}
+
+fn section<T: serde::de::DeserializeOwned>(name: &str) -> T {
+    Settings::defaults().unwrap()[name].clone().try_into().unwrap()
+}
+
+fn storage() -> Storage {
+    let mut storage: Storage = section("storage");
+    (storage.compact_after_days, storage.compact_hour) = (2, 4);
+    storage.path = "is-not-there".into();
+    storage
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_server_compacts_in_the_hour_that_is_set_once_words_were_erased_long_enough_ago() {
+    let clock = Arc::new(TestClock(Instant::now()));
+    let store = store_with(&[Moment::ZERO + 30 * HOUR, Moment::ZERO + 20 * HOUR]).await;
+
+    due(store, clock.clone(), storage()).await;
+
+    // The older ones were erased on the first day.
+    assert_eq!(clock.now(), Moment::ZERO + (2 * 24 + 4) * HOUR);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_server_from_which_nothing_was_erased_goes_on() {
+    let clock = Arc::new(TestClock(Instant::now()));
+
+    let waited = timeout(30 * 24 * HOUR, due(store_with(&[]).await, clock, storage())).await;
+
+    assert!(waited.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_not_to_compact_by_itself_goes_on() {
+    let clock = Arc::new(TestClock(Instant::now()));
+    let never = Storage { compact_after_days: 0, ..storage() };
+
+    let waited = timeout(30 * 24 * HOUR, due(store_with(&[Moment::ZERO]).await, clock, never)).await;
+
+    assert!(waited.is_err());
+}
+
+#[tokio::test]
+async fn while_the_store_is_compacted_the_server_is_alive_and_says_why_it_is_not_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server: Server = section("server");
+    server.listen = "127.0.0.1:0".into();
+    let copied = Arc::new(AtomicU64::new(4096));
+    let asking = async {
+        let url = running(folder.path()).expect("it is noted where the server listens").url;
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let mut answers = Vec::new();
+        for path in ["/healthz", "/readyz", "/api/rooms"] {
+            let answer = http.get(format!("{url}{path}")).send().await.unwrap();
+            answers.push((answer.status().as_u16(), answer.headers().contains_key("retry-after"), answer.text().await.unwrap()));
+        }
+        answers
+    };
+
+    let answers = while_closed(&server, folder.path(), Metrics::local(), copied, asking).await.unwrap();
+
+    let [alive, ready, rooms] = &answers[..] else { panic!("{answers:?}") };
+    assert_eq!((alive.0, ready.0, rooms.0), (200, 503, 503));
+    let detail = "compacting: 4096 records are copied; the server is ready afterwards";
+    let said: Value = serde_json::from_str(&ready.2).unwrap();
+    assert_eq!(said["parts"], json!([{ "part": "store", "ready": false, "detail": detail }]));
+    assert!(rooms.1 && rooms.2.contains("the store is compacting"), "{rooms:?}");
+    assert_eq!(running(folder.path()), None);
+}
