@@ -61,7 +61,7 @@ async fn what_does_not_work_without_message_content_is_said_and_how_to_enable_it
     assert_line(&off, "intents", State::Warning, &["is not asked for", "discord.message_content = \"auto\""]);
     assert_eq!([auto, on, off].map(|report| report.would_work()), [true, false, true]);
     discord.set_privileged(MESSAGE_CONTENT);
-    assert_line(&checked(&discord).await, "intents", State::Good, &["from 100 servers on Discord has to approve it"]);
+    assert_line(&checked(&discord).await, "intents", State::Good, &["once 10,000 users share a server with the bot", "every year"]);
 }
 
 #[tokio::test]
