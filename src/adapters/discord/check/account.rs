@@ -24,8 +24,8 @@ const GUILDS_PER_SHARD: u64 = 2_500;
 const STARTS_TO_SPARE: u32 = 5;
 /// Since June 2026 ("Getting Started with Privileged Intent Review").
 const REVIEW_DUE: &str = "once 10,000 users share a server with the bot, Discord has to approve it, every year anew";
-const WITHOUT_CONTENT: &str = "only mentions of the bot, replies to it and direct messages have a text; companions do not hear their names, \
-                               and never speak by themselves";
+const WITHOUT_CONTENT: &str = "only messages that mention the bot and direct messages have a text; companions do not hear their names or \
+                               replies to them, and never speak by themselves; people write \"@bot name, ...\" or use /tertulia say";
 const CONTENT_CLICK: &str =
     "Developer Portal > the application > Bot > Privileged Gateway Intents > Message Content Intent > on > Save.";
 

@@ -56,6 +56,6 @@ async fn a_channel_is_begun_tempered_and_ended_by_commands_alone() {
     assert!(ask(kim, sub("leave", json!([companion("Aria")]))).await.starts_with("**Aria** does not live here any more."));
     assert!(ask(ana, sub("status", json!([]))).await.starts_with("**Nobody lives here yet.**"));
     let registered = discord.look(|state| state.journal.requests_of("create_command").count());
-    assert_eq!(registered, 1, "it was there after the restart");
+    assert_eq!(registered, 2, "they were there after the restart");
     server.stop().await;
 }
