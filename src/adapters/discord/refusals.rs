@@ -68,6 +68,13 @@ impl Refusal {
         }
     }
 
+    /// Whether any other words in the same channel would be refused, too, until somebody changes something.
+    pub fn bars_all_words(&self) -> bool {
+        // Slow mode is over by itself.
+        let is_slow_mode = matches!(self.code, 20_016 | 20_028);
+        matches!(self.kind(), "permission" | "gone" | "full" | "locked" | "closed" | "token") && !is_slow_mode
+    }
+
     /// Whether it says that a webhook cannot be used any more.
     pub const fn ends_webhook(&self) -> bool {
         matches!(self.code, code::UNKNOWN_WEBHOOK | code::INVALID_WEBHOOK_TOKEN)
@@ -165,6 +172,24 @@ mod tests {
 
         assert!(lacking.ends_with("allow Manage Webhooks."), "{lacking}");
         assert!(hidden.contains("allow View Channel"), "{hidden}");
+    }
+
+    #[test]
+    fn what_bars_all_words_is_told_from_what_is_about_some_or_is_over_by_itself() {
+        for (status, code, bars) in [
+            (403, 50_013, true),
+            (403, 50_001, true),
+            (400, 30_007, true),
+            (400, 160_005, true),
+            (403, 50_007, true),
+            (404, 10_003, true),
+            (401, 0, true),
+            (400, 20_016, false),
+            (400, 200_000, false),
+            (400, 50_035, false),
+        ] {
+            assert_eq!(Refusal::new(status, code, "").bars_all_words(), bars, "{status} {code}");
+        }
     }
 
     #[test]

@@ -553,6 +553,7 @@ fn with_world<T>(
         ledger,
         summary_after: None,
         tokens_per_day: None,
+        is_unpostable: false,
     })
 }
 
