@@ -104,6 +104,7 @@ impl Room {
             ledger: &mut self.ledger,
             summary_after: None,
             tokens_per_day: None,
+            is_unpostable: false,
         };
         let mut asked = Vec::new();
         for output in self.conversation.step(self.now, input, &mut world) {

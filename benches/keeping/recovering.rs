@@ -90,6 +90,7 @@ async fn read(store: &dyn Store, place: &Place, messages: usize) -> anyhow::Resu
         ledger: &mut ledger,
         summary_after: None,
         tokens_per_day: None,
+        is_unpostable: false,
     };
     let began = Instant::now();
     let restored = Reader::new(store).restore(place).await?;

@@ -201,7 +201,7 @@ impl Arguments {
                 tracing::warn!(channel = %Plain(self.place.channel.as_str()), detail, "nobody knows whether a part of a statement was posted; it is looked for");
                 Ok(Ok(None))
             }
-            Err(NotSent::Refused(detail)) => {
+            Err(NotSent::Refused(detail) | NotSent::Unpostable(detail)) => {
                 // Whoever runs the server is told by the platform, once for a channel.
                 tracing::debug!(channel = %Plain(self.place.channel.as_str()), detail, "the platform refused a statement");
                 self.owed.parts[index] = PartRecord::Owed;

@@ -19,6 +19,7 @@ pub fn folded(kit: &Kit, place: &Place, restored: Restored) -> Conversation {
         ledger: &mut ledger,
         summary_after: None,
         tokens_per_day: None,
+        is_unpostable: false,
     };
     for recorded in &restored.events {
         if restored.skip.contains(&recorded.seq) {

@@ -49,7 +49,7 @@ pub struct Speech {
     pub mentions: Vec<Arc<str>>,
     /// What it answers.
     pub reply_to: Option<Replied>,
-    /// It addresses all companions that are there, as in a direct message.
+    /// It addresses all companions that are there, as in a direct message; outside of those, only the ones that it names, if it names any.
     pub to_all: bool,
     /// When it was said, where that is known better than by when it comes here.
     pub said_at: Option<Moment>,
@@ -120,7 +120,13 @@ impl Inbound {
         if !address::admits(self.kit.settings.gate.foreign_bots, is_companion, &heard) {
             return None;
         }
-        let address = names.as_deref().map(|names| address::resolve(names, is_companion, &heard)).unwrap_or_default();
+        let address = names.as_deref().map(|names| {
+            let named = address::resolve(names, is_companion, &Heard { to_all_of: &[], ..heard });
+            // In a guild the account that companions share carries a message to those whom it names.
+            let is_for_some = !place.guild.is_direct() && present.iter().any(|companion| named.includes(companion));
+            if present.is_empty() || is_for_some { named } else { address::resolve(names, is_companion, &heard) }
+        });
+        let address = address.unwrap_or_default();
         let said_at = speech.said_at.filter(|said_at| self.kit.clock.now().since(*said_at) > LATE);
         let Speech { id, from, text, modality, lull_endpoint, reply_to, .. } = speech;
         let message = Message { id, from, text, modality, lull_endpoint, address };

@@ -178,6 +178,8 @@ pub struct World<'a> {
     pub summary_after: Option<u64>,
     /// Tokens that the guild may use in a day; none: without a limit.
     pub tokens_per_day: Option<u64>,
+    /// Nothing can be posted in the channel at the moment, so that asking would be for nothing.
+    pub is_unpostable: bool,
 }
 
 impl World<'_> {

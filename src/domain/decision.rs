@@ -46,6 +46,8 @@ pub enum Reason {
     OtherAddressed,
     /// A budget is used up; nobody was asked.
     Budget,
+    /// Nothing can be posted in the channel at the moment; nobody was asked.
+    Unpostable,
     /// Companions have spoken often enough without a human.
     LoopGuard,
     /// The companion has ended the conversation.
@@ -60,13 +62,14 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::ModelYes,
         Self::ModelNo,
         Self::Unreadable,
         Self::External,
         Self::OtherAddressed,
         Self::Budget,
+        Self::Unpostable,
         Self::LoopGuard,
         Self::Closed,
         Self::Paused,
@@ -83,6 +86,7 @@ impl Reason {
             Self::External => "external",
             Self::OtherAddressed => "other_addressed",
             Self::Budget => "budget",
+            Self::Unpostable => "unpostable",
             Self::LoopGuard => "loop_guard",
             Self::Closed => "closed",
             Self::Paused => "paused",

@@ -260,6 +260,49 @@ async fn a_platform_that_refuses_leaves_a_failed_reply_on_record() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn where_nothing_can_be_posted_no_model_is_asked_until_something_can() {
+    let (platform, world) = asked("Hello!").await;
+    // It is found out while the words are written, and known from then on.
+    platform.will([Fate::Fails(NotSent::Unpostable("no permission".into()))]);
+    world.pass(60.0).await;
+    platform.takes_nothing(true);
+    let calls = || world.side.asked_for("aria") + world.main.asked_for("aria");
+    let before = calls();
+
+    for text in ["Ari, two", "Ari, three", "Ari, four"] {
+        world.say("lobby", text).await;
+        world.pass(60.0).await;
+    }
+
+    assert_eq!((before, calls()), (2, 2));
+    let decisions = world.decisions("lobby").await;
+    let unpostable: Vec<_> = decisions.iter().filter(|decision| decision["reason"] == "unpostable").collect();
+    assert_eq!(unpostable.len(), 3, "{decisions:?}");
+    assert!(unpostable.iter().all(|decision| decision["decision"] == "NO" && decision["trigger"] == "direct_address"));
+    platform.takes_nothing(false);
+    asked_again(&world).await;
+    world.pass(60.0).await;
+    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_could_not_be_posted_is_not_written() {
+    let platform = Arc::<FakePlatform>::default();
+    let world = World::over(platform.clone()).await;
+    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+    world.side.takes(Duration::from_secs(5));
+    world.say("lobby", "Ari, one").await;
+    world.pass(2.0).await;
+
+    platform.takes_nothing(true);
+    world.pass(60.0).await;
+
+    assert_eq!((world.side.asked_for("aria"), world.main.asked_for("aria")), (1, 0));
+    assert_eq!(world.told("lobby", "failed").await.len(), 1);
+    assert_eq!(owed(&world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_platform_that_is_away_for_long_leaves_a_failed_reply_and_for_a_while_does_not() {
     for (refusals, is_posted) in [(5, true), (40, false)] {
         let (platform, world) = asked("Hello!").await;

@@ -63,9 +63,13 @@ pub enum NotSent {
         /// What was not posted after this time never will be.
         within: Duration,
     },
-    /// The platform will not take it: no permission, no such channel. It tells whoever runs the server, once for a channel.
+    /// The platform will not take it. It tells whoever runs the server, once for a channel.
     #[error("refused: {0}")]
     Refused(String),
+    /// The same, and it would take no other words in this channel either, until somebody changes something there: no permission, no such
+    /// channel.
+    #[error("refused, as anything else would be: {0}")]
+    Unpostable(String),
 }
 
 /// Why it cannot be read whether a part was posted.
@@ -102,6 +106,13 @@ pub trait ChatPlatform: Send + Sync + 'static {
     /// Looks for a part among what was posted after this message: the platform's id of it, if it is there. Those that are taken are
     /// something else, whatever they say.
     async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead>;
+
+    /// Whether posting in a channel was refused lately in a way that concerns all words, and nothing is known to have changed since. False
+    /// again once in a while, so that it is tried.
+    fn is_unpostable(&self, channel: &ChannelId) -> bool {
+        let _ = channel;
+        false
+    }
 
     /// What people call a channel, if that is known without asking anybody: `#general · Home`, `a post · #forum · Home`, `direct message
     /// with Ana`. Text from outside.

@@ -38,7 +38,8 @@ pub struct Utterance {
     pub at: Moment,
     /// Whom it mentions, as ids like those of authors.
     pub mentions: Vec<Arc<str>>,
-    /// It turns to all companions that are there: it mentions the account that they share, or was said to that alone.
+    /// It turns to all companions that are there: it mentions the account that they share, or was said to that alone. One that mentions the
+    /// account in a guild and names companions that are there turns to these only.
     pub to_all: bool,
     /// What it answers.
     pub answers: Option<Answers>,

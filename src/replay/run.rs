@@ -279,6 +279,7 @@ impl<'a> Run<'a> {
             ledger: &mut self.ledger,
             summary_after: None,
             tokens_per_day: None,
+            is_unpostable: false,
         };
         // First what was heard; then each companion, in the order of ids; then who is asked.
         let mut heard = self.told.len();

@@ -40,11 +40,12 @@ pub fn join(mut kit: Kit, keeper: &Arc<dyn Keeper>) -> Result<Kit, Problem> {
     let notes: Arc<dyn Notes> = Arc::new(StoredNotes::new(kit.clone()));
     let house = Arc::new(ActorHouse::new(kit.clone(), keeper.clone()));
     let ignoring = Arc::new(KeptIgnored::new(kit.clone()));
-    let commands = Commands::new(discord.clone(), house.clone(), house, ignoring, settings, instruments.clone());
+    let hearing = Arc::new(Inbound::new(kit.clone()));
+    let commands = Commands::new(discord.clone(), house.clone(), house, ignoring, hearing.clone(), settings, instruments.clone());
     let asked = commands.clone();
     let ears = Ears::new(Shared {
         discord: discord.clone(),
-        hearing: Arc::new(Inbound::new(kit.clone())),
+        hearing,
         notes: notes.clone(),
         clock: kit.clock.clone(),
         settings: settings.clone(),

@@ -71,7 +71,7 @@ pub enum MessageContent {
     Auto,
     /// Always; the bot does not start where it is not enabled.
     On,
-    /// Never: only mentions of the bot, replies to it and direct messages have a text.
+    /// Never: only messages that mention the bot and direct messages have a text.
     Off,
 }
 

@@ -16,6 +16,8 @@ use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, 
 
 /// After which time a request never arrives any more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// For so long after a refusal it is known that nothing can be posted.
+pub(super) const UNPOSTABLE_FOR: Duration = Duration::from_secs(20);
 
 pub(super) struct SimPlatform {
     stage: Arc<Stage>,
@@ -34,6 +36,8 @@ struct Board {
     requests: u64,
     /// Which post a request became.
     arrived: BTreeMap<u64, u64>,
+    /// Where nothing can be posted, until when.
+    unpostable_until: BTreeMap<ChannelId, Duration>,
 }
 
 #[derive(Clone, Debug)]
@@ -110,6 +114,11 @@ impl ChatPlatform for SimPlatform {
         seen.map(|(id, _)| *id).chain(on_record).max().map(|id| id.to_string().into())
     }
 
+    fn is_unpostable(&self, channel: &ChannelId) -> bool {
+        let now = self.stage.now();
+        lock(&self.board).unpostable_until.get(channel).is_some_and(|until| now < *until)
+    }
+
     async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent> {
         self.stage.alive().await;
         if self.stage.plan.foreign_word(part.guild.as_str(), &part.text).is_some() {
@@ -129,8 +138,10 @@ impl ChatPlatform for SimPlatform {
         if !is_calm && self.rolls(|dice| dice.chance(weather.platform_refuses)) {
             self.stage.reach("platform refuses");
             self.stage.note_fault(What::Platform(part.guild.clone()));
+            let until = self.stage.now() + UNPOSTABLE_FOR;
             self.stage.pass(arrives).await;
-            return Err(NotSent::Refused("as the simulation wants it".into()));
+            lock(&self.board).unpostable_until.insert(part.channel.clone(), until);
+            return Err(NotSent::Unpostable("as the simulation wants it".into()));
         }
         let is_unknown = !is_calm && self.rolls(|dice| dice.chance(weather.platform_unknown));
         let never_arrives = is_unknown && self.rolls(|dice| dice.chance(0.4));

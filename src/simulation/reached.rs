@@ -98,6 +98,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 6] = [
             "decided: external",
             "decided: other addressed",
             "decided: budget",
+            "decided: unpostable",
             "decided: loop guard",
             "decided: closed",
             "decided: paused",

@@ -243,6 +243,7 @@ impl State {
     }
 
     pub(super) fn with_world<T>(&mut self, run: impl FnOnce(&mut Conversation, Moment, &mut World<'_>) -> T) -> T {
+        let is_unpostable = self.is_unpostable();
         let Self { kit, conversation, place, books, tempers, pace, .. } = self;
         let now = pace.now(kit.clock.now());
         let edition = kit.residents.edition();
@@ -258,8 +259,14 @@ impl State {
             ledger: &mut ledger,
             summary_after: Some(kit.settings.prompt.summary_after),
             tokens_per_day: kit.settings.models.guild_tokens_per_day,
+            is_unpostable,
         };
         run(conversation, now, &mut world)
+    }
+
+    /// Whether nothing can be posted here at the moment, as far as the platform knows.
+    pub(super) fn is_unpostable(&self) -> bool {
+        self.kit.platforms.of(&self.place.channel).is_some_and(|platform| platform.is_unpostable(&self.place.channel))
     }
 
     /// What the conversation wants done: what goes on record is handed to the scribe, the rest is done now.

@@ -144,6 +144,11 @@ impl State {
         let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket && !floor.is_posting) else {
             return;
         };
+        if self.is_unpostable() {
+            // Found out since the companion decided to speak: the words would be refused.
+            self.step(Input::ReplyFailed { ticket, error: "refused".into() });
+            return;
+        }
         if self.is_external(&floor.companion) {
             self.await_words(ticket);
             return;

@@ -82,6 +82,7 @@ fn go_on_in_mind(mut conversation: Conversation, now: Moment, events: &[Recorded
         ledger: &mut ledger,
         summary_after: world.summary_after,
         tokens_per_day: world.tokens_per_day,
+        is_unpostable: world.is_unpostable,
     };
     fold_all(&mut conversation, events, skip, &mut world);
     drop(conversation.resume(now, &mut world));

@@ -7,6 +7,7 @@
 //! * `choosing`: which companion is meant; what is offered while somebody types.
 //! * `residents`: who lives in a channel, comes, goes, talks how much, and is paused.
 //! * `persons`: what people decide about themselves.
+//! * `saying`: what people say to companions by a command.
 //! * `status`, `why`: what is told of a channel.
 //! * `words`: sentences that several share.
 
@@ -20,6 +21,7 @@ mod persons;
 pub(super) mod registered;
 mod registering;
 mod residents;
+mod saying;
 mod status;
 mod why;
 mod words;
@@ -39,10 +41,12 @@ use tokio::time::{Instant, timeout, timeout_at};
 use self::answering::Reached;
 use self::crowd::{Place, Places, Seen};
 use self::interaction::{Command, Handle, Interaction, Typing, What, Where};
+use self::saying::Questions;
 use super::platform::Discord;
 use super::snowflake::Snowflake;
 use crate::domain::id::CompanionId;
 use crate::ports::company::Company;
+use crate::ports::hearing::Hearing;
 use crate::ports::house::room::{Room, RoomId};
 use crate::ports::house::{House, Refused};
 use crate::ports::ignoring::Ignoring;
@@ -75,6 +79,9 @@ struct Desk {
     house: Arc<dyn House>,
     company: Arc<dyn Company>,
     ignoring: Arc<dyn Ignoring>,
+    hearing: Arc<dyn Hearing>,
+    /// Messages about which somebody wants a companion asked.
+    questions: Questions,
     /// Who answers in direct messages; none: the first one.
     direct_companions: Option<Vec<CompanionId>>,
     is_registering: AtomicBool,
@@ -104,6 +111,7 @@ impl Commands {
         house: Arc<dyn House>,
         company: Arc<dyn Company>,
         ignoring: Arc<dyn Ignoring>,
+        hearing: Arc<dyn Hearing>,
         settings: &Settings,
         instruments: Instruments,
     ) -> Self {
@@ -112,6 +120,8 @@ impl Commands {
             house,
             company,
             ignoring,
+            hearing,
+            questions: Questions::default(),
             direct_companions: settings.direct_companions.clone(),
             is_registering: AtomicBool::new(false),
             register_again: Notify::new(),
@@ -166,6 +176,7 @@ impl Interaction {
     const fn label(&self) -> &'static str {
         match &self.what {
             What::Command(command) => command.label(),
+            What::Ask(_) | What::Choose { .. } => "ask",
             What::Typing(_) => "typing",
             What::Unknown { .. } => OTHER,
         }
@@ -177,7 +188,19 @@ impl Desk {
         let label = interaction.label();
         let Interaction { handle, person, here, what } = interaction;
         let outcome = match what {
-            What::Command(command) => self.carry_out(&handle, since, label, self.caught(command, &here, person)).await,
+            What::Command(Command::Say { companion, text }) => {
+                let words = self.words_for(&companion, &text, &here, &person);
+                self.pass_on(&handle, since, label, &here, &person, words).await
+            }
+            What::Ask(message) => {
+                let question = self.question(handle.id, &message, &here, &person);
+                self.pass_on(&handle, since, label, &here, &person, question).await
+            }
+            What::Choose { question, companion } => {
+                let chosen = self.chosen(question, &companion, &here, &person);
+                self.pass_on(&handle, since, label, &here, &person, chosen).await
+            }
+            What::Command(command) => self.carry_out(&handle, since, label, self.caught(command, &here, person.id)).await,
             What::Typing(typing) => self.complete(&handle, since, label, &typing, &here).await,
             What::Unknown { choices } => {
                 let body = if choices { answering::choices(&[]) } else { answering::message(words::UNKNOWN) };
@@ -258,15 +281,11 @@ impl Desk {
 
     /// Does what a command asks for. A panic is an answer, too.
     async fn caught(&self, command: Command, here: &Where, person: Snowflake) -> Said {
-        let done = AssertUnwindSafe(self.obey(command, here, person)).catch_unwind().await;
-        done.unwrap_or_else(|_| {
-            tracing::error!("a slash command panicked; whoever used it was told so");
-            Said::Failed(words::BROKEN.to_owned())
-        })
+        unless_it_panics(self.obey(command, here, person)).await.map_or_else(|said| said, Said::Done)
     }
 
-    async fn obey(&self, command: Command, here: &Where, person: Snowflake) -> Said {
-        let said = match command {
+    async fn obey(&self, command: Command, here: &Where, person: Snowflake) -> Result<String, Said> {
+        match command {
             Command::Status { companion } => self.status(companion.as_deref(), here, person).await,
             Command::Join { companion, to } => self.join(&companion, to.as_ref().unwrap_or(here), here, person).await,
             Command::Leave { companion, from } => self.leave(&companion, from.as_ref().unwrap_or(here), here, person).await,
@@ -275,9 +294,9 @@ impl Desk {
             Command::Why { companion } => self.why(companion.as_deref(), here).await,
             Command::ForgetMe { sure } => self.forget(sure, here, person).await,
             Command::IgnoreMe { on } => self.ignore(on, here, person).await,
-            Command::Help => Ok(words::HELP.to_owned()),
-        };
-        said.map_or_else(|said| said, Said::Done)
+            // What is said is passed on, and needs no other answer.
+            Command::Say { .. } | Command::Help => Ok(words::HELP.to_owned()),
+        }
     }
 
     /// The room that a channel is; none: nobody ever lived there.
@@ -317,6 +336,14 @@ impl Desk {
     fn count(&self, label: &'static str, outcome: &'static str) {
         self.instruments.discord_commands.add(1, [label, outcome]);
     }
+}
+
+/// What comes of something; a panic is an answer, too.
+async fn unless_it_panics<T>(work: impl Future<Output = Result<T, Said>>) -> Result<T, Said> {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!("a slash command panicked; whoever used it was told so");
+        Err(Said::Failed(words::BROKEN.to_owned()))
+    })
 }
 
 impl Said {

@@ -203,14 +203,7 @@ pub fn heard(told: &Told<'_>, us: &Us<'_>, known: &impl Known) -> Heard {
         By::System => return Heard::Not(Why::NoTalk),
         By::Other(author) => author,
     };
-    let reader = Reader { mentions: &told.mentions, known };
-    let (written, own_words) = reader.read(told.content.trim());
-    let mut lines = vec![written];
-    lines.extend(attached::lines(told, |content| reader.read(content).0));
-    lines.retain(|line| !line.trim().is_empty());
-    if lines.is_empty() {
-        return Heard::Not(Why::Empty);
-    }
+    let Some((text, own_words)) = in_words(told, known) else { return Heard::Not(Why::Empty) };
     let mut mentions: Vec<Arc<str>> =
         told.mentions.iter().filter(|user| user.id != us.bot).map(|user| user.id.person().as_str().into()).collect();
     mentions.sort();
@@ -218,8 +211,8 @@ pub fn heard(told: &Told<'_>, us: &Us<'_>, known: &impl Known) -> Heard {
     Heard::Said(Utterance {
         id: told.id,
         from,
-        text: cut(&lines.join("\n"), MOST_CHARS),
-        own_words: cut(&own_words, MOST_CHARS),
+        text,
+        own_words,
         mentions,
         mentions_bot: told.mentions.iter().any(|user| user.id == us.bot),
         answers: told
@@ -227,6 +220,16 @@ pub fn heard(told: &Told<'_>, us: &Us<'_>, known: &impl Known) -> Heard {
             .as_ref()
             .map(|answers| Answered { message: answers.message, by: answers.origin.as_ref().map(|origin| by(origin, us)) }),
     })
+}
+
+/// What a message says, whoever it is by: what a model reads, and what of it was really written; none: there is nothing to read.
+pub fn in_words(told: &Told<'_>, known: &impl Known) -> Option<(String, String)> {
+    let reader = Reader { mentions: &told.mentions, known };
+    let (written, own_words) = reader.read(told.content.trim());
+    let mut lines = vec![written];
+    lines.extend(attached::lines(told, |content| reader.read(content).0));
+    lines.retain(|line| !line.trim().is_empty());
+    (!lines.is_empty()).then(|| (cut(&lines.join("\n"), MOST_CHARS), cut(&own_words, MOST_CHARS)))
 }
 
 /// Whether messages of this type are talk: plain ones, replies, and what a bot answers to a command.

@@ -127,6 +127,7 @@ impl Intake {
     /// What follows from an event, in its order. What is known changes at once.
     fn follows(&mut self, kind: &str, data: Box<RawValue>) -> Result<Vec<Work>, Unreadable> {
         let text = data.get();
+        self.follow_access(kind, text)?;
         let work = match kind {
             "READY" => self.ready(&read(text)?),
             "GUILD_CREATE" => self.guild_told(&read(text)?),

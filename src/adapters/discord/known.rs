@@ -121,6 +121,11 @@ impl Known {
         Company { people, emojis: Arc::clone(&guild.emojis) }
     }
 
+    /// The guild that a channel is in, if that was told.
+    pub fn guild_of(&self, channel: Snowflake) -> Option<Snowflake> {
+        self.lock().channels.get(&channel)?.guild
+    }
+
     /// Where a channel is, as the core is told.
     pub fn spot(&self, guild: Option<Snowflake>, channel: Snowflake) -> Spot {
         let known = self.lock();

@@ -41,6 +41,8 @@ const TYPING_PAUSE: Duration = Duration::from_secs(600);
 const LONGEST_TYPING_PAUSE: Duration = Duration::from_secs(24 * 3_600);
 /// Channels of which it is remembered; of more, those that may be tried soonest are forgotten.
 const MOST_UNTYPED: usize = 10_000;
+/// Where nothing can be posted it is not tried again for so long, and no model is asked what to say there.
+const POSTING_PAUSE: Duration = Duration::from_secs(600);
 /// How far our clock and Discord's may be apart, where the newest message of a channel is not known.
 const CLOCKS_APART: Duration = Duration::from_secs(60);
 
@@ -132,6 +134,16 @@ impl Discord {
         self.may_be_typed(channel);
     }
 
+    /// What the bot may do changed in a guild, or in one of its channels and the threads in it: where nothing could be posted it is tried
+    /// with the next words.
+    pub fn access_changed(&self, guild: Snowflake, channel: Option<Snowflake>) {
+        let is_there = |troubled: Snowflake| match channel {
+            Some(channel) => troubled == channel || self.known.place(troubled).is_some_and(|place| place.root == channel),
+            None => self.known.guild_of(troubled).is_none_or(|known| known == guild),
+        };
+        self.troubles.try_again(is_there);
+    }
+
     /// What went wrong where something was said.
     pub const fn troubles(&self) -> &Troubles {
         &self.troubles
@@ -202,13 +214,21 @@ impl ChatPlatform for Discord {
         let words = self.worded(channel, &part.text);
         let words = words.ok_or_else(|| NotSent::Refused("nothing in the words can be seen".to_owned()))?;
         let sent = self.post(channel, part, &words).await;
-        match &sent {
-            Ok(_) if self.troubles.over(channel) => tracing::info!(%channel, "companions can speak in this channel again"),
-            Err(NotSent::Refused(why)) if self.troubles.note(channel, why, self.clocks.here()) => {
-                tracing::warn!(%channel, why, "companions cannot speak in this channel; it is told again once they could meanwhile");
+        let now = self.clocks.here();
+        let (why, tried_again_at) = match &sent {
+            Ok(_) => {
+                if self.troubles.over(channel) {
+                    tracing::info!(%channel, "companions can speak in this channel again");
+                }
+                return sent;
             }
+            Err(NotSent::Refused(why)) => (why, None),
+            Err(NotSent::Unpostable(why)) => (why, Some(now + POSTING_PAUSE)),
             // The others are tried again.
-            Ok(_) | Err(_) => {}
+            Err(NotSent::Later { .. } | NotSent::Unknown { .. }) => return sent,
+        };
+        if self.troubles.note(channel, why, now, tried_again_at) {
+            tracing::warn!(%channel, why, "companions cannot speak in this channel; it is told again once they could meanwhile");
         }
         sent
     }
@@ -229,6 +249,10 @@ impl ChatPlatform for Discord {
 
     fn title(&self, channel: &ChannelId) -> Option<String> {
         self.known.title(channel)
+    }
+
+    fn is_unpostable(&self, channel: &ChannelId) -> bool {
+        Snowflake::of_channel(channel).is_some_and(|channel| self.troubles.bar(channel, self.clocks.here()))
     }
 
     async fn typing(&self, _: &GuildId, channel: &ChannelId) {

@@ -61,6 +61,8 @@ pub struct Read<'a> {
     pub username: &'a str,
     /// Its content; empty too if Discord does not show it to us.
     pub content: &'a str,
+    /// Discord withholds the content, though the message is ours: its author and its order alone tell whether it is a part.
+    pub is_withheld: bool,
     /// Whether it was edited, so that its content tells nothing of what was sent.
     pub is_edited: bool,
 }
@@ -83,6 +85,9 @@ pub enum Found {
 /// Parts are sent one after the other, so they stand in the channel in their order, with anybody's messages between them. A message is a
 /// part's if it comes from the same speaker, came after what was known (and after the parts known to be sent), shows the same content and
 /// is nobody else's: `taken` are the messages that are on record already. Of two parts with the same content the first is found first.
+///
+/// Messages of the speaker whose content Discord withholds are taken for the parts in their order, if no content tells more: nobody else
+/// posts as this speaker, and what the speaker posted before is on record.
 ///
 /// A part that is not found is missing if all was read and every message of the speaker can be told; else it is unconfirmed. Parts that
 /// were never sent are missing. Whoever sends the missing ones stops at the first unconfirmed: what comes after it makes no sense alone.
@@ -109,7 +114,12 @@ pub fn reconcile(
     candidates.dedup_by_key(|read| read.id);
 
     let doubtful: Vec<usize> = (0..parts.len()).filter(|index| parts[*index].state == State::Sending).collect();
-    let matches = aligned(&doubtful, &candidates, |part, read| !read.is_edited && is_same(&parts[part].content, read.content));
+    let mut matches =
+        aligned(&doubtful, &candidates, |part, read| !read.is_edited && is_same(&parts[part].content, read.content));
+    if matches.iter().all(Option::is_none) {
+        let withheld = candidates.iter().filter(|read| read.is_withheld && !read.is_edited);
+        matches.iter_mut().zip(withheld).for_each(|(part, read)| *part = Some(read.id));
+    }
     let last_found = matches.iter().rposition(Option::is_some);
     let found_ids: BTreeSet<_> = matches.iter().flatten().collect();
     // A message of the speaker's that shows nothing of what was sent may be any part.

@@ -98,6 +98,13 @@ impl Refusal {
         }
     }
 
+    /// Whether any other words in the same channel would be refused, too, until somebody changes something.
+    pub fn bars_all_words(&self) -> bool {
+        // Slow mode is over by itself.
+        let is_slow_mode = matches!(self.code, 20_016 | 20_028);
+        matches!(self.kind(), "permission" | "gone" | "full" | "locked" | "closed" | "token") && !is_slow_mode
+    }
+
     /// Whether it says that a webhook cannot be used any more.
     pub const fn ends_webhook(&self) -> bool {
         matches!(self.code, code::UNKNOWN_WEBHOOK | code::INVALID_WEBHOOK_TOKEN)
@@ -210,6 +217,24 @@ mod tests {
         }
         let many: serde_json::Map<_, _> = (0..100).map(|n| (n.to_string(), error("x"))).collect();
         assert_eq!(wrong_fields(&many.into()).matches("x").count(), MOST_FIELDS);
+    }
+
+    #[test]
+    fn what_bars_all_words_is_told_from_what_is_about_some_or_is_over_by_itself() {
+        for (status, code, bars) in [
+            (403, 50_013, true),
+            (403, 50_001, true),
+            (400, 30_007, true),
+            (400, 160_005, true),
+            (403, 50_007, true),
+            (404, 10_003, true),
+            (401, 0, true),
+            (400, 20_016, false),
+            (400, 200_000, false),
+            (400, 50_035, false),
+        ] {
+            assert_eq!(Refusal::new(status, code, "").bars_all_words(), bars, "{status} {code}");
+        }
     }
 
     #[test]

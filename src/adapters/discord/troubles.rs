@@ -20,13 +20,16 @@ pub struct Trouble {
     pub at: Moment,
     /// In plain words, with what to click.
     pub why: String,
+    /// Any words would be refused, and no others are tried before this moment.
+    pub tried_again_at: Option<Moment>,
 }
 
 impl Troubles {
-    /// Something could not be said in a channel. Whether that is news: it did not fail there for the same reason before.
-    pub fn note(&self, channel: Snowflake, why: &str, at: Moment) -> bool {
+    /// Something could not be said in a channel; if nothing could be, it is tried again at this moment. Whether that is news: it did not fail
+    /// there for the same reason before.
+    pub fn note(&self, channel: Snowflake, why: &str, at: Moment, tried_again_at: Option<Moment>) -> bool {
         let mut troubles = self.lock();
-        let before = troubles.insert(channel, Trouble { at, why: why.to_owned() });
+        let before = troubles.insert(channel, Trouble { at, why: why.to_owned(), tried_again_at });
         if troubles.len() > MOST_CHANNELS {
             let oldest = troubles.iter().min_by_key(|(_, trouble)| trouble.at).map(|(channel, _)| *channel);
             oldest.and_then(|oldest| troubles.remove(&oldest));
@@ -37,6 +40,23 @@ impl Troubles {
     /// Something was said in a channel, or it is gone. Whether there had been trouble.
     pub fn over(&self, channel: Snowflake) -> bool {
         self.lock().remove(&channel).is_some()
+    }
+
+    /// Whether any words in a channel are known to be refused, and it is not the time to try again.
+    pub fn bar(&self, channel: Snowflake, now: Moment) -> bool {
+        self.lock().get(&channel).and_then(|trouble| trouble.tried_again_at).is_some_and(|at| now < at)
+    }
+
+    /// Something changed for these channels: it is tried with the next words.
+    pub fn try_again(&self, concerns: impl Fn(Snowflake) -> bool) {
+        for (_, trouble) in self.lock().iter_mut().filter(|(channel, _)| concerns(**channel)) {
+            trouble.tried_again_at = None;
+        }
+    }
+
+    /// Whether there is no trouble anywhere.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
     }
 
     /// The last trouble in a channel, if nothing was said in it since.
@@ -58,16 +78,35 @@ mod tests {
     fn trouble_lasts_until_something_is_said() {
         let (troubles, channel) = (Troubles::default(), id(1));
 
-        assert!(troubles.note(channel, "one", at(1)));
-        assert!(troubles.note(channel, "two", at(2)));
-        assert!(!troubles.note(channel, "two", at(3)));
+        assert!(troubles.note(channel, "one", at(1), None));
+        assert!(troubles.note(channel, "two", at(2), None));
+        assert!(!troubles.note(channel, "two", at(3), None));
 
-        assert_eq!(troubles.last(channel), Some(Trouble { at: at(3), why: "two".to_owned() }));
+        assert_eq!(troubles.last(channel), Some(Trouble { at: at(3), why: "two".to_owned(), tried_again_at: None }));
         assert_eq!(troubles.last(id(2)), None);
         assert!(troubles.over(channel));
         assert_eq!(troubles.last(channel), None);
         assert!(!troubles.over(channel));
-        assert!(troubles.note(channel, "two", at(4)));
+        assert!(troubles.note(channel, "two", at(4), None));
+    }
+
+    #[test]
+    fn what_bars_all_words_does_so_until_it_is_tried_again_something_changes_or_is_said() {
+        let troubles = Troubles::default();
+        let bars = |channel| [9, 10].map(|now| troubles.bar(id(channel), at(now)));
+        let note = |channel| troubles.note(id(channel), "x", at(1), Some(at(10)));
+
+        for channel in 1..=3 {
+            note(channel);
+        }
+        troubles.note(id(4), "x", at(1), None);
+        assert_eq!([1, 4, 5].map(bars), [[true, false], [false; 2], [false; 2]]);
+        troubles.try_again(|channel| channel == id(2));
+        troubles.over(id(3));
+        assert_eq!([1, 2, 3].map(bars), [[true, false], [false; 2], [false; 2]]);
+        assert!(troubles.last(id(2)).is_some(), "it is told until something is said");
+        note(2);
+        assert_eq!(bars(2), [true, false]);
     }
 
     #[test]
@@ -75,7 +114,7 @@ mod tests {
         let troubles = Troubles::default();
 
         for number in 1..=MOST_CHANNELS as u64 + 5 {
-            troubles.note(id(number), "x", at(number));
+            troubles.note(id(number), "x", at(number), None);
         }
 
         assert_eq!(troubles.lock().len(), MOST_CHANNELS);

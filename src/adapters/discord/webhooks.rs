@@ -57,25 +57,25 @@ impl Webhooks {
     pub async fn of(&self, rest: &Rest, application: Snowflake, channel: Snowflake) -> Result<Webhook, Failed> {
         let place = self.place(channel);
         let mut known = place.known.lock().await;
-        if place.is_stale.swap(false, Ordering::Relaxed) {
-            *known = None;
+        if let Some(webhook) = place.find(&mut known, rest, application, channel).await? {
+            return Ok(webhook);
         }
-        if let Some(webhook) = &*known {
-            return Ok(webhook.clone());
-        }
-        let listed: Vec<Listed> = rest.ask(Request::webhooks(channel)).await?;
-        let own = listed.into_iter().filter(|listed| listed.application_id == Some(application));
-        let webhook = match own.filter_map(Listed::usable).min_by_key(|webhook| webhook.id) {
-            Some(webhook) => webhook,
-            None => {
-                let made: Listed = rest.ask(Request::create_webhook(channel, NAME)).await?;
-                made.usable().ok_or_else(|| {
-                    let detail = "Discord made a webhook and gave no token for it".to_owned();
-                    Failed::Unknown { detail, within: Duration::ZERO }
-                })?
-            }
-        };
+        let made: Listed = rest.ask(Request::create_webhook(channel, NAME)).await?;
+        let webhook = made.usable().ok_or_else(|| {
+            let detail = "Discord made a webhook and gave no token for it".to_owned();
+            Failed::Unknown { detail, within: Duration::ZERO }
+        })?;
         Ok(known.insert(webhook).clone())
+    }
+
+    /// The webhook of a channel, if there is one already: none is made.
+    ///
+    /// # Errors
+    /// Discord does not list webhooks there.
+    pub async fn existing(&self, rest: &Rest, application: Snowflake, channel: Snowflake) -> Result<Option<Webhook>, Failed> {
+        let place = self.place(channel);
+        let mut known = place.known.lock().await;
+        place.find(&mut known, rest, application, channel).await
     }
 
     /// The id of a channel's webhook, if it is known.
@@ -113,6 +113,27 @@ impl Webhooks {
     // Nothing in there is half done when somebody panics.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Snowflake, Arc<Place>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// The known one, else the oldest that our application made there.
+    async fn find(
+        &self,
+        known: &mut Option<Webhook>,
+        rest: &Rest,
+        application: Snowflake,
+        channel: Snowflake,
+    ) -> Result<Option<Webhook>, Failed> {
+        if self.is_stale.swap(false, Ordering::Relaxed) {
+            *known = None;
+        }
+        if known.is_none() {
+            let listed: Vec<Listed> = rest.ask(Request::webhooks(channel)).await?;
+            let own = listed.into_iter().filter(|listed| listed.application_id == Some(application));
+            *known = own.filter_map(Listed::usable).min_by_key(|webhook| webhook.id);
+        }
+        Ok(known.clone())
     }
 }
 

@@ -11,7 +11,7 @@ mod message;
 mod tests;
 
 pub use guild::{
-    Channel, ChannelGone, Emoji, Emojis, Guild, GuildGone, Ready, Role, RoleChanged, RoleGone, Threads, WebhooksChanged,
+    Changed, Channel, ChannelGone, Emoji, Emojis, Guild, GuildGone, Ready, Role, RoleChanged, RoleGone, Threads, WebhooksChanged,
 };
 pub use lenient::Id;
 pub(super) use lenient::maybe;

@@ -1,7 +1,7 @@
-//! Remembers over a restart which answers were arriving when the process died, so that a question whose answer kills it again and again is not
-//! asked any more: a file for each in `<data>/answering/`.
+//! Remembers over a restart which large answers were being read when the process died, so that a question whose answer kills it again and again
+//! is not asked any more: a file for each in `<data>/answering/`.
 //!
-//! A file is written when the head of an answer has arrived, and removed when the answer was read, or given up. What a process that died left
+//! A file is written before a large answer, or a large piece of a stream, is read, and removed when the answer was read, or given up. What a process that died left
 //! there is counted at the next start. Nothing but that depends on it, so nothing is synced, and what cannot be written is told in the log.
 
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ impl Fingerprint {
     }
 }
 
-/// The answers that are arriving, and those that were when the process died.
+/// The large answers that are being read, and those that were when the process died.
 #[derive(Debug)]
 pub struct Arrivals {
     folder: PathBuf,
@@ -68,7 +68,7 @@ impl Arrivals {
         self.deaths_by(question) >= DEATHS_TO_FAIL
     }
 
-    /// Notes that an answer arrives, until what is returned is dropped.
+    /// Notes that a large answer is read, until what is returned is dropped.
     pub async fn begin(self: &Arc<Self>, question: Fingerprint) -> Arriving {
         let (path, deaths) = (self.path(question), self.deaths_by(question) + 1);
         let writing = tokio::task::spawn_blocking(move || fs::write(path, deaths.to_string()));
@@ -130,7 +130,7 @@ fn read(folder: &Path, now: Moment) -> io::Result<BTreeMap<Fingerprint, u32>> {
 }
 
 fn told(error: &io::Error) {
-    tracing::warn!(%error, "it cannot be noted which answers of models arrive; one that kills the process is asked for again");
+    tracing::warn!(%error, "it cannot be noted which large answers of models are read; one that kills the process is asked for again");
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ use self::failure::{Broken, Failures};
 use self::http::{Arriving, Http};
 use self::sse::Events;
 use self::wire::Piece;
-use crate::adapters::llm::arrivals::{Arrivals, Fingerprint};
+use crate::adapters::llm::arrivals::{self, Arrivals, Fingerprint};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request};
 use crate::settings::Problem;
 use crate::settings::models::{Endpoint, parsed_base_url, seconds};
@@ -49,6 +49,10 @@ const MAX_WHOLE_BYTES: usize = 1024 * 1024;
 
 /// An answer in one piece that is longer than this is read on a thread of its own, so that no other call waits for that.
 const MAX_READ_AT_ONCE: usize = 64 * 1024;
+
+/// While more than this is read at once, it is noted on disk whose answer it is (`arrivals.rs`). Ordinary answers and the pieces of a stream
+/// are smaller, so that a process that is killed while they arrive asks again.
+const NOTED_OVER: usize = 16 * 1024;
 
 /// As much of an error's body as is read to find its message.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
@@ -118,15 +122,13 @@ impl OpenAi {
             return Err(NoAnswer::Fatal { endpoint: self.identity.endpoint.clone() });
         }
         let response = self.response(request, first_word_by).await?;
-        let _arriving = match &self.arrivals {
-            Some(arrivals) => Some(arrivals.begin(question).await),
-            None => None,
-        };
+        let mut noted = Noted { arrivals: self.arrivals.as_ref(), question, arriving: None };
         let mut growing = Growing::new(MAX_ANSWER_BYTES, drafts);
         match kind_of(&response) {
-            Kind::Events => self.read_events(response, &mut growing, first_word_by).await?,
+            Kind::Events => self.read_events(response, &mut growing, &mut noted, first_word_by).await?,
             Kind::Whole => {
                 let body = self.collect_whole(response).await?;
+                noted.before_reading(body.len()).await;
                 let whole = read_whole(body).await.map_err(|error| self.failures.in_answer(error))?;
                 growing.take_whole(whole).map_err(|error| self.failures.in_answer(error))?;
             }
@@ -177,6 +179,7 @@ impl OpenAi {
         &self,
         mut response: Arriving,
         growing: &mut Growing<'_>,
+        noted: &mut Noted<'_>,
         first_word_by: Instant,
     ) -> Result<(), NoAnswer> {
         let mut events = Events::default();
@@ -202,6 +205,7 @@ impl OpenAi {
             }
             events.feed(&chunk).map_err(|error| self.failures.in_answer(error))?;
             while let Some(event) = events.next() {
+                noted.before_reading(event.len()).await;
                 growing.take_event(&event).map_err(|error| self.failures.in_answer(error))?;
                 if growing.is_done() {
                     read_out(response);
@@ -260,6 +264,21 @@ impl LanguageModel for OpenAi {
 
     fn identity(&self) -> &Identity {
         &self.identity
+    }
+}
+
+/// Notes on disk that a large answer is being read, until this is dropped.
+struct Noted<'a> {
+    arrivals: Option<&'a Arc<Arrivals>>,
+    question: Fingerprint,
+    arriving: Option<arrivals::Arriving>,
+}
+
+impl Noted<'_> {
+    async fn before_reading(&mut self, bytes: usize) {
+        if let Some(arrivals) = self.arrivals.filter(|_| bytes > NOTED_OVER && self.arriving.is_none()) {
+            self.arriving = Some(arrivals.begin(self.question).await);
+        }
     }
 }
 

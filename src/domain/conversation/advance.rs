@@ -506,8 +506,8 @@ impl Conversation {
 
     fn refresh_summary(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         let is_due = world.summary_after.is_some_and(|after| self.summary.behind >= after);
-        // While no tokens may be used, it waits.
-        if is_due && !self.summary.is_being_written && world.no_more_tokens(self.clock).is_none() {
+        // While no tokens may be used, or nothing can be said, it waits.
+        if is_due && !self.summary.is_being_written && !world.is_unpostable && world.no_more_tokens(self.clock).is_none() {
             self.summary.is_being_written = true;
             out.push(Output::Summarise { after: self.summary.upto, upto: self.summary.counted });
         }

@@ -133,6 +133,9 @@ impl Conversation {
         if is_for_others {
             return Some((Reason::OtherAddressed, None));
         }
+        if world.is_unpostable {
+            return Some((Reason::Unpostable, None));
+        }
         let of_guild = world.no_more_statements(self.clock);
         let used_up = match waiting.trigger {
             Trigger::DirectAddress => of_guild,

@@ -26,6 +26,20 @@ async fn who_turns_to_all_addresses_every_companion_that_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_turns_to_all_and_names_one_that_is_there_addresses_that_one() {
+    let world = world().await;
+    let to_all = |id: &str, text: &str| Utterance { to_all: true, ..ana(&world, id, text) };
+
+    let named = say_in(&world, &general(), to_all("1", "Ari, what now?")).await;
+    let absent = say_in(&world, &general(), to_all("2", "where is Cleo?")).await;
+    let private = say_in(&world, &direct(), to_all("3", "Bruno, are you there?")).await;
+
+    assert_eq!(message(&world, &general(), named).await.address.companions, ["aria".into()]);
+    assert_eq!(message(&world, &general(), absent).await.address.companions, ["aria".into(), "bruno".into()]);
+    assert!(message(&world, &direct(), private).await.address.companions.contains(&"aria".into()), "it is said to her alone");
+}
+
+#[tokio::test(start_paused = true)]
 async fn mentions_are_of_people() {
     let world = world().await;
     let mentioning = |id: &str, of: &str| Utterance { mentions: vec![of.into()], ..ana(&world, id, "hi") };

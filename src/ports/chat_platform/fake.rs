@@ -38,6 +38,7 @@ pub(crate) struct FakePlatform {
     longest: Mutex<Option<usize>>,
     is_forgetful: Mutex<bool>,
     is_blind: Mutex<bool>,
+    is_unpostable: Mutex<bool>,
 }
 
 impl FakePlatform {
@@ -79,6 +80,11 @@ impl FakePlatform {
     /// Finds nothing that was posted.
     pub(crate) fn loses_sight(&self) {
         *lock(&self.is_blind) = true;
+    }
+
+    /// Takes nothing in any channel, or does again; whoever asks is told so.
+    pub(crate) fn takes_nothing(&self, takes_nothing: bool) {
+        *lock(&self.is_unpostable) = takes_nothing;
     }
 
     /// How often a typing sign was shown.
@@ -153,6 +159,10 @@ impl ChatPlatform for FakePlatform {
             is_later && !taken.contains(id.as_str()) && found.text == part.text && found.name == part.name
         };
         Ok(posted.iter().find(is_it).map(|(id, _)| id.as_str().into()))
+    }
+
+    fn is_unpostable(&self, _: &ChannelId) -> bool {
+        *lock(&self.is_unpostable)
     }
 
     async fn typing(&self, _: &GuildId, _: &ChannelId) {

@@ -139,6 +139,10 @@ impl House for Closed {
         self.refuse()
     }
 
+    async fn copy_for(&self, _: u32) -> Result<BackedUp, Refused> {
+        self.refuse()
+    }
+
     async fn forget(&self, _: Forget) -> Result<Forgotten, Refused> {
         self.refuse()
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::super::faults::{Fault, What};
 use super::super::life::Props;
 use super::super::plan::EXTERNAL;
+use super::super::platform::UNPOSTABLE_FOR;
 use super::super::stage::{Stage, lock};
 use super::super::store::Committed;
 use crate::domain::conversation::TAKEN_BACK;
@@ -124,7 +125,8 @@ impl Failure<'_> {
                 self.until - self.since >= least && within(TROUBLE_LASTS).any(is_slow)
             }
             "empty" => meanwhile.any(|what| matches!(what, What::Wordless { guild, companion } if is_its(guild, companion))),
-            "refused" => meanwhile.any(|what| has_failed(what) || is_platforms(what)),
+            // Where nothing could be posted lately, no words are written.
+            "refused" => meanwhile.any(has_failed) || within(UNPOSTABLE_FOR).any(is_platforms),
             "unreachable" => meanwhile.any(|what| has_failed(what) || is_platforms(what) || is_making(what)),
             // Who is shed finds a queue that is full of others.
             "overloaded" => self.rivals >= stage.plan.rules.least_queue || meanwhile.any(has_failed),

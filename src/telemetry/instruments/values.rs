@@ -54,8 +54,21 @@ pub(super) const DISCORD_OUTCOMES: &[&str] = &["2xx", "4xx", "429", "5xx", "time
 pub(super) const DISCORD_REFUSALS: &[&str] =
     &["permission", "gone", "full", "locked", "blocked", "closed", "token", "invalid", "other"];
 /// The subcommands of `/tertulia`, names that are typed in them, and what is none of them.
-pub(super) const COMMANDS: &[&str] =
-    &["status", "join", "leave", "talkativeness", "pause", "why", "forget_me", "ignore_me", "help", "typing", "other"];
+pub(super) const COMMANDS: &[&str] = &[
+    "status",
+    "join",
+    "leave",
+    "talkativeness",
+    "pause",
+    "why",
+    "forget_me",
+    "ignore_me",
+    "say",
+    "ask",
+    "help",
+    "typing",
+    "other",
+];
 pub(super) const COMMAND_OUTCOMES: &[&str] = &["done", "refused", "failed", "busy", "repeated", "unanswered", "unreadable"];
 pub(super) const MESSAGE_FATES: &[&str] =
     &["taken", "known", "ours", "not_taken", "no_talk", "not_for_all", "empty", "elsewhere", "broken"];

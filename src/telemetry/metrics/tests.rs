@@ -28,7 +28,7 @@ fn no_decision_begins_that_cannot_be() {
     let is_possible = |labels: &String| {
         labels.contains("\"YES\"") == (labels.contains("model_yes") || (labels.contains("YES") && labels.contains("external")))
     };
-    assert_eq!(decisions.len(), 4 * 12);
+    assert_eq!(decisions.len(), 4 * 13);
     assert!(decisions.keys().all(is_possible), "{decisions:#?}");
 }
 

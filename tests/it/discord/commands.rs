@@ -4,6 +4,7 @@ mod answering;
 mod doing;
 pub mod house;
 mod registering;
+mod saying;
 mod telling;
 mod whole;
 
@@ -21,6 +22,7 @@ use tertulia::settings::discord::Discord as Section;
 use tertulia::telemetry::metrics::Metrics;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 use self::house::SmallHouse;
 use super::counterpart::Counterpart;
@@ -31,6 +33,7 @@ use super::counterpart::permissions::MANAGE_CHANNELS;
 use super::counterpart::rules::Rules;
 use super::counterpart::state::State;
 use super::counterpart::tests::client::{INTENTS, Socket};
+use crate::harness::PATIENCE;
 
 /// A guild with one channel, the command in it, and somebody to answer.
 struct Scene {
@@ -85,7 +88,7 @@ impl Scene {
         let (platform, metrics) = (platform(&discord), Metrics::local());
         let commands = commands(&platform, &house, &metrics);
         commands.ready();
-        discord.until("the command", |state| state.world.commands.first().map(|_| ())).await;
+        discord.until("the commands", |state| (state.world.commands.len() == 2).then_some(())).await;
         let taker = Arc::new(Mutex::new(Taker::Commands(commands.clone())));
         let ears = hear(&discord, Arc::clone(&taker)).await;
         Self { discord, guild, general, ana, kim, house, commands, platform, metrics, taker, ears }
@@ -148,8 +151,8 @@ pub fn platform(discord: &Counterpart) -> Arc<Discord> {
 pub fn commands(platform: &Arc<Discord>, house: &Arc<SmallHouse>, metrics: &Metrics) -> Commands {
     let defaults = Settings::defaults().expect("the defaults");
     let section: Section = defaults["discord"].clone().try_into().expect("the section");
-    let (company, ignoring) = (Arc::clone(house), Arc::clone(house));
-    Commands::new(Arc::clone(platform), house.clone(), company, ignoring, &section, metrics.instruments())
+    let (company, ignoring, hearing) = (Arc::clone(house), Arc::clone(house), Arc::clone(house));
+    Commands::new(Arc::clone(platform), house.clone(), company, ignoring, hearing, &section, metrics.instruments())
 }
 
 /// Hands over what a session hears of interactions, as a connection does.
@@ -188,6 +191,12 @@ async fn told(discord: &Counterpart, user: Id, channel: Id, options: Value) -> S
         (message.flags & LOADING == 0).then(|| message.content.clone())
     };
     discord.until("the words", words).await
+}
+
+/// Asks until it is so.
+async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
+    let asking = async { while !is_so().await {} };
+    assert!(timeout(PATIENCE, asking).await.is_ok(), "{what} did not come");
 }
 
 /// A subcommand with its options.

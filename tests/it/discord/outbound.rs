@@ -84,7 +84,7 @@ async fn say(client: &Discord, part: &Part) -> Id {
 /// Why something is refused.
 async fn refusal(client: &Discord, part: &Part) -> String {
     match client.send(part).await {
-        Err(NotSent::Refused(why)) => why,
+        Err(NotSent::Refused(why) | NotSent::Unpostable(why)) => why,
         other => panic!("{other:?}"),
     }
 }

@@ -24,6 +24,9 @@ impl Scene<'_> {
                  must be named or answered, or the setting be false."
             ),
             Reason::Budget => self.budget(who, recorded, decided, before),
+            Reason::Unpostable => "The platform had refused the last words here, and would refuse any: the log and `/tertulia status` say why. It is \
+                 tried again with the first words after ten minutes, or once something changed about what the bot may do here."
+                .to_owned(),
             Reason::LoopGuard => {
                 let most = settings.turn_taking.max_companion_streak;
                 format!(

@@ -106,6 +106,7 @@ pub(super) fn decided_because(name: &str, decided: &Decided) -> String {
             let because = match reason {
                 Reason::OtherAddressed => "everything was addressed to somebody else",
                 Reason::Budget => "a budget is used up",
+                Reason::Unpostable => "nothing can be posted here at the moment",
                 Reason::LoopGuard => {
                     "companions have spoken as often in a row as they may without a human (turn_taking.max_companion_streak)"
                 }

@@ -189,5 +189,6 @@ fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
         ledger: &mut Ledger::default(),
         summary_after: Some(40),
         tokens_per_day: None,
+        is_unpostable: false,
     });
 }

@@ -14,6 +14,7 @@ const REASONS = {
   external: 'decided outside',
   other_addressed: 'meant for somebody else',
   budget: 'over budget',
+  unpostable: 'nothing can be posted here',
   loop_guard: 'companions had talked long enough',
   closed: 'had closed',
   paused: 'paused',
@@ -22,7 +23,7 @@ const REASONS = {
 };
 
 // Reasons for which nobody was asked; the last four settle what was heard, whatever the moment.
-const UNASKED = ['other_addressed', 'budget', 'loop_guard', 'closed', 'paused', 'overflow', 'stale'];
+const UNASKED = ['other_addressed', 'budget', 'unpostable', 'loop_guard', 'closed', 'paused', 'overflow', 'stale'];
 const WHENEVER = ['closed', 'paused', 'overflow', 'stale'];
 
 // Why one of those who wanted to speak was chosen.

@@ -16,14 +16,16 @@ use crate::settings::discord::MessageContent;
 
 /// Discord's documentation, "Application Resource", "Application Flags".
 const MESSAGE_CONTENT: u64 = 1 << 18;
-/// The same for an application that Discord has not looked at; it ends at a hundred servers.
+/// The same for an application that Discord has not reviewed.
 const MESSAGE_CONTENT_LIMITED: u64 = 1 << 19;
 /// A session of more guilds is refused ("Gateway", "Sharding").
 const GUILDS_PER_SHARD: u64 = 2_500;
 /// Fewer identifies than so many starts of all shards are worth a word.
 const STARTS_TO_SPARE: u32 = 5;
-const WITHOUT_CONTENT: &str = "only mentions of the bot, replies to it and direct messages have a text; companions do not hear their names, \
-                               and never speak by themselves";
+/// Since June 2026 ("Getting Started with Privileged Intent Review").
+const REVIEW_DUE: &str = "once 10,000 users share a server with the bot, Discord has to approve it, every year anew";
+const WITHOUT_CONTENT: &str = "only messages that mention the bot and direct messages have a text; companions do not hear their names or \
+                               replies to them, and never speak by themselves; people write \"@bot name, ...\" or use /tertulia say";
 const CONTENT_CLICK: &str =
     "Developer Portal > the application > Bot > Privileged Gateway Intents > Message Content Intent > on > Save.";
 
@@ -121,9 +123,11 @@ impl Checking<'_> {
         let is_enabled = application.flags & (MESSAGE_CONTENT | MESSAGE_CONTENT_LIMITED) != 0;
         self.note(match (self.settings.message_content, is_enabled) {
             (MessageContent::On | MessageContent::Auto, true) if application.flags & MESSAGE_CONTENT == 0 => {
-                Line::good("intents", "Message Content is enabled; from 100 servers on Discord has to approve it")
+                Line::good("intents", format!("Message Content is enabled; {REVIEW_DUE}"))
             }
-            (MessageContent::On | MessageContent::Auto, true) => Line::good("intents", "Message Content is enabled and approved"),
+            (MessageContent::On | MessageContent::Auto, true) => {
+                Line::good("intents", "Message Content is enabled and approved; Discord asks for a new application every year")
+            }
             (MessageContent::On, false) => {
                 let said = "Message Content is not enabled, and discord.message_content = \"on\": the bot would not connect";
                 Line::problem("intents", said).click(CONTENT_CLICK)

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -9,6 +10,8 @@ use super::Desk;
 use super::interaction::Handle;
 use super::words::fitted;
 use crate::adapters::discord::rest::{Failed, Request};
+use crate::adapters::discord::said::SUPPRESS_EMBEDS;
+use crate::adapters::discord::snowflake::Snowflake;
 
 /// Discord waits three seconds for the first answer (Discord's documentation, "Receiving and Responding", "Responding to an Interaction");
 /// what reaches it later does nothing.
@@ -29,12 +32,23 @@ const EPHEMERAL: u32 = 1 << 6;
 const MESSAGE: u8 = 4;
 const MESSAGE_TO_COME: u8 = 5;
 const CHOICES: u8 = 8;
+/// Discord's documentation, "Component Reference", "Component Types".
+const ACTION_ROW: u8 = 1;
+const STRING_SELECT: u8 = 3;
+/// The message of an answer is asked for so often.
+const LOOKS: u32 = 3;
 
 /// One of the companions to choose from: what is shown, what is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub name: String,
     pub value: String,
+}
+
+/// The message that an answer is.
+#[derive(Deserialize)]
+struct Original {
+    id: Snowflake,
 }
 
 /// What became of a first answer.
@@ -56,6 +70,20 @@ pub(super) fn message(text: &str) -> Value {
 /// A message that is to come.
 pub(super) fn to_come() -> Value {
     json!({ "type": MESSAGE_TO_COME, "data": { "flags": EPHEMERAL } })
+}
+
+/// A message that is to come and that everybody in the channel sees.
+pub(super) fn to_come_for_all() -> Value {
+    json!({ "type": MESSAGE_TO_COME })
+}
+
+/// A message that only they see, with a list to choose one from.
+pub(super) fn list(text: &str, name: &str, choices: &[Choice]) -> Value {
+    let options: Vec<_> = choices.iter().map(|choice| json!({ "label": choice.name, "value": choice.value })).collect();
+    let list = json!({ "type": STRING_SELECT, "custom_id": name, "options": options });
+    let mut message = message(text);
+    message["data"]["components"] = json!([{ "type": ACTION_ROW, "components": [list] }]);
+    message
 }
 
 pub(super) fn choices(choices: &[Choice]) -> Value {
@@ -100,9 +128,27 @@ impl Desk {
         Reached::No
     }
 
+    /// The id of the message that an answer is to become; none: that cannot be found out.
+    pub(super) async fn message_of(&self, handle: &Handle) -> Option<Snowflake> {
+        for tried in 1..=LOOKS {
+            let request = Request::original_answer(handle.application, handle.id, &handle.token);
+            match self.discord.rest().ask::<Original>(request).await {
+                Ok(original) => return Some(original.id),
+                Err(Failed::Refused(refusal)) => {
+                    tracing::debug!(interaction = %handle.id, %refusal, "the message of an answer is not there");
+                    return None;
+                }
+                Err(Failed::NotNow { after, .. }) => sleep(after.unwrap_or_default().max(PAUSE * tried)).await,
+                Err(Failed::Unknown { .. }) => sleep(PAUSE * tried).await,
+            }
+        }
+        None
+    }
+
     /// Gives the answer that was to come. True if they see it.
     pub(super) async fn answer_at_last(&self, handle: &Handle, text: &str) -> bool {
-        let body = json!({ "content": fitted(text), "allowed_mentions": { "parse": [] } });
+        // Links that somebody else wrote do not unfold under the bot's name.
+        let body = json!({ "content": fitted(text), "allowed_mentions": { "parse": [] }, "flags": SUPPRESS_EMBEDS });
         for tried in 1..=LATER_TRIES {
             let request = Request::edit_answer(handle.application, handle.id, &handle.token, body.clone());
             // The same words twice are the same answer.

@@ -9,6 +9,8 @@ pub(crate) fn interactions() -> Vec<Vec<u8>> {
         r#"{"id":"1","application_id":"9","token":"tell-nobody","type":2,"guild_id":"2","channel_id":"3","channel":{"id":"3","type":0,"parent_id":"4"},"member":{"user":{"id":"7"},"permissions":"16"},"app_permissions":"1024","data":{"id":"5","name":"tertulia","type":1,"options":[{"name":"join","type":1,"options":[{"name":"companion","type":3,"value":"aria"},{"name":"where","type":7,"value":"30"}]}],"resolved":{"channels":{"30":{"id":"30","type":0,"permissions":"0"}}}}}"#,
         r#"{"id":"1","application_id":"9","token":"tell-nobody","type":4,"channel_id":"3","user":{"id":"7"},"data":{"name":"tertulia","options":[{"name":"leave","type":1,"options":[{"name":"companion","type":3,"value":"ar","focused":true}]}]}}"#,
         r#"{"id":"1","application_id":"9","token":"tell-nobody","type":2,"channel_id":"3","user":{"id":"7"},"data":{"name":"tertulia","options":[{"name":"forget","type":2,"options":[{"name":"me","type":1,"options":[{"name":"sure","type":5,"value":true}]}]}]}}"#,
+        r#"{"id":"1","application_id":"9","token":"tell-nobody","type":2,"guild_id":"2","channel_id":"3","member":{"user":{"id":"7","username":"ana"},"nick":"Ana"},"data":{"name":"Ask a companion about this","type":3,"target_id":"30","resolved":{"messages":{"30":{"id":"30","channel_id":"3","author":{"id":"8","username":"bob"},"content":"hi"}}}}}"#,
+        r#"{"id":"1","application_id":"9","token":"tell-nobody","type":3,"guild_id":"2","channel_id":"3","member":{"user":{"id":"7"}},"data":{"custom_id":"ask:1","component_type":3,"values":["aria"]}}"#,
     ])
 }
 
@@ -25,7 +27,8 @@ pub(crate) fn interaction(bytes: &[u8]) {
             let typed = match &read.what {
                 What::Typing(typing) => typing.typed.as_str(),
                 What::Command(command) => command.label(),
-                What::Unknown { .. } => "",
+                What::Choose { companion, .. } => companion.as_str(),
+                What::Ask(_) | What::Unknown { .. } => "",
             };
             assert!(is_bounded(typed, 100), "{} characters were typed", typed.chars().count());
         }

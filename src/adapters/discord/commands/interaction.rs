@@ -7,13 +7,17 @@ mod told;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use secrecy::SecretString;
 use serde_json::Value;
 
 use self::told::{Channel, Given, Told};
 use super::registered::{self as name, Level};
+use crate::adapters::discord::names::shown;
 use crate::adapters::discord::permissions::{self, Need, Permissions};
 use crate::adapters::discord::snowflake::Snowflake;
+use crate::adapters::discord::wire;
 use crate::domain::id::GuildId;
 use crate::ports::hearing::Spot;
 
@@ -25,10 +29,18 @@ const LONGEST_TYPED: usize = 100;
 pub(super) struct Interaction {
     pub handle: Handle,
     /// Who asks.
-    pub person: Snowflake,
+    pub person: Person,
     /// Where they ask.
     pub here: Where,
     pub what: What,
+}
+
+/// Somebody who uses a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Person {
+    pub id: Snowflake,
+    /// As people there see it, made plain.
+    pub name: Arc<str>,
 }
 
 /// With what an interaction is answered.
@@ -44,6 +56,10 @@ pub(super) struct Handle {
 pub(super) enum What {
     /// They used a command.
     Command(Command),
+    /// They want a companion asked about a message.
+    Ask(Box<wire::Message>),
+    /// They choose who is asked about a message: by the interaction that wanted it.
+    Choose { question: Snowflake, companion: String },
     /// They type a companion's name.
     Typing(Typing),
     /// Nothing that is known here; this tells whether choices are waited for.
@@ -61,6 +77,7 @@ pub(super) enum Command {
     Why { companion: Option<String> },
     ForgetMe { sure: bool },
     IgnoreMe { on: bool },
+    Say { companion: String, text: String },
     Help,
 }
 
@@ -102,10 +119,10 @@ pub(super) fn read(text: &str) -> Result<Interaction, Unreadable> {
     let unreadable = |error: serde_json::Error| Unreadable(format!("{:?} in column {}", error.classify(), error.column()));
     let told: Told = serde_json::from_str(text).map_err(unreadable)?;
     let handle = Handle { id: told.id, application: told.application_id, token: told.token.clone() };
-    let person = told.member.as_ref().and_then(|member| member.user.as_ref()).or(told.user.as_ref());
-    let person = person.map(|user| user.id).ok_or_else(|| Unreadable("nobody asks".to_owned()))?;
+    let person = told.person().ok_or_else(|| Unreadable("nobody asks".to_owned()))?;
     let here = told.here().ok_or_else(|| Unreadable("it comes from nowhere".to_owned()))?;
-    let what = told.what(&here).unwrap_or(What::Unknown { choices: told.kind == AUTOCOMPLETE });
+    let kind = told.kind;
+    let what = told.what(&here).unwrap_or(What::Unknown { choices: kind == AUTOCOMPLETE });
     Ok(Interaction { handle, person, here, what })
 }
 
@@ -121,6 +138,7 @@ impl Command {
             Self::Why { .. } => name::WHY,
             Self::ForgetMe { .. } => "forget_me",
             Self::IgnoreMe { .. } => "ignore_me",
+            Self::Say { .. } => name::SAY,
             Self::Help => name::HELP,
         }
     }
@@ -172,6 +190,12 @@ impl Where {
         self.is_direct() || self.theirs.contains(Permissions::ADMINISTRATOR) || self.theirs.contains(Permissions::MANAGE_CHANNELS)
     }
 
+    /// Whether whoever asks may write messages there: only then they may say something by a command.
+    pub const fn is_theirs_to_write_in(&self) -> bool {
+        let needed = if self.is_thread() { Permissions::SEND_MESSAGES_IN_THREADS } else { Permissions::SEND_MESSAGES };
+        self.is_direct() || self.theirs.contains(Permissions::ADMINISTRATOR) || self.theirs.contains(needed)
+    }
+
     /// What the bot needs there and does not have; none: that is not known.
     pub fn missing(&self) -> Option<Vec<Need>> {
         if self.is_direct() {
@@ -191,11 +215,24 @@ impl Where {
 }
 
 const APPLICATION_COMMAND: u8 = 2;
+const MESSAGE_COMPONENT: u8 = 3;
 const AUTOCOMPLETE: u8 = 4;
-/// The type of a command that is typed.
-const CHAT_INPUT: u8 = 1;
+/// What the list is called in which somebody chooses who is asked about a message; the number of that interaction follows.
+const QUESTION: &str = "ask:";
+
+/// The name of the list in which somebody chooses who is asked, for this interaction.
+pub(super) fn list_of(question: Snowflake) -> String {
+    format!("{QUESTION}{question}")
+}
 
 impl Told {
+    fn person(&self) -> Option<Person> {
+        let member = self.member.as_ref();
+        let user = member.and_then(|member| member.user.as_ref()).or(self.user.as_ref())?;
+        let names = [member.and_then(|member| member.nick.as_deref()), user.global_name.as_deref(), user.username.as_deref()];
+        Some(Person { id: user.id, name: shown(names.into_iter().flatten(), user.id).into() })
+    }
+
     fn here(&self) -> Option<Where> {
         let told = self.channel.as_ref();
         let channel = self.channel_id.or(told.map(|channel| channel.id))?;
@@ -219,9 +256,22 @@ impl Told {
     }
 
     /// What they ask for; none: it is not known here.
-    fn what(&self, here: &Where) -> Option<What> {
+    fn what(mut self, here: &Where) -> Option<What> {
+        if here.kind == Some(GROUP_DIRECT) {
+            return None;
+        }
+        let data = self.data.as_mut()?;
+        if self.kind == MESSAGE_COMPONENT {
+            let question = data.custom_id.strip_prefix(QUESTION)?.parse().ok()?;
+            let [companion] = data.values.as_deref()? else { return None };
+            return Some(What::Choose { question, companion: cut(companion) });
+        }
+        if data.name == name::ASK && data.kind == Some(name::MESSAGE) && self.kind == APPLICATION_COMMAND {
+            let message = data.resolved.as_mut()?.messages.as_mut()?.remove(&data.target_id?)?;
+            return Some(What::Ask(Box::new(message)));
+        }
         let data = self.data.as_ref()?;
-        if data.name != name::TERTULIA || data.kind.is_some_and(|kind| kind != CHAT_INPUT) || here.kind == Some(GROUP_DIRECT) {
+        if data.name != name::TERTULIA || data.kind.is_some_and(|kind| kind != name::CHAT_INPUT) {
             return None;
         }
         let (command, options) = one_of(&data.options)?;
@@ -306,6 +356,11 @@ fn command_of(command: &str, options: &Options<'_>, chosen: impl Fn(&str) -> Res
         name::WHY => Command::Why { companion },
         name::FORGET => Command::ForgetMe { sure: options.value(name::SURE).and_then(Value::as_bool).unwrap_or_default() },
         name::IGNORE => Command::IgnoreMe { on: options.switch()? },
+        name::SAY => {
+            let text = options.value(name::TEXT)?.as_str()?.trim();
+            let text = text.chars().take(name::LONGEST_SAID).collect();
+            Command::Say { companion: companion?, text }
+        }
         name::HELP => Command::Help,
         _ => return None,
     })

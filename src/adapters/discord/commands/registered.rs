@@ -1,4 +1,5 @@
-//! What is registered with Discord: the one command `/tertulia`, its subcommands and their options, and every text of theirs.
+//! What is registered with Discord: the command `/tertulia`, its subcommands and their options, the entry in the menu of a message, and
+//! every text of theirs.
 //!
 //! Where it is offered in other languages one day, their texts belong here.
 
@@ -15,7 +16,10 @@ pub(super) const WHY: &str = "why";
 pub(super) const FORGET: &str = "forget";
 pub(super) const IGNORE: &str = "ignore";
 pub(super) const ME: &str = "me";
+pub(super) const SAY: &str = "say";
 pub(super) const HELP: &str = "help";
+/// The entry in the menu of a message.
+pub(super) const ASK: &str = "Ask a companion about this";
 pub(super) const COMPANION: &str = "companion";
 pub(super) const WHERE: &str = "where";
 pub(super) const LEVEL: &str = "level";
@@ -23,8 +27,15 @@ pub(super) const SWITCH: &str = "switch";
 pub(super) const ON: &str = "on";
 pub(super) const OFF: &str = "off";
 pub(super) const SURE: &str = "sure";
+pub(super) const TEXT: &str = "text";
 /// Every subcommand, and every group of them.
-pub(super) const SUBCOMMANDS: [&str; 9] = [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, FORGET, IGNORE, HELP];
+pub(super) const SUBCOMMANDS: [&str; 10] = [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, FORGET, IGNORE, SAY, HELP];
+/// As much as can be said at once, in characters: shown to others, it has to fit into a message with the two names.
+pub(super) const LONGEST_SAID: usize = 1_500;
+
+/// The kinds of commands (Discord's documentation, "Application Commands", "Application Command Types").
+pub(super) const CHAT_INPUT: u8 = 1;
+pub(super) const MESSAGE: u8 = 3;
 
 /// The kinds of options (Discord's documentation, "Application Commands", "Application Command Option Type").
 const SUB_COMMAND: u8 = 1;
@@ -81,7 +92,7 @@ pub(super) fn command() -> Value {
     let whom = |text| optional_companion(text);
     json!({
         "name": TERTULIA,
-        "type": 1,
+        "type": CHAT_INPUT,
         "description": "Companions in this channel: who is here, who comes and goes, how much they talk",
         // In servers that the bot was added to, and in direct messages with it.
         "integration_types": [0],
@@ -111,9 +122,18 @@ pub(super) fn command() -> Value {
             group(IGNORE, "Whether companions listen to you", subcommand(ME, "Companions of this server stop listening to you", &[
                 switch("on: they ignore you (if left out); off: they listen again"),
             ])),
+            subcommand(SAY, "Say something to a companion; everybody here sees it", &[
+                companion("Whom to say it to", true),
+                json!({ "type": STRING, "name": TEXT, "description": "What to say", "required": true, "max_length": LONGEST_SAID }),
+            ]),
             subcommand(HELP, "What you can do here", &[]),
         ],
     })
+}
+
+/// The entry in the menu of a message, as it is registered.
+fn ask() -> Value {
+    json!({ "name": ASK, "type": MESSAGE, "integration_types": [0], "contexts": [0, 1] })
 }
 
 fn subcommand(name: &str, description: &str, options: &[Value]) -> Value {
@@ -147,25 +167,35 @@ fn levels() -> Value {
     json!({ "type": STRING, "name": LEVEL, "description": description, "required": true, "choices": choices })
 }
 
-/// How the command stands among those that an application has.
+/// How the commands stand among those that an application has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It is not there.
+    /// `/tertulia` is not there.
     Missing,
-    /// It is there as an older or newer server registered it.
+    /// Something is there as an older or newer server registered it.
     Outdated,
     /// Nothing is to be done.
     AsItShouldBe,
 }
 
-/// How the command stands among those that Discord lists.
+/// How the commands stand among those that Discord lists.
 pub fn standing(listed: &[Value]) -> Standing {
-    let is_ours = |command: &&Value| command["name"] == TERTULIA && matches!(command["type"].as_u64(), None | Some(1));
-    match listed.iter().find(is_ours) {
-        None => Standing::Missing,
-        Some(own) if is_same(own, &command()) => Standing::AsItShouldBe,
-        Some(_) => Standing::Outdated,
+    if registered_as(listed, &command()).is_none() {
+        return Standing::Missing;
     }
+    if to_register(listed).is_empty() { Standing::AsItShouldBe } else { Standing::Outdated }
+}
+
+/// The commands that are missing or different among those that Discord lists, as they should be.
+pub(super) fn to_register(listed: &[Value]) -> Vec<Value> {
+    let is_there = |wanted: &Value| registered_as(listed, wanted).is_some_and(|own| is_same(own, wanted));
+    [command(), ask()].into_iter().filter(|wanted| !is_there(wanted)).collect()
+}
+
+/// What Discord lists under the name and type of a command.
+fn registered_as<'a>(listed: &'a [Value], wanted: &Value) -> Option<&'a Value> {
+    let kind = |command: &Value| command["type"].as_u64().unwrap_or(CHAT_INPUT.into());
+    listed.iter().find(|command| command["name"] == wanted["name"] && kind(command) == kind(wanted))
 }
 
 /// Whether Discord has a command as it should be. It gives back more than it was given, and leaves out what is usual.
@@ -201,9 +231,10 @@ fn essence(of: &Value) -> Value {
     let is_usual = |name: &str, value: &Value| match value {
         Value::Null => true,
         Value::Bool(flag) => *flag == (name == "dm_permission"),
+        Value::String(text) => text.is_empty(),
         Value::Array(list) => list.is_empty(),
         Value::Object(map) => map.is_empty(),
-        _ => false,
+        Value::Number(_) => false,
     };
     let Some(fields) = of.as_object() else { return of.clone() };
     let noticed = fields.iter().filter(|(name, value)| NOTICED.contains(&name.as_str()) && !is_usual(name, value));
@@ -237,7 +268,7 @@ mod tests {
         told["nsfw"] = json!(false);
         told["contexts"] = json!([1, 0]);
         told["name_localizations"] = Value::Null;
-        told["options"][8].as_object_mut().unwrap().remove("options");
+        told["options"][9].as_object_mut().unwrap().remove("options");
         told["options"][0]["options"][0].as_object_mut().unwrap().remove("required");
         told["options"][1]["options"][1]["channel_types"] = json!([16, 15, 13, 12, 11, 10, 5, 2, 0]);
 
@@ -265,6 +296,28 @@ mod tests {
             assert!(!is_same(&told, &wanted), "change {number}");
         }
         assert!(!is_same(&Value::Null, &wanted));
+    }
+
+    #[test]
+    fn what_is_missing_or_different_is_registered_and_nothing_else() {
+        let with = |command: Value, field: &str, value: Value| {
+            let mut changed = command;
+            changed[field] = value;
+            changed
+        };
+        // Discord gives such a command an empty description.
+        let as_told = with(ask(), "description", json!(""));
+        let renamed = with(ask(), "contexts", json!([0]));
+
+        assert_eq!(to_register(&[command(), as_told.clone()]), [Value::Null; 0]);
+        assert_eq!(to_register(&[]), [command(), ask()]);
+        assert_eq!(to_register(&[command(), renamed.clone()]), [ask()]);
+        assert_eq!(to_register(&[as_told.clone(), with(command(), "description", json!("Old"))]), [command()]);
+        assert_eq!(
+            [vec![], vec![as_told.clone()], vec![command()], vec![command(), renamed], vec![command(), as_told]]
+                .map(|all| standing(&all)),
+            [Standing::Missing, Standing::Missing, Standing::Outdated, Standing::Outdated, Standing::AsItShouldBe]
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Registers the command with Discord, once, and only if it is not there as it should be.
+//! Registers the commands with Discord, once, and only those that are not there as they should be.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::Desk;
-use super::registered::{self, Standing};
+use super::registered;
 use crate::adapters::discord::rest::{Failed, Request};
 
 /// After the first failure; doubled with each.
@@ -46,11 +46,12 @@ impl Desk {
         let rest = self.discord.rest();
         let application = self.discord.who().await?.application;
         let known: Vec<Value> = rest.ask(Request::commands(application)).await?;
-        if registered::standing(&known) == Standing::AsItShouldBe {
-            return Ok(false);
+        let missing = registered::to_register(&known);
+        let is_new = !missing.is_empty();
+        for command in missing {
+            // It takes the place of the one of its name. What else the application has is left alone.
+            rest.tell(&Request::put_command(application, command)).await?;
         }
-        // It takes the place of the one of its name. What else the application has is left alone.
-        rest.tell(&Request::put_command(application, registered::command())).await?;
-        Ok(true)
+        Ok(is_new)
     }
 }

@@ -85,6 +85,7 @@ fn decided(room: &Room, decision: &DecisionRecord) -> String {
         (_, "unreadable") => format!("was asked ({trigger}), but its model's answer made no sense, so it stayed silent"),
         (_, "other_addressed") => "stayed silent: what was said was meant for somebody else".to_owned(),
         (_, "budget") => "stayed silent: it, or this server, has used up what is allowed for now".to_owned(),
+        (_, "unpostable") => "stayed silent: nothing can be posted here at the moment (`/tertulia status` tells why)".to_owned(),
         (_, "loop_guard") => "stayed silent: companions had talked long enough among themselves".to_owned(),
         (_, "closed") => "stayed silent: it had ended the conversation".to_owned(),
         (_, "paused") => "stayed silent: it is paused".to_owned(),

@@ -17,6 +17,8 @@ const LONGEST_QUOTE: usize = 300;
 pub(super) const BUSY: &str = "Too many commands at once. Please try again in a few seconds.";
 /// The command is newer or older than this server.
 pub(super) const UNKNOWN: &str = "This command has changed in the meantime. Restart Discord (Ctrl+R) or wait a little, then try again. `/tertulia help` tells what there is.";
+/// It was not found out in time who is meant.
+pub(super) const NOT_SAID: &str = "That could not be passed on: this takes longer than it should. Please try again.";
 /// Something broke.
 pub(super) const BROKEN: &str = "Something went wrong here, and it is not your fault. Please try again; if it stays so, tell whoever runs the bot to look at its log.";
 /// It takes too long.
@@ -25,9 +27,12 @@ pub(super) const TOO_LONG: &str = "This takes longer than it should. It may stil
 /// What one can do here.
 pub(super) const HELP: &str = "\
 **Companions** are AI characters that live in channels. They read along, and decide by themselves when to say something. \
-Say a companion's name, or reply to it, and it considers an answer at once.
+Say a companion's name, or reply to it, and it considers an answer at once. Where they do not read along, begin with a mention of the bot \
+and the companion's name, or use `/tertulia say`.
 
 For everybody:
+`/tertulia say` – say something to a companion; everybody here sees it
+*Apps > Ask a companion about this*, in the menu of a message
 `/tertulia status` – who is here, and whether something is in the way
 `/tertulia why` – why they spoke, or did not
 `/tertulia ignore me` – they stop listening to you, until you take it back
@@ -38,10 +43,11 @@ For whoever may manage the channel:
 `/tertulia talkativeness` – how readily they speak up
 `/tertulia pause` – silence, for a while
 
-Only you see the answers to these commands.";
+But for what you say to a companion, only you see the answers to these commands.";
 
 /// The bot is not told what is said, unless it is mentioned.
-pub(super) const NOT_READING: &str = "Companions see only messages that mention the bot or reply to it: Discord does not show them the others. \
+pub(super) const NOT_READING: &str = "Companions see only messages that mention the bot: Discord does not show them the others, nor replies to \
+them. To be heard, mention the bot and name a companion, use `/tertulia say`, or in the menu of a message *Apps > Ask a companion about this*. \
 Whoever runs the bot can change that: Developer Portal > the application > Bot > Message Content Intent > on, then start the bot again.";
 
 /// Where a channel is, for whoever asks from there or from elsewhere.

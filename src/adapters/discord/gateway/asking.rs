@@ -10,8 +10,8 @@ use super::super::snowflake::Snowflake;
 use crate::settings::discord::MessageContent;
 
 /// What does not work without the intent, for the operator.
-pub const DEAF: &str = "the Message Content intent is not enabled, so companions read only what mentions the bot, replies to it or is said to it directly; \
-     what people say to each other, and companions' names without a mention, they cannot see: turn it on at the Bot page of the developer \
+pub const DEAF: &str = "the Message Content intent is not enabled, so companions read only what mentions the bot or is said to it directly; \
+     what people say to each other, replies to companions, and companions' names without a mention, they cannot see: turn it on at the Bot page of the developer \
      portal (Privileged Gateway Intents) and restart, or set discord.message_content = \"off\" to have it so";
 
 /// What is asked for without the text of all messages: guilds, their emojis, webhooks and messages, and direct messages; no presences, no

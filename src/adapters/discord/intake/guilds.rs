@@ -15,7 +15,7 @@ use super::super::rest::Failed;
 use super::super::snowflake::Snowflake;
 use super::super::wire;
 use super::lanes::{Behind, Work};
-use super::{Ears, Intake};
+use super::{Ears, Intake, Unreadable, read};
 use crate::domain::id::GuildId;
 use crate::ports::gateway::Shard;
 use crate::telemetry::instruments::Instruments;
@@ -228,6 +228,30 @@ impl Intake {
     pub(super) fn emojis_changed(&self, told: &wire::Emojis) -> Vec<Work> {
         self.ears.discord.known().emojis_are(told.guild_id.0, &told.emojis);
         Vec::new()
+    }
+
+    /// What may change where the bot can post: roles, its own membership, overwrites of channels, room for webhooks. Nothing is read as long
+    /// as posting works everywhere.
+    pub(super) fn follow_access(&self, kind: &str, text: &str) -> Result<(), Unreadable> {
+        let concerns_channel = matches!(kind, "CHANNEL_UPDATE" | "THREAD_UPDATE" | "WEBHOOKS_UPDATE");
+        let concerns_guild = matches!(
+            kind,
+            "GUILD_CREATE"
+                | "GUILD_UPDATE"
+                | "GUILD_ROLE_CREATE"
+                | "GUILD_ROLE_UPDATE"
+                | "GUILD_ROLE_DELETE"
+                | "GUILD_MEMBER_UPDATE"
+        );
+        if !(concerns_channel || concerns_guild) || self.ears.discord.troubles().is_empty() {
+            return Ok(());
+        }
+        let changed: wire::Changed = read(text)?;
+        let channel = changed.channel_id.or(changed.id).filter(|_| concerns_channel);
+        if let Some(guild) = changed.guild_id.or(changed.id) {
+            self.ears.discord.access_changed(guild.0, channel.map(|id| id.0));
+        }
+        Ok(())
     }
 
     /// The webhooks of a channel changed; perhaps ours is gone.

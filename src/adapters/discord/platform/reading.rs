@@ -52,7 +52,9 @@ impl Discord {
         taken: &BTreeSet<Snowflake>,
     ) -> Result<Option<Snowflake>, NotRead> {
         let bot = self.bot().await.map_err(unread)?;
-        let (messages, is_complete) = self.history(channel, after).await?;
+        let (mut messages, is_complete) = self.history(channel, after).await?;
+        // Answers to commands come from a webhook with the application's own id, and are nobody's words.
+        messages.retain(|message| message.webhook_id != Some(bot.application));
         let is_direct = Snowflake::of_direct_guild(&part.guild).is_some();
         // An empty history may be one that is hidden.
         if messages.is_empty() && !is_direct {
@@ -68,6 +70,14 @@ impl Discord {
             Some(id) => message.application_id == Some(bot.application) || webhook == Some(id),
             None => message.author.id == bot.user,
         };
+        let is_withheld = |message: &Message| {
+            let is_by_speaker = message.webhook_id.is_some() && names::is_same(&message.author.username, &name);
+            is_by_speaker && own(message) && message.content.is_empty() && !taken.contains(&message.id)
+        };
+        let withheld: Vec<_> = messages.iter_mut().filter(|message| is_withheld(message)).collect();
+        if !withheld.is_empty() {
+            self.reveal(channel, bot, withheld).await?;
+        }
         let messages = messages.iter().map(|message| read(message, bot, own(message), words)).collect();
         let owed = [Owed { content: words.content.clone(), state: State::Sending }];
         let verdicts = reconcile(&owed, &speaker, Some(after), &ReadBack { messages, is_complete }, taken);
@@ -79,6 +89,27 @@ impl Discord {
                 Err(NotRead::Never("what the companion posted since may be it, or was changed".to_owned()))
             }
         }
+    }
+
+    /// Reads with the webhook's own token what Discord withholds from the bot's: without the Message Content intent its lists show the
+    /// application's own webhook messages without their content (discord-api-docs, issue 5411). What a webhook posted that is gone stays
+    /// withheld.
+    async fn reveal(&self, channel: Snowflake, bot: Bot, withheld: Vec<&mut Message>) -> Result<(), NotRead> {
+        let place = self.place(channel).await.map_err(unread)?;
+        let webhook = match self.webhooks.existing(&self.rest, bot.application, place.root).await {
+            Ok(webhook) => webhook,
+            Err(Failed::Refused(_)) => None,
+            Err(failed) => return Err(unread(failed)),
+        };
+        let Some(webhook) = webhook else { return Ok(()) };
+        for message in withheld.into_iter().filter(|message| message.webhook_id == Some(webhook.id)) {
+            match self.rest.ask::<Message>(Request::webhook_message(&webhook, place.thread, message.id)).await {
+                Ok(shown) => message.content = shown.content,
+                Err(Failed::Refused(_)) => {}
+                Err(failed) => return Err(unread(failed)),
+            }
+        }
+        Ok(())
     }
 
     /// The messages after this one, and whether these are all.
@@ -119,6 +150,7 @@ fn read<'a>(message: &'a Message, bot: Bot, is_own: bool, words: &said::Part) ->
         author: message.author.id,
         username: &message.author.username,
         content: if is_unclear { "" } else { &message.content },
+        is_withheld: is_own && is_by_webhook && message.content.is_empty(),
         is_edited: message.edited_timestamp.is_some(),
     }
 }

@@ -143,6 +143,7 @@ fn after(failed: Failed, need: Need) -> NotSent {
     match failed {
         Failed::NotNow { after, detail } => NotSent::Later { after, detail },
         Failed::Unknown { detail, within } => NotSent::Unknown { detail, within },
+        Failed::Refused(refusal) if refusal.bars_all_words() => NotSent::Unpostable(refusal.lacking(need)),
         Failed::Refused(refusal) => NotSent::Refused(refusal.lacking(need)),
     }
 }

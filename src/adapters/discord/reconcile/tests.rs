@@ -80,6 +80,25 @@ fn a_message_that_was_edited_or_is_not_shown_may_be_the_part() {
 }
 
 #[test]
+fn what_discord_withholds_is_told_by_its_speaker_and_its_order() {
+    let withheld = |message| Read { is_withheld: true, ..ours(message, "") };
+    let of_mira = Read { username: "Mira", ..withheld(1_001) };
+    let edited = Read { is_edited: true, ..withheld(1_001) };
+
+    assert_eq!(found(&["one"], &[of_mira, withheld(1_002)]), [Found::Posted(id(1_002))]);
+    assert_eq!(found(&["one", "two"], &[withheld(1_002), withheld(1_001)]), [Found::Posted(id(1_001)), Found::Posted(id(1_002))]);
+    assert_eq!(found(&["one", "two"], &[withheld(1_001)]), [Found::Posted(id(1_001)), Found::Missing]);
+    assert_eq!(found(&["one"], &[of_mira]), [Found::Missing]);
+    assert_eq!(found(&["one"], &[withheld(KNOWN)]), [Found::Missing]);
+    assert_eq!(found(&["one"], &[edited]), [Found::Unconfirmed]);
+    assert_eq!(found(&["one"], &[withheld(1_001), ours(1_002, "one")]), [Found::Posted(id(1_002))]);
+    // One that is on record is another part's; the next one is looked at.
+    let taken = BTreeSet::from([id(1_001)]);
+    let verdict = reconcile(&sending(&["one"]), &speaker(), Some(id(KNOWN)), &all(&[withheld(1_001), withheld(1_002)]), &taken);
+    assert_eq!(verdict, [Found::Posted(id(1_002))]);
+}
+
+#[test]
 fn parts_that_are_known_need_no_search() {
     let mut parts = sending(&["ha", "ha", "ha", "ha"]);
     parts[0].state = State::Sent(id(1_005));
@@ -252,7 +271,15 @@ fn speaker() -> Speaker<'static> {
 }
 
 fn ours(message: u64, content: &str) -> Read<'_> {
-    Read { id: id(message), webhook: Some(id(HOOK)), author: id(HOOK), username: "Aria", content, is_edited: false }
+    Read {
+        id: id(message),
+        webhook: Some(id(HOOK)),
+        author: id(HOOK),
+        username: "Aria",
+        content,
+        is_withheld: false,
+        is_edited: false,
+    }
 }
 
 fn by_ana(message: u64, content: &str) -> Read<'_> {

@@ -61,6 +61,13 @@ impl Request {
         Self::of_interaction(Method::PATCH, name, interaction, path, body)
     }
 
+    /// What an answer is, or will be: a message with an id of its own.
+    pub fn original_answer(application: Snowflake, interaction: Snowflake, token: &SecretString) -> Self {
+        let path = format!("/webhooks/{application}/{}/messages/@original", token.expose_secret());
+        let name = "GET /webhooks/{application}/{token}/messages/@original";
+        Self { body: None, ..Self::of_interaction(Method::GET, name, interaction, path, Value::Null) }
+    }
+
     // Each interaction counts for itself, and none for the bot as a whole (Discord's documentation, "Receiving and Responding",
     // "Endpoints"). Its token, a secret, stands in the path; its id is as good to count by.
     fn of_interaction(method: Method, name: &'static str, interaction: Snowflake, path: String, body: Value) -> Self {
@@ -97,6 +104,14 @@ impl Request {
         let path = format!("/webhooks/{}/{}/messages/{message}", webhook.id, webhook.token.expose_secret());
         let name = "DELETE /webhooks/{webhook}/{token}/messages/{message}";
         Self::new(Method::DELETE, name, webhook.id, path).by_webhook()
+    }
+
+    /// A message that a webhook posted, with its content, which Discord may withhold from the bot's own token.
+    pub fn webhook_message(webhook: &Webhook, thread: Option<Snowflake>, message: Snowflake) -> Self {
+        let thread = thread.map(|thread| format!("?thread_id={thread}")).unwrap_or_default();
+        let path = format!("/webhooks/{}/{}/messages/{message}{thread}", webhook.id, webhook.token.expose_secret());
+        let name = "GET /webhooks/{webhook}/{token}/messages/{message}";
+        Self { by_bot: false, ..Self::new(Method::GET, name, webhook.id, path) }
     }
 
     /// The oldest hundred messages after this one.

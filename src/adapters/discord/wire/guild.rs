@@ -256,6 +256,20 @@ pub struct RoleGone {
     pub role_id: Id,
 }
 
+/// Any event about a guild or a channel, as far as it tells which.
+#[derive(Debug, Deserialize)]
+pub struct Changed {
+    /// The guild, unless it is what the event is about.
+    #[serde(default)]
+    pub guild_id: Option<Id>,
+    /// The channel that something belongs to.
+    #[serde(default)]
+    pub channel_id: Option<Id>,
+    /// What the event is about: a guild or a channel.
+    #[serde(default)]
+    pub id: Option<Id>,
+}
+
 /// GUILD_EMOJIS_UPDATE.
 #[derive(Debug, Deserialize)]
 pub struct Emojis {

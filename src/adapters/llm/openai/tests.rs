@@ -251,7 +251,7 @@ async fn a_head_without_end_ends_the_call_however_it_comes() {
 async fn a_question_whose_answer_killed_the_process_twice_is_failed_and_not_asked() {
     let data = tempfile::tempdir().expect("a folder");
     let open = || Arrivals::open(data.path(), SystemClock.now());
-    let hangs = || streamed([piece("Hel")], Then::Hangs);
+    let hangs = || streamed([piece(&"Hel".repeat(NOTED_OVER))], Then::Hangs);
     let fake =
         Fake::new([hangs(), hangs(), streamed([piece("Hi"), done()], Then::Ends), streamed([piece("Hi"), done()], Then::Ends)])
             .await;

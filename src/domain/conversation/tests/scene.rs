@@ -578,6 +578,7 @@ pub(super) fn with_world<T>(
         ledger,
         summary_after: None,
         tokens_per_day: None,
+        is_unpostable: false,
     })
 }
 

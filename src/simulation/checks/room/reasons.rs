@@ -84,9 +84,12 @@ impl Record<'_> {
                 !is_yes && decided.used_up.is_some() && (decided.settles_by_cursor() || decided.messages.len() == 1)
             }
             Reason::Closed => !is_yes,
-            Reason::OtherAddressed | Reason::LoopGuard | Reason::Paused | Reason::Overflow | Reason::Stale => {
-                !is_yes && !is_answer
-            }
+            Reason::OtherAddressed
+            | Reason::Unpostable
+            | Reason::LoopGuard
+            | Reason::Paused
+            | Reason::Overflow
+            | Reason::Stale => !is_yes && !is_answer,
         };
         let is_for_one = decided.companions.len() == 1 || matches!(decided.reason, Reason::Closed | Reason::Paused);
         let votes = |stance: Stance| if is_yes { stance == Stance::Speak } else { stance == Stance::Listen };
@@ -132,7 +135,7 @@ impl Record<'_> {
                 };
                 rules.skips_calls && matches!(decided.trigger, Trigger::Lull | Trigger::Turn) && settles().all(is_elsewhere)
             }
-            Reason::Budget | Reason::LoopGuard => true,
+            Reason::Budget | Reason::Unpostable | Reason::LoopGuard => true,
         };
         if !is_right {
             self.broken(format_args!("{companion} has no reason for {}: {recorded:?}", decided.reason));
@@ -147,6 +150,7 @@ impl Record<'_> {
             Reason::External => "decided: external",
             Reason::OtherAddressed => "decided: other addressed",
             Reason::Budget => "decided: budget",
+            Reason::Unpostable => "decided: unpostable",
             Reason::LoopGuard => "decided: loop guard",
             Reason::Closed => "decided: closed",
             Reason::Paused => "decided: paused",

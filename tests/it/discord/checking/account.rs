@@ -75,7 +75,12 @@ async fn what_does_not_work_without_message_content_is_said_and_how_to_enable_it
     assert_line(&off, "intents", State::Warning, &["is not asked for", "discord.message_content = \"auto\""]);
     assert_eq!([auto, on, off].map(|report| report.would_work()), [true, false, true]);
     discord.set_privileged(MESSAGE_CONTENT);
-    assert_line(&checked(&discord).await, "intents", State::Good, &["from 100 servers on Discord has to approve it"]);
+    assert_line(
+        &checked(&discord).await,
+        "intents",
+        State::Good,
+        &["once 10,000 users share a server with the bot", "every year"],
+    );
 }
 
 #[tokio::test]
@@ -162,14 +167,14 @@ async fn a_bot_in_no_server_is_told_how_to_be_invited() {
     assert!(report.would_work());
 }
 
-/// Has a server register the command.
+/// Has a server register the commands.
 async fn register(discord: &Counterpart) {
     let house = Arc::new(SmallHouse::default());
     commands(&platform(discord), &house, &Metrics::local()).ready();
     discord
-        .until("the command", |state| {
-            let written = state.journal.requests_of("create_command").find_map(|request| request.outcome.as_ref());
-            written.map(|_| ())
+        .until("the commands", |state| {
+            let written = state.journal.requests_of("create_command").filter(|request| request.outcome.is_some());
+            (written.count() == 2).then_some(())
         })
         .await;
 }

@@ -53,7 +53,7 @@ async fn too_many_at_once_are_told_so_at_once() {
 
 #[tokio::test]
 async fn the_limits_of_everything_else_hold_up_no_answer() {
-    let scene = Scene::with_rules(Rules { global_requests: 3, global_window: Duration::from_secs(600), ..rules() }).await;
+    let scene = Scene::with_rules(Rules { global_requests: 4, global_window: Duration::from_secs(600), ..rules() }).await;
     // What the bot may ask for is used up, and Discord says so.
     scene.discord.spoil_next(1, on("typing"), Does::TooMany { retry_after: Duration::from_secs(600), scope: Scope::Global });
     let channel = super::snowflake(scene.general).channel();

@@ -1,17 +1,17 @@
-//! A house as small as commands need it: rooms in memory, Aria and Ben, nothing is ever said.
+//! A house as small as commands need it: rooms in memory, Aria and Ben, and a list of what was said to them by commands.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use serde_json::{Map, json};
 use tertulia::domain::closing::Stage;
-use tertulia::domain::id::{CompanionId, GuildId, PersonId, Seq};
+use tertulia::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
 use tertulia::domain::moment::Moment;
 use tertulia::domain::trigger::Trigger;
 use tertulia::domain::vote::State;
 use tertulia::ports::company::Company;
-use tertulia::ports::hearing::Spot;
+use tertulia::ports::hearing::{Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
 use tertulia::ports::house::decisions::{DecisionQuery, DecisionRecord, Decisions, WaitingFor, Why, WhyQuery};
 use tertulia::ports::house::keeping::{
     BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyPart,
@@ -45,6 +45,9 @@ pub struct Inside {
     pub dismissed: Vec<(Spot, CompanionId)>,
     pub forgotten: Vec<Forget>,
     pub ignored: BTreeSet<(GuildId, PersonId)>,
+    /// What was said by commands, and what of it was taken back.
+    pub said: Vec<(Spot, Utterance)>,
+    pub deleted: Vec<Arc<str>>,
     /// Whose decisions and stories were asked for.
     pub asked_about: Vec<RoomId>,
     /// What everything is refused with.
@@ -158,6 +161,48 @@ impl Ignoring for SmallHouse {
         self.pass().await?;
         let (mut inside, key) = (self.inside(), (guild.clone(), person.clone()));
         Ok(if ignored { inside.ignored.insert(key) } else { inside.ignored.remove(&key) })
+    }
+}
+
+#[async_trait]
+impl Hearing for SmallHouse {
+    fn listens(&self, _: &Spot) -> bool {
+        true
+    }
+
+    async fn reached(&self, _: &Spot) -> Result<Option<Reached>, NotTaken> {
+        Ok(None)
+    }
+
+    async fn said(&self, spot: &Spot, utterance: Utterance) -> Result<Taken, NotTaken> {
+        let mut inside = self.inside();
+        inside.said.push((spot.clone(), utterance));
+        Ok(Taken::New(Seq(inside.said.len() as u64)))
+    }
+
+    async fn edited(&self, _: &Spot, _: &str, _: Arc<str>) -> Result<(), NotTaken> {
+        Ok(())
+    }
+
+    async fn deleted(&self, _: &Spot, ids: &[Arc<str>]) -> Result<(), NotTaken> {
+        self.inside().deleted.extend_from_slice(ids);
+        Ok(())
+    }
+
+    async fn caught_up(&self, _: &Spot, _: u32, _: Option<Missed>) -> Result<(), NotTaken> {
+        Ok(())
+    }
+
+    async fn channel_gone(&self, _: &GuildId, _: &ChannelId) -> Result<(), NotTaken> {
+        Ok(())
+    }
+
+    async fn guild_gone(&self, _: &GuildId) -> Result<(), NotTaken> {
+        Ok(())
+    }
+
+    fn guilds(&self, _: &str) -> Vec<GuildId> {
+        Vec::new()
     }
 }
 

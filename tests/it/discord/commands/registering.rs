@@ -37,7 +37,7 @@ async fn it_is_registered_once_however_many_connections_are_ready() {
 
     let first = commands(&platform(&discord), &house, &Metrics::local());
     (0..3).for_each(|_| first.ready());
-    discord.until("two commands", |state| (state.world.commands.len() == 2).then_some(())).await;
+    discord.until("three commands", |state| (state.world.commands.len() == 3).then_some(())).await;
     // The same application, started anew.
     commands(&platform(&discord), &house, &Metrics::local()).ready();
     looked(&discord, 2).await;
@@ -45,10 +45,11 @@ async fn it_is_registered_once_however_many_connections_are_ready() {
     // Whatever follows from that look has left before this is answered.
     rest.get(&path).await;
     let commands = rest.get(&path).await.body;
-    assert_eq!(registered(&discord), 2, "the other one, and ours");
+    assert_eq!(registered(&discord), 3, "the other one, and our two");
     assert_eq!(commands[0]["name"], "other");
     assert_eq!((&commands[1]["name"], &commands[1]["contexts"]), (&json!("tertulia"), &json!([0, 1])));
-    assert_eq!(commands[1]["options"].as_array().map(Vec::len), Some(9));
+    assert_eq!(commands[1]["options"].as_array().map(Vec::len), Some(10));
+    assert_eq!((&commands[2]["name"], &commands[2]["type"]), (&json!("Ask a companion about this"), &json!(3)));
 }
 
 #[tokio::test]
@@ -80,6 +81,6 @@ async fn one_that_could_not_be_registered_is_tried_again() {
     discord.until("the failure", |state| state.journal.refused().next().map(|_| ())).await;
     commands.ready();
 
-    discord.until("the command", |state| state.world.commands.first().map(|_| ())).await;
-    assert_eq!(registered(&discord), 2);
+    discord.until("the commands", |state| (state.world.commands.len() == 2).then_some(())).await;
+    assert_eq!(registered(&discord), 3);
 }

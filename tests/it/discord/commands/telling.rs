@@ -49,7 +49,9 @@ async fn a_status_tells_when_most_is_not_read() {
     scene.platform.will_read_all(false);
 
     let status = scene.told(scene.ana, scene.general, sub("status", json!([]))).await;
-    assert!(status.contains("Message Content Intent > on"), "{status}");
+    for told in ["Message Content Intent > on", "nor replies to them", "`/tertulia say`", "Ask a companion about this"] {
+        assert!(status.contains(told), "{status}");
+    }
     let own = scene.told(scene.ana, direct, sub("status", json!([]))).await;
     assert!(!own.contains("Message Content"), "everything is read there: {own}");
     scene.platform.will_read_all(true);
@@ -93,6 +95,7 @@ async fn names_are_offered_while_somebody_types() {
     assert_eq!(offered(sub("join", json!([focused("BENN")]))).await, ["Ben"]);
     assert_eq!(offered(sub("leave", json!([focused("a")]))).await, ["Aria"]);
     assert_eq!(offered(sub("why", json!([focused("x")]))).await, [""; 0]);
+    assert_eq!(offered(sub("say", json!([focused("a")]))).await, ["Aria"]);
     let other = scene.discord.channel(scene.guild, "other");
     assert_eq!(offered(sub("join", json!([focused(""), at(other)]))).await, ["Aria", "Ben"]);
     assert_eq!(offered(sub("leave", json!([focused(""), at(other)]))).await, [""; 0]);

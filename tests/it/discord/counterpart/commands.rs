@@ -60,6 +60,9 @@ impl Command {
             json["integration_types"] = json!([0]);
         }
         as_stored(&mut json["options"]);
+        if self.kind() != 1 {
+            json["description"] = json!("");
+        }
         json["id"] = json!(self.id);
         json["application_id"] = json!(application);
         json["version"] = json!(self.version);
@@ -89,6 +92,9 @@ pub fn check(command: &Value, path: &[&str]) -> Result<(), Refusal> {
         check_options(&command["options"], path, 0)?;
     } else if !(1..=32).contains(&name.chars().count()) {
         return Err(Refusal::length(&[path, &["name"]].concat(), 1, 32));
+    } else if command["description"].as_str().is_some_and(|text| !text.is_empty()) || !command["options"].is_null() {
+        let message = "Context menu commands cannot have description or options";
+        return Err(Refusal::field(path, "APPLICATION_COMMAND_CONTEXT_MENU", message));
     }
     let permissions = &command["default_member_permissions"];
     if !permissions.is_null() && permissions.as_str().and_then(|bits| bits.parse::<u64>().ok()).is_none() {

@@ -10,6 +10,7 @@ use super::refusal::{Refusal, Unknown};
 use super::rules::Rules;
 
 pub const APPLICATION_COMMAND: u64 = 2;
+pub const MESSAGE_COMPONENT: u64 = 3;
 pub const AUTOCOMPLETE: u64 = 4;
 
 #[derive(Clone, Debug)]
@@ -67,6 +68,42 @@ impl Interaction {
         }
         Ok(())
     }
+}
+
+/// Lists to choose from that an answer shows: one in a row, five rows.
+///
+/// <https://docs.discord.com/developers/components/reference#string-select>
+///
+/// # Errors
+///
+/// Anything else, or one with too many options or too long texts.
+pub fn lists(data: &Value) -> Result<(), Refusal> {
+    let rows = data["components"].as_array().map_or(&[][..], Vec::as_slice);
+    let length = |text: &Value| text.as_str().map_or(0, |text| text.chars().count());
+    let is_list = |list: &Value| {
+        let options = list["options"].as_array().map_or(&[][..], Vec::as_slice);
+        let mut values: Vec<&Value> = options.iter().map(|option| &option["value"]).collect();
+        values.sort_by_key(|value| value.to_string());
+        values.dedup();
+        list["type"] == 3
+            && (1..=100).contains(&length(&list["custom_id"]))
+            && (1..=25).contains(&options.len())
+            && values.len() == options.len()
+            && options
+                .iter()
+                .all(|option| [&option["label"], &option["value"]].iter().all(|text| (1..=100).contains(&length(text))))
+    };
+    let is_row = |row: &Value| {
+        row["type"] == 1 && matches!(row["components"].as_array().map(Vec::as_slice), Some([list]) if is_list(list))
+    };
+    if rows.len() <= 5 && rows.iter().all(is_row) {
+        return Ok(());
+    }
+    Err(Refusal::field(
+        &["data", "components"],
+        "UNION_TYPE_CHOICES",
+        "The components are no lists as the counterpart knows them.",
+    ))
 }
 
 /// Choices that an autocomplete answers with.

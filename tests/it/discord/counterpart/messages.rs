@@ -77,7 +77,10 @@ pub struct Mentions {
 pub enum Content {
     /// Everything.
     All,
-    /// What it wrote itself, what mentions it, and direct messages: it lacks MESSAGE_CONTENT.
+    /// What its bot wrote, what mentions it, and direct messages: it lacks MESSAGE_CONTENT. What its webhooks wrote is withheld, too, from
+    /// all but their own tokens.
+    ///
+    /// <https://github.com/discord/discord-api-docs/issues/5411>
     Own,
 }
 
@@ -112,12 +115,18 @@ impl Message {
         }
     }
 
-    /// Whether the application may read it without MESSAGE_CONTENT.
+    /// Whether the application may read it without MESSAGE_CONTENT. A reply to its bot does so by mentioning it; a reply to one of its webhooks
+    /// mentions nobody.
     ///
-    /// <https://docs.discord.com/developers/events/gateway#message-content-intent>
+    /// <https://docs.discord.com/developers/gateway/you-might-not-need-a-privileged-intent#message-content-intent>
     fn is_open(&self, world: &World) -> bool {
         let direct = world.channels.get(&self.channel).is_none_or(|channel| channel.guild.is_none());
-        direct || self.sent_by(world) || self.mentions.users.contains(&world.bot())
+        let by_bot = match &self.author {
+            Author::User(user) => *user == world.bot(),
+            // Answers to interactions.
+            Author::Webhook { webhook, .. } => *webhook == world.application.id,
+        };
+        direct || by_bot || self.mentions.users.contains(&world.bot())
     }
 
     /// As it stands in an answer.

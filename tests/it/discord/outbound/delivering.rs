@@ -72,6 +72,20 @@ async fn a_statement_that_is_there_is_found_long_before_a_request_is_given_up() 
     assert_eq!(discord.look(|state| state.journal.requests_of("execute_webhook").count()), 1);
 }
 
+#[tokio::test]
+async fn without_the_content_intent_a_statement_whose_answer_is_lost_is_posted_once_and_known_by_its_id() {
+    let (discord, _, general) = home().await;
+    discord.set_privileged(0);
+    let client = client_with(&discord, |section| section.request_timeout_secs = 1.0);
+    discord.spoil_next(1, On { route: Some("execute_webhook"), ..On::default() }, Does::CutAfterwards);
+
+    let delivered = delivered(client, &part(general, "Here I am.")).await;
+
+    let posts = discord.posts();
+    let ids: Vec<Arc<str>> = posts.iter().map(|post| post.message.to_string().into()).collect();
+    assert_eq!((posts.len(), delivered), (1, Delivered { text: "Here I am.".into(), ids, is_unconfirmed: false, error: None }));
+}
+
 /// Has a statement delivered by a whole system, and says what came of it.
 async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
     let kit = kit(Platforms::new([platform as Arc<dyn ChatPlatform>]));

@@ -93,6 +93,46 @@ async fn what_may_be_it_is_not_sent_again() {
 }
 
 #[tokio::test]
+async fn what_discord_withholds_is_found_and_not_sent_again() {
+    let (discord, guild, general) = home().await;
+    discord.set_privileged(0);
+    let ana = discord.member(guild, "Ana");
+    let before = discord.say(ana, general, "hi").to_string();
+    let (first, second) = (client(&discord), client(&discord));
+    say(&first, &part(general, "Something else")).await;
+    let words = part(general, "Well.");
+
+    // What else the companion said there is told apart by the webhook's own token.
+    let missing = second.find(&words, Some(&before), &nothing()).await;
+    let posted = say(&first, &words).await;
+    let found = second.find(&words, Some(&before), &nothing()).await;
+
+    assert_eq!(missing, Ok(None));
+    assert_eq!(found.expect("it can be read").as_deref(), Some(&*posted.to_string()));
+    assert_eq!(discord.posts().len(), 2);
+}
+
+#[tokio::test]
+async fn what_nobody_can_be_shown_any_more_is_told_by_its_speaker_and_its_order() {
+    let (discord, guild, general) = home().await;
+    discord.set_privileged(0);
+    let ana = discord.member(guild, "Ana");
+    let before = discord.say(ana, general, "hi").to_string();
+    let (first, second) = (client(&discord), client(&discord));
+    say(&first, &Part { name: "Zed".into(), ..part(general, "Not I") }).await;
+    let words = part(general, "Well.");
+    let posted = say(&first, &words).await.to_string();
+    discord.remove_webhook(discord.look(|state| *state.world.webhooks.keys().next().expect("one")));
+
+    let found = second.find(&words, Some(&before), &nothing()).await;
+    // On record it is something else, and nothing is there that could be it.
+    let missing = second.find(&words, Some(&before), &BTreeSet::from([posted.as_str().into()])).await;
+
+    assert_eq!(found.expect("it can be read").as_deref(), Some(&*posted));
+    assert_eq!(missing, Ok(None));
+}
+
+#[tokio::test]
 async fn where_the_history_may_not_be_read_nothing_is_known() {
     let (discord, guild, general) = home().await;
     let bot_role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);

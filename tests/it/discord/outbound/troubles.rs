@@ -1,6 +1,7 @@
 //! What keeps companions from speaking in a channel is told once, in plain words, and again when it comes back.
 
 use tertulia::adapters::discord::platform::Discord;
+use tertulia::ports::chat_platform::ChatPlatform as _;
 
 use super::super::counterpart::Counterpart;
 use super::super::counterpart::channels::Overwrite;
@@ -42,6 +43,31 @@ async fn a_missing_permission_is_told_once_and_again_after_it_was_mended() {
     let log = logged.read();
     assert!(log.contains("WARN") && log.contains("allow Manage Webhooks"), "{log}");
     assert_eq!(log.matches("companions can speak in this channel again").count(), 1);
+}
+
+#[tokio::test]
+async fn a_missing_permission_bars_a_channel_until_something_changes_there() {
+    let (discord, guild, general) = home().await;
+    let other = discord.channel(guild, "other");
+    let client = client(&discord);
+    let is_barred = |channel| client.is_unpostable(&part(channel, "").channel);
+
+    deny(&discord, guild, general, MANAGE_WEBHOOKS);
+    refusal(&client, &part(general, "one")).await;
+    let first = [general, other].map(is_barred);
+    client.access_changed(snowflake(guild), Some(snowflake(other)));
+    let elsewhere = is_barred(general);
+    client.access_changed(snowflake(guild), Some(snowflake(general)));
+    let changed = is_barred(general);
+    refusal(&client, &part(general, "two")).await;
+    let again = is_barred(general);
+    deny(&discord, guild, general, 0);
+    client.access_changed(snowflake(guild), None);
+    say(&client, &part(general, "three")).await;
+
+    assert_eq!((first, elsewhere, changed, again, is_barred(general)), ([true, false], true, false, true, false));
+    refusal(&client, &part(other, " \u{200b} ")).await;
+    assert!(!is_barred(other), "other words would be taken");
 }
 
 #[tokio::test]

@@ -31,12 +31,16 @@ fn every_command_is_read_with_its_options() {
         (me("forget", json!([{ "type": 5, "name": "sure", "value": true }])), Command::ForgetMe { sure: true }),
         (me("ignore", json!([])), Command::IgnoreMe { on: true }),
         (me("ignore", json!([text("switch", "off")])), Command::IgnoreMe { on: false }),
+        (
+            sub("say", json!([text("companion", "aria"), text("text", " Hi. ")])),
+            Command::Say { companion: "aria".to_owned(), text: "Hi.".to_owned() },
+        ),
         (sub("help", json!([])), Command::Help),
     ] {
         let read = read_json(&used(options.clone()));
 
         assert!(matches!(&read.what, What::Command(command) if *command == expected), "{options}: {:?}", read.what);
-        assert_eq!((read.person.get(), read.here.channel.get(), read.here.guild), (7, 3, Snowflake::new(2)));
+        assert_eq!((read.person.id.get(), read.here.channel.get(), read.here.guild), (7, 3, Snowflake::new(2)));
     }
 }
 
@@ -66,6 +70,39 @@ fn what_is_not_known_is_told_apart_and_can_be_answered() {
         let mut interaction = used(sub("help", json!([])));
         interaction[field] = value;
         assert!(matches!(read_json(&interaction).what, What::Unknown { .. }), "{interaction}");
+    }
+}
+
+#[test]
+fn a_message_that_is_asked_about_comes_with_its_text_and_a_choice_names_its_question() {
+    let mut asked = used(Value::Null);
+    let message = json!({ "id": "30", "channel_id": "3", "author": { "id": "8", "username": "bob" }, "content": "Tea?" });
+    asked["data"] = json!({
+        "name": "Ask a companion about this", "type": 3, "target_id": "30", "resolved": { "messages": { "30": message } },
+    });
+    let mut chosen = used(Value::Null);
+    chosen["type"] = json!(3);
+    chosen["data"] = json!({ "custom_id": "ask:77", "component_type": 3, "values": ["aria"] });
+    chosen["member"]["user"]["global_name"] = json!("Ana");
+
+    let read = read_json(&asked);
+    let What::Ask(message) = read.what else { panic!("{:?}", read.what) };
+    assert_eq!((message.id().get(), message.told().content), (30, "Tea?"));
+    let read = read_json(&chosen);
+    let What::Choose { question, companion } = read.what else { panic!("{:?}", read.what) };
+    assert_eq!((question.get(), &*companion, &*read.person.name), (77, "aria", "Ana"));
+
+    for (field, value) in [("target_id", json!("31")), ("type", json!(1)), ("name", json!("tertulia")), ("resolved", json!({}))] {
+        let mut odd = asked.clone();
+        odd["data"][field] = value;
+        assert!(matches!(read_json(&odd).what, What::Unknown { .. }), "{odd}");
+    }
+    for (field, value) in
+        [("custom_id", json!("other:77")), ("custom_id", json!("ask:x")), ("values", json!([])), ("values", json!(7))]
+    {
+        let mut odd = chosen.clone();
+        odd["data"][field] = value;
+        assert!(matches!(read_json(&odd).what, What::Unknown { .. }), "{odd}");
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::adapters::discord::permissions::Permissions;
 use crate::adapters::discord::snowflake::Snowflake;
-use crate::adapters::discord::wire::maybe;
+use crate::adapters::discord::wire::{self, maybe};
 
 /// An interaction.
 #[derive(Deserialize)]
@@ -42,6 +42,14 @@ pub struct Data {
     pub kind: Option<u8>,
     #[serde(default)]
     pub options: Vec<Given>,
+    /// The message in whose menu a command was chosen.
+    #[serde(default, deserialize_with = "maybe")]
+    pub target_id: Option<Snowflake>,
+    /// Of a component: which one, and what was chosen in it.
+    #[serde(default)]
+    pub custom_id: String,
+    #[serde(default, deserialize_with = "maybe")]
+    pub values: Option<Vec<String>>,
     #[serde(default, deserialize_with = "maybe")]
     pub resolved: Option<Resolved>,
 }
@@ -50,6 +58,8 @@ pub struct Data {
 pub struct Resolved {
     #[serde(default)]
     pub channels: BTreeMap<Snowflake, Channel>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub messages: Option<BTreeMap<Snowflake, wire::Message>>,
 }
 
 /// An option that was given, a subcommand, or a group of them.
@@ -91,12 +101,18 @@ pub struct Member {
     #[serde(default)]
     pub user: Option<User>,
     #[serde(default, deserialize_with = "maybe")]
+    pub nick: Option<String>,
+    #[serde(default, deserialize_with = "maybe")]
     pub permissions: Option<Bits>,
 }
 
 #[derive(Deserialize)]
 pub struct User {
     pub id: Snowflake,
+    #[serde(default, deserialize_with = "maybe")]
+    pub username: Option<String>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub global_name: Option<String>,
 }
 
 /// Permissions, which come as a number in a text.

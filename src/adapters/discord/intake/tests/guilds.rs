@@ -54,6 +54,38 @@ async fn a_list_of_guilds_that_cannot_be_read_costs_nobody_anything() {
 }
 
 #[tokio::test]
+async fn what_may_change_where_the_bot_can_post_has_it_tried_again_there_and_nowhere_else() {
+    let here = |channel: u64| json!({ "id": channel.to_string(), "guild_id": HOME.to_string(), "type": 0, "name": "general" });
+    let of_guild = |more: Value| with(json!({ "guild_id": HOME.to_string() }), more);
+    let webhooks = |channel: u64| of_guild(json!({ "channel_id": channel.to_string() }));
+    let role = || of_guild(json!({ "role": { "id": "950", "name": "Bots" }, "role_id": "950" }));
+    let elsewhere = || json!({ "guild_id": "101", "user": { "id": BOT.to_string() } });
+
+    for (kind, data, is_tried) in [
+        ("CHANNEL_UPDATE", here(GENERAL), true),
+        ("CHANNEL_UPDATE", here(OTHER), false),
+        ("WEBHOOKS_UPDATE", webhooks(GENERAL), true),
+        ("WEBHOOKS_UPDATE", webhooks(OTHER), false),
+        ("GUILD_ROLE_UPDATE", role(), true),
+        ("GUILD_ROLE_DELETE", role(), true),
+        ("GUILD_MEMBER_UPDATE", of_guild(json!({ "user": { "id": BOT.to_string() } })), true),
+        ("GUILD_MEMBER_UPDATE", elsewhere(), false),
+        ("GUILD_CREATE", home(), true),
+        ("TYPING_START", webhooks(GENERAL), false),
+    ] {
+        let mut world = World::new().await;
+        world.kept("GUILD_CREATE", home()).await;
+        let (now, later) = (Moment::ZERO, Moment::from_micros(9));
+        world.discord.troubles().note(id(GENERAL), "no permission", now, Some(later));
+
+        world.kept(kind, data).await;
+
+        assert_eq!(world.discord.troubles().bar(id(GENERAL), now), !is_tried, "{kind}");
+        assert!(world.discord.troubles().last(id(GENERAL)).is_some());
+    }
+}
+
+#[tokio::test]
 async fn an_outage_takes_nothing_away_and_a_removal_does() {
     let mut world = World::new().await;
 

@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::super::commands::Command;
 use super::super::id::Id;
 use super::super::intents;
-use super::super::interactions::{APPLICATION_COMMAND, AUTOCOMPLETE, Answered, Interaction};
-use super::super::messages::image_hash;
+use super::super::interactions::{APPLICATION_COMMAND, AUTOCOMPLETE, Answered, Interaction, MESSAGE_COMPONENT};
+use super::super::messages::{Content, image_hash};
 use super::super::permissions::{ADMINISTRATOR, USE_APPLICATION_COMMANDS, in_guild};
 use super::super::sessions::{Event, Place};
 use super::super::state::State;
@@ -33,35 +34,93 @@ impl Counterpart {
     pub fn complete(&self, user: Id, channel: Id, command: &str, options: Value) -> Result<Id, &'static str> {
         self.with(|state| state.interact(AUTOCOMPLETE, user, channel, command, options))
     }
+
+    /// Somebody chooses a command in the menu of a message.
+    ///
+    /// # Errors
+    ///
+    /// Discord would not show them the command or the message: the reason.
+    pub fn invoke_on(&self, user: Id, channel: Id, command: &str, message: Id) -> Result<Id, &'static str> {
+        self.with(|state| state.interact_on(user, channel, command, message))
+    }
+
+    /// Whoever used a command chooses from the list that it was answered with.
+    ///
+    /// # Errors
+    ///
+    /// There is no such list or option: the reason.
+    pub fn choose(&self, asked: Id, value: &str) -> Result<Id, &'static str> {
+        self.with(|state| state.choose(asked, value))
+    }
 }
 
 impl State {
     fn interact(&mut self, kind: u64, user: Id, channel: Id, name: &str, options: Value) -> Result<Id, &'static str> {
-        let there = self.world.channels.get(&channel).ok_or("there is no such channel")?.clone();
-        let permissions = self.world.permissions(&there, user);
-        let command = self.world.commands.iter().find(|command| command.name() == name && command.is_for(there.guild));
-        let is_let_in = there.guild.is_none_or(|guild| !self.world.without_commands.contains(&guild));
-        let command = command.filter(|_| is_let_in).ok_or("there is no such command here")?;
-        if permissions & USE_APPLICATION_COMMANDS == 0 {
-            return Err("they may use no commands here");
-        }
-        let guild = there.guild.and_then(|guild| self.world.guilds.get(&guild));
-        let in_guild = guild.map_or(0, |guild| in_guild(guild, user));
-        // An empty set is for administrators alone.
-        let needed = command.needs().map(|needed| if needed == 0 { ADMINISTRATOR } else { needed });
-        if guild.is_some() && needed.is_some_and(|needed| in_guild & needed != needed) {
-            return Err("the command is not for them");
-        }
+        let command = self.offered(user, channel, name, 1)?;
         known_options(&command.data["options"], &options, kind)?;
-        let mut data = json!({ "id": command.id, "name": name, "type": command.kind(), "options": options });
+        let mut data = json!({ "id": command.id, "name": name, "type": 1, "options": options });
         let mut chosen = Vec::new();
         channels_in(&options, &mut chosen);
         if !chosen.is_empty() {
-            data["resolved"] = json!({ "channels": self.resolved(user, there.guild, &chosen)? });
+            let guild = self.world.guild_of(channel).map(|guild| guild.id);
+            data["resolved"] = json!({ "channels": self.resolved(user, guild, &chosen)? });
         }
         if let Some(guild) = command.guild {
             data["guild_id"] = json!(guild);
         }
+        Ok(self.tell_of_interaction(kind, user, channel, data, None))
+    }
+
+    /// <https://docs.discord.com/developers/interactions/application-commands#message-commands>
+    fn interact_on(&mut self, user: Id, channel: Id, name: &str, message: Id) -> Result<Id, &'static str> {
+        let command = self.offered(user, channel, name, 3)?;
+        let there = self.world.channels.get(&channel).filter(|there| self.world.may_view(there, user));
+        let target = there.and_then(|_| self.world.message(channel, message)).ok_or("they see no such message")?;
+        // Whoever uses it shows the message to the application.
+        let shown = target.json(&self.world, Content::All);
+        let resolved = json!({ "messages": { message.to_string(): shown } });
+        let data = json!({ "id": command.id, "name": name, "type": 3, "target_id": message, "resolved": resolved });
+        Ok(self.tell_of_interaction(APPLICATION_COMMAND, user, channel, data, None))
+    }
+
+    /// <https://docs.discord.com/developers/interactions/receiving-and-responding#interaction-object-message-component-data-structure>
+    fn choose(&mut self, asked: Id, value: &str) -> Result<Id, &'static str> {
+        let answer = self.journal.answers.iter().find(|answer| answer.interaction == asked).ok_or("it was not answered")?;
+        let list = answer.data["components"][0]["components"][0].clone();
+        let mut options = list["options"].as_array().into_iter().flatten();
+        if !options.any(|option| option["value"] == value) {
+            return Err("there is no such option to choose");
+        }
+        let Interaction { user, channel, original, .. } = self.world.interactions[&asked].clone();
+        let message = original.and_then(|original| self.world.message(channel, original)).ok_or("there is no list")?;
+        let message = message.json(&self.world, Content::All);
+        let data = json!({ "id": 1, "custom_id": list["custom_id"], "component_type": 3, "values": [value] });
+        Ok(self.tell_of_interaction(MESSAGE_COMPONENT, user, channel, data, Some(message)))
+    }
+
+    /// A command that somebody is offered in a channel.
+    fn offered(&self, user: Id, channel: Id, name: &str, kind: u64) -> Result<Command, &'static str> {
+        let there = self.world.channels.get(&channel).ok_or("there is no such channel")?;
+        let is_it = |command: &&Command| command.name() == name && command.kind() == kind && command.is_for(there.guild);
+        let command = self.world.commands.iter().find(is_it);
+        let is_let_in = there.guild.is_none_or(|guild| !self.world.without_commands.contains(&guild));
+        let command = command.filter(|_| is_let_in).ok_or("there is no such command here")?;
+        if self.world.permissions(there, user) & USE_APPLICATION_COMMANDS == 0 {
+            return Err("they may use no commands here");
+        }
+        let in_guild = there.guild.and_then(|guild| self.world.guilds.get(&guild)).map(|guild| in_guild(guild, user));
+        // An empty set is for administrators alone.
+        let needed = command.needs().map(|needed| if needed == 0 { ADMINISTRATOR } else { needed });
+        if needed.is_some_and(|needed| in_guild.is_some_and(|held| held & needed != needed)) {
+            return Err("the command is not for them");
+        }
+        Ok(command.clone())
+    }
+
+    fn tell_of_interaction(&mut self, kind: u64, user: Id, channel: Id, data: Value, message: Option<Value>) -> Id {
+        let there = self.world.channels[&channel].clone();
+        let permissions = self.world.permissions(&there, user);
+        let guild = there.guild.and_then(|guild| self.world.guilds.get(&guild));
         let app_permissions = self.world.permissions(&there, self.world.bot());
         let person = self.world.users[&user].json();
         let mut event = json!({
@@ -88,6 +147,9 @@ impl State {
         } else {
             event["user"] = person;
         }
+        if let Some(message) = message {
+            event["message"] = message;
+        }
         let id = self.world.new_id();
         let token = format!("interaction-{}", image_hash(&id.to_string()));
         event["id"] = json!(id);
@@ -107,7 +169,7 @@ impl State {
         self.world.interactions.insert(id, interaction);
         let bare = None;
         self.tell(&Event { bare, channel: Some(channel), ..Event::new("INTERACTION_CREATE", place, intents::NONE, event) });
-        Ok(id)
+        id
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::changes::Said;
 use super::super::draft::{Draft, Sender};
 use super::super::id::Id;
-use super::super::interactions::{APPLICATION_COMMAND, AUTOCOMPLETE, Answered, Interaction, choices};
+use super::super::interactions::{APPLICATION_COMMAND, AUTOCOMPLETE, Answered, Interaction, MESSAGE_COMPONENT, choices, lists};
 use super::super::journal::Answer;
 use super::super::messages::{Author, CHAT_INPUT_COMMAND, EPHEMERAL, LOADING};
 use super::super::refusal::{Refusal, Unknown};
@@ -32,8 +32,11 @@ impl State {
         let kind = call.body["type"].as_u64().ok_or_else(|| Refusal::missing(&["type"]))?;
         let data = &call.body["data"];
         let message = match (interaction.kind, kind) {
-            (APPLICATION_COMMAND, MESSAGE) => Some(self.answer_with(&interaction, data)?),
-            (APPLICATION_COMMAND, DEFERRED_MESSAGE) => {
+            (APPLICATION_COMMAND | MESSAGE_COMPONENT, MESSAGE) => {
+                lists(data)?;
+                Some(self.answer_with(&interaction, data)?)
+            }
+            (APPLICATION_COMMAND | MESSAGE_COMPONENT, DEFERRED_MESSAGE) => {
                 let flags = data["flags"].as_u64().unwrap_or_default() & EPHEMERAL | LOADING;
                 Some(self.put_answer(&interaction, Said { flags, ..self.answering(&interaction, "") }))
             }
@@ -41,7 +44,10 @@ impl State {
                 choices(data)?;
                 None
             }
-            (APPLICATION_COMMAND, MODAL) => return Err(Refusal::new(501, 0, "the counterpart shows no modals")),
+            (MESSAGE_COMPONENT, 6 | 7) => return Err(Refusal::new(501, 0, "the counterpart changes no messages by components")),
+            (APPLICATION_COMMAND | MESSAGE_COMPONENT, MODAL) => {
+                return Err(Refusal::new(501, 0, "the counterpart shows no modals"));
+            }
             (_, PONG..=12) => {
                 let message = "This interaction cannot be answered with this type.";
                 return Err(Refusal::field(&["type"], "INTERACTION_CALLBACK_INVALID_TYPE", message));

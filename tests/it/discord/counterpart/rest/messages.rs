@@ -8,7 +8,7 @@ use super::super::changes::Said;
 use super::super::channels::{Channel, Kind};
 use super::super::draft::{Draft, Sender};
 use super::super::id::Id;
-use super::super::messages::{Author, DEFAULT, Message, REPLY};
+use super::super::messages::{Author, Content, DEFAULT, Message, REPLY};
 use super::super::moment::now_ms;
 use super::super::permissions::{
     MANAGE_MESSAGES, MANAGE_THREADS, READ_MESSAGE_HISTORY, SEND_MESSAGES, SEND_MESSAGES_IN_THREADS, SEND_TTS_MESSAGES,
@@ -200,7 +200,9 @@ impl State {
                 edited.embeds = draft.embeds;
             }
         });
-        ok(known(&self.world, channel, message)?.json(&self.world, self.world.rest_content()))
+        // A webhook's token shows what the webhook said.
+        let content = if sender == Sender::Webhook { Content::All } else { self.world.rest_content() };
+        ok(known(&self.world, channel, message)?.json(&self.world, content))
     }
 
     pub(super) fn delete_message(&mut self, channel: Id, message: Id) -> Reply {

@@ -6,7 +6,7 @@ use super::super::changes::Said;
 use super::super::channels::{Channel, Kind};
 use super::super::draft::{Draft, Sender};
 use super::super::id::Id;
-use super::super::messages::{Author, image_hash};
+use super::super::messages::{Author, Content, image_hash};
 use super::super::permissions::MANAGE_WEBHOOKS;
 use super::super::refusal::{Refusal, Unknown};
 use super::super::routes::MessageOf;
@@ -147,11 +147,7 @@ impl State {
             ..Said::new(channel, author, &draft.content)
         };
         let message = self.say(said);
-        if call.flag("wait") {
-            ok(known(&self.world, channel, message)?.json(&self.world, self.world.rest_content()))
-        } else {
-            done()
-        }
+        if call.flag("wait") { ok(known(&self.world, channel, message)?.json(&self.world, Content::All)) } else { done() }
     }
 
     /// Where a webhook's message goes: its channel, a thread of it, or a new post of its forum.
@@ -203,7 +199,7 @@ impl State {
 
     pub(super) fn webhook_message(&self, id: Id, token: &str, message: MessageOf, call: &Call) -> Reply {
         let (channel, message) = self.sent_by_token(id, token, message, call)?;
-        ok(known(&self.world, channel, message)?.json(&self.world, self.world.rest_content()))
+        ok(known(&self.world, channel, message)?.json(&self.world, Content::All))
     }
 
     pub(super) fn edit_webhook_message(&mut self, id: Id, token: &str, message: MessageOf, call: &Call) -> Reply {

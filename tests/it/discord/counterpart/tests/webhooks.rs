@@ -165,3 +165,26 @@ async fn what_a_foreign_webhook_says_is_not_the_applications() {
     assert_eq!((&heard["content"], &heard["application_id"]), (&json!(""), &Value::Null));
     assert!(discord.posts().is_empty());
 }
+
+#[tokio::test]
+async fn without_the_content_intent_a_webhooks_own_token_alone_shows_what_it_said() {
+    let (discord, rest, guild, general) = home().await;
+    let (ana, bot) = (discord.member(guild, "Ana"), discord.look(|state| state.world.bot()));
+    let (mut socket, _) = Socket::ready(&discord, INTENTS & !super::super::intents::MESSAGE_CONTENT).await;
+    discord.set_privileged(0);
+    let (_, path) = rest.webhook(general, "companions").await;
+
+    let said = rest.post(&format!("{path}?wait=true"), json!({ "content": "Hello", "username": "Mira" })).await;
+    let id = said.id();
+    discord.reply(ana, general, id, "Hello yourself", true);
+    discord.reply(ana, general, id, &format!("<@{bot}> mira, hello"), true);
+
+    assert_eq!(said.body["content"], "Hello");
+    let texts =
+        [socket.event("MESSAGE_CREATE").await, socket.event("MESSAGE_CREATE").await, socket.event("MESSAGE_CREATE").await];
+    assert_eq!(texts.map(|told| told["content"].clone()), [json!(""), json!(""), json!(format!("<@{bot}> mira, hello"))]);
+    let listed = rest.get(&format!("/channels/{general}/messages")).await.body;
+    assert_eq!((&listed[2]["content"], &listed[1]["referenced_message"]["content"]), (&json!(""), &json!("")));
+    assert_eq!(rest.get(&format!("/channels/{general}/messages/{id}")).await.body["content"], "");
+    assert_eq!(rest.get(&format!("{path}/messages/{id}")).await.body["content"], "Hello");
+}
