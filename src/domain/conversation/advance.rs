@@ -326,9 +326,9 @@ impl Conversation {
         if self.window.len() < world.rules.gate.max_buffer {
             return;
         }
-        let is_heard =
-            |companion: &&CompanionId| !message.is_by(companion) && !(is_refused && message.address.includes(companion));
-        let hearers: Vec<_> = self.gates.keys().filter(is_heard).cloned().collect();
+        let adds_nothing =
+            |companion: &CompanionId| message.is_by(companion) || is_refused && message.address.includes(companion);
+        let hearers: Vec<_> = self.gates.keys().filter(|companion| !adds_nothing(companion)).cloned().collect();
         self.settle_overflow(hearers, 1, world, out);
     }
 
