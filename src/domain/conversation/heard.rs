@@ -65,8 +65,20 @@ impl Conversation {
             }
         }
         entry.answers = answers;
-        entry.declined_by = declined_by.into();
+        entry.declined_by = declined_by.clone().into();
         self.push(entry, world);
+        self.settle_declined(&declined_by, seq);
+    }
+
+    /// Where nothing else is unsettled, the cursor passes what was declined by itself.
+    fn settle_declined(&mut self, companions: &[CompanionId], declined: Seq) {
+        for companion in companions {
+            if let Some(gate) = self.gates.get_mut(companion)
+                && self.window.buffer(companion, gate.cursor).next().is_none()
+            {
+                gate.settle(declined);
+            }
+        }
     }
 
     /// Before the window grows past what a buffer holds, the declined messages leave it that no other companion has to settle, and no reply
@@ -90,24 +102,25 @@ impl Conversation {
         let declined_by = self.gates.whose(|gate| refused > gate.cursor && !gate.is_silent());
         let declined_by: Vec<_> = declined_by.into_iter().filter(|companion| message.address.includes(companion)).collect();
         self.window.decline(refused, declined_by.clone());
-        for companion in declined_by {
-            let Some(gate) = self.gates.get_mut(&companion) else { continue };
+        for companion in &declined_by {
+            let Some(gate) = self.gates.get_mut(companion) else { continue };
             if gate.waiting.take_if(|waiting| waiting.message == refused).is_none() {
                 continue;
             }
             let asked_upto = gate.evaluation.map(|evaluation| evaluation.upto).max(gate.wish.as_ref().map(|wish| wish.upto));
             let is_address = |entry: &&Entry| {
                 entry.message.from.role != Role::Companion
-                    && entry.message.address.includes(&companion)
+                    && entry.message.address.includes(companion)
                     && asked_upto.is_none_or(|upto| entry.seq > upto)
             };
-            gate.waiting = self.window.buffer(&companion, gate.cursor).rev().find(is_address).map(|entry| Waiting {
+            gate.waiting = self.window.buffer(companion, gate.cursor).rev().find(is_address).map(|entry| Waiting {
                 trigger: Trigger::DirectAddress,
                 message: entry.seq,
                 check: Check::Unsettled,
                 urgent: entry.message.from.role == Role::Person,
             });
         }
+        self.settle_declined(&declined_by, refused);
     }
 
     /// A statement was posted: gives whom it concerns by what it answers.
