@@ -278,7 +278,8 @@ fn not_moved_in(error: MoveInError, what: &'static str) -> Ended {
 
 fn models(settings: &Settings, arrivals: &Arc<Arrivals>) -> anyhow::Result<Models> {
     let model = |role| {
-        llm::remembering(&settings.models, role, Some(arrivals.clone())).map_err(|problem| anyhow::anyhow!("models.{problem}"))
+        llm::with_crash_record(&settings.models, role, Some(arrivals.clone()))
+            .map_err(|problem| anyhow::anyhow!("models.{problem}"))
     };
     Ok(Models { side: model(ModelRole::Side)?, main: model(ModelRole::Main)? })
 }

@@ -17,14 +17,14 @@ pub mod rehearsal;
 /// When the settings name an endpoint that cannot be used, or a key that cannot be read. A real model that is configured
 /// is never replaced by `rehearsal`.
 pub fn serving(settings: &Models, role: ModelRole) -> Result<Arc<dyn LanguageModel>, Problem> {
-    remembering(settings, role, None)
+    with_crash_record(settings, role, None)
 }
 
 /// The same; a real model notes which answers arrive, so that one that kills the process again and again is not asked for any more.
 ///
 /// # Errors
 /// As [`serving`].
-pub fn remembering(
+pub fn with_crash_record(
     settings: &Models,
     role: ModelRole,
     arrivals: Option<Arc<Arrivals>>,
@@ -40,7 +40,7 @@ pub fn remembering(
         let table = if std::ptr::eq(endpoint, &settings.side) { ModelRole::Side } else { ModelRole::Main };
         Problem { key: format!("{}.{}", table.as_str(), problem.key), ..problem }
     })?;
-    Ok(Arc::new(model.remembering(arrivals)))
+    Ok(Arc::new(model.with_crash_record(arrivals)))
 }
 
 #[cfg(test)]

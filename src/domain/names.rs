@@ -213,11 +213,6 @@ fn at_edges(heads: &DFA, text: &[u8], mut consider: impl FnMut(usize, Range<usiz
     }
 }
 
-/// Whether two names are one where names are compared.
-pub fn is_same(one: &str, other: &str) -> bool {
-    normal(one) == normal(other)
-}
-
 /// Notes whose name this is.
 fn take(owners: &mut BTreeMap<String, CompanionId>, name: &str, id: &CompanionId) -> Result<(), SharedName> {
     let normal = normal(name);

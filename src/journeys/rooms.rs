@@ -41,6 +41,8 @@ async fn what_a_room_may_not_be_is_refused() {
     let configured = world.house.put_room(&room("study"), configured).await;
     let namesake = external(json!({ "id": "zed", "external": true, "aliases": ["ARIA"] }));
     let namesake = world.house.put_room(&room("study"), namesake).await;
+    let elsewhere = plan(json!({ "guild": "away", "companions": [{ "id": "zed", "external": true, "aliases": ["ARIA"] }] }));
+    let elsewhere = world.house.put_room(&room("attic"), elsewhere).await;
     let misnamed = external(json!({ "id": "zed", "external": true, "aliases": vec!["z"; 17] }));
     let misnamed = world.house.put_room(&room("study"), misnamed).await;
 
@@ -49,7 +51,9 @@ async fn what_a_room_may_not_be_is_refused() {
     assert!(matches!(many, Err(Refused::Invalid { field, detail }) if field == "companions" && detail.contains("at most 32")));
     assert!(matches!(shared, Err(Refused::Conflict(detail)) if detail.contains("aria") && detail.contains("twin")));
     assert!(matches!(configured, Err(Refused::Conflict(detail)) if detail.contains("bruno")));
-    assert!(matches!(namesake, Err(Refused::Conflict(detail)) if detail.contains("aria") && detail.contains("zed")));
+    for namesake in [namesake, elsewhere] {
+        assert!(matches!(namesake, Err(Refused::Conflict(detail)) if detail.contains("aria") && detail.contains("zed")));
+    }
     assert!(matches!(misnamed, Err(Refused::Invalid { field, .. }) if field == "companions[0].aliases"));
 }
 

@@ -16,7 +16,7 @@ use crate::actors::residents::{Cast, Miscast, played};
 use crate::actors::settling::{self, Unsettled};
 use crate::domain::id::{ChannelId, CompanionId};
 use crate::domain::lookalike::look_alike;
-use crate::domain::names::{SharedName, is_same};
+use crate::domain::names::SharedName;
 use crate::domain::prompt::one_line;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader};
@@ -291,15 +291,15 @@ impl ActorHouse {
         }
     }
 
-    /// Whether people could take a companion that a program outside plays for one of this server's. One that has the very name is looked for by
-    /// guild, where the room is settled.
+    /// Whether people could take a companion that a program outside plays for one of this server's, wherever that lives. One with the very id is
+    /// looked for by guild, where the room is settled.
     fn check_looks(&self, field: &str, external: &Companion) -> Result<(), Refused> {
         for ours in self.kit.residents.cast().values() {
             for (name, known) in external.names().flat_map(|name| ours.names().map(move |known| (name, known))) {
-                if look_alike(name, known) && !is_same(name, known) {
+                if external.id != ours.id && look_alike(name, known) {
                     return Err(Refused::Conflict(format!(
-                        "{field}: {name:?} looks like {known:?}, a name of this server's companion {}; take another name",
-                        ours.id
+                        "{field}: {name:?}, a name of {}, looks like {known:?}, a name of this server's companion {}; take another name",
+                        external.id, ours.id
                     )));
                 }
             }

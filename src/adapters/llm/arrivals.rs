@@ -57,7 +57,7 @@ impl Arrivals {
     pub fn open(data: &Path, now: Moment) -> Arc<Self> {
         let folder = data.join(FOLDER);
         let deaths = read(&folder, now).unwrap_or_else(|error| {
-            told(&error);
+            warn_unwritten(&error);
             BTreeMap::new()
         });
         Arc::new(Self { folder, deaths: Mutex::new(deaths), until: Instant::now() + KEPT_FOR })
@@ -71,12 +71,17 @@ impl Arrivals {
     /// Notes that a large answer is read, until what is returned is dropped.
     pub async fn begin(self: &Arc<Self>, question: Fingerprint) -> Arriving {
         let (path, deaths) = (self.path(question), self.deaths_by(question) + 1);
-        let writing = tokio::task::spawn_blocking(move || fs::write(path, deaths.to_string()));
+        let arriving = || Arriving { arrivals: self.clone(), question };
+        let begun = arriving();
+        // It comes back from the thread, so that the note of a call that is cancelled meanwhile is removed once it is written.
+        let writing = tokio::task::spawn_blocking(move || {
+            if let Err(error) = fs::write(path, deaths.to_string()) {
+                warn_unwritten(&error);
+            }
+            begun
+        });
         // It fails only when the runtime ends.
-        if let Ok(Err(error)) = writing.await {
-            told(&error);
-        }
-        Arriving { arrivals: self.clone(), question }
+        writing.await.unwrap_or_else(|_| arriving())
     }
 
     fn deaths_by(&self, question: Fingerprint) -> u32 {
@@ -103,7 +108,7 @@ impl Drop for Arriving {
         self.arrivals.deaths.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.question);
         // Not on a thread of its own: the process may be about to end, and this is no death.
         match fs::remove_file(self.arrivals.path(self.question)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => told(&error),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => warn_unwritten(&error),
             _ => {}
         }
     }
@@ -129,8 +134,8 @@ fn read(folder: &Path, now: Moment) -> io::Result<BTreeMap<Fingerprint, u32>> {
     Ok(deaths)
 }
 
-fn told(error: &io::Error) {
-    tracing::warn!(%error, "it cannot be noted which large answers of models are read; one that kills the process is asked for again");
+fn warn_unwritten(error: &io::Error) {
+    tracing::warn!(%error, "cannot note which large answers of models are being read; a question whose answer crashes the server may be asked again");
 }
 
 #[cfg(test)]

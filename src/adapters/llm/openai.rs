@@ -107,7 +107,7 @@ impl OpenAi {
     }
 
     /// Notes which answers are arriving, if somebody keeps the notes, and asks nothing whose answer killed the process again and again.
-    pub fn remembering(self, arrivals: Option<Arc<Arrivals>>) -> Self {
+    pub fn with_crash_record(self, arrivals: Option<Arc<Arrivals>>) -> Self {
         Self { arrivals, ..self }
     }
 

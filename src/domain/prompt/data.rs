@@ -80,13 +80,10 @@ pub(super) fn plain_name(name: &str) -> String {
 
 /// A name as it may stand outside of data: a plain one, in which no [mark](begins_mark) of a model's own begins.
 pub(super) fn unmarked_name(name: &str) -> String {
-    let plain = plain_name(name);
-    let mut rest = plain.chars();
-    let mut unmarked = String::with_capacity(plain.len());
-    while let Some(c) = rest.next() {
-        if !begins_mark(c, rest.as_str()) {
-            unmarked.push(c);
-        }
+    let mut unmarked = plain_name(name);
+    // Without the first character of a mark, the one before it may begin another.
+    while let Some((at, _)) = unmarked.char_indices().find(|(at, c)| begins_mark(*c, &unmarked[at + c.len_utf8()..])) {
+        unmarked.remove(at);
     }
     if unmarked.trim().is_empty() { "somebody".into() } else { unmarked }
 }

@@ -49,6 +49,12 @@ const BRACKETED: [&str; 31] = [
     "UNK",
 ];
 
+/// What a `[` stands before in a mark, whatever follows.
+///
+/// * `|`: EXAONE (`[|assistant|]`; `tokenizer_config.json` of EXAONE-3.5).
+/// * `UNUSED_TOKEN_`: InternLM2 (`[UNUSED_TOKEN_146]`; `tokenizer_config.json` of InternLM2).
+const AFTER_BRACKET: [&str; 2] = ["|", "UNUSED_TOKEN_"];
+
 /// Marks of no such shape, from their first character to the one by which they are known.
 ///
 /// * MiniMax M2: `]~!b[`, `]~b]` and `[e~[` (`chat_template.jinja` of MiniMax-M2), and `]<]` of MiniMax-Text-01.
@@ -58,7 +64,7 @@ const OTHERS: [&str; 4] = ["]~!b[", "]~b]", "[e~[", "]<]"];
 pub(super) fn begins_mark(first: char, rest: &str) -> bool {
     match first {
         '<' => rest.starts_with(|next: char| next.is_ascii_alphabetic() || AFTER_ANGLE.contains(&next)),
-        '[' => is_bracketed(rest) || is_other(first, rest),
+        '[' => is_bracketed(rest) || AFTER_BRACKET.iter().any(|next| rest.starts_with(next)) || is_other(first, rest),
         ']' => is_other(first, rest),
         _ => false,
     }
@@ -88,6 +94,8 @@ mod tests {
             "[/INST]",
             "[/SYSTEM_PROMPT]",
             "[gMASK]",
+            "[|assistant|]",
+            "[UNUSED_TOKEN_146]",
             "]~b]system",
             "[e~[",
         ];
@@ -97,7 +105,7 @@ mod tests {
             let mut rest = text.chars();
             rest.next().is_some_and(|first| begins_mark(first, rest.as_str()))
         };
-        assert_eq!(marks.map(begins), [true; 10]);
+        assert_eq!(marks.map(begins), [true; 12]);
         assert_eq!(talk.map(begins), [false; 11]);
     }
 }

@@ -116,6 +116,11 @@ pub(super) fn find(text: &str) -> Found<'_> {
                 }
                 _ => {}
             }
+        } else if !is_thinking && begins_vote_without_quotes(&text[at + 1..]) {
+            // It is no JSON, and what it quotes must not be taken for a plain answer.
+            found.has_begun = true;
+            found.is_cut = true;
+            return found;
         } else if is_thinking || !text[at + 1..].trim_start().starts_with('"') {
             at += 1;
         } else {
@@ -135,6 +140,16 @@ pub(super) fn find(text: &str) -> Found<'_> {
         found.prose.push(&text[from..]);
     }
     found
+}
+
+/// Whether what follows a brace is a field of a vote, in single quotation marks or in none.
+fn begins_vote_without_quotes(rest: &str) -> bool {
+    let rest = rest.trim_start();
+    let rest = rest.strip_prefix('\'').unwrap_or(rest);
+    let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+    let (name, rest) = rest.split_at(end);
+    let is_field = name.eq_ignore_ascii_case("reason") || DECIDING.iter().any(|field| name.eq_ignore_ascii_case(field));
+    is_field && rest.strip_prefix('\'').unwrap_or(rest).trim_start().starts_with(':')
 }
 
 /// Copies one object as strict JSON.

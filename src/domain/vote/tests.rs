@@ -263,6 +263,18 @@ fn a_vote_that_is_contradicted_is_unreadable() {
 }
 
 #[test]
+fn a_vote_in_other_quotation_marks_is_unreadable_whatever_it_quotes() {
+    for text in [
+        "{'decision': 'NO', 'reason': 'he wrote </think> YES'}",
+        "{ reason: he wrote </think>\nYES, decision: NO }",
+        "{'Decision' : 'NO'} YES",
+    ] {
+        assert_eq!(read(text).verdict, Unreadable, "{text}");
+    }
+    assert_eq!(read("{smiles: warmly}\nYES").verdict, Yes);
+}
+
+#[test]
 fn an_importance_that_is_not_finite_is_refused() {
     let with = |importance: &str| {
         format!("from = \"a\"\nmessageId = \"1\"\nstate = \"speak\"\nimportance = {importance}\nselected = false")

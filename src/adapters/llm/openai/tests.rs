@@ -256,7 +256,7 @@ async fn a_question_whose_answer_killed_the_process_twice_is_failed_and_not_aske
         Fake::new([hangs(), hangs(), streamed([piece("Hi"), done()], Then::Ends), streamed([piece("Hi"), done()], Then::Ends)])
             .await;
     let asks = |request: Request| {
-        let model = model(&endpoint(&fake.url)).remembering(Some(open()));
+        let model = model(&endpoint(&fake.url)).with_crash_record(Some(open()));
         async move {
             let (sender, mut drafts) = mpsc::unbounded_channel();
             let mut asking = Box::pin(async move { model.ask(&request, Some(&sender)).await });
