@@ -121,6 +121,6 @@ mod tests {
             lull_endpoint: false,
             address: Address { companions: to.iter().map(|id| CompanionId::from(*id)).collect(), others },
         };
-        Entry { seq: Seq(1), at: Moment::ZERO, message: message.into(), answers: None, declined_by: Box::default() }
+        Entry::new(Seq(1), Moment::ZERO, message.into())
     }
 }

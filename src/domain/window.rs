@@ -36,6 +36,10 @@ pub struct Entry {
 }
 
 impl Entry {
+    pub(super) fn new(seq: Seq, at: Moment, message: Arc<Message>) -> Self {
+        Self { seq, at, message, answers: None, declined_by: Box::default() }
+    }
+
     /// Whether a companion considers this message, until it is settled: others said it, and it was not declined by itself.
     pub fn concerns_gate_of(&self, companion: &CompanionId) -> bool {
         !self.message.is_by(companion) && !self.declined_by.contains(companion)
@@ -173,6 +177,6 @@ mod tests {
         let from = Author { id: "ana".into(), name: "Ana".into(), role: Role::Person };
         let (text, modality, address) = ("Yes".into(), Modality::Text, Address::default());
         let message = Message { id: None, from, text, modality, lull_endpoint: false, address }.into();
-        Entry { seq: Seq(seq), at: Moment::ZERO, message, answers: None, declined_by: Box::default() }
+        Entry::new(Seq(seq), Moment::ZERO, message)
     }
 }

@@ -15,13 +15,7 @@ impl Conversation {
         }
         match event {
             Event::Said { message, reply, said_at, .. } => {
-                let entry = Entry {
-                    seq,
-                    at: self.when_said(*said_at),
-                    message: Arc::new(message.clone()),
-                    answers: None,
-                    declined_by: Box::default(),
-                };
+                let entry = Entry::new(seq, self.when_said(*said_at), Arc::new(message.clone()));
                 self.apply_said(entry, *reply, world, notes);
             }
             Event::Edited { message, text } => self.window.edit(*message, text),
@@ -115,13 +109,7 @@ impl Conversation {
         match recorded.event {
             Event::Said { message, reply, said_at, .. } => {
                 self.note_heard(seq);
-                let entry = Entry {
-                    seq,
-                    at: self.when_said(said_at),
-                    message: Arc::new(message),
-                    answers: None,
-                    declined_by: Box::default(),
-                };
+                let entry = Entry::new(seq, self.when_said(said_at), Arc::new(message));
                 self.apply_said(entry, reply, world, notes);
                 self.tidy(world, notes);
             }
