@@ -1,7 +1,7 @@
 //! Reads a model's answer in two lines: a sentence saying why, then YES or NO.
 
 use super::prompt::{is_joining, seen};
-use super::thoughts::without_thoughts;
+use super::thoughts::{unopened, without_thoughts};
 
 /// At most this many bytes at the end of an answer are read.
 const READ_AT_MOST: usize = 16 * 1024;
@@ -30,10 +30,32 @@ pub enum Verdict {
 
 /// Reads an answer: the last word of the last line with words in it, without punctuation, Markdown and signs around it, in any case.
 ///
-/// Nothing but an ASCII `yes` or `no` is read; everything else is unreadable. What a model thought aloud does not count.
+/// Nothing but an ASCII `yes` or `no` is read; everything else is unreadable. What a model thought aloud does not count. A thought that ends and
+/// never began may be an answer that quotes the tag: if it decides the opposite, the answer is unreadable.
 pub fn read(text: &str) -> Reading {
-    let answer = without_thoughts(text);
-    let tail = tail(&answer);
+    let reading = read_visible(&without_thoughts(text));
+    let is_contradicted = unopened(text).is_some_and(|before| is_opposite_decided(before, reading.decision));
+    let decision = if is_contradicted { Verdict::Unreadable } else { reading.decision };
+    Reading { decision, ..reading }
+}
+
+/// Whether a text decides the opposite of this: by its first sentence, by a line of one word, or by its last word.
+pub(super) fn is_opposite_decided(text: &str, decision: Verdict) -> bool {
+    let opposite = match decision {
+        Verdict::Yes => Verdict::No,
+        Verdict::No => Verdict::Yes,
+        Verdict::Unreadable => return false,
+    };
+    let text = text.trim();
+    // A question decides nothing.
+    let first = text.split_inclusive(['.', '!', '?', ';', '\n']).next().filter(|first| !first.ends_with('?'));
+    let is_word = |line: &&str| line.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count() == 1;
+    let last = Some(text).filter(|text| !text.ends_with('?'));
+    text.lines().filter(is_word).chain(first).chain(last).any(|part| read_visible(part).decision == opposite)
+}
+
+fn read_visible(answer: &str) -> Reading {
+    let tail = tail(answer);
     let is_cut = tail.len() < answer.len();
     let mut lines =
         tail.rsplit(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']).filter(|line| line.contains(char::is_alphanumeric));

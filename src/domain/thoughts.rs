@@ -36,6 +36,24 @@ pub(in crate::domain) fn without_thoughts(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
+/// What stands before the last thought's end, where no thought began: a thought that the endpoint began itself, or an answer that quotes the tag.
+pub(in crate::domain) fn unopened(text: &str) -> Option<&str> {
+    let (mut before, mut is_thinking) = (None, false);
+    for (at, _) in text.match_indices('<') {
+        match tag_at(text, at) {
+            Some((Tag::Close, _)) => {
+                if !is_thinking {
+                    before = Some(&text[..at]);
+                }
+                is_thinking = false;
+            }
+            Some((Tag::Open, _)) => is_thinking = true,
+            None => {}
+        }
+    }
+    before
+}
+
 /// A mark at the edge of a thought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::domain) enum Tag {

@@ -50,11 +50,12 @@ pub struct Vote {
 /// quotes.
 pub fn read(text: &str) -> Vote {
     let found = object::find(head(text, SEARCHED_AT_MOST));
-    if !found.has_begun {
-        return answer::read(text).into();
-    }
-    let vote = if found.is_cut { None } else { decided(&found) };
-    let vote = vote.unwrap_or_else(|| of_object(&Object::default()));
+    let vote = match found.has_begun {
+        false => Some(answer::read(text).into()),
+        true if found.is_cut => None,
+        true => decided(&found),
+    };
+    let vote = vote.filter(|vote| !found.is_contradicted_before_thought(vote)).unwrap_or_else(|| of_object(&Object::default()));
     let why = match vote.verdict {
         Verdict::Unreadable => vote.why.or_else(|| sentence(&without_thoughts(text))),
         Verdict::Yes | Verdict::No => vote.why,
@@ -75,6 +76,18 @@ fn decided(found: &Found<'_>) -> Option<Vote> {
     let is_denied = found.prose.iter().any(|prose| vote.is_denied_by(prose));
     let is_contradicted = is_denied || readable.any(|other| !vote.agrees_with(&other));
     (!is_contradicted).then_some(vote)
+}
+
+impl Found<'_> {
+    /// Whether what stands before the end of a thought that never began decides otherwise: it may be an answer that quotes the tag.
+    fn is_contradicted_before_thought(&self, vote: &Vote) -> bool {
+        let is_other = |earlier: Vote| {
+            earlier.verdict != Verdict::Unreadable
+                && (earlier.verdict != vote.verdict || self.has_begun && !vote.agrees_with(&earlier))
+        };
+        self.before_thought.iter().any(|object| is_other(of_object(object)))
+            || self.unopened.is_some_and(|before| answer::is_opposite_decided(before, vote.verdict))
+    }
 }
 
 impl Vote {

@@ -115,7 +115,7 @@ pub(super) fn compact(settings: &Settings, telemetry: &Telemetry, options: &Open
             tokio::select! {
                 outcome = compacting => outcome,
                 () = signals => {
-                    tracing::info!("stopped while the store was compacted; it is as it was, and compacted at the next start");
+                    tracing::info!("stopped while the store was compacted; it is as it was");
                     // A compaction may end anywhere.
                     std::process::exit(0);
                 }

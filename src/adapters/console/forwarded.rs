@@ -1,10 +1,14 @@
 //! Decides which address a request came from: that of the connection, or, behind a proxy that is trusted, the one that the proxy forwards.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use axum::http::HeaderMap;
 use axum::http::header::FORWARDED;
 use ipnet::IpNet;
+
+/// Stands for all clients behind a trusted proxy whose two headers contradict each other. No connection comes from it, so that a client that
+/// sends a header of its own uses up nobody else's limits: not the proxy's, nor those of the machine that both may run on.
+const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// The proxies whose word counts (`server.trusted_proxies`).
 pub(super) struct Proxies(Vec<IpNet>);
@@ -22,8 +26,8 @@ impl Proxies {
     /// Where a request came from that arrived from `peer`.
     ///
     /// Every proxy appends the address that it saw, so the list is read from its end: the first address that is no trusted proxy's is the
-    /// client's, and whatever stands before it is the client's own claim. If the list cannot be read, or the two headers contradict each
-    /// other (a proxy passes on the one that it does not know), the address of the last proxy counts.
+    /// client's, and whatever stands before it is the client's own claim. If the list cannot be read, the address of the last proxy counts.
+    /// Clients whose two headers contradict each other (a proxy passes on the one that it does not know) count as one client.
     pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.is_trusted(peer) {
             return peer;
@@ -37,7 +41,7 @@ impl Proxies {
                 if one == other {
                     one
                 } else {
-                    peer
+                    UNKNOWN
                 }
             }
         }
@@ -137,6 +141,6 @@ mod tests {
     #[test]
     fn headers_that_contradict_each_other_prove_nothing() {
         assert_eq!(client(&[("x-forwarded-for", "192.0.2.7"), ("forwarded", "for=192.0.2.7")]), "192.0.2.7");
-        assert_eq!(client(&[("x-forwarded-for", "192.0.2.7"), ("forwarded", "for=198.51.100.1")]), "10.0.0.1");
+        assert_eq!(client(&[("x-forwarded-for", "192.0.2.7"), ("forwarded", "for=198.51.100.1")]), "0.0.0.0");
     }
 }

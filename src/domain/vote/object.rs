@@ -18,6 +18,10 @@ pub(super) struct Found<'a> {
     pub whole: Vec<Object>,
     /// The text around the objects, without thoughts.
     pub prose: Vec<&'a str>,
+    /// The text before the end of a thought that never began.
+    pub unopened: Option<&'a str>,
+    /// The objects in that text.
+    pub before_thought: Vec<Object>,
     /// An object begins somewhere, whole or not.
     pub has_begun: bool,
     /// The last object that begins does not end.
@@ -106,7 +110,9 @@ pub(super) fn find(text: &str) -> Found<'_> {
             match tag {
                 Some((Tag::Close, end)) => {
                     if !is_thinking {
-                        found = Found::default();
+                        let mut before_thought = found.before_thought;
+                        before_thought.append(&mut found.whole);
+                        found = Found { unopened: Some(&text[..at - 1]), before_thought, ..Found::default() };
                     }
                     (from, at, is_thinking) = (end, end, false);
                 }

@@ -114,7 +114,7 @@ impl Failures {
     /// A success that turned out to be none.
     pub fn in_answer(&self, broken: Broken) -> NoAnswer {
         match broken {
-            Broken::TooLong => self.refused("its answer has no end; is this an OpenAI-compatible API?".to_owned()),
+            Broken::TooLong => self.refused("its answer is too long; is this an OpenAI-compatible API?".to_owned()),
             Broken::Unreadable(what) => self.refused(format!("its answer cannot be read: {}", self.said(&what))),
             Broken::Garbled(why, begin) => {
                 let shown = shortened(&self.without_key(&begin), MAX_SHOWN_CHARS);
