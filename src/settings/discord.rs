@@ -252,7 +252,8 @@ mod tests {
     fn what_is_required_has_a_token() {
         let problem = Discord { required: true, ..defaults() }.check().unwrap_err();
 
-        assert!(problem.to_string().contains("required is true, but there is no token; set token_file"), "{problem}");
+        assert_eq!(problem.key, "required");
+        assert!(problem.message.contains("there is no token; set token_file"), "{problem}");
         assert!(Discord { required: true, ..with_token(TOKEN) }.check().is_ok());
     }
 
