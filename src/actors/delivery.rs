@@ -1,8 +1,7 @@
 //! A statement on its way to a platform: part by part, each sent at most once, whatever dies in between.
 //!
-//! Before a part leaves it is on record that it does; one of which that is all that is known is looked for before anything is sent again:
-//! soon, since it is there most often, and again once it can arrive no more.
-//! After one of which nobody can know whether it is there, nothing more is sent.
+//! We journal `PartRecord::Sending` before sending. A part without a recorded result is looked up on the platform: after 1.5 s, and again
+//! until it can no longer arrive. If it is not there then, it is sent again. After a part whose outcome stays unknown nothing more is sent.
 //! Stopped softly, it finishes the part that is on its way.
 
 use std::collections::BTreeSet;

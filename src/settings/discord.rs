@@ -84,6 +84,10 @@ impl Discord {
         if let Some(token) = &self.token {
             check_token("token", token.expose_secret())?;
         }
+        if self.required && !self.is_on() {
+            let message = "is true, but there is no token; set token_file (or TERTULIA__DISCORD__TOKEN), or leave required out";
+            return Err(Problem::new("required", message));
+        }
         self.api()?;
         self.gateway()?;
         self.check_contact()?;
@@ -242,6 +246,15 @@ mod tests {
         assert!(!defaults().is_on());
         assert!(defaults().token().unwrap().is_none());
         assert!(defaults().check().is_ok());
+    }
+
+    #[test]
+    fn what_is_required_has_a_token() {
+        let problem = Discord { required: true, ..defaults() }.check().unwrap_err();
+
+        assert_eq!(problem.key, "required");
+        assert!(problem.message.contains("there is no token; set token_file"), "{problem}");
+        assert!(Discord { required: true, ..with_token(TOKEN) }.check().is_ok());
     }
 
     #[test]

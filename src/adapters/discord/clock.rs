@@ -15,6 +15,8 @@ use crate::ports::clock::Clock;
 
 /// Clocks that differ by less agree: `Date` has whole seconds, and the answer takes its time.
 const AGREES: Duration = Duration::from_secs(5);
+/// Clocks that differed agree again only below this, so that a difference near the limit does not begin and end with each answer.
+const AGREES_AGAIN: Duration = Duration::from_secs(3);
 /// An answer that took longer says too little about when it was made.
 const LONGEST_EXCHANGE: Duration = Duration::from_secs(5);
 /// `Date` leaves out the fraction of its second.
@@ -56,9 +58,15 @@ impl Clocks {
     /// logged when it begins or ends.
     pub fn answered(&self, date: &str, sent: Moment, timer: Instant) {
         let Some(made) = moment(date).filter(|_| timer.elapsed() <= LONGEST_EXCHANGE) else { return };
-        let difference = compare(made, sent, timer.elapsed());
-        let now = Measured { difference, at: self.clock.now(), timer: Instant::now() };
-        let before = self.lock().replace(now).map_or(Difference::None, |before| before.difference);
+        let took = timer.elapsed();
+        let (before, difference) = {
+            let mut last = self.lock();
+            let before = last.map_or(Difference::None, |before| before.difference);
+            let agrees = if before == Difference::None { AGREES } else { AGREES_AGAIN };
+            let difference = compare(made, sent, took, agrees);
+            *last = Some(Measured { difference, at: self.clock.now(), timer: Instant::now() });
+            (before, difference)
+        };
         match (before, difference) {
             (Difference::None, Difference::None) => {}
             (_, Difference::None) => tracing::info!(platform = "discord", "this machine's clock agrees with Discord's again"),
@@ -143,12 +151,12 @@ impl Difference {
     }
 }
 
-/// Compares when an answer was made with when it may have been made by this machine's clock.
-fn compare(made: Moment, sent: Moment, took: Duration) -> Difference {
+/// Compares when an answer was made with when it may have been made by this machine's clock. Clocks agree that differ by less than `agrees`.
+fn compare(made: Moment, sent: Moment, took: Duration, agrees: Duration) -> Difference {
     let (middle_here, middle_there) = (sent + took / 2, made + UNIT / 2);
     let ahead = middle_here.since(middle_there);
     let behind = middle_there.since(middle_here);
-    match (ahead >= AGREES, behind >= AGREES) {
+    match (ahead >= agrees, behind >= agrees) {
         (true, _) => Difference::Ahead(ahead),
         (_, true) => Difference::Behind(behind),
         _ => Difference::None,
@@ -206,6 +214,18 @@ mod tests {
             assert!(age.abs_diff(Duration::from_secs(60)) < AGREES, "{age:?}");
             assert!(clocks.now().since(MADE) < AGREES && MADE.since(clocks.now()) < AGREES);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_difference_ends_only_where_the_clocks_clearly_agree() {
+        let (set, clocks) = clocks(MADE);
+        let is_none = |ahead: f64| {
+            set.to(MADE + UNIT / 2 + Duration::from_secs_f64(ahead));
+            clocks.answered(DATE, set.now(), Instant::now());
+            clocks.difference() == Difference::None
+        };
+
+        assert_eq!([4.9, 5.1, 4.9, 3.1, 2.9, 4.9].map(is_none), [true, false, false, false, true, true]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -74,7 +74,7 @@ pub struct Ears {
     reader: Reader,
     looked_up: Semaphore,
     /// When Discord was asked for the time.
-    asked_the_time: tokio::sync::Mutex<Option<tokio::time::Instant>>,
+    asked_the_time: Mutex<Option<tokio::time::Instant>>,
     acquainted: Arc<guilds::Acquainted>,
     beside: guilds::Beside,
     inhabited: guilds::Inhabited,
@@ -103,7 +103,7 @@ impl Ears {
             marks: Marks::new(notes),
             reader: Reader::new(Arc::clone(&discord), clock, &settings),
             looked_up: Semaphore::new(MOST_LOOKED_UP),
-            asked_the_time: tokio::sync::Mutex::default(),
+            asked_the_time: Mutex::default(),
             acquainted: Arc::default(),
             beside: guilds::Beside::default(),
             inhabited: guilds::Inhabited::default(),

@@ -214,8 +214,7 @@ impl ChatPlatform for Discord {
         let words = self.worded(channel, &part.text);
         let words = words.ok_or_else(|| NotSent::Refused("nothing in the words can be seen".to_owned()))?;
         let sent = self.post(channel, part, &words).await;
-        let now = self.clocks.here();
-        let (why, tried_again_at) = match &sent {
+        let (why, pause) = match &sent {
             Ok(_) => {
                 if self.troubles.over(channel) {
                     tracing::info!(%channel, "companions can speak in this channel again");
@@ -223,11 +222,11 @@ impl ChatPlatform for Discord {
                 return sent;
             }
             Err(NotSent::Refused(why)) => (why, None),
-            Err(NotSent::Unpostable(why)) => (why, Some(now + POSTING_PAUSE)),
+            Err(NotSent::Unpostable(why)) => (why, Some(POSTING_PAUSE)),
             // The others are tried again.
             Err(NotSent::Later { .. } | NotSent::Unknown { .. }) => return sent,
         };
-        if self.troubles.note(channel, why, now, tried_again_at) {
+        if self.troubles.note(channel, why, self.clocks.here(), pause) {
             tracing::warn!(%channel, why, "companions cannot speak in this channel; it is told again once they could meanwhile");
         }
         sent
@@ -252,7 +251,7 @@ impl ChatPlatform for Discord {
     }
 
     fn is_unpostable(&self, channel: &ChannelId) -> bool {
-        Snowflake::of_channel(channel).is_some_and(|channel| self.troubles.bar(channel, self.clocks.here()))
+        Snowflake::of_channel(channel).is_some_and(|channel| self.troubles.bar(channel))
     }
 
     async fn typing(&self, _: &GuildId, channel: &ChannelId) {

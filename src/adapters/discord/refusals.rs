@@ -102,7 +102,10 @@ impl Refusal {
     pub fn bars_all_words(&self) -> bool {
         // Slow mode is over by itself.
         let is_slow_mode = matches!(self.code, 20_016 | 20_028);
-        matches!(self.kind(), "permission" | "gone" | "full" | "locked" | "closed" | "token") && !is_slow_mode
+        // Nobody can write in a channel of this kind.
+        let is_no_text_channel = matches!(self.code, 50_008 | 50_024 | 40_058 | 220_001);
+        let is_barred = matches!(self.kind(), "permission" | "gone" | "full" | "locked" | "closed" | "token");
+        is_no_text_channel || (is_barred && !is_slow_mode)
     }
 
     /// Whether it says that a webhook cannot be used any more.
@@ -229,6 +232,10 @@ mod tests {
             (403, 50_007, true),
             (404, 10_003, true),
             (401, 0, true),
+            (400, 50_008, true),
+            (400, 50_024, true),
+            (400, 40_058, true),
+            (400, 220_001, true),
             (400, 20_016, false),
             (400, 200_000, false),
             (400, 50_035, false),

@@ -101,6 +101,12 @@ impl Desk {
         };
         let (read, _) = in_words(&told, &self.discord.known().names(here.guild)).ok_or_else(nothing_to_read)?;
         let shown = format!("{} to {}:\n{}", name(&person.name), name(&companion.name), quoted(text));
+        if shown.chars().count() > words::LONGEST {
+            return Err(Said::Refused(
+                "That has too many lines to be shown whole, so nothing was said. Leave out line breaks, or say it in parts."
+                    .to_owned(),
+            ));
+        }
         Ok(Wish::Words(Words { companion, text: read, shown }))
     }
 
@@ -224,7 +230,7 @@ impl Desk {
             text: text.into(),
             // It is for the companion that they chose, whomever the words name.
             own_words: "".into(),
-            at: handle.id.time(),
+            at: self.discord.clocks().said_at(handle.id),
             mentions: vec![companion.id.as_str().into()],
             to_all: false,
             answers: None,

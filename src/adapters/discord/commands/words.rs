@@ -9,7 +9,7 @@ use crate::domain::moment::Moment;
 use crate::ports::house::Refused;
 
 /// The longest message that Discord takes, in characters.
-const LONGEST: usize = 2_000;
+pub(super) const LONGEST: usize = 2_000;
 /// What somebody else worded is shown up to so many characters.
 const LONGEST_QUOTE: usize = 300;
 

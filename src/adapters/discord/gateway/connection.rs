@@ -250,7 +250,7 @@ impl<'a> Connection<'a> {
         None
     }
 
-    /// Hands an event on. While there is no room nothing more is read, which holds Discord back.
+    /// Hands an event on. While there is no room nothing more is read, which holds Discord back; heartbeats are still sent.
     async fn pass(
         &mut self,
         dispatch: Dispatch,
@@ -260,17 +260,20 @@ impl<'a> Connection<'a> {
     ) -> Option<End> {
         let began = Instant::now();
         let end = tokio::select! {
+            // A heartbeat whose acknowledgement is overdue is for the next read to judge, unless there is no room now.
+            biased;
             passed = timeout(self.shared.times.stuck, passing.put(dispatch)) => match passed {
                 Ok(true) => None,
                 Ok(false) => Some(End::Lost),
                 Err(_) => Some(End::Stuck),
             },
             () = has_lost(entries) => Some(End::Lost),
+            () = line.keep_beating() => None,
         };
-        // What came meanwhile was not read: nothing was late.
+        // What came meanwhile was not read.
         let waited = began.elapsed();
         self.deadline = self.deadline.map(|deadline| deadline + waited);
-        line.postpone(waited);
+        line.postpone_acknowledgement(waited);
         end
     }
 

@@ -56,7 +56,7 @@ pub enum Said {
 struct Heart {
     interval: Duration,
     next: Pin<Box<Sleep>>,
-    /// When the one left that is not acknowledged.
+    /// When the oldest one was sent that is not acknowledged, later by as long as nothing was read since.
     unacknowledged: Option<Instant>,
 }
 
@@ -114,13 +114,26 @@ impl Line {
         self.newest = Some(sequence);
     }
 
-    /// Nobody could read for so long: heartbeats, and what acknowledges them, are late by no fault of the other side.
-    pub fn postpone(&mut self, by: Duration) {
+    /// Nothing was read for so long: an acknowledgement may have come meanwhile, so its deadline is later.
+    pub fn postpone_acknowledgement(&mut self, by: Duration) {
         if let Some(heart) = &mut self.heart {
-            let at = heart.next.deadline() + by;
-            heart.next.as_mut().reset(at);
-            heart.unacknowledged = heart.unacknowledged.map(|sent| sent + by);
+            heart.unacknowledged = heart.unacknowledged.map(|sent| (sent + by).min(Instant::now()));
         }
+    }
+
+    /// Sends heartbeats when they are due, without reading anything. It never ends.
+    pub async fn keep_beating(&mut self) {
+        poll_fn(|cx| {
+            if self.poll_due(cx) {
+                self.beat_on(cx);
+            }
+            if let Some(socket) = &mut self.socket {
+                // That it is broken is noticed by the next read.
+                let _ = socket.poll_flush_unpin(cx);
+            }
+            Poll::Pending
+        })
+        .await
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Said> {
@@ -167,26 +180,38 @@ impl Line {
 
     /// Sends a heartbeat if it is time for one. Whether the one before is not acknowledged.
     fn poll_heart(&mut self, cx: &mut Context<'_>) -> Missed {
-        let Some(heart) = &mut self.heart else { return Missed::None };
-        if heart.next.as_mut().poll(cx).is_pending() {
+        if !self.poll_due(cx) {
             return Missed::None;
         }
         // One that was asked for in between may still be under way.
-        if heart.unacknowledged.is_some_and(|sent| sent.elapsed() >= heart.interval * 9 / 10) {
-            let is_late = heart.next.deadline().elapsed() >= heart.interval;
-            return if is_late { Missed::ForLong } else { Missed::Now };
+        if let Some(Heart { interval, unacknowledged: Some(sent), .. }) = &self.heart
+            && sent.elapsed() >= *interval * 9 / 10
+        {
+            return if sent.elapsed() >= *interval * 2 { Missed::ForLong } else { Missed::Now };
         }
-        heart.next.as_mut().reset(Instant::now() + heart.interval);
-        // It wakes whoever waits.
-        let _ = heart.next.as_mut().poll(cx);
-        self.beat();
+        self.beat_on(cx);
         Missed::None
+    }
+
+    /// Whether the next heartbeat is due.
+    fn poll_due(&mut self, cx: &mut Context<'_>) -> bool {
+        self.heart.as_mut().is_some_and(|heart| heart.next.as_mut().poll(cx).is_ready())
+    }
+
+    /// Sends a heartbeat, and the next one after the interval.
+    fn beat_on(&mut self, cx: &mut Context<'_>) {
+        if let Some(heart) = &mut self.heart {
+            heart.next.as_mut().reset(Instant::now() + heart.interval);
+            // It wakes whoever waits.
+            let _ = heart.next.as_mut().poll(cx);
+        }
+        self.beat();
     }
 
     fn beat(&mut self) {
         self.say(&payload::heartbeat(self.newest));
         if let Some(heart) = &mut self.heart {
-            heart.unacknowledged = Some(Instant::now());
+            heart.unacknowledged.get_or_insert_with(Instant::now);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Messages: whether anybody listens, and what becomes of them.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::super::heard::{Heard, Why};
 use super::super::rest::Request;
@@ -18,6 +19,8 @@ use crate::ports::hearing::{Spot, Taken};
 
 /// If Discord did not tell the time, it is asked again after this.
 const TIME_ASKED_AGAIN: Duration = Duration::from_secs(30);
+/// A message waits so long for the time at most.
+const TIME_AWAITED: Duration = Duration::from_secs(3);
 
 impl Intake {
     /// Somebody said something.
@@ -132,16 +135,22 @@ impl Ears {
     }
 
     /// Has Discord tell the time, if this machine's clock was set since it told it last: else the age of what is said is not known.
+    /// One message waits for that, at most [`TIME_AWAITED`]. The others go on.
     async fn know_the_time(&self) {
         if !self.discord.clocks().was_set() {
             return;
         }
-        let mut asked_at = self.asked_the_time.lock().await;
-        if self.discord.clocks().was_set() && asked_at.is_none_or(|at| at.elapsed() >= TIME_ASKED_AGAIN) {
-            *asked_at = Some(Instant::now());
-            if let Err(error) = self.discord.rest().tell(&Request::gateway()).await {
-                tracing::debug!(%error, "this machine's clock was set, and Discord does not tell the time");
+        {
+            let mut asked_at = self.asked_the_time.lock().unwrap_or_else(PoisonError::into_inner);
+            if asked_at.is_some_and(|at| at.elapsed() < TIME_ASKED_AGAIN) {
+                return;
             }
+            *asked_at = Some(Instant::now());
+        }
+        match timeout(TIME_AWAITED, self.discord.rest().tell(&Request::gateway())).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "this machine's clock was set, and Discord does not tell the time"),
+            Err(_) => tracing::debug!("this machine's clock was set, and Discord does not tell the time soon"),
         }
     }
 

@@ -35,7 +35,7 @@ pub(super) type Told = (Snowflake, Box<RawValue>);
 /// What was read of a channel, and the room that it takes: to be dropped once it is handed over.
 pub(super) type Read = (Filled<Told>, Option<OwnedSemaphorePermit>);
 
-/// What moments count from: no clock that may jump.
+/// What the times of requests count from: no clock that may jump.
 type Began = (Moment, Instant);
 
 /// The newest message of a channel, if it has one.
@@ -44,7 +44,6 @@ type Newest = Result<Option<Snowflake>, Failed>;
 /// Whoever reads. It ends when it is dropped.
 pub(super) struct Reader {
     orders: mpsc::UnboundedSender<Order>,
-    began: Began,
     discord: Arc<Discord>,
     _task: JoinSet<()>,
 }
@@ -99,7 +98,6 @@ impl Reader {
             at_once: AT_ONCE,
         };
         let (orders, ordered) = mpsc::unbounded_channel();
-        let began = (clock.now(), Instant::now());
         let reading = Reading {
             discord: Arc::clone(&discord),
             plan: Backfill::new(limits),
@@ -108,12 +106,12 @@ impl Reader {
             under_way: FuturesUnordered::new(),
             room: Arc::new(Semaphore::new(MOST_HANDED_OVER)),
             is_full: false,
-            began,
+            began: (clock.now(), Instant::now()),
             numbered: 0,
         };
         let mut task = JoinSet::new();
         task.spawn(reading.read_on(ordered));
-        Self { orders, began, discord, _task: task }
+        Self { orders, discord, _task: task }
     }
 
     /// Reads a channel. None: whoever reads is gone.
@@ -125,7 +123,7 @@ impl Reader {
 
     /// An id that is newer than any message so far.
     pub fn newest_by_now(&self) -> Snowflake {
-        Snowflake::at(self.discord.clocks().difference().on_discord(now(self.began)))
+        Snowflake::at(self.discord.clocks().now())
     }
 
     /// Asks for the newest message of a channel. None: whoever reads is gone.
@@ -158,8 +156,9 @@ impl Reading {
         }
     }
 
+    /// When requests leave is counted by this.
     fn now(&self) -> Moment {
-        now(self.began)
+        self.began.0 + self.began.1.elapsed()
     }
 
     fn ordered(&mut self, order: Order) {
@@ -171,7 +170,7 @@ impl Reading {
                 self.plan.forget(|other| other.channel == behind.channel);
                 self.numbered += 1;
                 self.waiting.insert(behind.channel, Waiting { number: self.numbered, tries: 0, tell });
-                self.plan.add(behind, now, self.discord.clocks().difference().on_discord(now));
+                self.plan.add(behind, now, self.discord.clocks().now());
             }
         }
     }
@@ -262,10 +261,6 @@ impl Reading {
             }
         }
     }
-}
-
-fn now(began: Began) -> Moment {
-    began.0 + began.1.elapsed()
 }
 
 /// A message with its id; none if that cannot be read.

@@ -111,7 +111,7 @@ impl Request {
         let thread = thread.map(|thread| format!("?thread_id={thread}")).unwrap_or_default();
         let path = format!("/webhooks/{}/{}/messages/{message}{thread}", webhook.id, webhook.token.expose_secret());
         let name = "GET /webhooks/{webhook}/{token}/messages/{message}";
-        Self { by_bot: false, ..Self::new(Method::GET, name, webhook.id, path) }
+        Self::new(Method::GET, name, webhook.id, path).by_webhook()
     }
 
     /// The oldest hundred messages after this one.
@@ -167,5 +167,24 @@ impl Request {
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Request").field(&self.route.name).field(&self.route.resource).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_with_a_webhooks_token_count_for_the_address() {
+        let id = Snowflake::new(1).unwrap();
+        let webhook = Webhook { id, token: "t".into() };
+
+        for request in [
+            Request::execute(&webhook, None, Value::Null),
+            Request::unsay(&webhook, id),
+            Request::webhook_message(&webhook, None, id),
+        ] {
+            assert_eq!((request.by_bot, request.route.account), (false, Account::Address), "{request:?}");
+        }
     }
 }

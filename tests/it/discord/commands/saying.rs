@@ -1,13 +1,18 @@
 //! What people say to companions by commands: others see it, and it is on record as theirs.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tertulia::adapters::system::SystemClock;
 use tertulia::domain::message::Role;
+use tertulia::ports::clock::Clock as _;
 
 use super::super::counterpart::channels::{Kind, Overwrite};
 use super::super::counterpart::faults::{Does, On};
 use super::super::counterpart::id::Id;
 use super::super::counterpart::permissions::{SEND_MESSAGES, VIEW_CHANNEL};
-use super::{Scene, companion, me, snowflake, sub, until};
+use super::super::counterpart::rules::Rules;
+use super::{Scene, companion, me, rules, snowflake, sub, until};
 
 const ASK: &str = "Ask a companion about this";
 
@@ -96,6 +101,32 @@ async fn who_cannot_say_anything_is_told_so_alone() {
     let told = scene.told(scene.ana, scene.general, say("aria", "hi")).await;
     assert!(told.starts_with("You asked companions not to listen to you."), "{told}");
     assert!(scene.said().is_empty());
+}
+
+#[tokio::test]
+async fn what_cannot_be_shown_whole_is_not_said() {
+    let scene = Scene::with_both().await;
+
+    let told = scene.told(scene.ana, scene.general, say("aria", &"a\n".repeat(700))).await;
+
+    assert!(told.starts_with("That has too many lines to be shown whole"), "{told}");
+    assert!(scene.said().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_said_has_the_time_of_this_machines_clock() {
+    let behind = Duration::from_secs(5_400);
+    let scene = Scene::with_rules(Rules { behind, ..rules() }).await;
+    scene.told(scene.kim, scene.general, sub("join", json!([companion("aria")]))).await;
+    let before = SystemClock.now();
+
+    let asked = scene.discord.invoke(scene.ana, scene.general, "tertulia", say("aria", "hi")).unwrap();
+    scene.shown(asked).await;
+
+    let at = scene.house.inside().said[0].1.at;
+    // `Date` has whole seconds.
+    let tolerance = Duration::from_secs(10);
+    assert!(at + tolerance >= before && at <= SystemClock.now() + tolerance, "{at:?}, {before:?}");
 }
 
 #[tokio::test]

@@ -62,6 +62,7 @@ impl State {
         let Some(connection) = self.gateway.connections.get(&number) else { return };
         let session = connection.session.as_ref().and_then(|id| self.gateway.sessions.get_mut(id));
         if let Some(session) = session {
+            session.heartbeats += 1;
             session.acknowledged = session.acknowledged.max(newest.as_u64().unwrap_or_default());
         }
         if !connection.unacknowledged && !connection.silent {

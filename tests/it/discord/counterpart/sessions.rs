@@ -36,6 +36,8 @@ pub struct Session {
     pub left_at: Option<Instant>,
     /// The newest sequence that the client says it has.
     pub acknowledged: u64,
+    /// How many heartbeats came.
+    pub heartbeats: usize,
 }
 
 #[derive(Clone)]
@@ -102,7 +104,7 @@ impl Event {
 impl Session {
     pub fn new(shard: (u64, u64), intents: u64) -> Self {
         let kept = VecDeque::new();
-        Self { shard, intents, sequence: 0, kept, connection: None, left_at: None, acknowledged: 0 }
+        Self { shard, intents, sequence: 0, kept, connection: None, left_at: None, acknowledged: 0, heartbeats: 0 }
     }
 
     /// Whether it is told of what happens there.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::counterpart::Counterpart;
 use super::super::counterpart::rules::Rules;
+use super::super::counterpart::state::State;
 use super::world::{Client, Manner, Notepad, beating, discord};
 
 #[tokio::test]
@@ -96,8 +97,8 @@ async fn while_the_intake_waits_the_heart_goes_on_beating() {
 }
 
 #[tokio::test]
-async fn an_intake_that_is_full_holds_discord_back_and_misses_nothing() {
-    let rules = Rules { heartbeat_tolerance: Duration::from_secs(1), resume_buffer: 10_000, ..Rules::roomy() };
+async fn a_full_intake_holds_discord_back_while_heartbeats_go_on_and_nothing_is_missed() {
+    let rules = Rules { heartbeat_tolerance: Duration::from_secs(10), resume_buffer: 10_000, ..Rules::roomy() };
     let discord = Counterpart::with_rules(rules).await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
@@ -111,11 +112,16 @@ async fn an_intake_that_is_full_holds_discord_back_and_misses_nothing() {
         discord.say(ana, general, text);
         tokio::task::yield_now().await;
     }
-    // Whoever does not read does not beat either.
-    discord.until("silence", |state| (!state.journal.closed_here().is_empty()).then_some(())).await;
+    let heartbeats = |state: &State| state.gateway.sessions.values().map(|session| session.heartbeats).sum::<usize>();
+    let before = discord.look(heartbeats);
+    discord.until("heartbeats", |state| (heartbeats(state) >= before + 10).then_some(())).await;
+    let is_held_back = |state: &State| state.gateway.sessions.values().all(|session| session.acknowledged < session.sequence);
+    assert!(discord.look(is_held_back), "not everything was read");
     client.ears.set(Manner::Keeps);
     client.ears.until_text("message 1999").await;
 
     assert_eq!(client.ears.texts(), texts);
-    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
+    let connections =
+        |state: &State| (state.journal.closed_here().len(), state.journal.identifies.len(), state.journal.resumes.len());
+    assert_eq!(discord.look(connections), (0, 1, 0));
 }

@@ -1,8 +1,11 @@
 //! What is made of messages.
 
-use serde_json::{Value, json};
+use std::time::Duration;
 
-use super::world::{ANA, APPLICATION, BOB, BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, id, message, user, with};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::world::{ANA, APPLICATION, BOB, BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, fate, id, message, user, with};
 use crate::domain::message::{Author, Role};
 use crate::ports::hearing::{Answered, Answers, Utterance};
 
@@ -33,6 +36,31 @@ async fn what_somebody_says_where_a_companion_lives_is_taken_in() {
     assert_eq!((&*utterance.text, &*utterance.own_words), ("hi @Bob", "hi \u{fffc}"));
     assert_eq!(utterance.at, id(4_194_304_000).time());
     assert_eq!((&utterance.mentions[..], utterance.to_all, &utterance.answers), (&["discord:301".into()][..], false, &None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_discord_does_not_tell_the_time_messages_wait_only_shortly() {
+    // It takes connections and answers nothing.
+    let hanging = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut world = World::with_api(&format!("http://{}/api", hanging.local_addr().unwrap())).await;
+    world.core.inhabited.lock().unwrap().insert(id(OTHER).channel());
+    let (clocks, now) = (world.discord.clocks(), Instant::now());
+    clocks.answered("Fri, 15 Jan 2027 08:00:00 GMT", clocks.here(), now);
+    // The machine's clock does not go on with its timers.
+    tokio::time::advance(Duration::from_secs(3_600)).await;
+    assert!(clocks.was_set());
+    let began = Instant::now();
+
+    let told = [
+        world.tell("MESSAGE_CREATE", message(50, GENERAL, "hi")).await,
+        world.tell("MESSAGE_CREATE", message(51, OTHER, "hi")).await,
+    ];
+    for told in told {
+        fate(told).await;
+    }
+
+    assert!(began.elapsed() <= Duration::from_secs(4), "{:?}", began.elapsed());
+    assert_eq!(world.core.calls().len(), 2);
 }
 
 #[tokio::test]

@@ -31,6 +31,9 @@ pub const OTHER: u64 = 201;
 pub const ANA: u64 = 300;
 pub const BOB: u64 = 301;
 
+/// An address where nobody answers.
+const NOBODY: &str = "http://127.0.0.1:9/api";
+
 /// Longer than anything here takes, and no time at all where time is paused.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -236,7 +239,12 @@ pub type Told = oneshot::Receiver<Fate>;
 impl World {
     /// A new session in one guild with two channels, in one of which somebody lives.
     pub async fn new() -> Self {
-        let mut world = Self::unready(Shard { number: 0, of: NonZeroU32::MIN });
+        Self::with_api(NOBODY).await
+    }
+
+    /// The same with Discord's API at this address.
+    pub async fn with_api(url: &str) -> Self {
+        let mut world = Self::unready_with_api(Shard { number: 0, of: NonZeroU32::MIN }, url);
         world.core.inhabited.lock().unwrap().insert(id(GENERAL).channel());
         world.core.guilds.lock().unwrap().push(id(HOME).guild());
         world.kept("READY", ready(&[HOME])).await;
@@ -246,10 +254,13 @@ impl World {
 
     /// Nothing was told yet.
     pub fn unready(shard: Shard) -> Self {
+        Self::unready_with_api(shard, NOBODY)
+    }
+
+    fn unready_with_api(shard: Shard, url: &str) -> Self {
         let defaults = Settings::defaults().unwrap();
         let mut settings: crate::settings::discord::Discord = defaults["discord"].clone().try_into().unwrap();
-        // Nobody is there.
-        settings.api_url = "http://127.0.0.1:9/api".to_owned();
+        settings.api_url = url.to_owned();
         let discord = Arc::new(Discord::new(&settings, "a.b.c".into(), Arc::new(SystemClock)).unwrap());
         let (core, pad, interactions) = (Arc::<Core>::default(), Arc::<Pad>::default(), Arc::<Mutex<Vec<String>>>::default());
         let (taken, measured) = (Arc::clone(&interactions), SpanMemory::new());
