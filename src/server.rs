@@ -99,21 +99,28 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
     // By its path: whoever still reads metrics at the end must not keep the store open.
     let (used, free) = (data.clone(), data.clone());
     telemetry.metrics().observe_disk(move || disk_bytes(&used).ok(), move || disk_free(&free).ok());
-    let mut compacts = true;
+    let mut has_failed = false;
     let mut must_compact = compacting::is_due_at_start(&store, &loaded.settings.storage)?;
     loop {
         if must_compact {
-            close(store)?;
-            // After a failure it would fail again tomorrow: it is tried again at the next start.
-            compacts = compacting::compact(&loaded.settings, telemetry, &options)?;
-            store = open(&data, &options)?;
+            store = match close(store) {
+                Ok(()) => {
+                    has_failed = !compacting::compact(&loaded.settings, telemetry, &options)?;
+                    open(&data, &options)?
+                }
+                Err(store) => {
+                    has_failed = true;
+                    tracing::error!("the store is still in use, perhaps by a backup, and was not compacted; it is compacted another day");
+                    store
+                }
+            };
         }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
             .context("the runtime cannot be made")
             .map_err(Ended::Failed)?;
-        let outcome = runtime.block_on(serve(loaded.clone(), sources, telemetry, store.clone(), compacts));
+        let outcome = runtime.block_on(serve(loaded.clone(), sources, telemetry, store.clone(), has_failed));
         // Whatever still runs is on record; the store is closed last, when nobody holds it any more.
         runtime.shutdown_timeout(STOP_DEADLINE);
         match outcome? {
@@ -132,20 +139,15 @@ enum Over {
     Compact(Cast),
 }
 
-/// What the server is told.
-enum Told {
-    Stop,
+/// Why the server is to stop serving.
+enum Stop {
+    Shutdown,
     Compact,
 }
 
-/// Closes the store, so that it can be opened again.
-fn close(store: Arc<SledStore>) -> Result<(), Ended> {
-    let in_use = || {
-        Ended::Failed(anyhow::anyhow!(
-            "the store is still in use and cannot be compacted; start again: what was accepted is kept"
-        ))
-    };
-    Arc::into_inner(store).map(drop).ok_or_else(in_use)
+/// Closes the store, so that it can be opened again. A store that is still in use is returned as it is.
+fn close(store: Arc<SledStore>) -> Result<(), Arc<SledStore>> {
+    Arc::try_unwrap(store).map(drop)
 }
 
 /// The newest records of the journal are those of a store in this version's format.
@@ -191,7 +193,7 @@ async fn serve(
     sources: &Sources,
     telemetry: &Telemetry,
     store: Arc<SledStore>,
-    compacts: bool,
+    compaction_failed: bool,
 ) -> Result<Over, Ended> {
     let stalls = stalls::Stalls::of(&loaded.settings.storage.path);
     let noting = stalls.clone();
@@ -203,7 +205,7 @@ async fn serve(
     let arrivals = Arrivals::open(&data, SystemClock.now());
     let models = models(&loaded.settings, &arrivals).map_err(Ended::Failed)?;
     let kit = kit(loaded, models, telemetry.recorder(), store.clone(), failed);
-    let keeper: Arc<dyn Keeper> = store;
+    let keeper: Arc<dyn Keeper> = store.clone();
     let kit = discord::join(kit, &keeper).map_err(Ended::Discord)?;
     let (root, tree) = Actor::spawn(None, Root, kit.clone())
         .await
@@ -226,14 +228,14 @@ async fn serve(
     let address = console.address();
     let _note = address::leave(&data, address).context("the server's address cannot be noted").map_err(Ended::Failed)?;
     // Heard before anybody is told that we are ready: who waits for that may send one at once.
-    let told = told(kit.clone(), sources.clone(), compacts).context("signals cannot be heard").map_err(Ended::Failed)?;
+    let stop_asked = wait_for_stop(kit.clone(), store, sources.clone(), compaction_failed).context("signals cannot be heard").map_err(Ended::Failed)?;
     announce(address);
     tracing::info!(%address, "ready");
 
     let mut tree = tree;
     let stop = async {
         tokio::select! {
-            told = told => Ok(told),
+            stop = stop_asked => Ok(stop),
             _ = store_failed.changed() => {
                 let detail = store_failed.borrow().clone().unwrap_or_default();
                 Err(Ended::Store(anyhow::anyhow!("the store takes no more: {detail}; make room, repair the disk, or mend what `tertulia history verify` names, then start again: what was accepted is kept")))
@@ -248,14 +250,14 @@ async fn serve(
         let _ = tell.send(outcome);
     });
     served.await;
-    let outcome = ended.await.unwrap_or(Ok(Told::Stop));
+    let outcome = ended.await.unwrap_or(Ok(Stop::Shutdown));
     root.stop(None);
     Ok(match outcome? {
-        Told::Compact => {
+        Stop::Compact => {
             tracing::info!("stopped to compact the store; what is owed is made afterwards");
             Over::Compact(Cast::clone(&kit.residents.cast()))
         }
-        Told::Stop => {
+        Stop::Shutdown => {
             tracing::info!("stopped; what is owed is made after the next start");
             Over::Stopped
         }
@@ -319,27 +321,39 @@ fn announce(address: std::net::SocketAddr) {
 
 /// Waits for SIGTERM or Ctrl-C, and for SIGUSR2 or the time to compact. Reloads the companions at SIGHUP. After the first, a signal to stop ends the
 /// process at once.
-fn told(kit: Kit, sources: Sources, compacts: bool) -> std::io::Result<impl Future<Output = Told>> {
+fn wait_for_stop(
+    kit: Kit,
+    store: Arc<SledStore>,
+    sources: Sources,
+    compaction_failed: bool,
+) -> std::io::Result<impl Future<Output = Stop>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let hang_up = signal(SignalKind::hangup())?;
     let mut compact = signal(SignalKind::user_defined2())?;
     Ok(async move {
-        let due = compacting::due(kit.store.clone(), kit.clock.clone(), kit.settings.storage.clone());
-        let told = tokio::select! {
-            _ = terminate.recv() => Told::Stop,
-            _ = interrupt.recv() => Told::Stop,
-            _ = compact.recv() => Told::Compact,
-            () = due, if compacts => Told::Compact,
-            () = reload::at_each(hang_up, &kit, &sources) => Told::Stop,
+        let due = compacting::due(&*store, &*kit.clock, &kit.settings.storage, || store.is_copying(), compaction_failed);
+        let asked_to_compact = async {
+            compact.recv().await;
+            if store.is_copying() {
+                tracing::info!("the store is compacted when the backup that is being written is done");
+                store.wait_for_copies().await;
+            }
         };
-        let exit_code = match told {
-            Told::Stop => {
+        let stop = tokio::select! {
+            _ = terminate.recv() => Stop::Shutdown,
+            _ = interrupt.recv() => Stop::Shutdown,
+            () = asked_to_compact => Stop::Compact,
+            () = due => Stop::Compact,
+            () = reload::at_each(hang_up, &kit, &sources) => Stop::Shutdown,
+        };
+        let exit_code = match stop {
+            Stop::Shutdown => {
                 tracing::info!("stopping; a second signal ends at once");
                 EXIT_AT_ONCE
             }
-            Told::Compact => {
+            Stop::Compact => {
                 tracing::info!("stopping to compact the store; SIGTERM ends at once");
                 0
             }
@@ -351,7 +365,7 @@ fn told(kit: Kit, sources: Sources, compacts: bool) -> std::io::Result<impl Futu
             }
             std::process::exit(exit_code);
         });
-        told
+        stop
     })
 }
 
@@ -362,3 +376,6 @@ const EXIT_AT_ONCE: i32 = 130;
 pub fn holds_a_store(data: &Path) -> bool {
     data.join("manifest").exists() || data.join("store").exists()
 }
+
+#[cfg(test)]
+mod tests;
