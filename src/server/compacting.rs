@@ -7,11 +7,10 @@ mod closed;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
@@ -56,11 +55,17 @@ pub(super) fn is_due_at_start(store: &Arc<SledStore>, storage: &Storage) -> Resu
 
 /// Waits until the running server has to stop and compact: words were erased long enough ago, it is the hour for it, no copy is being
 /// written, and there is room.
-pub(super) async fn due(store: &dyn Store, clock: &dyn Clock, storage: &Storage, is_copying: impl Fn() -> bool, has_failed: bool) {
+pub(super) async fn due(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    storage: &Storage,
+    is_copying: impl Fn() -> bool,
+    failed: &AtomicBool,
+) {
     if !storage.compacts() {
         return std::future::pending().await;
     }
-    if has_failed {
+    if failed.load(Ordering::Relaxed) {
         sleep(RETRY_AFTER).await;
     }
     loop {
@@ -72,6 +77,7 @@ pub(super) async fn due(store: &dyn Store, clock: &dyn Clock, storage: &Storage,
             } else if has_room_for_copy(&storage.path).await {
                 return;
             } else {
+                failed.store(true, Ordering::Relaxed);
                 pause = RETRY_AFTER;
             }
         }
@@ -117,8 +123,6 @@ pub(super) fn compact(settings: &Settings, telemetry: &Telemetry, options: &Open
         return Ok(false);
     }
     runtime()?.block_on(async {
-        // Registered first: once this process has handled a signal, the signal does not end it by itself any more.
-        let signals = stop_signals().context("signals cannot be heard").map_err(Ended::Failed)?;
         let copied = Arc::new(AtomicU64::new(0));
         let (folder, options, counted) = (data.clone(), options.clone(), copied.clone());
         let progress = move |records| counted.store(records, Ordering::Relaxed);
@@ -127,11 +131,6 @@ pub(super) fn compact(settings: &Settings, telemetry: &Telemetry, options: &Open
             let compacting = tokio::task::spawn_blocking(move || sled::compact(&folder, &options, erased::is_mark, progress));
             tokio::select! {
                 outcome = compacting => outcome,
-                () = signals => {
-                    tracing::info!("stopped while the store was compacted; it is as it was, and compacted at the next start");
-                    // A compaction may end anywhere.
-                    std::process::exit(0);
-                }
                 never = tell_progress(&copied) => never,
             }
         };
@@ -182,24 +181,6 @@ async fn while_closed<T>(
 fn runtime() -> Result<tokio::runtime::Runtime, Ended> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     built.context("the runtime cannot be made").map_err(Ended::Failed)
-}
-
-/// Waits for SIGTERM or Ctrl-C. A reload has to wait for the server.
-fn stop_signals() -> std::io::Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    let mut compact = signal(SignalKind::user_defined2())?;
-    Ok(async move {
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => return,
-                _ = interrupt.recv() => return,
-                _ = hang_up.recv() => tracing::warn!("the settings are not read again while the store is compacted; ask again when the server is ready"),
-                _ = compact.recv() => {}
-            }
-        }
-    })
 }
 
 async fn tell_progress<T>(copied: &AtomicU64) -> T {

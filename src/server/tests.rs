@@ -1,7 +1,7 @@
 use super::offline::open_options;
 use super::*;
-use crate::ports::store::Store as _;
 use crate::domain::id::Ward;
+use crate::ports::store::Store as _;
 
 #[tokio::test]
 async fn a_store_that_is_still_in_use_is_not_closed_and_goes_on_working() {

@@ -112,7 +112,14 @@ impl SledStore {
             let thread = std::thread::Builder::new().name("scribe-commit".into());
             thread.spawn(move || committer.run(&inbox)).map_err(|error| OpenError::of(data, error))
         })?;
-        Ok(Self { folder: data.to_path_buf(), db: Some(db), orders: Some(orders), committer: Some(committer), copies: watch::Sender::new(0), _lock: lock })
+        Ok(Self {
+            folder: data.to_path_buf(),
+            db: Some(db),
+            orders: Some(orders),
+            committer: Some(committer),
+            copies: watch::Sender::new(0),
+            _lock: lock,
+        })
     }
 
     /// Reads the whole store through as it is now, each record as `inspect` knows it, while the store goes on working. Blocks; `progress`
