@@ -10,11 +10,13 @@ pub(crate) mod fuzz;
 pub mod growing;
 pub mod offline;
 mod reload;
+mod signals;
 mod stalls;
 
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -56,6 +58,8 @@ use crate::settings::{self, Loaded, Settings, Sources};
 use crate::telemetry::Telemetry;
 use crate::telemetry::recorder::Recorder;
 
+use self::signals::Signals;
+
 pub use address::{Running, running};
 
 /// How long opening a damaged store may take before it is given up.
@@ -87,33 +91,55 @@ pub enum Ended {
 /// # Errors
 /// It cannot start, or the store took no more.
 pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_loss: bool) -> Result<(), Ended> {
+    let mut signals = Signals::listen().context("signals cannot be heard").map_err(Ended::Failed)?;
     let connections = descriptors::connections(loaded.settings.server.max_connections);
     loaded.settings.server.max_connections = connections.map_err(|few| Ended::Failed(few.into()))?;
     let data = loaded.settings.storage.path.clone();
     // Held for as long as the process runs: it opens the store more than once.
     let held = sled::lock(&data).map_err(|error| Ended::Store(error.into()))?;
     let mut options = OpenOptions { held: Some(held), ..opening(telemetry, accept_loss) };
-    let mut store = open(&data, &options)?;
+    let Some(opened) = signals.interruptible(|| open(&data, &options)) else { return Ok(()) };
+    let mut store = opened?;
     options.accept_loss = false;
     address::clear(&data).context("the note of a killed server cannot be taken away").map_err(Ended::Failed)?;
     // By its path: whoever still reads metrics at the end must not keep the store open.
     let (used, free) = (data.clone(), data.clone());
     telemetry.metrics().observe_disk(move || disk_bytes(&used).ok(), move || disk_free(&free).ok());
-    let mut compacts = true;
+    let compaction_failed = Arc::new(AtomicBool::new(false));
     let mut must_compact = compacting::is_due_at_start(&store, &loaded.settings.storage)?;
     loop {
         if must_compact {
-            close(store)?;
-            // After a failure it would fail again tomorrow: it is tried again at the next start.
-            compacts = compacting::compact(&loaded.settings, telemetry, &options)?;
-            store = open(&data, &options)?;
+            store = match close(store) {
+                Ok(()) => {
+                    let reopened = signals.interruptible(|| {
+                        let is_compacted = compacting::compact(&loaded.settings, telemetry, &options)?;
+                        compaction_failed.store(!is_compacted, Ordering::Relaxed);
+                        open(&data, &options)
+                    });
+                    let Some(reopened) = reopened else { return Ok(()) };
+                    // Whoever asked meanwhile has it.
+                    signals.compact.mark_unchanged();
+                    reopened?
+                }
+                Err(store) => {
+                    compaction_failed.store(true, Ordering::Relaxed);
+                    tracing::error!(
+                        "the store is still in use, perhaps by a backup, and was not compacted; it is compacted another day"
+                    );
+                    store
+                }
+            };
+        }
+        if signals.is_stopped() {
+            return Ok(());
         }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
             .context("the runtime cannot be made")
             .map_err(Ended::Failed)?;
-        let outcome = runtime.block_on(serve(loaded.clone(), sources, telemetry, store.clone(), compacts));
+        let serving = serve(loaded.clone(), sources, telemetry, store.clone(), compaction_failed.clone(), &mut signals);
+        let outcome = runtime.block_on(serving);
         // Whatever still runs is on record; the store is closed last, when nobody holds it any more.
         runtime.shutdown_timeout(STOP_DEADLINE);
         match outcome? {
@@ -132,20 +158,15 @@ enum Over {
     Compact(Cast),
 }
 
-/// What the server is told.
-enum Told {
-    Stop,
+/// Why the server is to stop serving.
+enum Stop {
+    Shutdown,
     Compact,
 }
 
-/// Closes the store, so that it can be opened again.
-fn close(store: Arc<SledStore>) -> Result<(), Ended> {
-    let in_use = || {
-        Ended::Failed(anyhow::anyhow!(
-            "the store is still in use and cannot be compacted; start again: what was accepted is kept"
-        ))
-    };
-    Arc::into_inner(store).map(drop).ok_or_else(in_use)
+/// Closes the store, so that it can be opened again. A store that is still in use is returned as it is.
+fn close(store: Arc<SledStore>) -> Result<(), Arc<SledStore>> {
+    Arc::try_unwrap(store).map(drop)
 }
 
 /// The newest records of the journal are those of a store in this version's format.
@@ -191,7 +212,8 @@ async fn serve(
     sources: &Sources,
     telemetry: &Telemetry,
     store: Arc<SledStore>,
-    compacts: bool,
+    compaction_failed: Arc<AtomicBool>,
+    signals: &mut Signals,
 ) -> Result<Over, Ended> {
     let stalls = stalls::Stalls::of(&loaded.settings.storage.path);
     let noting = stalls.clone();
@@ -202,8 +224,8 @@ async fn serve(
     let data = loaded.settings.storage.path.clone();
     let arrivals = Arrivals::open(&data, SystemClock.now());
     let models = models(&loaded.settings, &arrivals).map_err(Ended::Failed)?;
-    let kit = kit(loaded, models, telemetry.recorder(), store.clone(), failed);
-    let keeper: Arc<dyn Keeper> = store;
+    let kit = kit(loaded, models, telemetry.recorder(), store.clone(), failed, compaction_failed);
+    let keeper: Arc<dyn Keeper> = store.clone();
     let kit = discord::join(kit, &keeper).map_err(Ended::Discord)?;
     let (root, tree) = Actor::spawn(None, Root, kit.clone())
         .await
@@ -225,15 +247,14 @@ async fn serve(
         .map_err(cannot_serve)?;
     let address = console.address();
     let _note = address::leave(&data, address).context("the server's address cannot be noted").map_err(Ended::Failed)?;
-    // Heard before anybody is told that we are ready: who waits for that may send one at once.
-    let told = told(kit.clone(), sources.clone(), compacts).context("signals cannot be heard").map_err(Ended::Failed)?;
+    let stop_asked = wait_for_stop(kit.clone(), store, sources.clone(), signals);
     announce(address);
     tracing::info!(%address, "ready");
 
     let mut tree = tree;
     let stop = async {
         tokio::select! {
-            told = told => Ok(told),
+            stop = stop_asked => Ok(stop),
             _ = store_failed.changed() => {
                 let detail = store_failed.borrow().clone().unwrap_or_default();
                 Err(Ended::Store(anyhow::anyhow!("the store takes no more: {detail}; make room, repair the disk, or mend what `tertulia history verify` names, then start again: what was accepted is kept")))
@@ -248,14 +269,14 @@ async fn serve(
         let _ = tell.send(outcome);
     });
     served.await;
-    let outcome = ended.await.unwrap_or(Ok(Told::Stop));
+    let outcome = ended.await.unwrap_or(Ok(Stop::Shutdown));
     root.stop(None);
     Ok(match outcome? {
-        Told::Compact => {
+        Stop::Compact => {
             tracing::info!("stopped to compact the store; what is owed is made afterwards");
             Over::Compact(Cast::clone(&kit.residents.cast()))
         }
-        Told::Stop => {
+        Stop::Shutdown => {
             tracing::info!("stopped; what is owed is made after the next start");
             Over::Stopped
         }
@@ -284,7 +305,14 @@ fn models(settings: &Settings, arrivals: &Arc<Arrivals>) -> anyhow::Result<Model
     Ok(Models { side: model(ModelRole::Side)?, main: model(ModelRole::Main)? })
 }
 
-fn kit(loaded: Loaded, models: Models, recorder: Recorder, store: Arc<SledStore>, failed: watch::Sender<Option<String>>) -> Kit {
+fn kit(
+    loaded: Loaded,
+    models: Models,
+    recorder: Recorder,
+    store: Arc<SledStore>,
+    failed: watch::Sender<Option<String>>,
+    compaction_failed: Arc<AtomicBool>,
+) -> Kit {
     let Loaded { settings, companions, .. } = loaded;
     let directory = Directory::new();
     let finder = directory.clone();
@@ -300,6 +328,7 @@ fn kit(loaded: Loaded, models: Models, recorder: Recorder, store: Arc<SledStore>
         ignored: Ignored::default(),
         rewriting: Turns::default(),
         hung: HungBefore::default(),
+        compaction_failed,
         pool,
         residents: Residents::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
         recorder,
@@ -318,48 +347,36 @@ fn announce(address: std::net::SocketAddr) {
     let _ = writeln!(out, "ready http://{address}").and_then(|()| out.flush());
 }
 
-/// Waits for SIGTERM or Ctrl-C, and for SIGUSR2 or the time to compact. Reloads the companions at SIGHUP. After the first, a signal to stop ends the
-/// process at once.
-fn told(kit: Kit, sources: Sources, compacts: bool) -> std::io::Result<impl Future<Output = Told>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let hang_up = signal(SignalKind::hangup())?;
-    let mut compact = signal(SignalKind::user_defined2())?;
-    Ok(async move {
-        let due = compacting::due(kit.store.clone(), kit.clock.clone(), kit.settings.storage.clone());
-        let told = tokio::select! {
-            _ = terminate.recv() => Told::Stop,
-            _ = interrupt.recv() => Told::Stop,
-            _ = compact.recv() => Told::Compact,
-            () = due, if compacts => Told::Compact,
-            () = reload::at_each(hang_up, &kit, &sources) => Told::Stop,
-        };
-        let exit_code = match told {
-            Told::Stop => {
-                tracing::info!("stopping; a second signal ends at once");
-                EXIT_AT_ONCE
-            }
-            Told::Compact => {
-                tracing::info!("stopping to compact the store; SIGTERM ends at once");
-                0
-            }
-        };
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            std::process::exit(exit_code);
-        });
-        told
-    })
+/// Waits for SIGTERM or Ctrl-C, and for SIGUSR2 or the time to compact. Reloads the companions at SIGHUP.
+async fn wait_for_stop(kit: Kit, store: Arc<SledStore>, sources: Sources, signals: &mut Signals) -> Stop {
+    let mut shutdown = signals.stop();
+    let Signals { compact, reload, .. } = signals;
+    let due = compacting::due(&*store, &*kit.clock, &kit.settings.storage, || store.is_copying(), &kit.compaction_failed);
+    let asked_to_compact = async {
+        // The thread that sends lives as long as the process.
+        let _ = compact.changed().await;
+        if store.is_copying() {
+            tracing::info!("the store is compacted when the backup that is being written is done");
+            store.wait_for_copies().await;
+        }
+    };
+    let stop = tokio::select! {
+        biased;
+        _ = shutdown.wait_for(|stop| *stop) => Stop::Shutdown,
+        () = asked_to_compact => Stop::Compact,
+        () = due => Stop::Compact,
+        () = reload::at_each(reload, &kit, &sources) => Stop::Shutdown,
+    };
+    if matches!(stop, Stop::Compact) {
+        tracing::info!("stopping to compact the store");
+    }
+    stop
 }
-
-/// The exit code of a server that was told twice.
-const EXIT_AT_ONCE: i32 = 130;
 
 /// Whether a folder looks like a store's.
 pub fn holds_a_store(data: &Path) -> bool {
     data.join("manifest").exists() || data.join("store").exists()
 }
+
+#[cfg(test)]
+mod tests;

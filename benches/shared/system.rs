@@ -73,6 +73,7 @@ pub fn kit_of(ids: &[String], generous: serde_json::Value, store: Arc<dyn Store>
         ignored: Ignored::default(),
         rewriting: Turns::default(),
         hung: HungBefore::default(),
+        compaction_failed: Arc::default(),
         hub: Hub::new(),
         residents: Residents::new(cast, settings.companion_defaults.clone(), recorder.instruments().clone()),
         recorder,

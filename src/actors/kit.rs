@@ -1,6 +1,7 @@
 //! What every actor of one system works with.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::channel::HungBefore;
 use super::directory::Directory;
@@ -48,6 +49,8 @@ pub struct Kit {
     pub rewriting: Turns,
     /// Which channels have to look for what they hung over.
     pub hung: HungBefore,
+    /// Whether the last attempt to compact the store failed, or found no room: nobody knows then when erased words leave its file.
+    pub compaction_failed: Arc<AtomicBool>,
     /// Called when the store can take no more: the process has to end, and begin anew.
     pub store_failed: Arc<dyn Fn(String) + Send + Sync>,
 }

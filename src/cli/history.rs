@@ -199,7 +199,10 @@ fn check_id(option: &str, id: &str) -> Result<(), Failure> {
 
 /// Until when erased words can be read in the store's file; none: nothing compacts it by itself.
 fn in_file_until(until: Option<&str>) -> String {
-    until.map_or_else(|| "`tertulia history compact`".to_owned(), |until| format!("{} at the latest", visible::line(until)))
+    until.map_or_else(
+        || "`tertulia history compact`".to_owned(),
+        |until| format!("{} at the latest, if a server runs then and can compact it", visible::line(until)),
+    )
 }
 
 /// Shows on a terminal how far long work has come; elsewhere nothing.

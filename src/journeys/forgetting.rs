@@ -432,3 +432,19 @@ async fn words_are_not_taken_out_before_a_channel_that_begins_has_heard_of_it() 
     assert_eq!(later, Ok(()));
     assert!(look(&world.kit, &place.channel).await.is_some());
 }
+
+#[tokio::test(start_paused = true)]
+async fn after_a_failed_compaction_nobody_is_told_a_day_on_which_words_leave_the_file() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("NO")]);
+    let mut told = Vec::new();
+    for has_failed in [false, true] {
+        world.kit.compaction_failed.store(has_failed, std::sync::atomic::Ordering::Relaxed);
+        world.say("lobby", "hello").await;
+        world.rest().await;
+        let forget = Forget { guild: "home".into(), person: "Ana".into(), answers: false };
+        told.push(world.house.forget(forget).await.unwrap().in_file_until.is_some());
+    }
+
+    assert_eq!(told, [true, false]);
+}

@@ -282,6 +282,7 @@ impl World {
             ignored: Ignored::default(),
             rewriting: Turns::default(),
             hung: kept.hung.clone(),
+            compaction_failed: Arc::default(),
             recorder: spans.sampled(Sampling::share(telemetry.sample_ratio, telemetry.span_queue), telemetry.capture_content),
             residents: Residents::new(cast(&settings), settings.companion_defaults.clone(), spans.metrics().instruments()),
             settings,

@@ -39,7 +39,7 @@ impl Apart {
         let (used, free) = (data.to_path_buf(), data.to_path_buf());
         telemetry.metrics().observe_disk(move || disk_bytes(&used).ok(), move || disk_free(&free).ok());
         let (failed, _) = watch::channel(None);
-        let kit = kit(loaded, models, telemetry.recorder(), store.clone(), failed);
+        let kit = kit(loaded, models, telemetry.recorder(), store.clone(), failed, Arc::default());
         let begun = async {
             let (root, tree) = Actor::spawn(None, Root, kit.clone()).await.context("the actors cannot be started")?;
             move_in(&kit, &[]).await.context("the rooms cannot be set up")?;

@@ -7,11 +7,10 @@ mod closed;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
@@ -35,7 +34,7 @@ use crate::telemetry::metrics::Metrics;
 const QUICK_BYTES: u64 = 64 << 20;
 /// How often a running server looks whether it has to compact.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// After a reason not to compact, until the same hour is over.
+/// Pause after a failed attempt or a look that found no room, so that the same hour sees no second one.
 const RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
 /// How often the log tells how far the compaction is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
@@ -54,22 +53,43 @@ pub(super) fn is_due_at_start(store: &Arc<SledStore>, storage: &Storage) -> Resu
     Ok(oldest.is_some_and(|oldest| bytes <= QUICK_BYTES || storage.is_compaction_due(oldest, SystemClock.now())))
 }
 
-/// Waits until the running server has to stop and compact: words were erased long enough ago, it is the hour for it, and there is room.
-pub(super) async fn due(store: Arc<dyn Store>, clock: Arc<dyn Clock>, storage: Storage) {
+/// Waits until the running server has to stop and compact: words were erased long enough ago, it is the hour for it, no copy is being
+/// written, and there is room.
+pub(super) async fn due(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    storage: &Storage,
+    is_copying: impl Fn() -> bool,
+    failed: &AtomicBool,
+) {
     if !storage.compacts() {
         return std::future::pending().await;
+    }
+    if failed.load(Ordering::Relaxed) {
+        sleep(RETRY_AFTER).await;
     }
     loop {
         let now = clock.now();
         let mut pause = LOOK_EVERY;
-        if storage.is_compact_hour(now) && is_overdue(&*store, &storage, now).await {
-            if has_room(&storage.path) {
+        if storage.is_compact_hour(now) && is_overdue(store, storage, now).await {
+            if is_copying() {
+                tracing::info!("the store is not compacted while a backup is written; it is looked at again in a minute");
+            } else if has_room_for_copy(&storage.path).await {
                 return;
+            } else {
+                failed.store(true, Ordering::Relaxed);
+                pause = RETRY_AFTER;
             }
-            pause = RETRY_AFTER;
         }
         sleep(pause).await;
     }
+}
+
+/// [`has_room`] of a runtime's blocking thread: it reads the whole data folder.
+async fn has_room_for_copy(data: &Path) -> bool {
+    let data = data.to_path_buf();
+    // A panic is no reason to keep deleted words: compacting looks again.
+    tokio::task::spawn_blocking(move || has_room(&data)).await.unwrap_or(true)
 }
 
 async fn is_overdue(store: &dyn Store, storage: &Storage, now: Moment) -> bool {
@@ -93,19 +113,16 @@ fn has_room(data: &Path) -> bool {
     free >= needed
 }
 
-/// Compacts the store, which is closed. False: it failed, which is logged, and would fail again; the store is as it was. Where there is no room it
-/// stays as it is, too, until there is.
+/// Compacts the store, which is closed. False: it failed, or there is no room, which is logged; the store is as it was.
 ///
 /// # Errors
 /// The console cannot be bound, so that the server could not serve either.
 pub(super) fn compact(settings: &Settings, telemetry: &Telemetry, options: &OpenOptions) -> Result<bool, Ended> {
     let data = &settings.storage.path;
     if !has_room(data) {
-        return Ok(true);
+        return Ok(false);
     }
     runtime()?.block_on(async {
-        // Registered first: once this process has handled a signal, the signal does not end it by itself any more.
-        let signals = stop_signals().context("signals cannot be heard").map_err(Ended::Failed)?;
         let copied = Arc::new(AtomicU64::new(0));
         let (folder, options, counted) = (data.clone(), options.clone(), copied.clone());
         let progress = move |records| counted.store(records, Ordering::Relaxed);
@@ -114,11 +131,6 @@ pub(super) fn compact(settings: &Settings, telemetry: &Telemetry, options: &Open
             let compacting = tokio::task::spawn_blocking(move || sled::compact(&folder, &options, erased::is_mark, progress));
             tokio::select! {
                 outcome = compacting => outcome,
-                () = signals => {
-                    tracing::info!("stopped while the store was compacted; it is as it was");
-                    // A compaction may end anywhere.
-                    std::process::exit(0);
-                }
                 never = tell_progress(&copied) => never,
             }
         };
@@ -169,24 +181,6 @@ async fn while_closed<T>(
 fn runtime() -> Result<tokio::runtime::Runtime, Ended> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     built.context("the runtime cannot be made").map_err(Ended::Failed)
-}
-
-/// Waits for SIGTERM or Ctrl-C. A reload has to wait for the server.
-fn stop_signals() -> std::io::Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    let mut compact = signal(SignalKind::user_defined2())?;
-    Ok(async move {
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => return,
-                _ = interrupt.recv() => return,
-                _ = hang_up.recv() => tracing::warn!("the settings are not read again while the store is compacted; ask again when the server is ready"),
-                _ = compact.recv() => {}
-            }
-        }
-    })
 }
 
 async fn tell_progress<T>(copied: &AtomicU64) -> T {

@@ -131,6 +131,7 @@ fn kit(loaded: Loaded, store: Arc<SledStore>) -> Kit {
         ignored: Ignored::default(),
         rewriting: Turns::default(),
         hung: HungBefore::default(),
+        compaction_failed: Arc::default(),
         pool,
         recorder: Recorder::silent(),
         residents: Residents::new(companions, settings.companion_defaults.clone(), Instruments::unread()),

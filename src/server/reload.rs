@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tokio::signal::unix::Signal;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use crate::actors::house::rooms::recast;
 use crate::actors::kit::Kit;
@@ -16,9 +15,9 @@ use crate::settings::{self, Sources};
 const READ_WITHIN: Duration = Duration::from_secs(10);
 
 /// Reads the companions again whenever the signal comes, without end. Signals that come meanwhile are one, and are followed afterwards.
-pub(super) async fn at_each(mut hang_up: Signal, kit: &Kit, sources: &Sources) {
+pub(super) async fn at_each(hang_up: &mut watch::Receiver<()>, kit: &Kit, sources: &Sources) {
     let reader = Reader::default();
-    while hang_up.recv().await.is_some() {
+    while hang_up.changed().await.is_ok() {
         let sources = sources.clone();
         match reader.read(move || settings::load(&sources)).await {
             Ok(Ok(loaded)) => match recast(kit, loaded.companions) {

@@ -150,6 +150,7 @@ impl Life {
             ignored: Ignored::default(),
             rewriting: Turns::default(),
             hung: HungBefore::default(),
+            compaction_failed: Arc::default(),
             recorder,
             residents: Residents::new(props.cast(), settings.companion_defaults.clone(), metrics.instruments()),
             settings,

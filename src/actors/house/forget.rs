@@ -1,6 +1,7 @@
 //! Taking out of the record everything that a person said.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 
 use super::ActorHouse;
 use super::desk::{damaged, not_rewritten, unavailable, unread};
@@ -104,7 +105,9 @@ impl ActorHouse {
                 refused => refused,
             });
         }
-        forgotten.in_file_until = self.kit.settings.storage.compacted_by(self.kit.clock.now()).map(Stamp);
+        if !self.kit.compaction_failed.load(Ordering::Relaxed) {
+            forgotten.in_file_until = self.kit.settings.storage.compacted_by(self.kit.clock.now()).map(Stamp);
+        }
         Ok(forgotten)
     }
 

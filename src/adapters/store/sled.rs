@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::OpenError;
 use super::audit::{Audit, Report};
@@ -76,6 +76,8 @@ pub struct SledStore {
     db: Option<sled::Db>,
     orders: Option<mpsc::Sender<Order>>,
     committer: Option<JoinHandle<()>>,
+    /// How many copies are being written.
+    copies: watch::Sender<usize>,
     // Held for as long as the store is open, so that no second server, restore or compaction meets it.
     _lock: files::FolderLock,
 }
@@ -110,7 +112,14 @@ impl SledStore {
             let thread = std::thread::Builder::new().name("scribe-commit".into());
             thread.spawn(move || committer.run(&inbox)).map_err(|error| OpenError::of(data, error))
         })?;
-        Ok(Self { folder: data.to_path_buf(), db: Some(db), orders: Some(orders), committer: Some(committer), _lock: lock })
+        Ok(Self {
+            folder: data.to_path_buf(),
+            db: Some(db),
+            orders: Some(orders),
+            committer: Some(committer),
+            copies: watch::Sender::new(0),
+            _lock: lock,
+        })
     }
 
     /// Reads the whole store through as it is now, each record as `inspect` knows it, while the store goes on working. Blocks; `progress`
@@ -136,7 +145,19 @@ impl SledStore {
     }
 
     fn copy(&self, to: &Path, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
+        let _copying = Copying::begin(&self.copies);
         super::backup::write(to, self.snapshot()?.map(|record| record.map_err(StoreError::from)), progress)
+    }
+
+    /// Whether a backup or another copy is being written.
+    pub fn is_copying(&self) -> bool {
+        *self.copies.borrow() > 0
+    }
+
+    /// Waits until no copy is being written.
+    pub async fn wait_for_copies(&self) {
+        // It fails when the sender is dropped, which is this store's.
+        let _ = self.copies.subscribe().wait_for(|copies| *copies == 0).await;
     }
 
     /// Bytes that the store takes up on disk.
@@ -171,6 +192,22 @@ impl SledStore {
             Err(end) if end.is_cancelled() => std::future::pending().await,
             Err(panic) => Err(StoreError::Damaged(format!("a read panicked: {panic}"))),
         }
+    }
+}
+
+/// Counts a copy for as long as it is being written.
+struct Copying<'a>(&'a watch::Sender<usize>);
+
+impl<'a> Copying<'a> {
+    fn begin(copies: &'a watch::Sender<usize>) -> Self {
+        copies.send_modify(|copies| *copies += 1);
+        Self(copies)
+    }
+}
+
+impl Drop for Copying<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|copies| *copies -= 1);
     }
 }
 

@@ -47,7 +47,7 @@ async fn a_running_server_compacts_in_the_hour_that_is_set_once_words_were_erase
     let clock = Arc::new(TestClock(Instant::now()));
     let store = store_with(&[Moment::ZERO + 30 * HOUR, Moment::ZERO + 20 * HOUR]).await;
 
-    due(store, clock.clone(), storage()).await;
+    due(&*store, &*clock, &storage(), || false, &AtomicBool::new(false)).await;
 
     // The older ones were erased on the first day.
     assert_eq!(clock.now(), Moment::ZERO + (2 * 24 + 4) * HOUR);
@@ -57,7 +57,8 @@ async fn a_running_server_compacts_in_the_hour_that_is_set_once_words_were_erase
 async fn a_running_server_from_which_nothing_was_erased_goes_on() {
     let clock = Arc::new(TestClock(Instant::now()));
 
-    let waited = timeout(30 * 24 * HOUR, due(store_with(&[]).await, clock, storage())).await;
+    let waited =
+        timeout(30 * 24 * HOUR, due(&*store_with(&[]).await, &*clock, &storage(), || false, &AtomicBool::new(false))).await;
 
     assert!(waited.is_err());
 }
@@ -67,9 +68,33 @@ async fn a_server_that_is_not_to_compact_by_itself_goes_on() {
     let clock = Arc::new(TestClock(Instant::now()));
     let never = Storage { compact_after_days: 0, ..storage() };
 
-    let waited = timeout(30 * 24 * HOUR, due(store_with(&[Moment::ZERO]).await, clock, never)).await;
+    let waited =
+        timeout(30 * 24 * HOUR, due(&*store_with(&[Moment::ZERO]).await, &*clock, &never, || false, &AtomicBool::new(false)))
+            .await;
 
     assert!(waited.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_server_compacts_only_after_the_backup_that_is_being_written() {
+    let clock = Arc::new(TestClock(Instant::now()));
+    let store = store_with(&[Moment::ZERO]).await;
+    let is_over = Moment::ZERO + (2 * 24 + 4) * HOUR + HOUR / 2;
+
+    due(&*store, &*clock, &storage(), || clock.now() < is_over, &AtomicBool::new(false)).await;
+
+    assert_eq!(clock.now(), is_over);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_failed_compaction_a_running_server_tries_again_in_the_hour_of_the_next_day() {
+    let clock = Arc::new(TestClock(Instant::now()));
+    let store = store_with(&[Moment::ZERO]).await;
+    sleep((2 * 24 + 4) * HOUR + HOUR / 4).await;
+
+    due(&*store, &*clock, &storage(), || false, &AtomicBool::new(true)).await;
+
+    assert_eq!(clock.now(), Moment::ZERO + (3 * 24 + 4) * HOUR);
 }
 
 #[tokio::test]

@@ -99,6 +99,22 @@ async fn a_server_that_is_told_to_compact_does_it_in_the_same_process_and_serves
 }
 
 #[tokio::test]
+async fn a_server_that_is_told_to_stop_right_after_it_was_told_to_compact_ends_well() {
+    for phase in ["", "stopping to compact", "compacting the store", "the store was compacted"] {
+        let premises = Premises::new();
+        let server = after_a_deletion(&premises, 3).await;
+
+        server.signal("USR2").await;
+        server.logs(phase).await;
+        server.signal("TERM").await;
+        let (status, log) = server.ended().await;
+
+        assert_eq!(status.code(), Some(0), "after {phase:?}: {log}");
+        sound(&premises).await;
+    }
+}
+
+#[tokio::test]
 async fn a_start_that_is_killed_while_it_compacts_loses_nothing_and_the_next_one_compacts() {
     let premises = Premises::new();
     let server = after_a_deletion(&premises, 150).await;

@@ -290,6 +290,24 @@ async fn a_restored_backup_is_the_store_as_it_was() {
     assert!(copied.bytes_after > 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_copies_waits_for_the_last_of_them() {
+    let mut subject = OnDisk::new();
+    let store = subject.store.take().unwrap();
+    let soon = std::time::Duration::from_secs(1);
+    let (first, second) = (super::Copying::begin(&store.copies), super::Copying::begin(&store.copies));
+
+    drop(first);
+    let early = tokio::time::timeout(soon, store.wait_for_copies()).await;
+    assert!(early.is_err() && store.is_copying());
+    drop(second);
+    store.wait_for_copies().await;
+
+    let to = subject.folder.path().join("backup");
+    store.backup(&to, |_| {}).unwrap();
+    assert!(!store.is_copying());
+}
+
 #[tokio::test]
 async fn a_running_store_is_copied_and_measured_by_its_keeper() {
     let mut subject = OnDisk::new();

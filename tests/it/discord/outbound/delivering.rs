@@ -142,6 +142,7 @@ fn kit(platforms: Platforms) -> Kit {
         ignored: Ignored::default(),
         rewriting: Turns::default(),
         hung: HungBefore::default(),
+        compaction_failed: Arc::default(),
         pool: Pool::new(&settings.models, models, move || finder.find(&PoolPlace())),
         residents: Residents::new(BTreeMap::new(), settings.companion_defaults.clone(), recorder.instruments().clone()),
         recorder,

@@ -1,0 +1,108 @@
+//! Handles the process's signals from its start to its end, on a thread of its own: between serving and compacting, too, a signal is neither lost nor
+//! fatal.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// The exit code after a second stop signal.
+const EXIT_AT_ONCE: i32 = 130;
+
+/// What signals have asked for.
+pub(super) struct Signals {
+    stop: watch::Receiver<bool>,
+    /// Changes at each SIGUSR2.
+    pub(super) compact: watch::Receiver<()>,
+    /// Changes at each SIGHUP.
+    pub(super) reload: watch::Receiver<()>,
+    is_interruptible: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Registers the handlers, and starts the thread that listens.
+    ///
+    /// # Errors
+    /// What the operating system reports.
+    pub(super) fn listen() -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let is_interruptible = Arc::new(AtomicBool::new(false));
+        let (stop, stop_asked) = watch::channel(false);
+        let (compact, compact_asked) = watch::channel(());
+        let (reload, reload_asked) = watch::channel(());
+        // Registered before this returns: from then on no signal ends the process by itself.
+        let handlers = {
+            let _entered = runtime.enter();
+            Handlers {
+                terminate: signal(SignalKind::terminate())?,
+                interrupt: signal(SignalKind::interrupt())?,
+                hang_up: signal(SignalKind::hangup())?,
+                user_defined2: signal(SignalKind::user_defined2())?,
+            }
+        };
+        let listener = Listener { stop, compact, reload, is_interruptible: is_interruptible.clone() };
+        thread::Builder::new().name("signals".into()).spawn(move || runtime.block_on(listener.run(handlers)))?;
+        Ok(Self { stop: stop_asked, compact: compact_asked, reload: reload_asked, is_interruptible })
+    }
+
+    /// Whether a stop signal came.
+    pub(super) fn is_stopped(&self) -> bool {
+        *self.stop.borrow()
+    }
+
+    /// Becomes true with the first stop signal.
+    pub(super) fn stop(&self) -> watch::Receiver<bool> {
+        self.stop.clone()
+    }
+
+    /// Does blocking work that may end anywhere: a stop signal ends the process meanwhile, with exit code 0. None: one came before.
+    pub(super) fn interruptible<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        // The listener sets `stop` before it reads this, so either of us sees the other.
+        self.is_interruptible.store(true, Ordering::SeqCst);
+        let done = (!self.is_stopped()).then(work);
+        self.is_interruptible.store(false, Ordering::SeqCst);
+        done
+    }
+}
+
+struct Handlers {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+    user_defined2: Signal,
+}
+
+struct Listener {
+    stop: watch::Sender<bool>,
+    compact: watch::Sender<()>,
+    reload: watch::Sender<()>,
+    is_interruptible: Arc<AtomicBool>,
+}
+
+impl Listener {
+    async fn run(self, mut handlers: Handlers) {
+        loop {
+            tokio::select! {
+                _ = handlers.terminate.recv() => self.stop(),
+                _ = handlers.interrupt.recv() => self.stop(),
+                _ = handlers.hang_up.recv() => drop(self.reload.send(())),
+                _ = handlers.user_defined2.recv() => drop(self.compact.send(())),
+            }
+        }
+    }
+
+    /// The first stop signal is soft, except during work that may end anywhere; the second ends the process.
+    fn stop(&self) {
+        if self.stop.send_replace(true) {
+            std::process::exit(EXIT_AT_ONCE);
+        }
+        if self.is_interruptible.load(Ordering::SeqCst) {
+            tracing::info!("stopped while the store was opened or compacted; it is whole, and the next start goes on");
+            std::process::exit(0);
+        }
+        tracing::info!("stopping; a second signal ends at once");
+    }
+}
