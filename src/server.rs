@@ -91,9 +91,9 @@ pub enum Ended {
 /// # Errors
 /// It cannot start, or the store took no more.
 pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_loss: bool) -> Result<(), Ended> {
-    let mut signals = Signals::listen().context("signals cannot be heard").map_err(Ended::Failed)?;
     let connections = descriptors::connections(loaded.settings.server.max_connections);
     loaded.settings.server.max_connections = connections.map_err(|few| Ended::Failed(few.into()))?;
+    let mut signals = Signals::listen().context("signals cannot be heard").map_err(Ended::Failed)?;
     let data = loaded.settings.storage.path.clone();
     // Held for as long as the process runs: it opens the store more than once.
     let held = sled::lock(&data).map_err(|error| Ended::Store(error.into()))?;
