@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::upgrade::upgraded;
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::price::Price;
 use crate::domain::trigger::Trigger;
@@ -114,7 +114,7 @@ fn malformed_json(key: &Key, error: &serde_json::Error) -> RecordError {
 /// The value of an event in a journal. Its number is in its key.
 pub fn encode_event(recorded: &Recorded) -> Value {
     let handled = (!recorded.event.is_heard()).then_some(recorded.handled);
-    encode(&EventRecord { at: recorded.at, handled, event: Cow::Borrowed(&recorded.event) })
+    encode(&EventRecord { at: recorded.at, handled, turn: recorded.turn, event: Cow::Borrowed(&recorded.event) })
 }
 
 /// The event in the value of this key.
@@ -128,7 +128,7 @@ pub fn decode_event(key: &Key, value: &[u8]) -> Result<Recorded, RecordError> {
         Some(handled) => handled,
         None => return Err(malformed("it does not say what was handled before it")),
     };
-    Ok(Recorded { seq, at: record.at, handled, event })
+    Ok(Recorded { seq, at: record.at, handled, turn: record.turn, event })
 }
 
 /// The value of a [`SnapshotRecord`] of this conversation.
@@ -162,6 +162,8 @@ struct EventRecord<'a> {
     /// Absent where it is the event's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     handled: Option<Seq>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    turn: Option<TurnId>,
     event: Cow<'a, Event>,
 }
 

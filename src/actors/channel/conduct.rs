@@ -17,8 +17,8 @@ use crate::actors::side_models::Outcome;
 use crate::actors::turn_taking_manager::NotTaken;
 use crate::domain::address::{self, Heard};
 use crate::domain::conversation::{Conversation, Input, Output, Posting, Rules, World};
-use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::event::{Event, Made, Recorded};
+use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::record::{OutboxRecord, Used};
@@ -256,6 +256,7 @@ impl State {
             rules: Rules::from(&*kit.settings),
             tempers: &tempers.1,
             jitter: &mut || kit.chance.jitter(),
+            turn: &mut || TurnId(kit.chance.id()),
             ledger: &mut ledger,
             summary_after: Some(kit.settings.prompt.summary_after),
             tokens_per_day: kit.settings.models.guild_tokens_per_day,
@@ -275,9 +276,9 @@ impl State {
         for output in outputs {
             self.show_note(&output);
             match output {
-                Output::Made { handled, event } => {
-                    self.tell_used_up(&event);
-                    made.push((handled, *event));
+                Output::Made(event) => {
+                    self.tell_used_up(&event.event);
+                    made.push(*event);
                 }
                 Output::Cancel { ticket } => cancelled.push(ticket),
                 Output::Post(posting) => {
@@ -318,7 +319,7 @@ impl State {
     }
 
     /// Hands what was made to the scribe; what follows is done once it is committed.
-    fn record(&mut self, mut made: Vec<(Seq, Event)>, is_quiet: bool, falls_asleep: bool) {
+    fn record(&mut self, mut made: Vec<Made>, is_quiet: bool, falls_asleep: bool) {
         self.batches += 1;
         self.since_snapshot += made.len() as u32;
         // First of all, because what is put on record says in which trace it is told.
@@ -329,8 +330,8 @@ impl State {
             self.since_snapshot = 0;
         }
         self.is_pending &= !is_quiet;
-        let outbox = made.iter().filter_map(|(_, event)| outbox_write(event)).collect();
-        let mut usage: Vec<_> = made.iter().flat_map(|(_, event)| self.usage(event)).collect();
+        let outbox = made.iter().filter_map(|made| outbox_write(&made.event)).collect();
+        let mut usage: Vec<_> = made.iter().flat_map(|made| self.usage(&made.event)).collect();
         usage.extend(std::mem::take(&mut self.spent));
         let batch = self.batches;
         let channel = self.myself.clone();
@@ -380,6 +381,7 @@ impl State {
             place: self.place.clone(),
             at: None,
             event: Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None },
+            turn: self.conversation.floor().filter(|floor| floor.ticket == ticket).and_then(|floor| floor.selection.turn),
             ids,
             ticket,
             usage,

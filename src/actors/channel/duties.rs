@@ -16,7 +16,7 @@ use crate::actors::reply;
 use crate::actors::side_models::{Outcome, Priority, Wording};
 use crate::actors::turn_taking_manager::NotTaken;
 use crate::domain::conversation::Input;
-use crate::domain::event::{Event, Recorded, RoundClosed};
+use crate::domain::event::{Event, Made, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Message;
 use crate::domain::prompt;
@@ -62,10 +62,10 @@ pub(super) enum Duty {
 
 impl State {
     /// What follows once this is on record; and each event is told in which trace it belongs.
-    pub(super) fn duties(&mut self, made: &mut [(Seq, Event)]) -> Vec<Duty> {
+    pub(super) fn duties(&mut self, made: &mut [Made]) -> Vec<Duty> {
         let now = self.kit.clock.now();
         let mut duties = Vec::new();
-        for (_, event) in made {
+        for Made { event, .. } in made {
             duties.extend(self.traces.follow(event, now, &self.kit).into_iter().map(|tale| Duty::Tell(Box::new(tale))));
             match event {
                 Event::RoundOpened(opened) => {

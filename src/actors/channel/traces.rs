@@ -62,18 +62,7 @@ pub(super) struct Traces {
 impl Traces {
     /// Goes along with what is put on record, and gives what is to be told of it once it is committed.
     pub(super) fn follow(&mut self, event: &mut Event, now: Moment, kit: &Kit) -> Vec<Tale> {
-        let told = self.followed(event, now, kit);
-        let trace = match event {
-            Event::RoundOpened(_) => self.round.as_ref().map(|round| round.turn.trace),
-            Event::Evaluated(Evaluated { ticket, .. })
-            | Event::RepetitionAsked { ticket, .. }
-            | Event::ReplyOwed { ticket, .. } => self.flights.get(ticket).map(|flight| flight.turn.trace),
-            _ => None,
-        };
-        if let Some(trace) = trace {
-            event.name_trace(trace.to_string().into());
-        }
-        told
+        self.followed(event, now, kit)
     }
 
     fn followed(&mut self, event: &Event, now: Moment, kit: &Kit) -> Vec<Tale> {

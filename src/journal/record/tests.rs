@@ -6,7 +6,7 @@ use crate::ports::store::key::ChannelNo;
 fn an_event_reads_as_it_was_written() {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
     let made = Event::JitterDrawn { companion: "aria".into(), next_interjection_at: 9 };
-    let recorded = Recorded { seq: Seq(7), at: Moment::from_micros(5), handled: Seq(4), event: made };
+    let recorded = Recorded { seq: Seq(7), at: Moment::from_micros(5), handled: Seq(4), turn: None, event: made };
 
     let read = decode_event(&key, &encode_event(&recorded));
 
@@ -16,7 +16,7 @@ fn an_event_reads_as_it_was_written() {
 #[test]
 fn an_event_from_outside_handles_itself() {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
-    let recorded = Recorded { seq: Seq(7), at: Moment::from_micros(5), handled: Seq(7), event: Event::Cleared };
+    let recorded = Recorded { seq: Seq(7), at: Moment::from_micros(5), handled: Seq(7), turn: None, event: Event::Cleared };
 
     let read = decode_event(&key, &encode_event(&recorded));
 

@@ -15,7 +15,7 @@ fn said(by: &str, id: Option<&str>) -> Recorded {
     let (address, modality) = (Address::default(), Modality::Text);
     let message = Message { id: id.map(Into::into), from, text: "zebra".into(), address, modality, lull_endpoint: false };
     let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
-    Recorded { seq: Seq(7), at: Moment::ZERO, handled: Seq(7), event }
+    Recorded { seq: Seq(7), at: Moment::ZERO, handled: Seq(7), turn: None, event }
 }
 
 fn salvaged(records: &[(Key, Value)]) -> Salvaged {

@@ -145,7 +145,7 @@ impl Record<'_> {
 
     fn find(&self, is_it: impl Fn(&Event) -> bool) -> Option<TurnTrace> {
         let found = self.newest_first.iter().filter(|recorded| is_it(&recorded.event));
-        found.filter_map(|recorded| recorded.event.trace()?.parse().ok()).next()
+        found.filter_map(|recorded| recorded.turn.map(|turn| TurnTrace::new(turn.0))).next()
     }
 }
 
@@ -178,8 +178,6 @@ mod tests {
             deadline: Moment::ZERO,
             asked: vec!["mira".into(), "bruno".into()],
             listening: Vec::new(),
-            by_deadline: false,
-            trace: None,
         });
         let events = [asked_before, opened, unanswered("timeout"), unanswered("refused")].map(recorded);
         let record = Record { newest_first: events.iter().rev().collect() };
@@ -195,6 +193,6 @@ mod tests {
     }
 
     fn recorded(event: Event) -> Recorded {
-        Recorded { seq: Seq(8), at: Moment::ZERO, handled: Seq(7), event }
+        Recorded { seq: Seq(8), at: Moment::ZERO, handled: Seq(7), turn: None, event }
     }
 }
