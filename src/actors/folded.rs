@@ -2,8 +2,8 @@
 
 use super::kit::Kit;
 use crate::domain::budget::Ledger;
-use crate::domain::id::TurnId;
 use crate::domain::conversation::{Conversation, Rules, World};
+use crate::domain::id::TurnId;
 use crate::journal::place::Place;
 use crate::journal::reader::Restored;
 

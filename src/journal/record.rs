@@ -17,7 +17,7 @@ use crate::ports::store::Value;
 use crate::ports::store::key::Key;
 
 /// The version in which records are written. Every version up to it is read.
-pub const NEWEST_VERSION: u8 = 1;
+pub const NEWEST_VERSION: u8 = 2;
 
 /// Why a stored value cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -459,7 +459,11 @@ async fn what_is_committed_is_published_in_order_before_it_is_answered() {
     let mut watcher = world.hub.watch(&place("lobby"));
 
     world.hear("lobby", "one", None).await.unwrap().unwrap();
-    world.record(|record| record.made = vec![made_event(Seq(1), jitter(9)), made_event(Seq(1), jitter(6))]).await.unwrap().unwrap();
+    world
+        .record(|record| record.made = vec![made_event(Seq(1), jitter(9)), made_event(Seq(1), jitter(6))])
+        .await
+        .unwrap()
+        .unwrap();
 
     for seq in 1..=3 {
         let Ok(Live::Recorded(recorded)) = watcher.next().await else { panic!("an event is expected") };

@@ -396,7 +396,13 @@ impl Conversation {
     }
 
     /// All that is unsettled for these companions, and the same for each of them, settles.
-    pub(super) fn settle_rest(&mut self, companions: Vec<CompanionId>, reason: Reason, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn settle_rest(
+        &mut self,
+        companions: Vec<CompanionId>,
+        reason: Reason,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
         let trigger = self.trigger_of_rest(&companions[0], self.handled);
         let mut record = self.decided(&companions[0], trigger, Decision::No, reason, self.handled, Answered::default());
         record.companions = companions;

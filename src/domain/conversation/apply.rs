@@ -90,7 +90,10 @@ impl Conversation {
                     Some(turn) => (turn.candidate.why, turn.selection),
                     None => {
                         let opened = wish.as_ref().map_or(self.handled, |wish| wish.upto);
-                        (wish.and_then(|wish| wish.why), Selection { opened, selected_at: self.handled, turn, ..Selection::default() })
+                        (
+                            wish.and_then(|wish| wish.why),
+                            Selection { opened, selected_at: self.handled, turn, ..Selection::default() },
+                        )
                     }
                 };
                 self.floor = Some(Box::new(Floor {

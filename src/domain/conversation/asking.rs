@@ -92,12 +92,7 @@ impl Conversation {
     }
 
     /// If the way is free, what waits is decided without a call; or it is given back to be asked, and counted as asked.
-    pub(super) fn proceed(
-        &mut self,
-        companion: &CompanionId,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) -> Option<Waiting> {
+    pub(super) fn proceed(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) -> Option<Waiting> {
         loop {
             let gate = &self.gates[companion];
             if self.is_busy() || !self.is_ready(companion, gate, world) {

@@ -31,7 +31,7 @@ fn an_unknown_version_is_a_clear_error() {
 
     let error = decode::<PendingRecord>(&key, &value).unwrap_err();
 
-    assert_eq!(error, RecordError::UnknownVersion { key: key.clone(), found: 9, newest: 1 });
+    assert_eq!(error, RecordError::UnknownVersion { key: key.clone(), found: 9, newest: NEWEST_VERSION });
     assert!(error.to_string().contains(&key.to_string()));
 }
 

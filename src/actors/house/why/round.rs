@@ -192,8 +192,7 @@ mod tests {
         ballot.follow(&recorded);
 
         let states = vec![wish("aria", 5.0, false), listens("ben"), listens("cleo")];
-        let closed =
-            RoundClosed { message: Seq(7), states, selected: None, speak_at: None, others: Vec::new() };
+        let closed = RoundClosed { message: Seq(7), states, selected: None, speak_at: None, others: Vec::new() };
         let told = "ARIA would speak (5), BEN did not vote in time, and listens, CLEO listens: nobody speaks.";
         assert_eq!(ballot.closed(&closed), told);
     }
