@@ -23,12 +23,14 @@ use futures_util::StreamExt as _;
 use ractor::{Actor, ActorRef};
 use serde_json::{Value, json};
 use system::{kit, millis, room, say};
-use tertulia::actors::directory::{Directory, Place};
-use tertulia::actors::house::ActorHouse;
-use tertulia::actors::house::rooms::move_in;
-use tertulia::actors::kit::Kit;
-use tertulia::actors::places::{ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace};
-use tertulia::actors::root::{Root, RootMessage};
+use tertulia::actors::runtime::directory::{Directory, Place};
+use tertulia::actors::runtime::kit::Kit;
+use tertulia::actors::runtime::places::{
+    ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace,
+};
+use tertulia::actors::runtime::root::{Root, RootMessage};
+use tertulia::actors::service::ActorHouse;
+use tertulia::actors::service::rooms::move_in;
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::ports::house::House;

@@ -1,36 +1,21 @@
 //! Who runs when: messages in, effects out, no decisions.
+//!
+//! * [`runtime`]: the tree, what keeps it running, and what every actor works with.
+//! * [`channel`]: runs a conversation, with the turn-taking manager of a round and the delivery of a statement.
+//! * [`companion`]: asks for a companion, and has its replies written.
+//! * [`writer`]: the one writer to the store.
+//! * [`models`]: the pool that asks models.
+//! * [`membership`]: who lives in which channel, and who is not to be heard.
+//! * [`erasure`]: what is deleted from the record.
+//! * [`inbound`]: the way in for what was heard.
+//! * [`service`]: what the console and the platforms ask.
 
 pub mod channel;
 pub mod companion;
-pub mod delivery;
-pub mod directory;
-pub mod folded;
-pub mod guild;
-pub mod guilds;
-pub mod house;
-pub mod hub;
-pub mod ignored;
+pub mod erasure;
 pub mod inbound;
-pub mod kit;
-pub mod leftovers;
-pub mod notes;
-mod pending;
-pub mod places;
-pub mod platforms;
-pub mod quarantine;
-pub mod reaching;
-pub mod reply;
-pub mod residents;
-pub mod retention;
-pub mod root;
-pub mod scribe;
-pub mod set_aside;
-pub mod settling;
-pub mod shard;
-pub mod side_models;
-pub mod starts;
-pub mod supervision;
-pub mod switchboard;
-pub mod taking_back;
-pub mod turn_taking_manager;
-pub mod watchdog;
+pub mod membership;
+pub mod models;
+pub mod runtime;
+pub mod service;
+pub mod writer;

@@ -1,6 +1,6 @@
 //! What is kept of every channel, and how it is read: keys, records, and a reader over any store.
 //!
-//! The one writer is [`scribe`](crate::actors::scribe).
+//! The one writer is [`scribe`](crate::actors::writer).
 
 pub mod account;
 pub mod erased;

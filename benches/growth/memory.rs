@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tertulia::actors::directory::Sort;
+use tertulia::actors::runtime::directory::Sort;
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::system::SystemClock;
 use tertulia::domain::moment::Moment;

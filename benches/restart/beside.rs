@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use tertulia::actors::places::ChannelPlace;
+use tertulia::actors::runtime::places::ChannelPlace;
 use tertulia::ports::house::House;
 use tokio::time::{Instant, sleep};
 

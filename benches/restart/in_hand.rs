@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
-use tertulia::actors::kit::Kit;
-use tertulia::actors::places::{ChannelPlace, PoolPlace};
-use tertulia::actors::residents::Residents;
-use tertulia::actors::side_models::{Models, Pool};
+use tertulia::actors::membership::residents::Residents;
+use tertulia::actors::models::{Models, Pool};
+use tertulia::actors::runtime::kit::Kit;
+use tertulia::actors::runtime::places::{ChannelPlace, PoolPlace};
 use tertulia::domain::id::{ChannelId, GuildId};
 use tertulia::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part, Platforms};
 use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Purpose, Request, Usage};

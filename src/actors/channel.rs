@@ -5,7 +5,9 @@
 
 mod conduct;
 mod delivering;
+pub mod delivery;
 mod duties;
+pub mod folded;
 mod in_hand;
 mod judging;
 mod notes;
@@ -18,6 +20,7 @@ mod spending;
 mod tempers;
 mod traces;
 mod trial;
+pub mod turn_taking_manager;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -26,15 +29,15 @@ use std::time::Duration;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::sync::OnceCell;
 
-use super::delivery::Delivered;
-use super::directory::{Address, Registration, Sort};
-use super::kit::Kit;
-use super::places::ChannelPlace;
-use super::scribe::{Accepted, Committed, Lost};
-use super::side_models::{CallId, Outcome, Wording};
-use super::supervision::child::TakenAlong;
-use super::turn_taking_manager::NotTaken;
-use super::watchdog::at_work;
+use crate::actors::channel::delivery::Delivered;
+use crate::actors::channel::turn_taking_manager::NotTaken;
+use crate::actors::models::{CallId, Outcome, Wording};
+use crate::actors::runtime::directory::{Address, Registration, Sort};
+use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::places::ChannelPlace;
+use crate::actors::runtime::supervision::child::TakenAlong;
+use crate::actors::runtime::watchdog::at_work;
+use crate::actors::writer::{Accepted, Committed, Lost};
 use crate::domain::budget::{Budget, Ledger};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;

@@ -3,18 +3,20 @@
 //! It keeps nothing. A question that dies with it is asked again by the channel, which is told by [`Asking`]'s drop. One that it cannot ask
 //! must not take it along, again and again, and with it the guild: it fails alone; and so does one that cannot be worded, in the pool.
 
+pub mod reply;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use super::channel::ChannelMessage;
-use super::directory::{Address, Registration, Sort};
-use super::kit::Kit;
-use super::places::{ChannelPlace, CompanionPlace, TurnTakingManagerPlace};
-use super::side_models::{Priority, Question, Wording};
-use super::turn_taking_manager::ManagerMessage;
-use super::watchdog::at_work;
+use crate::actors::channel::ChannelMessage;
+use crate::actors::channel::turn_taking_manager::ManagerMessage;
+use crate::actors::models::{Priority, Question, Wording};
+use crate::actors::runtime::directory::{Address, Registration, Sort};
+use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::places::{ChannelPlace, CompanionPlace, TurnTakingManagerPlace};
+use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{CompanionId, GuildId, Ticket};
 use crate::domain::message::{Message, Modality};
 use crate::domain::prompt::{self, Character, DecisionParts, Prompt};

@@ -10,10 +10,10 @@ mod hearing;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::kit::Kit;
-use super::places::ChannelPlace;
-use super::reaching::tell_scribe;
-use super::scribe::{Accept, Accepted, Lost, Refused, Reply, ScribeMessage};
+use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::places::ChannelPlace;
+use crate::actors::writer::reaching::tell_scribe;
+use crate::actors::writer::{Accept, Accepted, Lost, Refused, Reply, ScribeMessage};
 use crate::domain::address::{self, Heard};
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};

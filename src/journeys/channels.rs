@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::abroad::{ana, direct, general, thread};
 use super::world::{World, room};
 use crate::actors::inbound::Inbound;
-use crate::actors::settling;
+use crate::actors::membership::settling;
 use crate::domain::id::{CompanionId, Seq};
 use crate::ports::company::Company;
 use crate::ports::hearing::{Hearing, Spot};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::world::World;
-use crate::actors::directory::Place;
-use crate::actors::places::{GuildsPlace, PlatformsPlace, ScribePlace, ShardPlace};
+use crate::actors::runtime::directory::Place;
+use crate::actors::runtime::places::{GuildsPlace, PlatformsPlace, ScribePlace, ShardPlace};
 use crate::ports::gateway::Disconnected;
 use crate::ports::gateway::fake::{End, FakeGateway};
 use crate::ports::house::House;

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::world::{World, room, said};
 use crate::actors::channel::ChannelMessage;
-use crate::actors::directory::{Directory, Registration};
-use crate::actors::places::ChannelPlace;
+use crate::actors::runtime::directory::{Directory, Registration};
+use crate::actors::runtime::places::ChannelPlace;
 use crate::ports::house::{House, Refused};
 
 #[tokio::test(start_paused = true)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::world::{World, room, said};
 use crate::actors::inbound::Inbound;
-use crate::actors::places::{ChannelPlace, ScribePlace};
-use crate::actors::scribe::{OutboxWrite, Record, Reply, ScribeMessage};
+use crate::actors::runtime::places::{ChannelPlace, ScribePlace};
+use crate::actors::writer::{OutboxWrite, Record, Reply, ScribeMessage};
 use crate::domain::id::Ticket;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;

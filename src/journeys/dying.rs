@@ -6,9 +6,11 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use super::world::{World, room, said};
 use crate::actors::channel::ChannelMessage;
-use crate::actors::house::ActorHouse;
-use crate::actors::places::{ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace};
-use crate::actors::scribe::{Administer, Reply, ScribeMessage};
+use crate::actors::runtime::places::{
+    ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace,
+};
+use crate::actors::service::ActorHouse;
+use crate::actors::writer::{Administer, Reply, ScribeMessage};
 use crate::domain::conversation::poison;
 use crate::domain::id::{Ticket, Ward};
 use crate::journal::key;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::abroad::{self, ana, spot};
 use super::keeping::set_aside_at;
 use super::world::{World, room, said};
-use crate::actors::settling;
+use crate::actors::membership::settling;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::journal::place::Place;

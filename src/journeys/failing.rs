@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::world::{World, room, said};
-use crate::actors::places::{ChannelPlace, GuildPlace, ScribePlace};
+use crate::actors::runtime::places::{ChannelPlace, GuildPlace, ScribePlace};
 use crate::domain::conversation::poison;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate};
 use crate::ports::house::House;

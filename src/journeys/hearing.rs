@@ -14,7 +14,7 @@ use serde_json::json;
 use super::abroad::{self, ana, direct, general};
 use super::world::{World, room, said};
 use crate::actors::inbound::Inbound;
-use crate::actors::places::ScribePlace;
+use crate::actors::runtime::places::ScribePlace;
 use crate::domain::event::Event;
 use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::{Author, Message, Role};

@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::abroad::{self, ana, general};
 use super::world::{World, room};
+use crate::actors::erasure::retention;
 use crate::actors::inbound::Inbound;
-use crate::actors::places::ScribePlace;
-use crate::actors::retention;
-use crate::actors::scribe::{Administer, Reply, ScribeMessage};
+use crate::actors::runtime::places::ScribePlace;
+use crate::actors::writer::{Administer, Reply, ScribeMessage};
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket, Ward};
 use crate::journal::key;

@@ -4,8 +4,8 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::world::{World, room, said};
-use crate::actors::places::ScribePlace;
-use crate::actors::scribe::{Administer, Reply, ScribeMessage};
+use crate::actors::runtime::places::ScribePlace;
+use crate::actors::writer::{Administer, Reply, ScribeMessage};
 use crate::domain::id::Seq;
 use crate::journal::key;
 use crate::journal::place::Place;

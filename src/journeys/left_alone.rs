@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::world::{World, room, said};
-use crate::actors::guilds::GuildsMessage;
-use crate::actors::places::{ChannelPlace, GuildPlace, GuildsPlace, ScribePlace};
-use crate::actors::quarantine::{Cause, LeftAlone};
-use crate::actors::reaching::look;
-use crate::actors::scribe::{Administer, Reply, ScribeMessage};
+use crate::actors::runtime::guilds::GuildsMessage;
+use crate::actors::runtime::places::{ChannelPlace, GuildPlace, GuildsPlace, ScribePlace};
+use crate::actors::runtime::quarantine::{Cause, LeftAlone};
+use crate::actors::writer::reaching::look;
+use crate::actors::writer::{Administer, Reply, ScribeMessage};
 use crate::domain::conversation::poison;
 use crate::domain::id::Ward;
 use crate::journal::key;

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 
 use super::world::{World, asker, room};
-use crate::actors::places::{
+use crate::actors::runtime::places::{
     ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace, TurnTakingManagerPlace,
 };
 use crate::domain::event::{Event, Recorded};

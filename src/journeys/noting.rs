@@ -1,8 +1,8 @@
 //! What platforms have to remember.
 
 use super::world::{World, room};
-use crate::actors::notes::StoredNotes;
-use crate::actors::places::ScribePlace;
+use crate::actors::runtime::places::ScribePlace;
+use crate::actors::service::notes::StoredNotes;
 use crate::domain::id::GuildId;
 use crate::ports::house::House;
 use crate::ports::house::keeping::Forget;

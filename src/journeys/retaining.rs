@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::keeping::{one_turn, set_aside_as};
 use super::world::{World, room, said};
-use crate::actors::reaching::administer;
-use crate::actors::retention::{self, Passed};
+use crate::actors::erasure::retention::{self, Passed};
+use crate::actors::writer::reaching::administer;
 use crate::adapters::store::audit::{Audit, Problem};
 use crate::domain::event::Event;
 use crate::domain::id::Seq;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::world::{World, asker, room, said};
-use crate::actors::places::TurnTakingManagerPlace;
+use crate::actors::runtime::places::TurnTakingManagerPlace;
 use crate::domain::vote::Stance;
 use crate::journal::place::Place;
 use crate::ports::language_model::{NoAnswer, Purpose, Request};
@@ -288,7 +288,7 @@ async fn a_salon_falls_asleep_when_all_is_said() {
 
     world.pass(1_000.0).await;
 
-    assert!(world.kit.directory.find(&crate::actors::places::ChannelPlace(room("salon").channel())).is_none());
+    assert!(world.kit.directory.find(&crate::actors::runtime::places::ChannelPlace(room("salon").channel())).is_none());
     assert!(world.kit.directory.find(&TurnTakingManagerPlace(room("salon").channel())).is_none());
 }
 

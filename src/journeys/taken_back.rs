@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::world::{World, asker, room, said};
-use crate::actors::house::ActorHouse;
-use crate::actors::taking_back::let_go;
+use crate::actors::erasure::taking_back::let_go;
+use crate::actors::service::ActorHouse;
 use crate::domain::id::Seq;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::world::{World, room, said};
-use crate::actors::house::ActorHouse;
-use crate::actors::places::{ChannelPlace, ScribePlace};
-use crate::actors::scribe::{OutboxWrite, Record, Reply, ScribeMessage};
+use crate::actors::runtime::places::{ChannelPlace, ScribePlace};
+use crate::actors::service::ActorHouse;
+use crate::actors::writer::{OutboxWrite, Record, Reply, ScribeMessage};
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::trigger::Trigger;
@@ -149,7 +149,7 @@ async fn a_room_that_slept_answers_as_before() {
     let world = World::with_lobby().await;
     world.say("lobby", "one").await;
     world.pass(1_000.0).await;
-    let asleep = world.kit.directory.find(&crate::actors::places::ChannelPlace(room("lobby").channel())).is_none();
+    let asleep = world.kit.directory.find(&crate::actors::runtime::places::ChannelPlace(room("lobby").channel())).is_none();
     world.side.answers([Ok("Me.\nYES")]);
 
     world.say("lobby", "Ari?").await;

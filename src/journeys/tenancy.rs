@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::abroad::{self, ana, spot};
 use super::world::{World, room};
 use crate::actors::inbound::Inbound;
-use crate::actors::settling;
+use crate::actors::membership::settling;
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::ports::company::Company;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::world::{World, room};
-use crate::actors::places::ChannelPlace;
+use crate::actors::runtime::places::ChannelPlace;
 use crate::ports::house::House;
 use crate::ports::language_model::{NoAnswer, Purpose, Request};
 use crate::telemetry::memory::{attribute, drawn};

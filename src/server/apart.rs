@@ -8,12 +8,12 @@ use ractor::{Actor, ActorRef};
 use tokio::sync::watch;
 
 use super::{Ended, kit, open, opening};
-use crate::actors::house::ActorHouse;
-use crate::actors::house::rooms::move_in;
 use crate::actors::inbound::Inbound;
-use crate::actors::kit::Kit;
-use crate::actors::root::{Root, RootMessage};
-use crate::actors::side_models::Models;
+use crate::actors::models::Models;
+use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::root::{Root, RootMessage};
+use crate::actors::service::ActorHouse;
+use crate::actors::service::rooms::move_in;
 use crate::adapters::store::sled::{SledStore, disk_bytes, disk_free};
 use crate::settings::Loaded;
 use crate::telemetry::Telemetry;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::actors::house::ActorHouse;
-use crate::actors::ignored::KeptIgnored;
 use crate::actors::inbound::Inbound;
-use crate::actors::kit::Kit;
-use crate::actors::notes::StoredNotes;
+use crate::actors::membership::ignored::KeptIgnored;
+use crate::actors::runtime::kit::Kit;
+use crate::actors::service::ActorHouse;
+use crate::actors::service::notes::StoredNotes;
 use crate::adapters::discord::commands::Commands;
 use crate::adapters::discord::dispatch::{Dispatch, Intake as Takes};
 use crate::adapters::discord::gateway::{Gateway, Parts, Times};

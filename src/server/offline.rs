@@ -8,18 +8,18 @@ use ractor::Actor;
 
 use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, not_moved_in, open};
 use crate::actors::channel::HungBefore;
-use crate::actors::directory::Directory;
-use crate::actors::house::ActorHouse;
-use crate::actors::house::rooms::move_in;
-use crate::actors::hub::Hub;
-use crate::actors::ignored::Ignored;
-use crate::actors::kit::Kit;
-use crate::actors::places::{PoolPlace, ScribePlace};
-use crate::actors::residents::Residents;
-use crate::actors::retention::{self, Passed};
-use crate::actors::scribe::{self, Scribe};
-use crate::actors::side_models::{Models, Pool};
-use crate::actors::taking_back::Turns;
+use crate::actors::erasure::retention::{self, Passed};
+use crate::actors::erasure::taking_back::Turns;
+use crate::actors::membership::ignored::Ignored;
+use crate::actors::membership::residents::Residents;
+use crate::actors::models::{Models, Pool};
+use crate::actors::runtime::directory::Directory;
+use crate::actors::runtime::hub::Hub;
+use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::places::{PoolPlace, ScribePlace};
+use crate::actors::service::ActorHouse;
+use crate::actors::service::rooms::move_in;
+use crate::actors::writer::{self, Scribe};
 use crate::adapters::llm::rehearsal::Rehearsal;
 use crate::adapters::store::sled::{OpenOptions, SledStore};
 use crate::adapters::system::{SystemChance, SystemClock};
@@ -140,15 +140,15 @@ fn kit(loaded: Loaded, store: Arc<SledStore>) -> Kit {
     }
 }
 
-fn scribe_arguments(kit: &Kit) -> scribe::Arguments {
+fn scribe_arguments(kit: &Kit) -> writer::Arguments {
     let failed = kit.store_failed.clone();
-    scribe::Arguments {
+    writer::Arguments {
         store: kit.store.clone(),
         clock: kit.clock.clone(),
         hub: kit.hub.clone(),
         instruments: kit.recorder.instruments().clone(),
         deliver: Arc::new(|_, _, _, _| {}),
-        report: Arc::new(move |scribe::Fate::StoreFailed(detail)| failed(detail)),
-        bounds: scribe::Bounds::default(),
+        report: Arc::new(move |writer::Fate::StoreFailed(detail)| failed(detail)),
+        bounds: writer::Bounds::default(),
     }
 }

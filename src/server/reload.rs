@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
-use crate::actors::house::rooms::recast;
-use crate::actors::kit::Kit;
+use crate::actors::runtime::kit::Kit;
+use crate::actors::service::rooms::recast;
 use crate::settings::{self, Sources};
 
 /// Reading the settings may take this long.

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::actors::directory::Address;
-use crate::actors::kit::Kit;
-use crate::actors::set_aside::{self, DEATHS_TO_SET_ASIDE};
-use crate::actors::watchdog::Stall;
+use crate::actors::runtime::directory::Address;
+use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::set_aside::{self, DEATHS_TO_SET_ASIDE};
+use crate::actors::runtime::watchdog::Stall;
 use crate::domain::id::{ChannelId, Seq};
 use crate::journal::place::Place;
 use crate::telemetry::plain::Plain;
@@ -116,7 +116,7 @@ impl Stalls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actors::watchdog::About;
+    use crate::actors::runtime::watchdog::About;
 
     #[test]
     fn a_message_that_hung_its_channel_is_counted_over_restarts() {

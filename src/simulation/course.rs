@@ -8,7 +8,7 @@ use super::dice::Dice;
 use super::life::{Life, Props};
 use super::plan::Plan;
 use super::stage::{Ending, Notes, lock};
-use crate::actors::leftovers;
+use crate::actors::erasure::leftovers;
 use crate::domain::id::Ward;
 use crate::ports::house::House;
 use crate::ports::store::Store;

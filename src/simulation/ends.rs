@@ -7,7 +7,7 @@ use std::time::Duration;
 use ractor::{ActorCell, ActorId};
 
 use super::stage::{Stage, lock};
-use crate::actors::places::{ChannelPlace, ScribePlace};
+use crate::actors::runtime::places::{ChannelPlace, ScribePlace};
 use crate::domain::id::ChannelId;
 use crate::ports::house::room::RoomId;
 

@@ -13,7 +13,7 @@ use super::dice::Dice;
 use super::life::Props;
 use super::plan::{Beat, Plan};
 use super::stage::{Stage, lock};
-use crate::actors::places::ShardPlace;
+use crate::actors::runtime::places::ShardPlace;
 use crate::ports::gateway::{Condition, Disconnected, Gateway, Shard};
 use crate::ports::hearing::{Hearing, NotTaken, Taken};
 

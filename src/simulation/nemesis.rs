@@ -10,8 +10,8 @@ use super::faults::What;
 use super::gateway::PLATFORM;
 use super::plan::{Strike, Target};
 use super::stage::{Ending, Stage};
-use crate::actors::directory::Place;
-use crate::actors::places::{
+use crate::actors::runtime::directory::Place;
+use crate::actors::runtime::places::{
     ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PlatformsPlace, PoolPlace, ScribePlace, ShardPlace, SwitchboardPlace,
     TurnTakingManagerPlace,
 };

@@ -14,7 +14,7 @@ use super::manners::Answer;
 use super::plan::Beat;
 use super::stage::lock;
 use crate::actors::inbound::{Inbound, Speech};
-use crate::actors::scribe;
+use crate::actors::writer;
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
@@ -236,7 +236,7 @@ impl Life {
             said_at: None,
         };
         let taken = Inbound::new(self.kit.clone()).say(&self.place(say.room), speech).await;
-        let unavailable = |error: scribe::Refused| Refused::Unavailable { detail: error.to_string(), retry_after: None };
+        let unavailable = |error: writer::Refused| Refused::Unavailable { detail: error.to_string(), retry_after: None };
         taken.map(|accepted| accepted.map(|accepted| accepted.seq)).map_err(unavailable)
     }
 

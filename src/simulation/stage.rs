@@ -15,9 +15,9 @@ use super::nemesis;
 use super::plan::{Beat, Plan, Strike, When};
 use super::store::SimStore;
 use super::time::{SimChance, SimClock};
-use crate::actors::directory::Directory;
-use crate::actors::house::ActorHouse;
 use crate::actors::inbound::Inbound;
+use crate::actors::runtime::directory::Directory;
+use crate::actors::service::ActorHouse;
 use crate::domain::moment::Moment;
 use crate::ports::clock::Clock;
 

@@ -134,10 +134,10 @@ fn the_source_keeps_to_the_arrows() {
 fn a_forbidden_arrow_is_told_with_its_place_and_the_way_out() {
     let source = "use std::sync::Arc;\n\nuse crate::{domain::id::Seq, adapters::{llm, store::Store}};\n";
 
-    let told = violations("src/actors/scribe.rs", &module("actors/scribe.rs"), source);
+    let told = violations("src/actors/writer.rs", &module("actors/writer.rs"), source);
 
     assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].starts_with("src/actors/scribe.rs:3: actors may not know adapters (crate::adapters::llm)"), "{}", told[0]);
+    assert!(told[0].starts_with("src/actors/writer.rs:3: actors may not know adapters (crate::adapters::llm)"), "{}", told[0]);
     assert!(told[1].contains("crate::adapters::store::Store"), "{}", told[1]);
     assert!(told[1].contains("an actor asks a port"), "{}", told[1]);
 }

@@ -7,9 +7,9 @@ use tokio::sync::watch;
 
 use super::rounds::Words;
 use super::{ChannelMessage, State};
-use crate::actors::delivery::{Arguments, Delivered, Delivery};
-use crate::actors::kit::Kit;
-use crate::actors::scribe::{Accepted, OutboxWrite, Record, Reply, ScribeMessage};
+use crate::actors::channel::delivery::{Arguments, Delivered, Delivery};
+use crate::actors::runtime::kit::Kit;
+use crate::actors::writer::{Accepted, OutboxWrite, Record, Reply, ScribeMessage};
 use crate::domain::conversation::Input;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::moment::Moment;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::actors::watchdog::at_message;
+use crate::actors::runtime::watchdog::at_message;
 use crate::domain::id::{ChannelId, Seq};
 
 /// Channels that hung before this start, nobody knows over which message. Cheap to clone; all clones are one.

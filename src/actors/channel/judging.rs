@@ -4,9 +4,9 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::{ChannelMessage, State};
-use crate::actors::directory::Address;
-use crate::actors::side_models::{Outcome, Priority, Question, Wording};
-use crate::actors::watchdog::at_work;
+use crate::actors::models::{Outcome, Priority, Question, Wording};
+use crate::actors::runtime::directory::Address;
+use crate::actors::runtime::watchdog::at_work;
 use crate::domain::conversation::{Input, JUDGED_MESSAGES};
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::{Message, Modality};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::State;
 use super::duties::Duty;
-use crate::actors::hub::Live;
+use crate::actors::runtime::hub::Live;
 use crate::domain::conversation::Output;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::ports::house::stamp::rfc3339;

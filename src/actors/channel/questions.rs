@@ -2,7 +2,7 @@
 
 use super::duties::Duty;
 use super::{ASK_AGAIN_AT_MOST, ChannelMessage, State};
-use crate::actors::side_models::{CallId, Outcome, asked_again_after};
+use crate::actors::models::{CallId, Outcome, asked_again_after};
 use crate::domain::answer;
 use crate::domain::conversation::Input;
 use crate::domain::id::Ticket;

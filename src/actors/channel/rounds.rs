@@ -7,9 +7,9 @@ use ractor::{ActorId, ActorRef, ActorRuntime, RpcReplyPort};
 
 use super::State;
 use super::duties::Duty;
-use crate::actors::directory::Sort;
-use crate::actors::kit::Kit;
-use crate::actors::turn_taking_manager::{Arguments, ManagerMessage, NotTaken, TurnTakingManager};
+use crate::actors::channel::turn_taking_manager::{Arguments, ManagerMessage, NotTaken, TurnTakingManager};
+use crate::actors::runtime::directory::Sort;
+use crate::actors::runtime::kit::Kit;
 use crate::domain::conversation::{Input, Output};
 use crate::domain::event::{Event, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket};

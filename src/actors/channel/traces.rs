@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::kit::Kit;
-use crate::actors::side_models::{CallFacts as PoolFacts, Outcome};
+use crate::actors::models::{CallFacts as PoolFacts, Outcome};
+use crate::actors::runtime::kit::Kit;
 use crate::domain::closing::Cause;
 use crate::domain::conversation::Conversation;
 use crate::domain::decision::{Decision, Reason};

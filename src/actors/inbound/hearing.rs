@@ -9,10 +9,10 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::answered::replied;
 use super::{Inbound, Speech};
-use crate::actors::places::ChannelPlace;
-use crate::actors::scribe::{self, Contested, Lost};
-use crate::actors::settling::{self, Unsettled};
-use crate::actors::taking_back::{NotRewritten, replace_words, take_back};
+use crate::actors::erasure::taking_back::{NotRewritten, replace_words, take_back};
+use crate::actors::membership::settling::{self, Unsettled};
+use crate::actors::runtime::places::ChannelPlace;
+use crate::actors::writer::{self, Contested, Lost};
 use crate::domain::event::{Event, Gap, Recorded};
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::domain::message::{Modality, Role};
@@ -246,12 +246,12 @@ fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-fn refused(error: scribe::Refused) -> NotTaken {
+fn refused(error: writer::Refused) -> NotTaken {
     match error {
-        scribe::Refused::Busy { retry_after } => {
+        writer::Refused::Busy { retry_after } => {
             NotTaken::Later { after: retry_after, detail: "too much waits to be stored".into() }
         }
-        scribe::Refused::Lost(lost) => lost_write(lost),
+        writer::Refused::Lost(lost) => lost_write(lost),
     }
 }
 
@@ -303,7 +303,7 @@ mod tests {
         let after = Duration::from_secs(7);
         let place = Place::new(&"home".into(), &"discord:1".into());
         for (error, later) in [
-            (refused(scribe::Refused::Busy { retry_after: after }), Some(after)),
+            (refused(writer::Refused::Busy { retry_after: after }), Some(after)),
             (refused(Lost::Unknown.into()), Some(RETRY_AFTER)),
             (refused(Lost::Unavailable("the disk is full".into()).into()), Some(RETRY_AFTER)),
             (refused(Lost::Deleted.into()), Some(RETRY_AFTER)),

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::super::world::{World, asker, room};
-use crate::actors::directory::Place as Address;
-use crate::actors::places::{ChannelPlace, CompanionPlace, TurnTakingManagerPlace};
+use crate::actors::runtime::directory::Place as Address;
+use crate::actors::runtime::places::{ChannelPlace, CompanionPlace, TurnTakingManagerPlace};
 use crate::domain::moment::Moment;
 use crate::ports::house::House;
 use crate::ports::language_model::{NoAnswer, Purpose, Request};

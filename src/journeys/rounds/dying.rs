@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::actors::directory::Place as Address;
-use crate::actors::places::{
+use crate::actors::runtime::directory::Place as Address;
+use crate::actors::runtime::places::{
     ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, TurnTakingManagerPlace,
 };
 use crate::journeys::keeping::one_turn;

@@ -4,10 +4,10 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 
 use super::*;
 use crate::actors::channel::ChannelMessage;
-use crate::actors::directory::Registration;
-use crate::actors::kit::Kit;
-use crate::actors::places::{ChannelPlace, TurnTakingManagerPlace};
-use crate::actors::turn_taking_manager::{ManagerMessage, NotTaken};
+use crate::actors::channel::turn_taking_manager::{ManagerMessage, NotTaken};
+use crate::actors::runtime::directory::Registration;
+use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::places::{ChannelPlace, TurnTakingManagerPlace};
 use crate::domain::closing::Stage;
 use crate::domain::id::Seq;
 use crate::domain::vote::State;

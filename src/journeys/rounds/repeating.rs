@@ -1,7 +1,7 @@
 //! Companions that go in circles, and the side model that judges so.
 
 use super::*;
-use crate::actors::places::{ChannelPlace, PoolPlace};
+use crate::actors::runtime::places::{ChannelPlace, PoolPlace};
 
 /// Three who agree for ever, and a side model that judges what they say.
 async fn echo_chamber(score: &'static str) -> World {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 
 use super::super::world::{World, room};
-use crate::actors::house::ActorHouse;
-use crate::actors::kit::Kit;
+use crate::actors::runtime::kit::Kit;
+use crate::actors::service::ActorHouse;
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::id::{Seq, Ward};
 use crate::domain::moment::Moment;

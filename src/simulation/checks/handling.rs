@@ -6,7 +6,7 @@ use super::super::life::Life;
 use super::super::stage::lock;
 use super::super::store::Committed;
 use super::place_of;
-use crate::actors::reaching::look;
+use crate::actors::writer::reaching::look;
 use crate::domain::id::Seq;
 use crate::ports::house::House;
 

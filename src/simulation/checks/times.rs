@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::super::life::Props;
 use super::super::stage::{KeptAway, Stage, lock};
 use super::super::store::Committed;
-use crate::actors::guild::RESTARTS;
+use crate::actors::runtime::guild::RESTARTS;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
 use crate::journal::place::Place;

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use reqwest::Method;
 use serde_json::json;
-use tertulia::actors::watchdog::STALLED_EXIT_STATUS;
+use tertulia::actors::runtime::watchdog::STALLED_EXIT_STATUS;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 

@@ -7,8 +7,8 @@ use std::process::Stdio;
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;
-use tertulia::actors::directory::Address;
-use tertulia::actors::watchdog::{STALLED_EXIT_STATUS, Watchdog, at_message, at_work};
+use tertulia::actors::runtime::directory::Address;
+use tertulia::actors::runtime::watchdog::{STALLED_EXIT_STATUS, Watchdog, at_message, at_work};
 use tertulia::domain::id::Seq;
 use tertulia::journal::place::Place;
 use tokio::process::Command;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::actors::kit::Kit;
-use crate::actors::side_models::Outcome;
+use crate::actors::models::Outcome;
+use crate::actors::runtime::kit::Kit;
 use crate::journal::place::Place;
 use crate::ports::language_model::Request;
 use crate::telemetry::model_calls::{self, CallFacts};

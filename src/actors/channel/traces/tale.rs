@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::turn::{Append, Flight, Turn};
-use crate::actors::kit::Kit;
+use crate::actors::runtime::kit::Kit;
 use crate::domain::closing::{Cause, Stage};
 use crate::domain::event::{Decided, RoundClosed};
 use crate::domain::id::{CompanionId, Ticket};

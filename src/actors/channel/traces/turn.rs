@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::effort::Effort;
-use crate::actors::kit::Kit;
+use crate::actors::runtime::kit::Kit;
 use crate::domain::event::Decided;
 use crate::domain::id::Seq;
 use crate::domain::moment::Moment;

@@ -1,0 +1,34 @@
+//! A conversation as its record says, for whoever is not its channel.
+
+use crate::actors::runtime::kit::Kit;
+use crate::domain::budget::Ledger;
+use crate::domain::conversation::{Conversation, Rules, World};
+use crate::domain::id::TurnId;
+use crate::journal::place::Place;
+use crate::journal::reader::Restored;
+
+/// What a channel has in mind when it has read this, before it goes on. Nothing is used up by it, and nothing follows.
+pub fn folded(kit: &Kit, place: &Place, restored: Restored) -> Conversation {
+    let mut conversation = restored.snapshot.map(|snapshot| snapshot.conversation).unwrap_or_default();
+    let tempers = kit.residents.tempers(&place.channel);
+    let mut ledger = Ledger::default();
+    let mut world = World {
+        channel: &place.channel,
+        rules: Rules::from(&*kit.settings),
+        tempers: &tempers,
+        jitter: &mut || kit.chance.jitter(),
+        turn: &mut || TurnId(kit.chance.id()),
+        ledger: &mut ledger,
+        summary_after: None,
+        tokens_per_day: None,
+        is_unpostable: false,
+    };
+    for recorded in &restored.events {
+        if restored.skip.contains(&recorded.seq) {
+            conversation.pass_over(recorded);
+        } else {
+            conversation.fold(recorded, &mut world);
+        }
+    }
+    conversation
+}

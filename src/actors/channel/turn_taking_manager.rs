@@ -1,0 +1,179 @@
+//! The turn-taking manager of a channel: lives while a round is open, reads the votes, and publishes the States (DESIGN.md 3).
+//!
+//! What it knows is on record or on its way there, so one that dies is simply replaced: the new one begins with the round as the channel
+//! knows it, and whatever was lost with the old one is asked for again.
+
+mod not_taken;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
+use serde_json::{Value, json};
+
+use crate::actors::channel::ChannelMessage;
+use crate::actors::models::{Outcome, Wording};
+use crate::actors::runtime::directory::{Address, Registration, Sort};
+use crate::actors::runtime::hub::Live;
+use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::places::TurnTakingManagerPlace;
+use crate::actors::runtime::watchdog::at_work;
+use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::round::Round;
+use crate::domain::vote::{self, State as Ballot};
+use crate::journal::place::Place;
+use crate::ports::house::stamp::rfc3339;
+use crate::telemetry::instruments::kinds::Counted;
+pub use not_taken::NotTaken;
+
+/// The actor.
+pub struct TurnTakingManager;
+
+/// Which round it holds, and for whom.
+pub struct Arguments {
+    /// Where.
+    pub place: Place,
+    /// The round as far as it has come.
+    pub round: Round,
+    /// Who was asked when it was opened.
+    pub asked: Vec<CompanionId>,
+    /// Those present that programs outside play.
+    pub external: BTreeSet<CompanionId>,
+    /// How long States that are missing are still waited for.
+    pub patience: Duration,
+    /// Who decides.
+    pub channel: ActorRef<ChannelMessage>,
+    /// What it works with.
+    pub kit: Kit,
+}
+
+/// What a turn-taking manager is told.
+pub enum ManagerMessage {
+    /// The question of a companion came to its end.
+    Answered {
+        /// Which question.
+        ticket: Ticket,
+        /// What was asked.
+        asked: Arc<Wording>,
+        /// What came of it.
+        outcome: Box<Outcome>,
+    },
+    /// An external companion votes. Answered once the vote is on record.
+    Submit {
+        /// Its vote.
+        state: Ballot,
+        /// Where it is said whether it counts.
+        reply: RpcReplyPort<Result<(), NotTaken>>,
+    },
+    /// A State is on record.
+    Known(Box<Ballot>),
+    /// The round is over; these were its States.
+    Over(Vec<Ballot>),
+    /// States that are missing are waited for no longer.
+    Due,
+}
+
+/// What it keeps: what is on record of the round, and whose State was published.
+pub struct State {
+    place: Place,
+    round: Round,
+    asked: Vec<CompanionId>,
+    external: BTreeSet<CompanionId>,
+    published: BTreeSet<CompanionId>,
+    channel: ActorRef<ChannelMessage>,
+    kit: Kit,
+    _registration: Registration,
+    _counted: Counted,
+}
+
+impl Actor for TurnTakingManager {
+    type Msg = ManagerMessage;
+    type State = State;
+    type Arguments = Arguments;
+
+    async fn pre_start(&self, myself: ActorRef<ManagerMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
+        let Arguments { place, round, asked, external, patience, channel, kit } = arguments;
+        let registration = kit.directory.register(&TurnTakingManagerPlace(place.channel.clone()), &myself);
+        // It dies with its timer; the channel has one of its own.
+        myself.send_after(patience, || ManagerMessage::Due);
+        let known: Vec<Ballot> = round.states().cloned().collect();
+        let counted = kit.recorder.instruments().actors.one([Sort::TurnTakingManager.as_str()]);
+        let mut state = State {
+            published: BTreeSet::new(),
+            place,
+            round,
+            asked,
+            external,
+            channel,
+            kit,
+            _registration: registration,
+            _counted: counted,
+        };
+        state.publish(known);
+        Ok(state)
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<ManagerMessage>,
+        message: ManagerMessage,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let _at_work = at_work(Address::TurnTakingManager(state.place.channel.clone()));
+        match message {
+            ManagerMessage::Answered { ticket, asked, outcome } => state.answered(ticket, asked, outcome)?,
+            ManagerMessage::Submit { state: ballot, reply } => state.submit(ballot, reply),
+            ManagerMessage::Known(ballot) => {
+                state.round.submit((*ballot).clone());
+                state.publish([*ballot]);
+            }
+            ManagerMessage::Over(ballots) => {
+                state.publish(ballots);
+                myself.stop(None);
+            }
+            ManagerMessage::Due => state.channel.cast(ChannelMessage::Woken)?,
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// What the answer says goes to the channel, which decides by it.
+    fn answered(&self, ticket: Ticket, asked: Arc<Wording>, outcome: Box<Outcome>) -> Result<(), ActorProcessingErr> {
+        let vote = outcome.result.as_ref().ok().map(|answer| Box::new(vote::read(&answer.text)));
+        self.channel.cast(ChannelMessage::Answered { ticket, asked, outcome, vote })?;
+        Ok(())
+    }
+
+    /// What can count goes to the channel, which decides by it and answers.
+    fn submit(&self, ballot: Ballot, reply: RpcReplyPort<Result<(), NotTaken>>) {
+        match NotTaken::of_vote(&ballot, &self.round, &self.asked, self.external.contains(&ballot.from)) {
+            // Whoever asked may have stopped waiting.
+            Some(objection) => drop(reply.send(Err(objection))),
+            // A channel that is gone drops the reply, which says so.
+            None => drop(self.channel.cast(ChannelMessage::Voted { state: Box::new(ballot), reply })),
+        }
+    }
+
+    /// Publishes each State once; a manager that takes another's place publishes again what was known before it.
+    fn publish(&mut self, ballots: impl IntoIterator<Item = Ballot>) {
+        for ballot in ballots {
+            if !self.published.insert(ballot.from.clone()) {
+                continue;
+            }
+            if self.kit.hub.is_watched(&self.place) {
+                self.kit.hub.publish(&self.place, Live::Note(self.shown(&ballot).to_string().into()));
+            }
+            self.kit.hub.publish_state(&self.place, ballot);
+        }
+    }
+
+    fn shown(&self, ballot: &Ballot) -> Value {
+        let mut shown = serde_json::to_value(ballot).unwrap_or_else(|_| json!({}));
+        shown["event"] = "state".into();
+        shown["at"] = rfc3339(self.kit.clock.now()).into();
+        shown["channel"] = self.place.channel.as_str().into();
+        shown
+    }
+}

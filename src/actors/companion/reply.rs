@@ -1,0 +1,324 @@
+//! A reply in the making: asks the main model and hands the words to its channel. Killing it cancels the call.
+
+use std::sync::Arc;
+
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::actors::channel::ChannelMessage;
+use crate::actors::companion::{character, persona, repetition_note};
+use crate::actors::models::{Outcome, Priority, Wording, asked_again_after};
+use crate::actors::runtime::directory::{Address, Sort};
+use crate::actors::runtime::hub::{Hub, Live};
+use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::watchdog::at_work;
+use crate::domain::closing::Stage;
+use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::message::{Message, Modality};
+use crate::domain::prompt::{self, StatementParts};
+use crate::domain::statement::clean_statement;
+use crate::domain::trigger::Trigger;
+use crate::journal::place::Place;
+use crate::ports::clock::Clock;
+use crate::ports::house::stamp::rfc3339;
+use crate::ports::language_model::{Draft, Line, ModelRole, Purpose, Request};
+use crate::settings::companion::Companion as Settings;
+use crate::telemetry::instruments::kinds::Counted;
+
+/// The actor.
+pub struct Reply;
+
+/// Everything that a statement is made from.
+pub struct Arguments {
+    /// Where.
+    pub place: Place,
+    /// The reply's number.
+    pub ticket: Ticket,
+    /// What it answers to.
+    pub trigger: Trigger,
+    /// How near its end the speaker sees the conversation.
+    pub closing: Stage,
+    /// Typed or spoken.
+    pub modality: Modality,
+    /// Why the companion decided to speak, in its own words.
+    pub why: Option<Arc<str>>,
+    /// Messages since it spoke last, at the decision.
+    pub message_count: u64,
+    /// Who said the newest of what it answers.
+    pub speaker: Option<Arc<str>>,
+    /// Whether the last messages were judged to repeat each other.
+    pub is_repetitive: bool,
+    /// The rolling summary.
+    pub summary: Option<Arc<str>>,
+    /// The most recent turns before the snapshot, oldest first.
+    pub recent: Vec<Arc<Message>>,
+    /// What it answers, and what the companion said itself meanwhile, oldest first.
+    pub snapshot: Vec<Arc<Message>>,
+    /// The companion as it is in that channel.
+    pub settings: Arc<Settings>,
+    /// Who gets the words.
+    pub channel: ActorRef<ChannelMessage>,
+    /// What it works with.
+    pub kit: Kit,
+}
+
+/// What a reply is told, by itself.
+pub struct Write;
+
+/// What it keeps.
+pub struct State {
+    reply: Arguments,
+    _counted: Counted,
+}
+
+impl Actor for Reply {
+    type Msg = Write;
+    type State = State;
+    type Arguments = Arguments;
+
+    async fn pre_start(&self, myself: ActorRef<Write>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
+        myself.cast(Write)?;
+        let counted = arguments.kit.recorder.instruments().actors.one([Sort::Reply.as_str()]);
+        Ok(State { reply: arguments, _counted: counted })
+    }
+
+    async fn handle(&self, myself: ActorRef<Write>, _: Write, state: &mut State) -> Result<(), ActorProcessingErr> {
+        let reply = &state.reply;
+        let request = {
+            let address = Address::Reply(reply.place.channel.clone(), reply.ticket);
+            let _at_work = at_work(address).about(&reply.place, &reply.settings.id);
+            Arc::new(Wording::from(worded(reply)))
+        };
+        let priority = Priority::of(reply.trigger, reply.modality);
+        let deadline = reply.kit.pool.deadline(ModelRole::Main);
+        let _typing = show_typing(reply);
+        let drafts = reply.kit.hub.is_watched(&reply.place).then(|| show_drafts(reply));
+        let mut losses = 0;
+        let outcome = loop {
+            let (channel, asked) = (reply.channel.clone(), request.clone());
+            // One that is killed has cost something all the same. A channel that is gone counts nothing.
+            let unclaimed = move |outcome| drop(channel.cast(ChannelMessage::Unclaimed { asked, outcome: Box::new(outcome) }));
+            let pool = &reply.kit.pool;
+            let outcome = pool.answer_or(request.clone(), priority, deadline, drafts.clone(), unclaimed).await;
+            losses += 1;
+            let pause = asked_again_after(losses);
+            // Until its deadline.
+            if !outcome.is_lost() || Instant::now() + pause >= deadline {
+                break outcome;
+            }
+            // Whoever watches sees the text begin anew; one who is gone does not.
+            drop(drafts.as_ref().map(|drafts| drafts.send(Draft::Anew)));
+            tokio::time::sleep(pause).await;
+        };
+        drop(drafts);
+        let Outcome { result, facts } = outcome;
+        let text = match &result {
+            Ok(answer) => clean_statement(&answer.text, &reply.settings.name).map(Into::into).ok_or("empty"),
+            Err(error) => Err(error.code()),
+        };
+        let ended = ChannelMessage::ReplyEnded {
+            ticket: reply.ticket,
+            text: text.map_err(Into::into),
+            asked: request,
+            outcome: Box::new(Outcome { result, facts }),
+        };
+        reply.channel.cast(ended)?;
+        myself.stop(None);
+        Ok(())
+    }
+}
+
+fn worded(reply: &Arguments) -> Request {
+    let recent: Vec<&Message> = reply.recent.iter().map(|message| &**message).collect();
+    let snapshot: Vec<&Message> = reply.snapshot.iter().map(|message| &**message).collect();
+    let words = &reply.kit.settings.prompt;
+    let notes = [prompt::closing_note(reply.closing, words), repetition_note(reply.is_repetitive, words)];
+    let prompt = prompt::statement(
+        &StatementParts {
+            character: character(&reply.settings),
+            trigger: reply.trigger,
+            message_count: reply.message_count,
+            speaker: reply.speaker.as_deref(),
+            reason: reply.why.as_deref(),
+            summary: reply.summary.as_deref(),
+            recent: &recent,
+            snapshot: &snapshot,
+            notes: &notes.into_iter().flatten().collect::<Vec<_>>(),
+        },
+        words,
+    );
+    Request {
+        role: ModelRole::Main,
+        purpose: Purpose::Statement { trigger: reply.trigger, closing: reply.closing },
+        companion: Some(persona(&reply.settings)),
+        guild: reply.place.guild.clone(),
+        system: prompt.system,
+        user: prompt.user,
+        sizes: prompt.sizes,
+        newest: Line::newest_of(recent.iter().chain(&snapshot).copied()),
+        max_tokens: words.max_main_answer_tokens,
+    }
+}
+
+/// Shows that somebody is writing, where the platform has a sign for it, until this is dropped.
+fn show_typing(reply: &Arguments) -> Option<Typing> {
+    let platform = reply.kit.platforms.of(&reply.place.channel)?.clone();
+    let shows = platform.capabilities().typing_shows?;
+    let place = reply.place.clone();
+    let signs = tokio::spawn(async move {
+        loop {
+            platform.typing(&place.guild, &place.channel).await;
+            // A little earlier than it fades.
+            tokio::time::sleep(shows.mul_f64(0.8)).await;
+        }
+    });
+    Some(Typing(signs.abort_handle()))
+}
+
+struct Typing(tokio::task::AbortHandle);
+
+impl Drop for Typing {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Shows the words as they come to whoever watches, until the call is over.
+fn show_drafts(reply: &Arguments) -> mpsc::UnboundedSender<Draft> {
+    let (sender, mut pieces) = mpsc::unbounded_channel();
+    let mut shown = Shown {
+        hub: reply.kit.hub.clone(),
+        clock: reply.kit.clock.clone(),
+        place: reply.place.clone(),
+        companion: reply.settings.id.clone(),
+        ticket: reply.ticket,
+        text: String::new(),
+        told: None,
+    };
+    tokio::spawn(async move {
+        while let Some(piece) = pieces.recv().await {
+            shown.take(piece);
+            while let Ok(piece) = pieces.try_recv() {
+                shown.take(piece);
+            }
+            shown.show();
+        }
+    });
+    sender
+}
+
+/// A draft as far as whoever watches was told of it.
+struct Shown {
+    hub: Hub,
+    clock: Arc<dyn Clock>,
+    place: Place,
+    companion: CompanionId,
+    ticket: Ticket,
+    text: String,
+    /// How much of the text was told, in bytes, and who the newest watcher was then. None where they have to be told the whole.
+    told: Option<(usize, u64)>,
+}
+
+impl Shown {
+    fn take(&mut self, piece: Draft) {
+        match piece {
+            Draft::More(more) => self.text.push_str(&more),
+            Draft::Anew => {
+                self.text.clear();
+                self.told = None;
+            }
+        }
+    }
+
+    /// Tells what came since the last time; to everybody the whole text if somebody has come who was told nothing of it.
+    fn show(&mut self) {
+        let Some(newest) = self.hub.newest_watcher(&self.place) else {
+            self.told = None;
+            return;
+        };
+        let told = self.told.filter(|(_, known)| *known == newest).map(|(told, _)| told);
+        let draft = json!({
+            "event": "draft",
+            "at": rfc3339(self.clock.now()),
+            "channel": self.place.channel,
+            "companion": self.companion,
+            "ticket": self.ticket,
+            "whole": told.is_none(),
+            "text": &self.text[told.unwrap_or(0)..],
+        });
+        self.hub.publish(&self.place, Live::Note(draft.to_string().into()));
+        self.told = Some((self.text.len(), newest));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::actors::runtime::hub::Watcher;
+    use crate::adapters::system::SystemClock;
+
+    fn shown(hub: &Hub, place: &Place) -> Shown {
+        let (hub, place) = (hub.clone(), place.clone());
+        Shown {
+            hub,
+            clock: Arc::new(SystemClock),
+            place,
+            companion: "aria".into(),
+            ticket: Ticket(3),
+            text: String::new(),
+            told: None,
+        }
+    }
+
+    async fn next(watcher: &mut Watcher) -> (bool, String) {
+        let Live::Note(json) = watcher.next().await.unwrap() else { panic!("a draft is not on record") };
+        let told: Value = serde_json::from_str(&json).unwrap();
+        (told["whole"].as_bool().unwrap(), told["text"].as_str().unwrap().to_owned())
+    }
+
+    fn says(shown: &mut Shown, more: &str) {
+        shown.take(Draft::More(more.into()));
+        shown.show();
+    }
+
+    #[tokio::test]
+    async fn who_watches_is_told_what_came_and_who_joins_later_the_whole() {
+        let (hub, place) = (Hub::new(), Place::new(&"home".into(), &"lobby".into()));
+        let mut first = hub.watch(&place);
+        let mut shown = shown(&hub, &place);
+
+        says(&mut shown, "Once");
+        says(&mut shown, " upön");
+        let mut second = hub.watch(&place);
+        says(&mut shown, " a");
+        says(&mut shown, " time");
+        shown.take(Draft::Anew);
+        says(&mut shown, "No");
+
+        for (whole, text) in [(true, "Once"), (false, " upön")] {
+            assert_eq!(next(&mut first).await, (whole, text.to_owned()));
+        }
+        for (whole, text) in [(true, "Once upön a"), (false, " time"), (true, "No")] {
+            assert_eq!(next(&mut first).await, (whole, text.to_owned()));
+            assert_eq!(next(&mut second).await, (whole, text.to_owned()));
+        }
+    }
+
+    #[tokio::test]
+    async fn who_comes_back_after_nobody_watched_is_told_the_whole() {
+        let (hub, place) = (Hub::new(), Place::new(&"home".into(), &"lobby".into()));
+        let mut shown = shown(&hub, &place);
+        let first = hub.watch(&place);
+        says(&mut shown, "Once");
+        drop(first);
+
+        let mut second = hub.watch(&place);
+        says(&mut shown, " more");
+
+        assert_eq!(next(&mut second).await, (true, "Once more".to_owned()));
+    }
+}

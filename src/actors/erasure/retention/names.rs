@@ -1,0 +1,81 @@
+//! Names of people that stand where nothing of theirs is kept any more.
+
+use std::collections::BTreeMap;
+
+use super::{NotDeleted, PAGE};
+use crate::actors::runtime::kit::Kit;
+use crate::actors::writer::reaching::administer;
+use crate::domain::id::{GuildId, Seq, Ward};
+use crate::domain::moment::Moment;
+use crate::journal::key;
+use crate::journal::reader::{ReadError, Reader};
+use crate::journal::record::{UsageRecord, Used, decode, encode};
+use crate::journal::speakers::after_stretch;
+use crate::ports::store::Write;
+use crate::ports::store::key::ChannelNo;
+
+/// Takes those entries out of the index of persons of whose stretch nothing is left. Mostly they went with what they led to; this finds what
+/// an interruption has left, and what led to events that nobody could read.
+pub(super) async fn forget_who_is_listed(kit: &Kit, guild: &GuildId) -> Result<(), NotDeleted> {
+    let reader = Reader::new(&*kit.store);
+    let ward = Ward::of(guild);
+    let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
+    let mut marks: BTreeMap<ChannelNo, Seq> = BTreeMap::new();
+    loop {
+        let page = kit.store.scan(from, end.clone(), false, PAGE).await.map_err(ReadError::from)?;
+        let Some((last, _)) = page.last() else { return Ok(()) };
+        from = key::successor(last);
+        let mut writes = Vec::new();
+        for (key, _) in page {
+            let (Some(no), Some(seq)) = (key::channel_before_number(&key), key.last_number().map(Seq)) else { continue };
+            let mark = match marks.get(&no) {
+                Some(mark) => *mark,
+                None => *marks.entry(no).or_insert(reader.lowest(ward, no).await?),
+            };
+            // Nothing comes to lie below a mark.
+            if after_stretch(seq) <= mark && reader.is_empty(ward, no, seq).await? {
+                writes.push(Write::Remove(key));
+            }
+        }
+        if !writes.is_empty() {
+            administer(kit, ward, writes).await?;
+        }
+    }
+}
+
+/// Takes out of what a guild used who addressed companions. What was used, and what it cost, stays: it names nobody.
+pub(super) async fn forget_who_addressed(kit: &Kit, guild: &GuildId, before: Moment) -> Result<(), NotDeleted> {
+    let (ward, mark, now) = (Ward::of(guild), key::usage_kept_from(guild), kit.clock.now());
+    let known = kit.store.get(mark.clone()).await.map_err(ReadError::from)?;
+    let done = known.map(|value| decode(&mark, &value)).transpose().map_err(ReadError::from)?.unwrap_or(Moment::ZERO).min(now);
+    if before <= done {
+        return Ok(());
+    }
+    let (mut from, to) = (key::usage_from(guild, done), key::usage_from(guild, before));
+    loop {
+        let page = kit.store.scan(from.clone(), to.clone(), false, PAGE).await.map_err(ReadError::from)?;
+        let Some((last, _)) = page.last() else { break };
+        from = key::successor(last);
+        let mut writes = Vec::new();
+        for (key, value) in &page {
+            let record: UsageRecord = decode(key, value).map_err(ReadError::from)?;
+            if let Some(record) = without_person(&record) {
+                writes.push(Write::Put(key.clone(), encode(&record)));
+            }
+        }
+        if !writes.is_empty() {
+            administer(kit, ward, writes).await?;
+        }
+    }
+    Ok(administer(kit, ward, vec![Write::Put(mark, encode(&before.min(now)))]).await?)
+}
+
+/// The same use, of nobody; none: it names no person.
+pub fn without_person(record: &UsageRecord) -> Option<UsageRecord> {
+    match &record.used {
+        Used::Address { person, message } if !person.as_str().is_empty() => {
+            Some(UsageRecord { used: Used::Address { person: "".into(), message: *message }, ..record.clone() })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,379 @@
+//! Words that are taken out of the record, or replaced in it: of messages that were taken back or changed, and of all that led to others.
+//!
+//! Whoever changes the words of a channel waits for its turn, so that nobody writes back what somebody else has taken out meanwhile.
+
+mod turns;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub use turns::Turns;
+
+use crate::actors::erasure::retention::without_person;
+use crate::actors::inbound::Inbound;
+use crate::actors::runtime::kit::Kit;
+use crate::actors::writer::reaching::{administer, scrub, settled, unlist};
+use crate::actors::writer::{self, Contested, Leaving, Lost};
+use crate::domain::conversation::JUDGED_MESSAGES;
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::{PersonId, Seq};
+use crate::domain::message::Message;
+use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
+use crate::domain::window::RECENT_TURNS;
+use crate::journal::key;
+use crate::journal::place::Place;
+use crate::journal::reader::{Range, ReadError, Reader};
+use crate::journal::record::{SetAsideRecord, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot};
+use crate::journal::redaction::{is_wordless, without_words};
+use crate::journal::speakers::{speaker, stretch};
+use crate::ports::store::key::Key;
+use crate::ports::store::{Store, Write};
+use crate::telemetry::plain::Plain;
+
+/// So many events are written again in one batch; in tests few, so that somebody is interrupted between two.
+const MOST_AT_ONCE: usize = if cfg!(test) { 25 } else { 1_024 };
+
+/// Why words were not changed, or not wholly; the same again goes on where it failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotRewritten {
+    /// The record cannot be read.
+    #[error(transparent)]
+    Unread(#[from] ReadError),
+    /// It was not stored, or may not have been.
+    #[error(transparent)]
+    Unstored(#[from] writer::Refused),
+}
+
+impl NotRewritten {
+    fn of(self, place: &Place) -> Self {
+        match self {
+            Self::Unread(error) => Self::Unread(error.of(place)),
+            Self::Unstored(error) => Self::Unstored(error),
+        }
+    }
+}
+
+impl From<Lost> for NotRewritten {
+    fn from(lost: Lost) -> Self {
+        Self::Unstored(lost.into())
+    }
+}
+
+/// Takes messages back: they leave buffers and history, with what was thought and summed up about them. What is not there, or was taken
+/// back before, changes nothing. Goes on to its end if whoever asks for it goes away.
+///
+/// # Errors
+/// [`NotRewritten`].
+pub async fn take_back(kit: &Kit, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
+    let (kit, place, messages) = (kit.clone(), place.clone(), messages.clone());
+    let taking_back = tokio::spawn(async move {
+        let taken_back = take_back_wholly(&kit, &place, &messages).await;
+        taken_back.map_err(|error| error.of(&place))
+    });
+    taking_back.await.unwrap_or_else(|_| Err(Lost::Unknown.into()))
+}
+
+async fn take_back_wholly(kit: &Kit, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
+    let _turn = kit.rewriting.of(place).await;
+    let reader = Reader::new(&*kit.store);
+    let messages = still_there(&reader, place, messages).await?;
+    let Some(no) = reader.channel_no(place).await?.filter(|_| !messages.is_empty()) else { return Ok(()) };
+    // What is noted is taken back at the next start, if this is interrupted.
+    let notes = messages.iter().map(|seq| Write::Put(key::unlisting(place.ward(), no, *seq), encode(&())));
+    administer(kit, place.ward(), notes.collect()).await.map_err(|contested| match contested {
+        Contested::Lost(lost) => lost,
+        // Nothing of it has to be new.
+        Contested::Exists { .. } => Lost::Unknown,
+    })?;
+    let gone = messages.iter().copied().collect();
+    let_go(kit, place, &gone).await?;
+    let told = told_of(&reader, place, &gone).await?;
+    if !told.illegible.is_empty() {
+        let (guild, channel) = (Plain(place.guild.as_str()), Plain(place.channel.as_str()));
+        let entries = told.illegible.len();
+        tracing::warn!(%guild, %channel, entries, "entries of this journal cannot be read: whether they tell of what was taken back is not known");
+    }
+    let unnamed = unnamed(kit, place, &gone, &told.asked_at).await?;
+    take_messages_out(kit, place, &messages, told.bare, unnamed).await
+}
+
+/// Has a conversation that is under way let messages go: what it makes of them after this has no words.
+///
+/// # Errors
+/// [`NotRewritten`].
+pub async fn let_go(kit: &Kit, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
+    Inbound::new(kit.clone()).accept(place, Event::Deleted { messages: messages.iter().copied().collect() }, None).await?;
+    // What it made of them before it heard of this is on record now.
+    Ok(settled(kit, place).await?)
+}
+
+/// Takes words out as [`take_words_out`], of these messages and what tells of them; and whoever said nothing else out of the index of
+/// persons.
+///
+/// # Errors
+/// [`NotRewritten`].
+pub async fn take_messages_out(
+    kit: &Kit,
+    place: &Place,
+    messages: &[Seq],
+    events: Vec<Recorded>,
+    mut writes: Vec<Write>,
+) -> Result<(), NotRewritten> {
+    let left = left_by(&Reader::new(&*kit.store), place, messages).await?;
+    // That somebody may have nothing left is noted with taking the words out: whoever is interrupted then is done with words, and nothing
+    // tells any more who said them.
+    writes.extend(left.values().flat_map(|left| &left.notes).map(|note| Write::Put(note.clone(), encode(&()))));
+    take_words_out(kit, place, events, writes).await?;
+    for (stretch, Left { people, notes }) in &left {
+        unlist(kit, place, Leaving { stretch: *stretch, below: Seq::NONE, people, notes }).await?;
+    }
+    Ok(())
+}
+
+/// What was used at these moments because one of these messages addressed somebody, of nobody.
+async fn unnamed(kit: &Kit, place: &Place, gone: &BTreeSet<Seq>, asked_at: &BTreeSet<Moment>) -> Result<Vec<Write>, ReadError> {
+    let mut writes = Vec::new();
+    for at in asked_at {
+        let next = Moment::from_micros(at.as_micros().saturating_add(1));
+        let (from, to) = (key::usage_from(&place.guild, *at), key::usage_from(&place.guild, next));
+        for (key, value) in kit.store.scan(from, to, false, usize::MAX).await? {
+            // What cannot be read names nobody that anyone could tell.
+            let Ok(record) = decode::<UsageRecord>(&key, &value) else { continue };
+            if matches!(&record.used, Used::Address { message, .. } if gone.contains(message))
+                && record.channel == place.channel
+                && let Some(record) = without_person(&record)
+            {
+                writes.push(Write::Put(key, encode(&record)));
+            }
+        }
+    }
+    Ok(writes)
+}
+
+/// Who may have nothing left in a stretch.
+#[derive(Default)]
+struct Left {
+    people: BTreeSet<PersonId>,
+    /// Notes that it is to be looked at.
+    notes: Vec<Key>,
+}
+
+/// Whom these messages leave, by stretch: afterwards nothing tells any more who said them.
+async fn left_by(reader: &Reader<'_>, place: &Place, messages: &[Seq]) -> Result<BTreeMap<Seq, Left>, ReadError> {
+    let mut left: BTreeMap<_, Left> = BTreeMap::new();
+    let Some(no) = reader.channel_no(place).await? else { return Ok(left) };
+    for seq in messages {
+        let recorded = reader.event(place, *seq).await?;
+        let person = recorded.as_ref().and_then(|recorded| speaker(&recorded.event));
+        let Left { people, notes } = left.entry(stretch(*seq)).or_default();
+        people.extend(person.map(|id| PersonId::from(&**id)));
+        // Of a companion's, too: that it was to be taken back is noted, and no more to be done.
+        notes.push(key::unlisting(place.ward(), no, *seq));
+    }
+    Ok(left)
+}
+
+/// Replaces the words of a message that is there and reads otherwise. False: there is none of that number any more.
+///
+/// # Errors
+/// [`NotRewritten`].
+pub async fn replace_words(kit: &Kit, place: &Place, seq: Seq, text: Arc<str>) -> Result<bool, NotRewritten> {
+    let _turn = kit.rewriting.of(place).await;
+    let Some(Recorded { at, handled, turn, event: Event::Said { message, reply_to, reply, said_at }, .. }) =
+        Reader::new(&*kit.store).event(place, seq).await?
+    else {
+        return Ok(false);
+    };
+    if is_wordless(&message) {
+        return Ok(false);
+    }
+    if message.text != text {
+        Inbound::new(kit.clone()).accept(place, Event::Edited { message: seq, text: text.clone() }, None).await?;
+        let event = Event::Said { message: Message { text, ..message }, reply_to, reply, said_at };
+        scrub(kit, place, vec![Recorded { seq, at, handled, turn, event }], Vec::new()).await?;
+    }
+    Ok(true)
+}
+
+/// Writes events again without their words, and the snapshot that quotes them, and closes what was set aside of them. The channel has to have
+/// heard of it before, and whoever does this has the turn.
+///
+/// # Errors
+/// [`NotRewritten`].
+pub async fn take_words_out(kit: &Kit, place: &Place, events: Vec<Recorded>, writes: Vec<Write>) -> Result<(), NotRewritten> {
+    take_them_out(kit, place, events, writes).await.map_err(|error| error.of(place))
+}
+
+async fn take_them_out(kit: &Kit, place: &Place, events: Vec<Recorded>, mut writes: Vec<Write>) -> Result<(), NotRewritten> {
+    // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the scribe answers: no
+    // snapshot with these words comes after this one.
+    settled(kit, place).await?;
+    writes.extend(bare_snapshot(kit, place, &events).await?);
+    writes.extend(without_errors(&Reader::new(&*kit.store), place, &events).await?);
+    // Many words go a bounded part at a time. Whoever is interrupted finds the rest by doing the same again, so what leads there goes last:
+    // the messages after all that came of them. What is made from all of them goes first.
+    let mut rest = events;
+    while rest.len() > MOST_AT_ONCE {
+        let newest = rest.split_off(rest.len() - MOST_AT_ONCE);
+        scrub(kit, place, newest, std::mem::take(&mut writes)).await?;
+    }
+    Ok(scrub(kit, place, rest, writes).await?)
+}
+
+/// Whether a room has a snapshot that cannot be read: what it holds of anything stays in it.
+pub async fn has_illegible_snapshot(store: &dyn Store, place: &Place) -> Result<bool, ReadError> {
+    let Some(no) = Reader::new(store).channel_no(place).await? else { return Ok(false) };
+    let key = key::snapshot(place.ward(), no);
+    let stored = store.get(key.clone()).await?;
+    Ok(stored.is_some_and(|value| decode::<SnapshotRecord>(&key, &value).is_err()))
+}
+
+async fn bare_snapshot(kit: &Kit, place: &Place, events: &[Recorded]) -> Result<Option<Write>, ReadError> {
+    let Some(no) = Reader::new(&*kit.store).channel_no(place).await? else { return Ok(None) };
+    let key = key::snapshot(place.ward(), no);
+    let Some(value) = kit.store.get(key.clone()).await? else { return Ok(None) };
+    let mut snapshot: SnapshotRecord = match decode(&key, &value) {
+        Ok(snapshot) => snapshot,
+        // It shows nobody anything, and keeps nobody from taking back what is on record beside it.
+        Err(error) => {
+            tracing::warn!(channel = %Plain(place.channel.as_str()), %error, "what a snapshot holds of this stays in it");
+            return Ok(None);
+        }
+    };
+    for recorded in events {
+        snapshot.conversation.forget_words(recorded);
+    }
+    Ok(Some(Write::Put(key, encode_snapshot(snapshot.made, &snapshot.conversation))))
+}
+
+/// What was set aside of these messages is never handled, and of no use any more: how a handler died can quote what it read.
+async fn without_errors(reader: &Reader<'_>, place: &Place, events: &[Recorded]) -> Result<Vec<Write>, ReadError> {
+    let Some(no) = reader.channel_no(place).await? else { return Ok(Vec::new()) };
+    let said = events.iter().filter(|recorded| matches!(recorded.event, Event::Said { .. }));
+    let gone: BTreeSet<Seq> = said.map(|recorded| recorded.seq).collect();
+    let stored = reader.all(key::all_set_aside(place.ward(), no)).await?;
+    // One that cannot be read shows nobody anything, and keeps nobody from taking back what is beside it.
+    let records = stored.iter().filter_map(|(key, value)| decode::<SetAsideRecord>(key, value).ok());
+    let closed = records.filter(|record| gone.contains(&record.seq)).map(|record| SetAsideRecord {
+        error: "".into(),
+        is_closed: true,
+        ..record
+    });
+    Ok(closed.map(|record| Write::Put(key::set_aside(place.ward(), no, record.seq), encode(&record))).collect())
+}
+
+/// Those of these messages that still have words, in order. One that cannot be read keeps no other from being taken back.
+async fn still_there(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<Seq>) -> Result<Vec<Seq>, ReadError> {
+    let (mut found, mut illegible) = (Vec::new(), None);
+    for seq in messages {
+        match reader.event(place, *seq).await {
+            Ok(Some(Recorded { event: Event::Said { message, .. }, .. })) if !is_wordless(&message) => found.push(*seq),
+            Ok(_) => {}
+            Err(error @ (ReadError::Record(_) | ReadError::Illegible { .. })) => {
+                tracing::warn!(channel = %Plain(place.channel.as_str()), %seq, %error, "a message that is to be taken back cannot be read");
+                illegible = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match illegible {
+        Some(error) if found.is_empty() => Err(error),
+        _ => Ok(found),
+    }
+}
+
+/// What companions answered to any of these messages, as far as it has words.
+pub async fn answers_to(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<Seq>) -> Result<BTreeSet<Seq>, ReadError> {
+    const PAGE: usize = 512;
+    let mut answers = BTreeSet::new();
+    let mut owed = BTreeSet::new();
+    let Some(first) = messages.first() else { return Ok(answers) };
+    let mut after = *first;
+    loop {
+        let page = reader.legible(place, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
+        let Some(last) = page.last else { return Ok(answers) };
+        after = last;
+        for recorded in &page.events {
+            match &recorded.event {
+                Event::ReplyOwed { ticket, messages: answered, .. } if answered.iter().any(|seq| messages.contains(seq)) => {
+                    owed.insert(*ticket);
+                }
+                Event::Said { reply: Some(ticket), message, .. } if owed.contains(ticket) && !is_wordless(message) => {
+                    answers.insert(recorded.seq);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What a channel's record tells of messages.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told {
+    /// The events that tell of them, without their words: the messages themselves, what replaced them, what was thought and summed up about
+    /// them.
+    pub bare: Vec<Recorded>,
+    /// When companions were asked because one of them addressed them.
+    pub asked_at: BTreeSet<Moment>,
+    /// The numbers of what comes after them and cannot be read: it may tell of them, too.
+    pub illegible: BTreeSet<Seq>,
+}
+
+/// What a channel's record tells of these messages.
+pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -> Result<Told, ReadError> {
+    const PAGE: usize = 512;
+    let Some(first) = gone.first() else { return Ok(Told::default()) };
+    let (mut bare, mut asked_at, mut illegible) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    let mut after = Seq(first.0.saturating_sub(1));
+    let mut questions = BTreeSet::new();
+    let mut said = Vec::new();
+    // Whether the summary that prompts show may hold something of them.
+    let mut is_summed_up = false;
+    loop {
+        let page = reader.legible(place, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
+        let Some(last) = page.last else { break };
+        after = last;
+        illegible.extend(page.illegible);
+        for recorded in page.events {
+            let concerns = match &recorded.event {
+                Event::Said { .. } => {
+                    said.push(recorded.seq);
+                    gone.contains(&recorded.seq)
+                }
+                Event::Edited { message, .. } => gone.contains(message),
+                Event::Evaluated(evaluated) => {
+                    if evaluated.trigger == Trigger::DirectAddress && gone.contains(&evaluated.message) {
+                        asked_at.insert(recorded.at);
+                    }
+                    // Its prompt showed the turns before as well.
+                    let begun = said.partition_point(|seq| evaluated.messages.first().is_none_or(|first| seq < first));
+                    let shown = said[begun.saturating_sub(RECENT_TURNS)..begun].iter().chain(&evaluated.messages);
+                    if is_summed_up || shown.into_iter().any(|seq| gone.contains(seq)) {
+                        questions.insert(evaluated.ticket);
+                    }
+                    false
+                }
+                Event::Decided(decided) => {
+                    decided.ticket.is_some_and(|ticket| questions.contains(&ticket))
+                        || decided.messages.iter().any(|seq| gone.contains(seq))
+                }
+                // A summary holds what came before it, and what an earlier summary held.
+                Event::Summarised { upto, .. } => {
+                    is_summed_up |= upto >= first;
+                    upto >= first
+                }
+                Event::RepetitionJudged { message, .. } => {
+                    let judged = said.partition_point(|seq| seq <= message);
+                    said[judged.saturating_sub(JUDGED_MESSAGES)..judged].iter().any(|seq| gone.contains(seq))
+                }
+                _ => false,
+            };
+            let without = without_words(&recorded);
+            if concerns && without != recorded {
+                bare.push(without);
+            }
+        }
+    }
+    Ok(Told { bare, asked_at, illegible })
+}

@@ -1,0 +1,5 @@
+//! Who lives in which channel, and who is not to be heard.
+
+pub mod ignored;
+pub mod residents;
+pub mod settling;

@@ -1,0 +1,303 @@
+//! Who lives in a channel: how that is stored, lived by, put on record and told to the guild; and how a thread or a direct message becomes
+//! a room by itself.
+//!
+//! A thread, or a forum post, lives by the channel that it is in until somebody changes the thread itself: what changes there holds in the
+//! thread at once. On record in the thread it comes when the thread is awake or wakes, or before the next thing that is said in it.
+
+use serde_json::json;
+
+use crate::actors::inbound::Inbound;
+use crate::actors::membership::residents::Turn;
+use crate::actors::runtime::guild::GuildMessage;
+use crate::actors::runtime::guilds::GuildsMessage;
+use crate::actors::runtime::hub::Live;
+use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::places::{ChannelPlace, GuildPlace, GuildsPlace, ScribePlace};
+use crate::actors::writer::{self, Administer, Contested, DeleteChannel, Lost, Reply, ScribeMessage};
+use crate::domain::event::Event;
+use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
+use crate::domain::names::SharedName;
+use crate::journal::key;
+use crate::journal::place::Place;
+use crate::journal::record::{RoomRecord, encode};
+use crate::journal::residence::{self, Residence};
+use crate::ports::hearing::Spot;
+use crate::ports::store::Write;
+use crate::telemetry::plain::Plain;
+
+/// Why a residence could not be changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsettled {
+    /// Two companions of the guild would share a name. Nothing changed.
+    #[error("{0}; two companions of one guild cannot share a name")]
+    SharedName(#[from] SharedName),
+    /// It was not stored, or may not have been.
+    #[error("who lives in the channel cannot be stored: {0}")]
+    Unstored(#[from] Contested),
+    /// Who comes and who goes could not be put on record. It holds all the same, and the channel makes up for it.
+    #[error("who lives in the channel cannot be put on record: {0}")]
+    Unheard(#[from] writer::Refused),
+}
+
+/// Stores a residence, lives by it from now on, and lets the channel and those of its threads know that live by it.
+///
+/// # Errors
+/// [`Unsettled`].
+pub async fn settle(kit: &Kit, turn: &Turn, channel: &ChannelId, residence: Residence) -> Result<(), Unsettled> {
+    let (kit, channel) = (kit.clone(), channel.clone());
+    to_the_end(turn, async move { change(&kit, &channel, residence).await }).await
+}
+
+async fn change(kit: &Kit, channel: &ChannelId, mut residence: Residence) -> Result<(), Unsettled> {
+    kit.residents.allows(channel, &residence)?;
+    // What was said while nobody lived there was not for them, and is not read after a downtime either.
+    if kit.residents.get(channel).is_some_and(|before| before.companions.is_empty()) && !residence.companions.is_empty() {
+        residence.moved_in_again = Some(kit.clock.now());
+    }
+    store_residence(kit, channel, &residence).await?;
+    let before = kit.residents.outdated(channel).map(|(recorded, _)| recorded).or_else(|| kit.residents.get(channel));
+    let moving = kit.residents.moving(channel);
+    kit.residents.put(channel, residence.clone())?;
+    // On record before anybody can say something here: who comes later has not heard what was said before. What is missed here for a
+    // failure, the channel makes up for.
+    let place = Place::new(&residence.guild, channel);
+    let recorded = record(kit, &place, news(before.as_ref(), &residence)).await;
+    drop(moving);
+    tell_guild(kit, &residence.guild, channel);
+    tell_threads(kit, channel).await;
+    Ok(recorded?)
+}
+
+/// Takes a room away, with its history: it is nobody's then. In threads that live by it nobody lives any more. One that is no room changes
+/// nothing; a thread or a direct message becomes one again by what is said there.
+///
+/// # Errors
+/// [`Unsettled::Unstored`]: the room is still there, perhaps without its history.
+pub async fn close(kit: &Kit, turn: &Turn, channel: &ChannelId) -> Result<(), Unsettled> {
+    let (kit, channel) = (kit.clone(), channel.clone());
+    to_the_end(turn, async move { end(&kit, &channel).await }).await
+}
+
+async fn end(kit: &Kit, channel: &ChannelId) -> Result<(), Unsettled> {
+    let Some(residence) = kit.residents.take(channel) else { return Ok(()) };
+    let place = Place::new(&residence.guild, channel);
+    if let Some(guild) = kit.directory.find(&GuildPlace(place.guild.clone())) {
+        // A guild that is gone has taken its channels along. What the channel still has on its way is refused by the scribe once the
+        // journal is deleted.
+        let _ = guild.cast(GuildMessage::Close(channel.clone()));
+    }
+    if let Err(error) = take_away(kit, &place).await {
+        // It fitted before; if it does not any more, it does not after the next start either.
+        drop(kit.residents.put(channel, residence));
+        return Err(error.into());
+    }
+    // Whoever watches looks up whether the room is still there.
+    kit.hub.publish(&place, Live::Note(json!({ "event": "closed", "channel": channel }).to_string().into()));
+    tell_threads(kit, channel).await;
+    Ok(())
+}
+
+/// Whoever waits for a change may go away, as a connection does that ends; what is lived by and what is stored must not part for that.
+async fn to_the_end(turn: &Turn, change: impl Future<Output = Result<(), Unsettled>> + Send + 'static) -> Result<(), Unsettled> {
+    let turn = turn.clone();
+    let changed = tokio::spawn(async move {
+        let _turn = turn;
+        change.await
+    });
+    // One that panicked may have come to anything.
+    changed.await.unwrap_or(Err(Unsettled::Unstored(Lost::Unknown.into())))
+}
+
+/// A channel is gone for good where it was, and its threads with it: what was said in them is deleted. One that is no room changes nothing.
+///
+/// # Errors
+/// As [`close`]; the same again goes on where it failed.
+pub async fn gone(kit: &Kit, guild: &GuildId, channel: &ChannelId) -> Result<(), Unsettled> {
+    let turn = kit.residents.turn().await;
+    let mut rooms = kit.residents.threads_of(channel);
+    rooms.push(channel.clone());
+    for room in rooms {
+        if kit.residents.get(&room).is_some_and(|residence| residence.guild == *guild) {
+            close(kit, &turn, &room).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether somebody lives in a channel, or would as soon as something is said there: in the channel that a thread is in, or in a direct
+/// message by the settings.
+pub fn would_open(kit: &Kit, spot: &Spot) -> bool {
+    match kit.residents.is_lived_in(&spot.channel) {
+        Some(is_lived_in) => is_lived_in,
+        None => would_be(kit, spot).is_some_and(|residence| kit.residents.would_be_lived_in(&residence)),
+    }
+}
+
+/// Makes a thread or a direct message a room, if somebody would live in it; of a thread that was asleep it puts on record who came and went
+/// meanwhile. Comes before whatever is said there is accepted. Whether somebody lives there.
+///
+/// # Errors
+/// [`Unsettled`]; the same again goes on where it failed.
+pub async fn open_within(kit: &Kit, spot: &Spot) -> Result<bool, Unsettled> {
+    let channel = &spot.channel;
+    if !would_open(kit, spot) {
+        return Ok(false);
+    }
+    if kit.residents.get(channel).is_some() && kit.residents.outdated(channel).is_none() {
+        return Ok(true);
+    }
+    let turn = kit.residents.turn().await;
+    match (kit.residents.get(channel), would_be(kit, spot)) {
+        (Some(_), _) => catch_up(kit, &turn, channel).await?,
+        (None, Some(residence)) => {
+            kit.residents.allows(channel, &residence)?;
+            enter(kit, channel, None, residence).await?;
+        }
+        (None, None) => {}
+    }
+    Ok(kit.residents.is_lived_in(channel).unwrap_or(false))
+}
+
+/// Puts on record in a thread what changed in the channel that it is in, if it lives by it and anything did.
+///
+/// # Errors
+/// [`Unsettled`]; the same again goes on where it failed.
+pub async fn keep_up(kit: &Kit, thread: &ChannelId) -> Result<(), Unsettled> {
+    let turn = kit.residents.turn().await;
+    catch_up(kit, &turn, thread).await
+}
+
+/// The residence that a channel without one would have: a thread that of the channel that it is in, a direct message what the settings
+/// say. None for any other channel.
+pub fn would_be(kit: &Kit, spot: &Spot) -> Option<Residence> {
+    let empty = Residence::empty(spot.guild.clone(), kit.clock.now());
+    if spot.guild.is_direct() {
+        let companions = directly(kit, &spot.guild);
+        return Some(Residence { companions, ..empty });
+    }
+    let parent = spot.parent.as_ref()?;
+    let lived = kit.residents.get(parent).filter(|lived| lived.guild == spot.guild && lived.lives_by().is_none())?;
+    Some(Residence { within: Some(parent.clone()), ..empty.like(Some(&lived)) })
+}
+
+/// Who answers in direct messages.
+fn directly(kit: &Kit, guild: &GuildId) -> std::collections::BTreeSet<CompanionId> {
+    let cast = kit.residents.cast();
+    let is_discord = guild.as_str().starts_with("dm:discord:");
+    match kit.settings.discord.direct_companions.as_ref().filter(|_| is_discord) {
+        Some(ids) => ids.iter().filter(|id| cast.contains_key(*id)).cloned().collect(),
+        None => cast.keys().next().cloned().into_iter().collect(),
+    }
+}
+
+/// Puts on record in a thread what changed in the channel that it is in.
+async fn catch_up(kit: &Kit, _: &Turn, thread: &ChannelId) -> Result<(), Unsettled> {
+    match kit.residents.outdated(thread) {
+        Some((recorded, residence)) => enter(kit, thread, Some(&recorded), residence).await,
+        None => Ok(()),
+    }
+}
+
+/// Puts on record first, and stores then: what fails is done again as a whole, and who comes twice came once.
+async fn enter(kit: &Kit, channel: &ChannelId, before: Option<&Residence>, residence: Residence) -> Result<(), Unsettled> {
+    let guild = residence.guild.clone();
+    let moving = kit.residents.moving(channel);
+    record(kit, &Place::new(&guild, channel), news(before, &residence)).await?;
+    store_residence(kit, channel, &residence).await?;
+    kit.residents.put(channel, residence)?;
+    drop(moving);
+    tell_guild(kit, &guild, channel);
+    Ok(())
+}
+
+/// Those that are awake learn at once, the others when something is said in them.
+async fn tell_threads(kit: &Kit, channel: &ChannelId) {
+    for thread in kit.residents.living_by(channel) {
+        let Some((recorded, residence)) = kit.residents.outdated(&thread) else { continue };
+        if kit.directory.find(&ChannelPlace(thread.clone())).is_none() {
+            continue;
+        }
+        if let Err(error) = enter(kit, &thread, Some(&recorded), residence).await {
+            let (channel, thread) = (Plain(channel.as_str()), Plain(thread.as_str()));
+            tracing::warn!(%channel, %thread, %error, "a thread goes by what was, until something is said in it");
+        }
+    }
+}
+
+async fn record(kit: &Kit, place: &Place, news: Vec<Event>) -> Result<(), writer::Refused> {
+    let inbound = Inbound::new(kit.clone());
+    for event in news {
+        inbound.accept(place, event, None).await?;
+    }
+    Ok(())
+}
+
+/// What happened when one residence followed another. Whoever leaves makes room first.
+fn news(before: Option<&Residence>, after: &Residence) -> Vec<Event> {
+    // Whoever was external and is not any more is somebody else, and the other way round.
+    let stays = |of: &Residence, in_other: &Residence, companion: &CompanionId| {
+        in_other.companions.contains(companion) && of.is_external(companion) == in_other.is_external(companion)
+    };
+    let lived = |companion: &CompanionId| before.is_some_and(|before| stays(after, before, companion));
+    let mut news = Vec::new();
+    if let Some(before) = before {
+        let gone = before.companions.iter().filter(|companion| !stays(before, after, companion));
+        news.extend(gone.map(|companion| Event::Left { companion: companion.clone() }));
+    }
+    for companion in after.companions.iter().filter(|companion| !lived(companion)) {
+        news.push(Event::Joined { companion: companion.clone(), external: after.is_external(companion) });
+    }
+    let is_room_changed = before.is_some_and(|before| before.paused) != after.paused;
+    if is_room_changed {
+        news.push(Event::Paused { companion: None, paused: after.paused });
+    }
+    for companion in &after.companions {
+        let was = before.is_some_and(|before| lived(companion) && before.is_paused(companion));
+        let is = if is_room_changed { after.paused } else { was };
+        if is != after.is_paused(companion) {
+            news.push(Event::Paused { companion: Some(companion.clone()), paused: !is });
+        }
+    }
+    news
+}
+
+/// The residence first: a room of the directory always has one.
+async fn store_residence(kit: &Kit, channel: &ChannelId, residence: &Residence) -> Result<(), Contested> {
+    let place = Place::new(&residence.guild, channel);
+    let record = RoomRecord { room: channel.clone(), guild: residence.guild.clone(), created_at: residence.created_at };
+    store(kit, place.ward(), vec![Write::Put(residence::key(&place), encode(residence))]).await?;
+    store(kit, Ward(0), vec![Write::Put(key::room(channel), encode(&record))]).await
+}
+
+async fn store(kit: &Kit, ward: Ward, writes: Vec<Write>) -> Result<(), Contested> {
+    let (reply, done) = Reply::awaited();
+    ask_scribe(kit, ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply }))?;
+    done.await.unwrap_or(Err(Lost::Unknown.into()))
+}
+
+/// The history first: as long as a part is left, the room is found, and can be taken away again.
+async fn take_away(kit: &Kit, place: &Place) -> Result<(), Contested> {
+    let (reply, done) = Reply::awaited();
+    ask_scribe(kit, ScribeMessage::DeleteChannel(DeleteChannel { place: place.clone(), reply }))?;
+    done.await.unwrap_or(Err(Lost::Unknown))?;
+    // A residence that nothing leads to does no harm, and is written over when the room is made again.
+    store(kit, Ward(0), vec![Write::Remove(key::room(&place.channel))]).await?;
+    store(kit, place.ward(), vec![Write::Remove(residence::key(place))]).await
+}
+
+fn ask_scribe(kit: &Kit, message: ScribeMessage) -> Result<(), Lost> {
+    let is_asked = kit.directory.find(&ScribePlace()).is_some_and(|scribe| scribe.cast(message).is_ok());
+    if is_asked { Ok(()) } else { Err(Lost::Unavailable("the scribe is being restarted".into())) }
+}
+
+/// Lets a guild know that who lives in a channel has changed. A guild that is not there is opened, and reads it then.
+fn tell_guild(kit: &Kit, guild: &GuildId, channel: &ChannelId) {
+    let told = kit
+        .directory
+        .find(&GuildPlace(guild.clone()))
+        .is_some_and(|actor| actor.cast(GuildMessage::ResidenceChanged(Some(channel.clone()))).is_ok());
+    if !told && let Some(guilds) = kit.directory.find(&GuildsPlace()) {
+        // A supervisor that is gone is back soon; the channel reads who lives there when it is woken.
+        let _ = guilds.cast(GuildsMessage::Open(guild.clone(), Some(channel.clone())));
+    }
+}

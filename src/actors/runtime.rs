@@ -1,0 +1,18 @@
+//! The tree of actors, what keeps it running, and what every actor works with.
+
+pub mod directory;
+pub mod guild;
+pub mod guilds;
+pub mod hub;
+pub mod kit;
+mod pending;
+pub mod places;
+pub mod platforms;
+pub mod quarantine;
+pub mod root;
+pub mod set_aside;
+pub mod shard;
+pub mod starts;
+pub mod supervision;
+pub mod switchboard;
+pub mod watchdog;

@@ -1,0 +1,394 @@
+//! A guild: a bulkhead around its companions and channels. Whatever fails in it is started again here, or takes this guild with it alone.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::task::AbortHandle;
+
+use crate::actors::channel::{self, Books, Channel, ChannelMessage, InHand};
+use crate::actors::companion::{self, Companion};
+use crate::actors::runtime::directory::{Registration, Sort};
+use crate::actors::runtime::guilds::GuildsMessage;
+use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::pending;
+use crate::actors::runtime::places::{ChannelPlace, GuildPlace, GuildsPlace};
+use crate::actors::runtime::quarantine::{self, Cause, LeftAlone};
+use crate::actors::runtime::set_aside::{self, Suspects, Verdict};
+use crate::actors::runtime::supervision::child::{ChildSpec, Ending, Escalation, Lasting};
+use crate::actors::runtime::supervision::children::{Children, Report, Upkeep};
+use crate::actors::runtime::supervision::restarts::RestartPolicy;
+use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ward};
+use crate::journal::place::Place;
+use crate::telemetry::instruments::kinds::Counted;
+use crate::telemetry::operations::{self, ActorFacts};
+use crate::telemetry::plain::Plain;
+
+/// How a guild starts its actors again: at once, then after 0.2 s, doubling to 30 s. More than 8 in a minute for one of them, or 64 for
+/// all, and the guild itself is started again.
+pub const RESTARTS: RestartPolicy = RestartPolicy {
+    first_delay: Duration::from_millis(200),
+    longest_delay: Duration::from_secs(30),
+    child_limit: 8,
+    total_limit: 64,
+    window: Duration::from_secs(60),
+};
+/// How often budgets are cleared of what is over.
+const PRUNE_EVERY: Duration = Duration::from_secs(600);
+
+/// Channels that have something to do after a start are woken so many at once, and the next ones after a pause: what is past due is
+/// spread, so that neither models nor platforms are flooded.
+const WOKEN_AT_ONCE: usize = 100;
+const WAKE_PAUSE: Duration = Duration::from_millis(100);
+
+/// A channel that is killed with its guild is gone within so long, if it does not hang.
+const LINGERING: Duration = Duration::from_secs(10);
+
+/// A channel that cannot go on from its record is left alone for so long, as long as a guild is kept away at first.
+const LEFT_ALONE: Duration = Duration::from_secs(300);
+
+/// The actor.
+pub struct Guild;
+
+/// Which guild, and what it works with.
+#[derive(Clone)]
+pub struct Arguments {
+    /// Which guild.
+    pub guild: GuildId,
+    /// What it works with.
+    pub kit: Kit,
+}
+
+/// A child of a guild.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Child {
+    /// A companion.
+    Companion(CompanionId),
+    /// A channel.
+    Channel(ChannelId),
+}
+
+/// What a guild is told.
+pub enum GuildMessage {
+    /// A channel has something to do.
+    Open(ChannelId),
+    /// Who lives in a channel changed, or how they are set; none: in all of them.
+    ResidenceChanged(Option<ChannelId>),
+    /// A channel is no more.
+    Close(ChannelId),
+    /// A channel was left alone for long enough, or an operator wants it back.
+    TryAgain(ChannelId),
+    /// Budgets are to be cleared of what is over.
+    Prune,
+    /// What its supervision tells itself.
+    Upkeep(Upkeep<Child>),
+}
+
+impl From<Upkeep<Child>> for GuildMessage {
+    fn from(upkeep: Upkeep<Child>) -> Self {
+        Self::Upkeep(upkeep)
+    }
+}
+
+/// What a guild keeps. All of it can be made again.
+pub struct State {
+    guild: GuildId,
+    /// One for all of its channels.
+    kit: Arc<Kit>,
+    myself: ActorRef<GuildMessage>,
+    children: Children<Child, GuildMessage>,
+    books: Arc<Books>,
+    in_hand: HashMap<ChannelId, Arc<InHand>>,
+    /// Channels that are wanted while they go to sleep.
+    wanted: BTreeSet<ChannelId>,
+    /// Channels that cannot go on from their record, and what tries them again.
+    left_alone: BTreeMap<ChannelId, AbortHandle>,
+    suspects: Suspects,
+    _registration: Registration,
+    _counted: Counted,
+}
+
+impl Actor for Guild {
+    type Msg = GuildMessage;
+    type State = State;
+    type Arguments = Arguments;
+
+    async fn pre_start(&self, myself: ActorRef<GuildMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
+        let Arguments { guild, kit } = arguments;
+        let registration = kit.directory.register(&GuildPlace(guild.clone()), &myself);
+        let predecessors = if registration.is_successor() { channels_of(&guild, &kit) } else { Vec::new() };
+        wake_pending(guild.clone(), kit.clone(), myself.clone(), predecessors);
+        myself.send_interval(PRUNE_EVERY, || GuildMessage::Prune);
+        Ok(State {
+            children: Children::new(myself.clone(), RESTARTS, kit.chance.clone()),
+            myself,
+            _counted: kit.recorder.instruments().actors.one([Sort::Guild.as_str()]),
+            guild,
+            kit: Arc::new(kit),
+            books: Arc::default(),
+            in_hand: HashMap::new(),
+            wanted: BTreeSet::new(),
+            left_alone: BTreeMap::new(),
+            suspects: Suspects::default(),
+            _registration: registration,
+        })
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<GuildMessage>,
+        message: GuildMessage,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            GuildMessage::Open(channel) => state.open(channel),
+            GuildMessage::ResidenceChanged(channel) => state.residence_changed(channel),
+            GuildMessage::Close(channel) => state.close(&channel),
+            GuildMessage::TryAgain(channel) => {
+                if state.leave_alone_no_more(&channel) {
+                    state.open(channel);
+                }
+            }
+            GuildMessage::Prune => state.prune(),
+            GuildMessage::Upkeep(upkeep) => {
+                let report = state.children.upkeep(upkeep);
+                state.carry_on(report)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _: ActorRef<GuildMessage>,
+        event: SupervisionEvent,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let report = state.children.observe(event);
+        state.carry_on(report)
+    }
+}
+
+impl State {
+    fn open(&mut self, channel: ChannelId) {
+        if self.kit.platforms.is_away(&channel) || self.left_alone.contains_key(&channel) {
+            return;
+        }
+        if let Some(residence) = self.kit.residents.get(&channel) {
+            for companion in residence.companions {
+                self.employ(companion);
+            }
+        }
+        let anew = || Arc::new(InHand::of(&channel, &self.kit.hung));
+        let in_hand = self.in_hand.entry(channel.clone()).or_insert_with(anew).clone();
+        let place = Place::new(&self.guild, &channel);
+        let arguments = channel::Arguments { place, kit: self.kit.clone(), books: self.books.clone(), in_hand };
+        let spec = ChildSpec::of(Lasting::Transient, move || (Channel, arguments.clone()));
+        let is_new = self.children.start(Child::Channel(channel.clone()), spec);
+        if !is_new && self.kit.directory.find(&ChannelPlace(channel.clone())).is_none() {
+            self.wanted.insert(channel);
+        }
+    }
+
+    fn employ(&mut self, companion: CompanionId) {
+        let (guild, kit, id) = (self.guild.clone(), self.kit.clone(), companion.clone());
+        let spec = ChildSpec::of(Lasting::Permanent, move || {
+            let arguments = companion::Arguments { guild: guild.clone(), companion: id.clone(), kit: kit.clone() };
+            (Companion, arguments)
+        });
+        self.children.start(Child::Companion(companion), spec);
+    }
+
+    fn residence_changed(&mut self, channel: Option<ChannelId>) {
+        let running: Vec<_> = self.children.running().map(|(child, _)| child.clone()).collect();
+        for child in running {
+            if let Child::Channel(known) = child
+                && channel.as_ref().is_none_or(|changed| *changed == known)
+                && let Some(actor) = self.kit.directory.find(&ChannelPlace(known))
+            {
+                // One that is gone reads it when it is back.
+                let _ = actor.cast(ChannelMessage::ResidenceChanged);
+            }
+        }
+        if let Some(channel) = channel {
+            self.open(channel);
+        }
+    }
+
+    fn close(&mut self, channel: &ChannelId) {
+        self.wanted.remove(channel);
+        self.leave_alone_no_more(channel);
+        self.in_hand.remove(channel);
+        if let Some(actor) = self.children.dismiss(&Child::Channel(channel.clone())) {
+            actor.kill();
+        }
+        self.books.ledger().promise_statement(channel, false);
+    }
+
+    fn prune(&self) {
+        self.books.ledger().prune(self.kit.clock.now());
+    }
+
+    fn carry_on(&mut self, report: Option<Report<Child>>) -> Result<(), ActorProcessingErr> {
+        match report {
+            None | Some(Report::Started { .. }) => {}
+            Some(Report::Restarting { child, ending, after }) => {
+                ending.measure(child.sort().as_str(), self.kit.recorder.instruments());
+                let (address, how) = (child.to_string(), ending.to_string());
+                operations::restarted(&self.kit.recorder, &self.facts(&child, &address, &how), after);
+                self.suspect(&child, &ending);
+            }
+            Some(Report::Ended { child, .. }) => {
+                if let Child::Channel(channel) = child {
+                    let in_hand = self.in_hand.remove(&channel);
+                    // It may have promised one while it was killed.
+                    self.books.ledger().promise_statement(&channel, false);
+                    let is_wanted = self.wanted.remove(&channel);
+                    if let Some(why) = in_hand.and_then(|in_hand| in_hand.take_unreadable()) {
+                        self.leave_alone(channel, Cause::Unreadable, &why);
+                    } else if is_wanted {
+                        self.open(channel);
+                    }
+                }
+            }
+            Some(Report::Escalate { child, escalation }) => {
+                let escalation = Escalation { child: child.to_string(), ..escalation };
+                let ending = escalation.to_string();
+                operations::escalated(&self.kit.recorder, &self.facts(&child, &escalation.child, &ending));
+                if let Child::Channel(channel) = child
+                    && self.in_hand.get(&channel).is_some_and(|in_hand| in_hand.died_restoring())
+                {
+                    self.leave_alone(channel, Cause::Died, &ending);
+                    return Ok(());
+                }
+                self.children.fell();
+                return Err(escalation.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn facts<'a>(&self, child: &Child, address: &'a str, ending: &'a str) -> ActorFacts<'a> {
+        ActorFacts { sort: child.sort().as_str(), address, ending, at: self.kit.clock.now() }
+    }
+
+    /// A message that kills its channel again and again is set aside, before it takes the guild down.
+    fn suspect(&mut self, child: &Child, ending: &Ending) {
+        let Child::Channel(channel) = child else { return };
+        let Some(seq) = self.in_hand.get(channel).and_then(|in_hand| in_hand.take()) else { return };
+        if self.suspects.died(channel, seq) == Verdict::SetAside {
+            let (guild, named, error) = (Plain(self.guild.as_str()), Plain(channel.as_str()), ending);
+            tracing::error!(%guild, channel = %named, %seq, %error, "a message kills its handler and is set aside");
+            self.set_aside(channel.clone(), seq, ending.in_full());
+        }
+    }
+
+    /// What a channel dies of while it goes on from its record is in that record, and so is what cannot be read: nobody else in the guild has
+    /// a part in it.
+    fn leave_alone(&mut self, channel: ChannelId, cause: Cause, reason: &str) {
+        let (guild, named, for_secs) = (Plain(self.guild.as_str()), Plain(channel.as_str()), LEFT_ALONE.as_secs());
+        match cause {
+            Cause::Died => tracing::error!(
+                %guild,
+                channel = %named,
+                error = reason,
+                for_secs,
+                "this channel dies whenever it goes on from its record and is left alone for a while; what is accepted for it is kept. \
+                 Release it or wait; if that goes on, go back to a backup, or delete the room"
+            ),
+            Cause::Unreadable => tracing::error!(
+                %guild,
+                channel = %named,
+                error = reason,
+                for_secs,
+                "this channel cannot go on: what is on record of it cannot be read. It is left alone, and tried again after a while; what is \
+                 accepted for it is kept"
+            ),
+        }
+        self.in_hand.remove(&channel);
+        self.books.ledger().promise_statement(&channel, false);
+        let since = self.kit.clock.now();
+        let entry = LeftAlone {
+            guild: self.guild.clone(),
+            channel: channel.clone(),
+            cause,
+            reason: quarantine::shown(reason),
+            since,
+            until: since + LEFT_ALONE,
+        };
+        self.tell_guilds(GuildsMessage::LeftAlone(self.myself.get_id(), entry));
+        let again = channel.clone();
+        let timer = self.myself.send_after(LEFT_ALONE, move || GuildMessage::TryAgain(again));
+        self.left_alone.insert(channel, timer.abort_handle());
+    }
+
+    /// False: it was not left alone.
+    fn leave_alone_no_more(&mut self, channel: &ChannelId) -> bool {
+        let Some(timer) = self.left_alone.remove(channel) else { return false };
+        timer.abort();
+        self.tell_guilds(GuildsMessage::NotLeftAlone(channel.clone()));
+        true
+    }
+
+    /// One that is not there takes its guilds along, and whom they left alone is tried again.
+    fn tell_guilds(&self, message: GuildsMessage) {
+        if let Some(guilds) = self.kit.directory.find(&GuildsPlace()) {
+            let _ = guilds.cast(message);
+        }
+    }
+
+    fn set_aside(&self, channel: ChannelId, seq: Seq, error: String) {
+        let (place, kit) = (Place::new(&self.guild, &channel), self.kit.clone());
+        tokio::spawn(async move {
+            // If it is lost, the message kills three more times and is set aside then.
+            if !set_aside::put(&kit, &place, seq, &error).await {
+                tracing::warn!(channel = %Plain(place.channel.as_str()), %seq, "it could not be set aside, and will be when it has killed again");
+            }
+        });
+    }
+}
+
+impl Child {
+    const fn sort(&self) -> Sort {
+        match self {
+            Self::Companion(_) => Sort::Companion,
+            Self::Channel(_) => Sort::Channel,
+        }
+    }
+}
+
+impl std::fmt::Display for Child {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Companion(companion) => companion.fmt(f),
+            Self::Channel(channel) => channel.fmt(f),
+        }
+    }
+}
+
+/// The channels of a guild that are there.
+fn channels_of(guild: &GuildId, kit: &Kit) -> Vec<ActorCell> {
+    let of_guild = kit.residents.all().into_iter().filter(|(_, residence)| residence.guild == *guild);
+    of_guild.filter_map(|(channel, _)| Some(kit.directory.find(&ChannelPlace(channel))?.get_cell())).collect()
+}
+
+/// Wakes the channels that had something to do when the guild was last there.
+fn wake_pending(guild: GuildId, kit: Kit, myself: ActorRef<GuildMessage>, predecessors: Vec<ActorCell>) {
+    tokio::spawn(async move {
+        // Until they are gone they are handed what is accepted, and handle it no more: it is on record before it is handed over.
+        let gone = join_all(predecessors.iter().map(|channel| channel.wait(Some(LINGERING))));
+        if gone.await.iter().any(Result::is_err) {
+            tracing::warn!(guild = %Plain(guild.as_str()), "a channel that was to be killed with its guild goes on; what it is handed may have to wait");
+        }
+        let pending = pending::channels(&kit, Ward::of(&guild)).await;
+        for (at_once, record) in pending.into_iter().filter(|record| record.guild == guild).enumerate() {
+            if at_once % WOKEN_AT_ONCE == WOKEN_AT_ONCE - 1 {
+                tokio::time::sleep(WAKE_PAUSE).await;
+            }
+            // A guild that is gone wakes them when it is back.
+            let _ = myself.cast(GuildMessage::Open(record.channel));
+        }
+    });
+}

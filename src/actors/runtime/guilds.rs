@@ -1,0 +1,224 @@
+//! Supervises the guilds: one that keeps failing is started again as a whole once, then kept away for a while; the others do not notice.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::time::Duration;
+
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
+
+use crate::actors::runtime::directory::{Registration, Sort};
+use crate::actors::runtime::guild::{self, Guild, GuildMessage};
+use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::places::{GuildPlace, GuildsPlace};
+use crate::actors::runtime::quarantine::{KeptAway, LeftAlone, Quarantine, QuarantinePolicy, Ruling};
+use crate::actors::runtime::supervision::child::{ChildSpec, Lasting};
+use crate::actors::runtime::supervision::children::{Children, Report, Upkeep};
+use crate::actors::runtime::supervision::restarts::RestartPolicy;
+use crate::domain::id::{ChannelId, GuildId};
+use crate::telemetry::instruments::NONE;
+use crate::telemetry::instruments::kinds::Counted;
+use crate::telemetry::operations::{self, ActorFacts};
+use crate::telemetry::plain::Plain;
+
+/// How guilds that die by themselves are started again. Their number is no reason to fail: the sum is without a limit that matters.
+const RESTARTS: RestartPolicy = RestartPolicy {
+    first_delay: Duration::from_millis(200),
+    longest_delay: Duration::from_secs(30),
+    child_limit: 16,
+    total_limit: 100_000,
+    window: Duration::from_secs(60),
+};
+/// How long a guild is kept away: five minutes, doubling to six hours; a day without trouble and its past is forgotten.
+const QUARANTINE: QuarantinePolicy = QuarantinePolicy {
+    first: Duration::from_secs(300),
+    longest: Duration::from_secs(6 * 3_600),
+    forget_after: Duration::from_secs(86_400),
+};
+
+/// The actor.
+pub struct Guilds;
+
+/// What the guilds' supervisor is told.
+pub enum GuildsMessage {
+    /// A channel of a guild has something to do; none: the guild as a whole.
+    Open(GuildId, Option<ChannelId>),
+    /// Who is kept away?
+    KeptAway(RpcReplyPort<KeptAway>),
+    /// An operator lets a guild go. Answers whether it was kept away.
+    Release(GuildId, RpcReplyPort<bool>),
+    /// An operator wants a channel tried again. Answers whether it was left alone.
+    TryAgain(ChannelId, RpcReplyPort<bool>),
+    /// A guild, of which this is the actor, leaves one of its channels alone.
+    LeftAlone(ActorId, LeftAlone),
+    /// A guild leaves one of its channels alone no more.
+    NotLeftAlone(ChannelId),
+    /// The end of a quarantine may be due.
+    QuarantineOver,
+    /// What its supervision tells itself.
+    Upkeep(Upkeep<GuildId>),
+}
+
+impl From<Upkeep<GuildId>> for GuildsMessage {
+    fn from(upkeep: Upkeep<GuildId>) -> Self {
+        Self::Upkeep(upkeep)
+    }
+}
+
+/// What it keeps.
+pub struct State {
+    kit: Kit,
+    myself: ActorRef<GuildsMessage>,
+    children: Children<GuildId, GuildsMessage>,
+    quarantine: Quarantine,
+    /// Those in quarantine, as they are counted.
+    kept_away: BTreeMap<GuildId, Counted>,
+    /// Channels that their guilds leave alone.
+    left_alone: BTreeMap<ChannelId, LeftAlone>,
+    _registration: Registration,
+    _counted: Counted,
+}
+
+impl Actor for Guilds {
+    type Msg = GuildsMessage;
+    type State = State;
+    type Arguments = Kit;
+
+    async fn pre_start(&self, myself: ActorRef<GuildsMessage>, kit: Kit) -> Result<State, ActorProcessingErr> {
+        let registration = kit.directory.register(&GuildsPlace(), &myself);
+        Ok(State {
+            children: Children::new(myself.clone(), RESTARTS, kit.chance.clone()),
+            _counted: kit.recorder.instruments().actors.one([Sort::Guilds.as_str()]),
+            kit,
+            myself,
+            quarantine: Quarantine::new(QUARANTINE),
+            kept_away: BTreeMap::new(),
+            left_alone: BTreeMap::new(),
+            _registration: registration,
+        })
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<GuildsMessage>,
+        message: GuildsMessage,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            GuildsMessage::Open(guild, channel) => state.open(&guild, channel),
+            GuildsMessage::KeptAway(reply) => {
+                let (guilds, channels) = (state.quarantine.list().cloned(), state.left_alone.values().cloned());
+                drop(reply.send(KeptAway { guilds: guilds.collect(), channels: channels.collect() }));
+            }
+            GuildsMessage::Release(guild, reply) => {
+                let was_away = state.quarantine.release(&guild).is_some();
+                if was_away {
+                    state.kept_away.remove(&guild);
+                    state.open(&guild, None);
+                }
+                drop(reply.send(was_away));
+            }
+            GuildsMessage::TryAgain(channel, reply) => drop(reply.send(state.try_again(channel))),
+            GuildsMessage::LeftAlone(by, entry) => state.leave_alone(by, entry),
+            GuildsMessage::NotLeftAlone(channel) => drop(state.left_alone.remove(&channel)),
+            GuildsMessage::QuarantineOver => {
+                for guild in state.quarantine.take_due(state.kit.clock.now()) {
+                    state.kept_away.remove(&guild);
+                    state.open(&guild, None);
+                }
+            }
+            GuildsMessage::Upkeep(upkeep) => {
+                let report = state.children.upkeep(upkeep);
+                state.carry_on(report);
+            }
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _: ActorRef<GuildsMessage>,
+        event: SupervisionEvent,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let report = state.children.observe(event);
+        state.carry_on(report);
+        Ok(())
+    }
+}
+
+impl State {
+    /// A guild that is new wakes what is pending by itself; what is kept away hears nothing until it is back.
+    fn open(&mut self, guild: &GuildId, channel: Option<ChannelId>) {
+        if self.quarantine.get(guild).is_some() {
+            return;
+        }
+        let arguments = guild::Arguments { guild: guild.clone(), kit: self.kit.clone() };
+        self.children.start(guild.clone(), ChildSpec::of(Lasting::Bulkhead, move || (Guild, arguments.clone())));
+        if let (Some(channel), Some(actor)) = (channel, self.kit.directory.find(&GuildPlace(guild.clone()))) {
+            // What is accepted is pending: a guild that is gone, or not there yet, wakes it by itself.
+            let _ = actor.cast(GuildMessage::Open(channel));
+        }
+    }
+
+    fn try_again(&mut self, channel: ChannelId) -> bool {
+        let Some(entry) = self.left_alone.remove(&channel) else { return false };
+        if let Some(guild) = self.kit.directory.find(&GuildPlace(entry.guild)) {
+            // One that is gone tries all of its channels when it is back.
+            let _ = guild.cast(GuildMessage::TryAgain(channel));
+        }
+        true
+    }
+
+    /// What a guild said last may come after its end: by then it leaves nobody alone, and whoever follows it tries all of its channels.
+    fn leave_alone(&mut self, by: ActorId, entry: LeftAlone) {
+        if self.children.get(&entry.guild).is_some_and(|guild| guild.get_id() == by) {
+            self.left_alone.insert(entry.channel.clone(), entry);
+        }
+    }
+
+    /// A guild that begins anew tries all of its channels.
+    fn forget_left_alone(&mut self, guild: &GuildId) {
+        self.left_alone.retain(|_, entry| entry.guild != *guild);
+    }
+
+    fn carry_on(&mut self, report: Option<Report<GuildId>>) {
+        match report {
+            None => {}
+            // What the one before said last may have come after its end.
+            Some(Report::Started { child, .. }) => self.forget_left_alone(&child),
+            Some(Report::Restarting { child, ending, after }) => {
+                self.forget_left_alone(&child);
+                operations::restarted(&self.kit.recorder, &self.facts(&child, &ending.to_string()), after);
+                ending.measure(Sort::Guild.as_str(), self.kit.recorder.instruments());
+            }
+            Some(Report::Ended { child, ending }) => self.rule(&child, &ending.to_string()),
+            Some(Report::Escalate { child, escalation }) => self.rule(&child, &escalation.to_string()),
+        }
+    }
+
+    fn rule(&mut self, guild: &GuildId, reason: &str) {
+        self.forget_left_alone(guild);
+        let now = self.kit.clock.now();
+        match self.quarantine.over_limit(guild, reason, now) {
+            Ruling::RestartWhole => {
+                operations::restarted(&self.kit.recorder, &self.facts(guild, reason), Duration::ZERO);
+                self.open(guild, None);
+            }
+            Ruling::KeepAway { until } => {
+                operations::escalated(&self.kit.recorder, &self.facts(guild, reason));
+                if let Entry::Vacant(entry) = self.kept_away.entry(guild.clone()) {
+                    let instruments = self.kit.recorder.instruments();
+                    instruments.quarantines.add(1, NONE);
+                    entry.insert(instruments.guilds_quarantined.one(NONE));
+                }
+                let guild = Plain(guild.as_str());
+                tracing::error!(%guild, reason, for_secs = until.since(now).as_secs(), "a guild is kept away; release it or wait");
+                self.myself.send_after(until.since(now), || GuildsMessage::QuarantineOver);
+            }
+        }
+    }
+
+    fn facts<'a>(&self, guild: &'a GuildId, ending: &'a str) -> ActorFacts<'a> {
+        ActorFacts { sort: Sort::Guild.as_str(), address: guild.as_str(), ending, at: self.kit.clock.now() }
+    }
+}

@@ -1,0 +1,106 @@
+//! Which channels have something to do: read until the store answers, because nobody else would wake them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::actors::channel::ChannelMessage;
+use crate::actors::runtime::guilds::GuildsMessage;
+use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::places::{ChannelPlace, GuildsPlace, ScribePlace};
+use crate::actors::writer::{Fence, Reply, ScribeMessage};
+use crate::domain::id::Ward;
+use crate::journal::place::Place;
+use crate::journal::reader::{Pending, Reader};
+use crate::journal::record::ChannelRecord;
+use crate::ports::store::Store;
+
+/// The pause after the first failure, doubled for each further one.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// The channels of a ward with something unsettled, armed or owed.
+pub(super) async fn channels(kit: &Kit, ward: Ward) -> Vec<ChannelRecord> {
+    let mut channels = Vec::new();
+    of_wards(&*kit.store, vec![ward], |_, pending| channels = pending.channels).await;
+    channels
+}
+
+/// Hands over of each ward which of its channels have something to do. A ward that cannot be read holds up no other: it is tried again
+/// after them, until it can be.
+pub(super) async fn of_wards(store: &dyn Store, wards: Vec<Ward>, mut take: impl FnMut(Ward, Pending)) {
+    let mut pause = FIRST_PAUSE;
+    let mut left = wards;
+    loop {
+        let mut unread = Vec::new();
+        let mut why = None;
+        for ward in left {
+            match Reader::new(store).pending(ward).await {
+                Ok(pending) => take(ward, pending),
+                Err(error) => {
+                    unread.push(ward);
+                    why.get_or_insert(error);
+                }
+            }
+        }
+        let Some(error) = why else {
+            if pause > FIRST_PAUSE {
+                tracing::info!("it can be read again which channels have something to do");
+            }
+            return;
+        };
+        if pause == FIRST_PAUSE {
+            let wards: Vec<_> = unread.iter().map(|ward| ward.0).collect();
+            tracing::error!(?wards, %error, "it cannot be read which channels have something to do; it is tried again and again");
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        left = unread;
+    }
+}
+
+/// Tells of channels that had something to do, of which nobody can say any more whose they are.
+pub(super) fn tell_nameless(ward: Ward, pending: &Pending) {
+    for no in &pending.nameless {
+        tracing::error!(
+            ward = ward.0,
+            channel = no.0,
+            "a channel had something to do, and the record of whose it is is lost or damaged: it is passed over until it is used again; \
+             restore a backup, or find the name again with `tertulia history compact --accept-loss`"
+        );
+    }
+}
+
+/// The scribe or the switchboard was replaced. What was on its way may have been stored without anybody being told: channels that have
+/// something to do look at their record again, or are woken.
+pub(super) fn look_again(kit: Kit) {
+    tokio::spawn(async move {
+        let residences = kit.residents.all();
+        let places = residences.into_iter().map(|(channel, residence)| Place::new(&residence.guild, &channel));
+        let one_of_each_ward: BTreeMap<Ward, Place> = places.map(|place| (place.ward(), place)).collect();
+        let wards = one_of_each_ward.keys().copied().collect();
+        for place in one_of_each_ward.into_values() {
+            let (reply, settled) = Reply::awaited();
+            if let Some(scribe) = kit.directory.find(&ScribePlace()) {
+                // By taking the ward for this, the new scribe settles what the old one left. One that is gone as well is replaced, too.
+                let _ = scribe.cast(ScribeMessage::Fence(Fence { place, reply }));
+            }
+            if !matches!(settled.await, Ok(Ok(_))) {
+                return;
+            }
+        }
+        let look = |record: ChannelRecord| {
+            if let Some(channel) = kit.directory.find(&ChannelPlace(record.channel.clone())) {
+                // One that is gone by now reads its record when it is back.
+                let _ = channel.cast(ChannelMessage::LookAgain);
+            } else if let Some(guilds) = kit.directory.find(&GuildsPlace()) {
+                // A supervisor that is gone opens what is pending when it is back.
+                let _ = guilds.cast(GuildsMessage::Open(record.guild, Some(record.channel)));
+            }
+        };
+        of_wards(&*kit.store, wards, |_, pending| pending.channels.into_iter().for_each(look)).await;
+    });
+}
+
+#[cfg(test)]
+mod tests;

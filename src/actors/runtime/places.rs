@@ -1,0 +1,56 @@
+//! Where each kind of actor is found, and which messages are understood there.
+
+use crate::actors::channel::ChannelMessage;
+use crate::actors::channel::turn_taking_manager::ManagerMessage;
+use crate::actors::companion::CompanionMessage;
+use crate::actors::models::PoolMessage;
+use crate::actors::runtime::directory::{Address, Place};
+use crate::actors::runtime::guild::GuildMessage;
+use crate::actors::runtime::guilds::GuildsMessage;
+use crate::actors::runtime::platforms::PlatformsMessage;
+use crate::actors::runtime::shard::ShardMessage;
+use crate::actors::runtime::switchboard::SwitchboardMessage;
+use crate::actors::writer::ScribeMessage;
+use crate::domain::id::{ChannelId, CompanionId, GuildId};
+
+macro_rules! places {
+    ($($(#[$doc:meta])* $name:ident($($field:ident: $type:ty),*) => $address:expr, $message:ty;)+) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Debug)]
+            pub struct $name($(pub $type),*);
+
+            impl Place for $name {
+                type Message = $message;
+
+                fn address(&self) -> Address {
+                    let Self($($field),*) = self;
+                    $address
+                }
+            }
+        )+
+    };
+}
+
+places! {
+    /// The node's one writer.
+    ScribePlace() => Address::Scribe, ScribeMessage;
+    /// The pool of models.
+    PoolPlace() => Address::SideModels, PoolMessage;
+    /// Who wakes channels.
+    SwitchboardPlace() => Address::Switchboard, SwitchboardMessage;
+    /// Who supervises the guilds.
+    GuildsPlace() => Address::Guilds, GuildsMessage;
+    /// Who supervises the platforms' connections.
+    PlatformsPlace() => Address::Platforms, PlatformsMessage;
+    /// A connection to a platform: the platform's name, and which of its connections.
+    ShardPlace(platform: &'static str, number: u32) => Address::Shard(platform, *number), ShardMessage;
+    /// A guild.
+    GuildPlace(guild: GuildId) => Address::Guild(guild.clone()), GuildMessage;
+    /// A companion in a guild.
+    CompanionPlace(guild: GuildId, companion: CompanionId) => Address::Companion(guild.clone(), companion.clone()), CompanionMessage;
+    /// A channel.
+    ChannelPlace(channel: ChannelId) => Address::Channel(channel.clone()), ChannelMessage;
+    /// The turn-taking manager of a channel; there while a round is open.
+    TurnTakingManagerPlace(channel: ChannelId) => Address::TurnTakingManager(channel.clone()), ManagerMessage;
+}

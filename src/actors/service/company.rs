@@ -1,0 +1,91 @@
+//! Companions are let into channels of other platforms, and taken out, one at a time.
+
+use async_trait::async_trait;
+
+use super::ActorHouse;
+use super::desk::{invalid, unsettled};
+use crate::actors::membership::settling::{self, Unsettled};
+use crate::domain::id::CompanionId;
+use crate::domain::names::SharedName;
+use crate::journal::residence::Residence;
+use crate::ports::company::Company;
+use crate::ports::hearing::Spot;
+use crate::ports::house::Refused;
+use crate::ports::house::room::{MOST_IN_A_ROOM, Room, RoomId};
+
+/// Companions that are named where one is unknown.
+const MOST_NAMED: usize = 20;
+
+#[async_trait]
+impl Company for ActorHouse {
+    async fn admit(&self, spot: &Spot, companion: &CompanionId) -> Result<(Room, bool), Refused> {
+        let id = room_of(spot)?;
+        // Two that are let in at once are both in.
+        let turn = self.kit.residents.turn().await;
+        let (known, mut residence) = self.residence_at(spot)?;
+        if known && residence.companions.contains(companion) {
+            return Ok((self.viewed(id, &residence).await?, false));
+        }
+        if !self.kit.residents.cast().contains_key(companion) {
+            return Err(self.no_companion(companion));
+        }
+        let is_new = residence.companions.insert(companion.clone());
+        if residence.companions.len() > MOST_IN_A_ROOM {
+            return Err(Refused::Conflict(format!(
+                "at most {MOST_IN_A_ROOM} companions can be in a channel; let another one leave it first"
+            )));
+        }
+        residence.stands_alone |= is_new && residence.within.is_some();
+        settling::settle(&self.kit, &turn, &spot.channel, residence.clone()).await.map_err(|error| match error {
+            Unsettled::SharedName(SharedName { name, first, second }) => {
+                let other = if first == *companion { second } else { first };
+                Refused::Conflict(format!(
+                    "{companion} and {other}, who lives in this guild, both answer to {name:?}; let {other} leave all its channels here first"
+                ))
+            }
+            error => unsettled(error),
+        })?;
+        Ok((self.viewed(id, &residence).await?, is_new))
+    }
+
+    async fn dismiss(&self, spot: &Spot, companion: &CompanionId) -> Result<bool, Refused> {
+        room_of(spot)?;
+        let turn = self.kit.residents.turn().await;
+        let (_, mut residence) = self.residence_at(spot)?;
+        if !residence.companions.remove(companion) {
+            return Ok(false);
+        }
+        residence.externals.remove(companion);
+        residence.overrides.remove(companion);
+        residence.stands_alone = residence.within.is_some();
+        settling::settle(&self.kit, &turn, &spot.channel, residence).await.map_err(unsettled)?;
+        Ok(true)
+    }
+}
+
+impl ActorHouse {
+    /// Who lives in a channel, or would as soon as something is said there; whether it is a room already.
+    fn residence_at(&self, spot: &Spot) -> Result<(bool, Residence), Refused> {
+        match self.kit.residents.get(&spot.channel) {
+            Some(known) if known.guild == spot.guild => Ok((true, known)),
+            Some(known) => Err(Refused::Conflict(format!("{} belongs to guild {}, for good", spot.channel, known.guild))),
+            None => {
+                let empty =
+                    || Residence { within: spot.parent.clone(), ..Residence::empty(spot.guild.clone(), self.kit.clock.now()) };
+                Ok((false, settling::would_be(&self.kit, spot).unwrap_or_else(empty)))
+            }
+        }
+    }
+
+    fn no_companion(&self, companion: &CompanionId) -> Refused {
+        let cast = self.kit.residents.cast();
+        let known: Vec<_> = cast.keys().take(MOST_NAMED).map(CompanionId::as_str).collect();
+        let more = if cast.len() > known.len() { " and others" } else { "" };
+        Refused::NotFound(format!("there is no companion {companion}, there are {}{more}", known.join(", ")))
+    }
+}
+
+fn room_of(spot: &Spot) -> Result<RoomId, Refused> {
+    let of = RoomId::of(&spot.channel).filter(|room| !room.is_of_console());
+    of.ok_or_else(|| invalid("channel", format!("{} is no channel that companions could be let into", spot.channel)))
+}

@@ -1,0 +1,151 @@
+//! How the house reaches the scribe, the channels and the guilds, and what it says when it cannot.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ActorHouse;
+use crate::actors::channel::Look;
+use crate::actors::erasure::taking_back::NotRewritten;
+use crate::actors::membership::settling::Unsettled;
+use crate::actors::writer::reaching;
+use crate::actors::writer::{self, Accepted, Contested, Lost};
+use crate::domain::event::Event;
+use crate::domain::id::{ChannelId, Seq, Ward};
+use crate::journal::place::Place;
+use crate::journal::reader::{ReadError, Reader};
+use crate::journal::residence::Residence;
+use crate::ports::house::Refused;
+use crate::ports::house::room::RoomId;
+use crate::ports::store::Write;
+
+/// When to try again what cannot be done for the moment.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+impl ActorHouse {
+    /// A room that is there, and who lives in it.
+    pub(super) fn room_of(&self, room: &RoomId) -> Result<(Place, Residence), Refused> {
+        let channel = room.channel();
+        let residence = self.kit.residents.get(&channel).ok_or_else(|| no_room(room))?;
+        Ok((Place::new(&residence.guild, &channel), residence))
+    }
+
+    pub(super) fn reader(&self) -> Reader<'_> {
+        Reader::new(&*self.kit.store)
+    }
+
+    pub(super) async fn accept(&self, place: &Place, event: Event, id: Option<Arc<str>>) -> Result<Accepted, Refused> {
+        self.inbound.accept(place, event, id).await.map_err(refused)
+    }
+
+    pub(super) async fn administer(&self, ward: Ward, writes: Vec<Write>) -> Result<(), Refused> {
+        reaching::administer(&self.kit, ward, writes).await.map_err(|error| contested(&error))
+    }
+
+    /// The number of the journal's last event, once everything that was asked for before is settled and handed to its channel.
+    pub(super) async fn fence(&self, place: &Place) -> Result<Seq, Refused> {
+        reaching::fence(&self.kit, place).await.map_err(|lost| refused_write(&lost))
+    }
+
+    /// How a channel stands, if it is awake and answers in time. It has then handled all that was handed to it before.
+    pub(super) async fn look(&self, channel: &ChannelId) -> Option<Look> {
+        reaching::look(&self.kit, channel).await
+    }
+}
+
+pub(super) fn no_room(room: &RoomId) -> Refused {
+    Refused::NotFound(format!("there is no room {room}: {}", way_in(room)))
+}
+
+/// How a room is made.
+pub(super) fn way_in(room: &RoomId) -> String {
+    if room.is_of_console() {
+        return format!("PUT /api/rooms/{room} makes it");
+    }
+    format!("a companion is let into it on {}, with /tertulia join", platform(room))
+}
+
+/// What the platform of a room is called.
+pub(super) fn platform(room: &RoomId) -> String {
+    let name = room.as_str().split_once(':').map_or("the console", |(name, _)| name);
+    let mut chars = name.chars();
+    let first = chars.next().into_iter().flat_map(char::to_uppercase);
+    if room.is_of_console() { name.to_owned() } else { first.chain(chars).collect() }
+}
+
+/// What is said in channels of other platforms is said there, under the names that people have there.
+pub(super) fn check_writable(room: &RoomId) -> Result<(), Refused> {
+    if room.is_of_console() {
+        return Ok(());
+    }
+    let platform = platform(room);
+    Err(Refused::Conflict(format!(
+        "what people say in room {room} is said on {platform}, and changed there; write it on {platform}"
+    )))
+}
+
+pub(super) fn invalid(field: impl Into<String>, detail: impl Into<String>) -> Refused {
+    Refused::Invalid { field: field.into(), detail: detail.into() }
+}
+
+pub(super) fn unavailable(detail: &str) -> Refused {
+    Refused::Unavailable { detail: detail.to_owned(), retry_after: Some(RETRY_AFTER) }
+}
+
+/// Something of ours is wrong; it is logged here.
+pub(super) fn broken(detail: &str) -> Refused {
+    tracing::error!(detail, "the record cannot be read or copied");
+    Refused::Broken("the record cannot be read; the server's log says more".into())
+}
+
+/// What is stored cannot be read; it is logged here.
+pub(super) fn damaged(detail: String) -> Refused {
+    tracing::error!(detail, "the record cannot be read");
+    Refused::Damaged(detail)
+}
+
+pub(super) fn unread(error: ReadError) -> Refused {
+    if error.is_damage() { damaged(error.to_string()) } else { broken(&error.to_string()) }
+}
+
+pub(super) fn refused(error: writer::Refused) -> Refused {
+    match error {
+        writer::Refused::Busy { retry_after } => {
+            Refused::TooMany { detail: "too many messages wait to be taken in, try again".into(), retry_after }
+        }
+        writer::Refused::Lost(lost) => refused_write(&lost),
+    }
+}
+
+/// Why words could not be taken out of the record, or replaced.
+pub(super) fn not_rewritten(error: NotRewritten) -> Refused {
+    match error {
+        NotRewritten::Unread(error) => unread(error),
+        NotRewritten::Unstored(error) => refused(error),
+    }
+}
+
+fn contested(error: &Contested) -> Refused {
+    match error {
+        Contested::Exists { .. } => Refused::Conflict(error.to_string()),
+        Contested::Lost(lost) => refused_write(lost),
+    }
+}
+
+/// Why who lives in a room could not be changed.
+pub(super) fn unsettled(error: Unsettled) -> Refused {
+    match error {
+        Unsettled::SharedName(_) => Refused::Conflict(error.to_string()),
+        Unsettled::Unstored(error) => contested(&error),
+        Unsettled::Unheard(error) => refused(error),
+    }
+}
+
+fn refused_write(lost: &Lost) -> Refused {
+    match lost {
+        Lost::Unknown => unavailable("it is not known whether this was stored, try again with the same id"),
+        Lost::Unreadable(why) => damaged(why.to_string()),
+        Lost::Unavailable(_) => unavailable("nothing can be stored at the moment, try again"),
+        Lost::Deleted => unavailable("the room is being deleted, try again"),
+        Lost::Unfit(why) => broken(why),
+    }
+}

@@ -1,0 +1,356 @@
+//! A replay script (DESIGN.md 13) of what is on record of one room: what was heard becomes its events, what models answered its answers, so
+//! that replaying it decides the same, as far as companions and settings are still what they were.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::losses::Losses;
+use crate::actors::membership::residents::Residents;
+use crate::domain::decision::Reason;
+use crate::domain::event::{Decided, Event, Recorded};
+use crate::domain::gate::Temper;
+use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::message::{Message, Modality, Role};
+use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
+use crate::journal::place::Place;
+use crate::journal::redaction::is_wordless;
+use crate::settings::Settings;
+
+/// Stands in for somebody else whom a message turned to, and whose name is not on record.
+const SOMEBODY_ELSE: &str = "somebody else";
+
+/// Whoever said something, and is forgotten.
+const SOMEBODY: &str = "somebody";
+
+/// Stands for words that were taken back or forgotten.
+const GONE: &str = "…";
+
+/// The delay of an answer that did not come.
+const NEVER_SECS: f64 = 1e6;
+
+/// The script of these events, all that a journal still holds.
+pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents, settings: &Settings) -> Value {
+    let began = events.first().map_or(Moment::ZERO, |first| first.at);
+    let mut script = Script {
+        began,
+        channel: place.channel.as_str(),
+        present: BTreeSet::new(),
+        tempers: BTreeMap::new(),
+        names: BTreeMap::new(),
+        asked_about: events.iter().filter_map(asked_about).flatten().copied().collect(),
+        authors: HashMap::new(),
+        events: Vec::new(),
+        asked: Vec::new(),
+        owed: Vec::new(),
+        answers: HashMap::new(),
+        statements: HashMap::new(),
+        jitter: Vec::new(),
+        turn: None,
+        judging: None,
+        judgements: Vec::new(),
+    };
+    let cast = residents.cast();
+    for id in cast.keys().chain(residents.present(&place.channel).keys()) {
+        if let Some(companion) = residents.companion(&place.channel, id) {
+            script.tempers.insert(id.clone(), companion.temper());
+            script.names.insert(id.clone(), companion.name.clone());
+        }
+    }
+    let mut losses = Losses::default();
+    for recorded in events {
+        script.take(recorded);
+        losses.take(recorded);
+    }
+    script.give_up_judgement();
+    if losses.has_no_beginning() {
+        // Who came in it is not on record any more.
+        script.present.extend(residents.present(&place.channel).keys().cloned());
+    }
+
+    let companions: Vec<Value> = script.present.iter().map(|id| companion(id, place, residents)).collect();
+    let side = script.asked.iter().map(|(companion, ticket, _)| answer(companion, script.answers.get(ticket), "NO"));
+    let side: Vec<Value> = side.chain(script.judgements.iter().cloned()).collect();
+    let main = script.owed.iter().map(|(companion, ticket, _)| answer(companion, script.statements.get(ticket), "ok"));
+    let main: Vec<Value> = main.collect();
+    let until = events.iter().map(|recorded| recorded.at).max().unwrap_or(began);
+    let mut object = json!({
+        "companions": companions,
+        "settings": unusual(settings),
+        "jitter": script.jitter,
+        "models": { "side": side, "main": main },
+        "events": script.events,
+        "until": until.since(began).as_secs_f64(),
+    });
+    let notes = losses.in_words();
+    if !notes.is_empty() {
+        object["notes"] = json!(notes);
+    }
+    object
+}
+
+struct Script<'a> {
+    began: Moment,
+    channel: &'a str,
+    present: BTreeSet<CompanionId>,
+    tempers: BTreeMap<CompanionId, Temper>,
+    names: BTreeMap<CompanionId, Arc<str>>,
+    /// Messages that somebody was asked about: without them the answers would be given to other questions.
+    asked_about: BTreeSet<Seq>,
+    authors: HashMap<Seq, String>,
+    events: Vec<Value>,
+    asked: Vec<(CompanionId, Ticket, Moment)>,
+    owed: Vec<(CompanionId, Ticket, Moment)>,
+    answers: HashMap<Ticket, Answer>,
+    statements: HashMap<Ticket, Answer>,
+    jitter: Vec<i8>,
+    /// Who was selected, and speaks when.
+    turn: Option<(CompanionId, Moment)>,
+    judging: Option<(Ticket, Moment)>,
+    /// What the side model judged about repetition, in order.
+    judgements: Vec<Value>,
+}
+
+struct Answer {
+    outcome: Result<String, String>,
+    delay: f64,
+}
+
+impl Script<'_> {
+    fn take(&mut self, recorded: &Recorded) {
+        let at = recorded.at.since(self.began).as_secs_f64();
+        match &recorded.event {
+            Event::Said { message, reply_to, reply, .. } => {
+                self.authors.insert(recorded.seq, message.from.id.to_string());
+                if let Some(ticket) = reply {
+                    let words = self.stated_words(message);
+                    self.stated(*ticket, recorded.at, Ok(words));
+                } else if message.from.role != Role::Companion
+                    && (!is_wordless(message) || self.asked_about.contains(&recorded.seq))
+                {
+                    let event = self.said(at, message, *reply_to);
+                    self.events.push(event);
+                }
+            }
+            Event::Joined { companion, .. } => {
+                self.present.insert(companion.clone());
+                self.events.push(json!({ "at": at, "channel": self.channel, "join": companion }));
+            }
+            Event::Left { companion } => {
+                self.present.insert(companion.clone());
+                self.events.push(json!({ "at": at, "channel": self.channel, "leave": companion }));
+            }
+            Event::Cleared => self.events.push(json!({ "at": at, "channel": self.channel, "clear": true })),
+            Event::JitterDrawn { companion, next_interjection_at } => self.drew(companion, 0, *next_interjection_at),
+            Event::Evaluated(evaluated) => {
+                self.asked.push((evaluated.companion.clone(), evaluated.ticket, recorded.at));
+            }
+            Event::Decided(decided) => {
+                if let Some(ticket) = decided.ticket {
+                    self.answered(ticket, recorded.at, Ok(as_answered(decided)));
+                }
+                for companion in &decided.companions {
+                    match (decided.trigger, decided.next_interjection_at, decided.threshold) {
+                        (Trigger::DirectAddress, Some(next), _) => self.drew(companion, 0, next),
+                        (Trigger::Interjection, Some(next), Some(threshold)) => {
+                            let from = if next > threshold { threshold } else { decided.message_count };
+                            self.drew(companion, decided.check_count + 1, next.saturating_sub(from));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            Event::RepetitionAsked { ticket, .. } => {
+                self.give_up_judgement();
+                self.judging = Some((*ticket, recorded.at));
+            }
+            Event::RoundClosed(closed) => self.turn = closed.selected.clone().zip(closed.speak_at),
+            Event::RepetitionJudged { score, .. } => {
+                if let Some((_, asked)) = self.judging.take() {
+                    let delay = recorded.at.since(asked).as_secs_f64();
+                    self.judgements.push(json!({ "text": score.to_string(), "delay": delay }));
+                }
+            }
+            Event::Unanswered { ticket, error, .. } => self.answered(*ticket, recorded.at, Err(error.to_string())),
+            Event::ReplyOwed { companion, ticket, next_interjection_at, .. } => {
+                self.drew(companion, 0, *next_interjection_at);
+                // A clock may ring late; the script's does not.
+                let due = self.turn.take_if(|(selected, _)| selected == companion).map(|(_, speak_at)| speak_at);
+                self.owed.push((companion.clone(), *ticket, due.map_or(recorded.at, |due| due.min(recorded.at))));
+            }
+            Event::ReplyFailed { ticket, error, .. } => self.stated(*ticket, recorded.at, Err(error.to_string())),
+            Event::Edited { .. }
+            | Event::Deleted { .. }
+            | Event::Paused { .. }
+            | Event::CaughtUp { .. }
+            | Event::LullFired { .. }
+            | Event::BackOffEnded { .. }
+            | Event::DeadlinesExtended { .. }
+            | Event::AddressRefused { .. }
+            | Event::RoundOpened(_)
+            | Event::StageChanged { .. }
+            | Event::Summarised { .. } => {}
+        }
+    }
+
+    /// What a companion said; where its words are gone, something that turns to the same companions.
+    fn stated_words(&self, message: &Message) -> String {
+        if !is_wordless(message) {
+            return message.text.to_string();
+        }
+        let addressed = message.address.companions.iter().filter_map(|id| self.names.get(id)).map(|name| &**name);
+        [GONE].into_iter().chain(addressed).collect::<Vec<_>>().join(" ")
+    }
+
+    fn said(&self, at: f64, message: &Message, reply_to: Option<Seq>) -> Value {
+        let mut mentions: Vec<&str> = message.address.companions.iter().map(CompanionId::as_str).collect();
+        if message.address.others {
+            mentions.push(SOMEBODY_ELSE);
+        }
+        let mut event = json!({
+            "at": at,
+            "channel": self.channel,
+            "from": if message.from.name.is_empty() { SOMEBODY } else { &message.from.name },
+            "text": if is_wordless(message) { GONE } else { &message.text },
+            "mentions": mentions,
+        });
+        if let Some(author) = reply_to.and_then(|seq| self.authors.get(&seq)).filter(|author| !author.is_empty()) {
+            event["reply_to"] = json!(author);
+        }
+        if message.modality == Modality::Voice {
+            event["modality"] = json!(message.modality);
+        }
+        if message.lull_endpoint {
+            event["lull_endpoint"] = json!(true);
+        }
+        if message.from.role == Role::Bot {
+            event["bot"] = json!(true);
+        }
+        event
+    }
+
+    fn answered(&mut self, ticket: Ticket, at: Moment, outcome: Result<String, String>) {
+        let asked = self.asked.iter().rev().find(|(_, known, _)| *known == ticket).map_or(at, |(.., asked)| *asked);
+        self.answers.insert(ticket, Answer { outcome, delay: at.since(asked).as_secs_f64() });
+    }
+
+    fn stated(&mut self, ticket: Ticket, at: Moment, outcome: Result<String, String>) {
+        let owed = self.owed.iter().rev().find(|(_, known, _)| *known == ticket).map_or(at, |(.., owed)| *owed);
+        self.statements.insert(ticket, Answer { outcome, delay: at.since(owed).as_secs_f64() });
+    }
+
+    /// The side model never said how much the last messages repeat each other.
+    fn give_up_judgement(&mut self) {
+        if self.judging.take().is_some() {
+            self.judgements.push(json!({ "text": "0", "delay": NEVER_SECS }));
+        }
+    }
+
+    /// The jitter that gives this interval; none where the companion was more or less patient then.
+    fn drew(&mut self, companion: &CompanionId, check_count: u64, interval: u64) {
+        let temper = self.tempers.get(companion);
+        let fits = |jitter: &i8| temper.is_some_and(|temper| temper.interval(check_count, *jitter) == interval);
+        self.jitter.push([0, -1, 1, -2, 2].into_iter().find(fits).unwrap_or(0));
+    }
+}
+
+fn asked_about(recorded: &Recorded) -> Option<&Vec<Seq>> {
+    match &recorded.event {
+        Event::Evaluated(evaluated) => Some(&evaluated.messages),
+        _ => None,
+    }
+}
+
+/// An answer that is read as what was decided.
+fn as_answered(decided: &Decided) -> String {
+    let why = decided.why.as_deref().unwrap_or_default();
+    let decision = if decided.reason == Reason::Unreadable { "unreadable" } else { decided.decision.as_str() };
+    match &decided.vote {
+        None => format!("{why}\n{decision}"),
+        Some(vote) => {
+            let vote = json!({
+                "reason": why,
+                "decision": decision,
+                "importance": vote.importance,
+                "selected": vote.selected,
+                "closing": vote.closing,
+            });
+            // One that programs outside play votes even where it is alone, and nobody else is asked for a vote.
+            if decided.reason == Reason::External { format!("{vote}\n{decision}") } else { vote.to_string() }
+        }
+    }
+}
+
+/// The settings that a conversation goes by, where they are not the built-in ones.
+fn unusual(settings: &Settings) -> Value {
+    let tree = |settings: &Settings| {
+        json!({
+            "gate": settings.gate,
+            "turn_taking": settings.turn_taking,
+            "closing": settings.closing,
+            "repetition": settings.repetition,
+        })
+    };
+    // The built-in settings are good in a binary that passed its tests.
+    let Ok(usual) = Settings::overlay(json!({})) else { return json!({}) };
+    let (mut unusual, usual) = (tree(settings), tree(&usual));
+    if let Value::Object(sections) = &mut unusual {
+        for (section, values) in sections.iter_mut() {
+            if let Value::Object(values) = values {
+                values.retain(|key, value| usual[section.as_str()][key.as_str()] != *value);
+            }
+        }
+        sections.retain(|_, values| values.as_object().is_some_and(|values| !values.is_empty()));
+    }
+    unusual
+}
+
+fn answer(companion: &CompanionId, answer: Option<&Answer>, otherwise: &str) -> Value {
+    match answer {
+        Some(Answer { outcome: Ok(text), delay }) => json!({ "companion": companion, "text": text, "delay": delay }),
+        Some(Answer { outcome: Err(error), delay }) => json!({ "companion": companion, "error": error, "delay": delay }),
+        // It was dropped, or is still open: the next answer belongs to the next question.
+        None => json!({ "companion": companion, "text": otherwise, "delay": NEVER_SECS }),
+    }
+}
+
+fn companion(id: &CompanionId, place: &Place, residents: &Residents) -> Value {
+    let Some(companion) = residents.companion(&place.channel, id) else { return json!({ "id": id }) };
+    json!({
+        "id": id,
+        "name": companion.name,
+        "aliases": companion.aliases,
+        "interjection": companion.interjection,
+        "text_lull_timeout": companion.text_lull_timeout,
+        "voice_lull_timeout": companion.voice_lull_timeout,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_are_not_the_built_in_ones_go_along() {
+        let changed = json!({
+            "gate": { "max_buffer": 7, "foreign_bots": "all" },
+            "turn_taking": { "max_turns": 30, "turn_delay_secs": 2.0 },
+            "closing": { "reopen_after": 3 },
+            "repetition": { "judge": "both" },
+        });
+
+        let exported = unusual(&Settings::overlay(changed).unwrap());
+
+        let expected = json!({
+            "gate": { "max_buffer": 7, "foreign_bots": "all" },
+            "turn_taking": { "max_turns": 30 },
+            "closing": { "reopen_after": 3 },
+            "repetition": { "judge": "both" },
+        });
+        assert_eq!(exported, expected);
+        assert!(Settings::overlay(exported).is_ok());
+        assert_eq!(unusual(&Settings::overlay(json!({})).unwrap()), json!({}));
+    }
+}

@@ -1,0 +1,118 @@
+//! What programs outside submit for the companions that they play: votes, and words.
+
+use std::time::Duration;
+
+use ractor::{MessagingErr, RpcReplyPort};
+use tokio::sync::oneshot;
+
+use super::ActorHouse;
+use super::desk::platform;
+use super::desk::unavailable;
+use crate::actors::channel::ChannelMessage;
+use crate::actors::channel::turn_taking_manager::{ManagerMessage, NotTaken};
+use crate::actors::runtime::places::{ChannelPlace, TurnTakingManagerPlace};
+use crate::domain::id::{CompanionId, Seq};
+use crate::domain::vote::State;
+use crate::journal::place::Place;
+use crate::ports::house::Refused;
+use crate::ports::house::messages::Words;
+use crate::ports::house::room::RoomId;
+
+/// How long it may take until a vote, or words, are on record.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl ActorHouse {
+    pub(super) async fn take_vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {
+        let place = self.stage_of(room, &state.from)?;
+        let channel_place = ChannelPlace(place.channel.clone());
+        let held_by = self.kit.directory.find(&channel_place).map(|channel| channel.get_id());
+        if let Some(manager) = self.kit.directory.find(&TurnTakingManagerPlace(place.channel)) {
+            let state = state.clone();
+            match asked(|reply| manager.cast(ManagerMessage::Submit { state, reply })).await {
+                Ok(taken) => return taken.map_err(|objection| refused(&objection)),
+                Err(Unanswered::Late) => return Err(not_known()),
+                // A manager ends with its round, and a vote that it did not read is lost with it. The channel knows of the round.
+                Err(Unanswered::Lost) => {}
+            }
+        }
+        // Whoever watches may know of a round before its manager is there; the channel does, too.
+        let Some(channel) = self.kit.directory.find(&channel_place) else {
+            return Err(refused(&NotTaken::NoRound));
+        };
+        if held_by.is_some_and(|id| id != channel.get_id()) {
+            // Another channel than the one that may have taken the vote.
+            return Err(refused(&NotTaken::Gone));
+        }
+        answered(asked(|reply| channel.cast(ChannelMessage::Voted { state: Box::new(state), reply })).await)
+    }
+
+    pub(super) async fn take_words(&self, room: &RoomId, words: Words) -> Result<Seq, Refused> {
+        let place = self.stage_of(room, &words.from)?;
+        let Words { from, message_id, text } = words;
+        let message_id = message_id.to_string();
+        let Some(channel) = self.kit.directory.find(&ChannelPlace(place.channel)) else {
+            // A channel that sleeps gave nobody the floor.
+            return Err(refused(&NotTaken::NotSelected { from, message_id }));
+        };
+        answered(asked(|reply| channel.cast(ChannelMessage::Words { from, message_id, text, reply })).await)
+    }
+
+    /// Where this companion is present and is played by a program outside.
+    fn stage_of(&self, room: &RoomId, companion: &CompanionId) -> Result<Place, Refused> {
+        let (place, residence) = self.room_of(room)?;
+        if !room.is_of_console() {
+            let platform = platform(room);
+            return Err(Refused::Conflict(format!(
+                "external companions cannot be in channels of {platform} yet; let {companion} vote and speak in a room of the console"
+            )));
+        }
+        match (residence.companions.contains(companion), residence.is_external(companion)) {
+            (true, true) => Ok(place),
+            (true, false) => Err(refused(&NotTaken::NotExternal { from: companion.clone() })),
+            (false, _) => Err(Refused::Conflict(format!(
+                "{companion} is not in room {room}; PUT /api/rooms/{room} with {{\"id\": \"{companion}\", \"external\": true}} among its \
+                 companions lets it in"
+            ))),
+        }
+    }
+}
+
+/// Why an actor did not answer.
+enum Unanswered {
+    /// It is gone, and so is what it was asked.
+    Lost,
+    /// It may still answer.
+    Late,
+}
+
+/// Asks an actor, and waits for what it says.
+async fn asked<T, M>(
+    ask: impl FnOnce(RpcReplyPort<Result<T, NotTaken>>) -> Result<(), MessagingErr<M>>,
+) -> Result<Result<T, NotTaken>, Unanswered> {
+    let (sender, answer) = oneshot::channel();
+    ask(RpcReplyPort::from(sender)).map_err(|_| Unanswered::Lost)?;
+    match tokio::time::timeout(PATIENCE, answer).await {
+        Ok(answer) => answer.map_err(|_| Unanswered::Lost),
+        Err(_) => Err(Unanswered::Late),
+    }
+}
+
+/// What a channel's answer means.
+fn answered<T>(answer: Result<Result<T, NotTaken>, Unanswered>) -> Result<T, Refused> {
+    match answer {
+        Ok(taken) => taken.map_err(|objection| refused(&objection)),
+        Err(Unanswered::Lost) => Err(refused(&NotTaken::Gone)),
+        Err(Unanswered::Late) => Err(not_known()),
+    }
+}
+
+fn not_known() -> Refused {
+    unavailable("it is not known yet whether this was taken; the state of the room tells")
+}
+
+fn refused(objection: &NotTaken) -> Refused {
+    match objection {
+        NotTaken::Gone => unavailable(&objection.to_string()),
+        _ => Refused::Conflict(objection.to_string()),
+    }
+}

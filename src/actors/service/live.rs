@@ -1,0 +1,122 @@
+//! A room's events as they happen: first how it stands, then what was missed, then what comes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures_util::{StreamExt, stream};
+use serde_json::json;
+
+use super::ActorHouse;
+use super::telling::Teller;
+use crate::actors::runtime::hub::{self, Missed, Watcher};
+use crate::actors::runtime::kit::Kit;
+use crate::domain::id::Seq;
+use crate::domain::moment::Moment;
+use crate::journal::reader::{Range, Reader};
+use crate::ports::house::Refused;
+use crate::ports::house::live::{Lagged, Live, LiveStream};
+use crate::ports::house::room::RoomId;
+use crate::ports::house::stamp::rfc3339;
+use crate::telemetry::instruments::NONE;
+
+/// Events that are read at once of what was missed.
+const PAGE: usize = 128;
+
+impl ActorHouse {
+    pub(super) async fn watch(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
+        let (place, residence) = self.room_of(room)?;
+        // Watched before the record is read, so that nothing falls between the two.
+        let watcher = self.kit.hub.watch(&place);
+        let last = self.fence(&place).await?;
+        // The state is asked for after the fence: it contains everything up to `last`.
+        let state = self.look_into(room).await?;
+        let hello = json!({
+            "event": "hello",
+            "at": rfc3339(self.kit.clock.now()),
+            "channel": place.channel,
+            "last": last,
+            "state": state,
+        });
+        let subscription = Subscription {
+            kit: self.kit.clone(),
+            watcher,
+            teller: Teller::new(place, room.clone()),
+            born: residence.created_at,
+            told: after.unwrap_or(last).min(last),
+            last,
+            ready: VecDeque::from([Live { seq: None, json: Arc::from(hello.to_string()) }]),
+        };
+        let items = stream::unfold(Some(subscription), |subscription| async move {
+            let mut subscription = subscription?;
+            match subscription.next().await {
+                Ok(Some(live)) => Some((Ok(live), Some(subscription))),
+                Ok(None) => None,
+                Err(lagged) => Some((Err(lagged), None)),
+            }
+        });
+        Ok(items.boxed())
+    }
+}
+
+struct Subscription {
+    kit: Kit,
+    watcher: Watcher,
+    teller: Teller,
+    /// Since when the room is there: one that was made anew is another.
+    born: Moment,
+    /// The number of the last event that was told.
+    told: Seq,
+    /// Up to here the record is read; what follows comes from the hub.
+    last: Seq,
+    ready: VecDeque<Live>,
+}
+
+impl Subscription {
+    /// The next object; none when the room is gone.
+    async fn next(&mut self) -> Result<Option<Live>, Lagged> {
+        loop {
+            if let Some(live) = self.ready.pop_front() {
+                return Ok(Some(live));
+            }
+            if self.told < self.last {
+                self.catch_up().await?;
+                continue;
+            }
+            let item = self.watcher.next().await.map_err(|Missed(items)| {
+                self.kit.recorder.instruments().live_missed.add(items, NONE);
+                Lagged
+            })?;
+            let residence = self.kit.residents.get(&self.teller.place.channel);
+            if residence.is_none_or(|residence| residence.created_at != self.born) {
+                return Ok(None);
+            }
+            match item {
+                hub::Live::Note(json) => return Ok(Some(Live { seq: None, json })),
+                hub::Live::Recorded(recorded) if recorded.seq > self.told => {
+                    self.told = recorded.seq;
+                    let kit = self.kit.clone();
+                    self.ready.extend(self.teller.tell(&Reader::new(&*kit.store), &recorded).await.map_err(unreadable)?);
+                }
+                hub::Live::Recorded(_) => {}
+            }
+        }
+    }
+
+    async fn catch_up(&mut self) -> Result<(), Lagged> {
+        let kit = self.kit.clone();
+        let reader = Reader::new(&*kit.store);
+        let range = Range { after: self.told, before: Some(self.last.next()), limit: PAGE, newest_first: false };
+        let missed = reader.events(&self.teller.place, range).await.map_err(unreadable)?;
+        self.told = if missed.len() < PAGE { self.last } else { missed.last().map_or(self.last, |recorded| recorded.seq) };
+        for recorded in &missed {
+            self.ready.extend(self.teller.tell(&reader, recorded).await.map_err(unreadable)?);
+        }
+        Ok(())
+    }
+}
+
+/// Whoever watches connects again, and is told then what is wrong.
+fn unreadable(error: crate::journal::reader::ReadError) -> Lagged {
+    tracing::error!(%error, "what happened in a room cannot be read");
+    Lagged
+}

@@ -1,0 +1,103 @@
+//! What is said in a room, changed, taken back, and cleared.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::ActorHouse;
+use super::desk::{broken, check_writable, invalid, not_rewritten, refused, unread};
+use crate::actors::erasure::taking_back::{replace_words, take_back};
+use crate::actors::inbound::{Replied, Speech};
+use crate::actors::writer::reaching::fence;
+use crate::domain::address::at_names;
+use crate::domain::event::Event;
+use crate::domain::id::Seq;
+use crate::domain::message::{Author, Modality, Role};
+use crate::journal::place::Place;
+use crate::journal::redaction::is_wordless;
+use crate::ports::house::Refused;
+use crate::ports::house::messages::NewMessage;
+use crate::ports::house::room::RoomId;
+
+impl ActorHouse {
+    pub(super) async fn take_in(&self, room: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
+        let (place, _) = self.room_of(room)?;
+        check_writable(room)?;
+        // The first to come with this id counts, whatever the second says.
+        if let Some(id) = &message.id
+            && let Some(known) = self.known_as(&place, id).await?
+        {
+            return Ok(known);
+        }
+        let reply_to = match message.reply_to {
+            Some(seq) => Some(self.answered(&place, seq).await?),
+            None => None,
+        };
+        let mut mentions = message.mentions;
+        mentions.extend(at_names(&message.text).into_iter().map(Arc::from));
+        let speech = Speech {
+            id: message.id,
+            from: Author { id: message.from.clone(), name: message.from, role: Role::Person },
+            text: message.text,
+            own_words: None,
+            modality: Modality::Text,
+            lull_endpoint: false,
+            mentions,
+            reply_to,
+            to_all: false,
+            said_at: None,
+        };
+        let accepted = self.inbound.say(&place, speech).await.map_err(refused)?;
+        accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("what a person says was not admitted"))
+    }
+
+    pub(super) async fn replace_words(&self, room: &RoomId, seq: Seq, text: Arc<str>) -> Result<Seq, Refused> {
+        let (place, _) = self.room_of(room)?;
+        check_writable(room)?;
+        if replace_words(&self.kit, &place, seq, text).await.map_err(not_rewritten)? {
+            Ok(seq)
+        } else {
+            Err(no_message(room, seq))
+        }
+    }
+
+    pub(super) async fn take_back(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
+        let (place, _) = self.room_of(room)?;
+        check_writable(room)?;
+        let recorded = self.reader().event(&place, seq).await.map_err(unread)?;
+        recorded.filter(|recorded| matches!(recorded.event, Event::Said { .. })).ok_or_else(|| no_message(room, seq))?;
+        take_back(&self.kit, &place, &BTreeSet::from([seq])).await.map_err(not_rewritten)?;
+        Ok(seq)
+    }
+
+    pub(super) async fn drop_what_goes_on(&self, room: &RoomId) -> Result<(), Refused> {
+        let (place, _) = self.room_of(room)?;
+        self.accept(&place, Event::Cleared, None).await.map(drop)
+    }
+
+    /// The number of the message with this id, once that is settled: what can be read may not be stored for good yet.
+    async fn known_as(&self, place: &Place, id: &str) -> Result<Option<Seq>, Refused> {
+        if self.reader().message(place, id).await.map_err(unread)?.is_none() {
+            return Ok(None);
+        }
+        fence(&self.kit, place).await.map_err(|lost| refused(lost.into()))?;
+        // What was lost after all is not there any more, and is taken in as new.
+        self.reader().message(place, id).await.map_err(unread)
+    }
+
+    async fn answered(&self, place: &Place, seq: Seq) -> Result<Replied, Refused> {
+        let recorded = self.reader().event(place, seq).await.map_err(unread)?;
+        match recorded.map(|recorded| recorded.event) {
+            Some(Event::Said { message, .. }) if !is_wordless(&message) => {
+                Ok(Replied { seq: Some(seq), author: message.from.id, role: message.from.role })
+            }
+            _ => Err(invalid(
+                "reply_to",
+                format!("there is no message {seq} in this room; leave it out, or name one that is there"),
+            )),
+        }
+    }
+}
+
+fn no_message(room: &RoomId, seq: Seq) -> Refused {
+    Refused::NotFound(format!("there is no message {seq} in room {room}"))
+}

@@ -1,0 +1,60 @@
+//! What platforms have to remember over restarts, in the store.
+
+use async_trait::async_trait;
+
+use crate::actors::runtime::kit::Kit;
+use crate::actors::writer::reaching::administer;
+use crate::domain::id::{GuildId, Ward};
+use crate::journal::key;
+use crate::journal::reader::Reader;
+use crate::journal::record::{decode_bytes, encode_bytes};
+use crate::ports::notes::{Notes, Unkept};
+use crate::ports::store::Write;
+
+/// The notes of one system. They lie in the ward of their guild, those of none in ward 0; nothing else that is deleted takes them along.
+pub struct StoredNotes {
+    kit: Kit,
+}
+
+impl StoredNotes {
+    /// The notes in the store of this system.
+    pub fn new(kit: Kit) -> Self {
+        Self { kit }
+    }
+}
+
+#[async_trait]
+impl Notes for StoredNotes {
+    async fn read(&self, guild: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, Unkept> {
+        let key = key::note(guild, name);
+        let value = self.kit.store.get(key.clone()).await.map_err(unkept)?;
+        value.map(|value| decode_bytes(&key, &value)).transpose().map_err(unkept)
+    }
+
+    async fn all(&self, guild: Option<&GuildId>, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, Unkept> {
+        let stored = Reader::new(&*self.kit.store).all(key::notes_beginning(guild, beginning)).await.map_err(unkept)?;
+        let mut notes = Vec::with_capacity(stored.len());
+        for (key, value) in stored {
+            let name = key::name_of_note(guild, &key).ok_or_else(|| Unkept(format!("the key {key} names none")))?;
+            notes.push((name, decode_bytes(&key, &value).map_err(unkept)?));
+        }
+        Ok(notes)
+    }
+
+    async fn write(&self, guild: Option<&GuildId>, notes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), Unkept> {
+        if notes.is_empty() {
+            return Ok(());
+        }
+        let ward = guild.map_or(Ward(0), Ward::of);
+        let written = |(name, note): (String, Option<Vec<u8>>)| {
+            let key = key::note(guild, &name);
+            note.map_or_else(|| Write::Remove(key.clone()), |note| Write::Put(key.clone(), encode_bytes(&note)))
+        };
+        let writes = notes.into_iter().map(written).collect();
+        administer(&self.kit, ward, writes).await.map_err(unkept)
+    }
+}
+
+fn unkept(error: impl std::fmt::Display) -> Unkept {
+    Unkept(error.to_string())
+}

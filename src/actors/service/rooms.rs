@@ -1,0 +1,387 @@
+//! Which rooms there are, who is in them, and what is changed about them at run time.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::ActorHouse;
+use super::desk::{invalid, platform, unread, unsettled, way_in};
+use crate::actors::membership::residents::{Cast, Miscast, played};
+use crate::actors::membership::settling::{self, Unsettled};
+use crate::actors::runtime::guild::GuildMessage;
+use crate::actors::runtime::hub::Live;
+use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::places::GuildPlace;
+use crate::domain::id::{ChannelId, CompanionId};
+use crate::domain::lookalike::look_alike;
+use crate::domain::names::SharedName;
+use crate::domain::prompt::one_line;
+use crate::journal::place::Place;
+use crate::journal::reader::{ReadError, Reader};
+use crate::journal::record::{RoomRecord, decode};
+use crate::journal::residence::{self, External, Residence};
+use crate::ports::house::Refused;
+use crate::ports::house::room::{
+    CompanionPatch, CompanionView, Companions, Invited, MOST_IN_A_ROOM, Override, Room, RoomCompanion, RoomId, RoomPatch,
+    RoomPlan, Rooms,
+};
+use crate::ports::house::stamp::rfc3339;
+use crate::settings::companion::{Companion, Interjection, Overrides};
+use crate::settings::console;
+use crate::telemetry::plain::Plain;
+
+/// A title is cut after this many characters.
+const LONGEST_TITLE: usize = 200;
+
+/// Why the rooms could not be made ready.
+#[derive(Debug, thiserror::Error)]
+pub enum MoveInError {
+    /// What is stored of them cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// Two companions of one guild share a name.
+    #[error("room {room}: {shared}; give one of them another name, or take it out of the guild")]
+    SharedName {
+        /// Which room could not be taken.
+        room: ChannelId,
+        /// Who shares what.
+        shared: SharedName,
+    },
+    /// A room of the settings could not be made.
+    #[error("room {room}: {error}")]
+    Unsettled {
+        /// Which one.
+        room: ChannelId,
+        /// Why.
+        error: Unsettled,
+    },
+}
+
+/// Takes in who is not to be heard, every room that is stored, and then the rooms of the settings that are not; what is stored wins. Needs the scribe.
+///
+/// Companions that are no longer configured stay on record, and are told in the log.
+///
+/// # Errors
+/// [`MoveInError`]; a room that was stored and cannot be taken for a shared name is told in the log, and left out.
+pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInError> {
+    let reader = Reader::new(&*kit.store);
+    kit.ignored.read(&reader).await?;
+    let cast = kit.residents.cast();
+    // A ward at a time: each by itself would be a way to the disk and back for each room.
+    let mut wards = BTreeMap::new();
+    for RoomRecord { room, guild, .. } in reader.rooms().await? {
+        let place = Place::new(&guild, &room);
+        let residences = match wards.entry(place.ward()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(reader.residences(place.ward()).await?),
+        };
+        let key = residence::key(&place);
+        let Some(value) = residences.remove(&key) else { continue };
+        let residence: Residence = decode(&key, &value).map_err(ReadError::from)?;
+        for companion in &residence.companions {
+            let (room, named) = (Plain(room.as_str()), Plain(companion.as_str()));
+            match (residence.is_external(companion), cast.contains_key(companion)) {
+                (false, false) => {
+                    tracing::warn!(%room, companion = %named, "a companion of this room is not configured any more; the room goes on without it");
+                }
+                (true, true) => {
+                    tracing::warn!(%room, companion = %named, "a companion of this id is configured now, and stays external in this room");
+                }
+                _ => {}
+            }
+        }
+        if let Err(shared) = kit.residents.put(&room, residence) {
+            let (room, guild) = (Plain(room.as_str()), Plain(guild.as_str()));
+            tracing::error!(%room, %guild, %shared, "this room cannot be opened; give one of the two another name");
+        }
+    }
+    for room in rooms {
+        let channel = room.channel();
+        if kit.residents.get(&channel).is_some() || reader.room(&channel).await?.is_some() {
+            continue;
+        }
+        let companions = room.companions.iter().cloned().collect();
+        let residence = Residence { companions, ..Residence::empty(room.guild.clone(), kit.clock.now()) };
+        let turn = kit.residents.turn().await;
+        settling::settle(kit, &turn, &channel, residence).await.map_err(|error| match error {
+            Unsettled::SharedName(shared) => MoveInError::SharedName { room: channel.clone(), shared },
+            error => MoveInError::Unsettled { room: channel.clone(), error },
+        })?;
+    }
+    Ok(())
+}
+
+/// Takes other companions from now on: whoever is configured no more leaves the rooms, whoever is again comes back. Nothing changes on an
+/// error.
+///
+/// # Errors
+/// Two that live in one guild would share a name, or a program outside plays one of them.
+pub fn recast(kit: &Kit, cast: Cast) -> Result<(), Miscast> {
+    kit.residents.recast(cast)?;
+    let guilds: BTreeSet<_> = kit.residents.all().into_iter().map(|(_, residence)| residence.guild).collect();
+    for guild in guilds {
+        if let Some(actor) = kit.directory.find(&GuildPlace(guild)) {
+            // A guild that is gone reads it when it is back, and so does a channel that sleeps.
+            let _ = actor.cast(GuildMessage::ResidenceChanged(None));
+        }
+    }
+    Ok(())
+}
+
+impl ActorHouse {
+    pub(super) async fn list_rooms(&self) -> Result<Rooms, Refused> {
+        let mut rooms = Vec::new();
+        for (channel, residence) in self.kit.residents.all() {
+            if let Some(room) = RoomId::of(&channel) {
+                rooms.push(self.viewed(room, &residence).await?);
+            }
+        }
+        Ok(Rooms { rooms })
+    }
+
+    pub(super) async fn view_room(&self, room: &RoomId) -> Result<Room, Refused> {
+        let (_, residence) = self.room_of(room)?;
+        self.viewed(room.clone(), &residence).await
+    }
+
+    pub(super) async fn make_room(&self, room: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
+        let turn = self.kit.residents.turn().await;
+        let channel = room.channel();
+        let known = self.kit.residents.get(&channel);
+        if known.is_none() && !room.is_of_console() {
+            return Err(Refused::Conflict(format!(
+                "{room} is a channel of {}, and nobody lives in it: {}",
+                platform(room),
+                way_in(room)
+            )));
+        }
+        self.check_plan(&plan, known.as_ref(), room)?;
+        let is_new = known.is_none();
+        let mut residence = known.unwrap_or_else(|| Residence::empty(plan.guild.clone(), self.kit.clock.now()));
+        residence.companions = plan.companions.iter().map(|invited| invited.id.clone()).collect();
+        residence.externals = plan.companions.into_iter().filter_map(as_external).collect();
+        residence.overrides.retain(|companion, _| residence.companions.contains(companion));
+        residence.stands_alone = residence.within.is_some();
+        settling::settle(&self.kit, &turn, &channel, residence.clone()).await.map_err(unsettled)?;
+        Ok((self.viewed(room.clone(), &residence).await?, is_new))
+    }
+
+    pub(super) async fn change_room(&self, room: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
+        let turn = self.kit.residents.turn().await;
+        let (place, mut residence) = self.room_of(room)?;
+        match patch.paused {
+            Override::Keep => {}
+            Override::TakeBack => residence.paused = false,
+            Override::Set(paused) => residence.paused = paused,
+        }
+        let mut tempered = Vec::new();
+        for (id, patch) in &patch.companions {
+            let companion = CompanionId::from(&**id);
+            if !residence.companions.contains(&companion) {
+                return Err(invalid(
+                    format!("companions.{id}"),
+                    format!("{id} is not in room {room}; who is in it is set by PUT"),
+                ));
+            }
+            let mut overrides = residence.overrides.remove(&companion).unwrap_or_default();
+            let before = Overrides { paused: None, ..overrides.clone() };
+            apply(patch, &mut overrides, id)?;
+            overrides.check().map_err(|problem| invalid(format!("companions.{id}.{}", problem.key), problem.message))?;
+            if (Overrides { paused: None, ..overrides.clone() }) != before {
+                tempered.push(companion.clone());
+            }
+            if overrides != Overrides::default() {
+                residence.overrides.insert(companion, overrides);
+            }
+        }
+        residence.stands_alone = residence.within.is_some();
+        settling::settle(&self.kit, &turn, &place.channel, residence.clone()).await.map_err(unsettled)?;
+        for channel in std::iter::once(place.channel.clone()).chain(self.kit.residents.living_by(&place.channel)) {
+            let place = Place::new(&place.guild, &channel);
+            tempered.iter().for_each(|companion| self.show_tempered(&place, companion));
+        }
+        self.viewed(room.clone(), &residence).await
+    }
+
+    pub(super) async fn close_room(&self, room: &RoomId) -> Result<(), Refused> {
+        let turn = self.kit.residents.turn().await;
+        let (place, _) = self.room_of(room)?;
+        settling::close(&self.kit, &turn, &place.channel).await.map_err(unsettled)
+    }
+
+    pub(super) fn list_companions(&self) -> Companions {
+        let cast = self.kit.residents.cast();
+        let companions = cast.values().map(|companion| CompanionView {
+            id: companion.id.clone(),
+            name: companion.name.clone(),
+            aliases: companion.aliases.clone(),
+            interjection: companion.interjection.as_str().into(),
+            chattiness: companion.chattiness.clone(),
+            text_lull_timeout: companion.text_lull_timeout,
+            voice_lull_timeout: companion.voice_lull_timeout,
+        });
+        Companions { companions: companions.collect() }
+    }
+
+    fn check_plan(&self, plan: &RoomPlan, known: Option<&Residence>, room: &RoomId) -> Result<(), Refused> {
+        if let Some(known) = known.filter(|known| known.guild != plan.guild) {
+            return Err(Refused::Conflict(format!(
+                "room {room} belongs to guild {}, for good; name that guild, or make another room",
+                known.guild
+            )));
+        }
+        // Which guild a channel of another platform belongs to, that platform has said.
+        if room.is_of_console() {
+            console::check_room_name(plan.guild.as_str())
+                .map_err(|message| invalid("guild", message.strip_prefix("= ").unwrap_or(&message)))?;
+        }
+        let cast = self.kit.residents.cast();
+        for (place, invited) in plan.companions.iter().enumerate() {
+            let field = format!("companions[{place}]");
+            if invited.external && !room.is_of_console() {
+                let id = &invited.id;
+                let detail = format!(
+                    "{id} is external, which companions in channels of {} cannot be yet; name one of this server, or invite {id} to a room of the console",
+                    platform(room)
+                );
+                return Err(Refused::Conflict(format!("{field}: {detail}")));
+            }
+            match (invited.external, cast.contains_key(&invited.id)) {
+                (false, true) => {}
+                // What is stored wins over what was configured since.
+                (true, true) if known.is_some_and(|known| known.is_external(&invited.id)) => {}
+                (true, true) => {
+                    return Err(Refused::Conflict(format!(
+                        "{field}: {id} is one of the companions of this server, and cannot be external; leave external out, or take another id",
+                        id = invited.id
+                    )));
+                }
+                (true, false) => self.check_external(&field, invited)?,
+                (false, false) => {
+                    let known = cast.keys().map(CompanionId::as_str).collect::<Vec<_>>().join(", ");
+                    let id = &invited.id;
+                    let detail = format!(
+                        "there is no companion {id}, there are {known}; one that a program outside plays is {{\"id\": \"{id}\", \"external\": true}}"
+                    );
+                    return Err(invalid(field, detail));
+                }
+            }
+        }
+        if plan.companions.len() > MOST_IN_A_ROOM {
+            let count = plan.companions.len();
+            return Err(invalid("companions", format!("names {count} companions, at most {MOST_IN_A_ROOM} can be in a room")));
+        }
+        Ok(())
+    }
+
+    fn check_external(&self, field: &str, invited: &Invited) -> Result<(), Refused> {
+        let Some((id, external)) = as_external(invited.clone()) else { return Ok(()) };
+        let problems = match played(&id, &external, &self.kit.settings.companion_defaults) {
+            Ok(companion) => return self.check_looks(field, &companion),
+            Err(problems) => problems,
+        };
+        match problems.into_iter().next() {
+            None => Ok(()),
+            Some(problem) => {
+                let message = problem.message.strip_prefix("= ").unwrap_or(&problem.message).to_owned();
+                Err(invalid(format!("{field}.{}", problem.key), message))
+            }
+        }
+    }
+
+    /// Whether people could take a companion that a program outside plays for one of this server's, wherever that lives. One with the very id is
+    /// looked for by guild, where the room is settled.
+    fn check_looks(&self, field: &str, external: &Companion) -> Result<(), Refused> {
+        for ours in self.kit.residents.cast().values() {
+            for (name, known) in external.names().flat_map(|name| ours.names().map(move |known| (name, known))) {
+                if external.id != ours.id && look_alike(name, known) {
+                    return Err(Refused::Conflict(format!(
+                        "{field}: {name:?}, a name of {}, looks like {known:?}, a name of this server's companion {}; take another name",
+                        external.id, ours.id
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn show_tempered(&self, place: &Place, companion: &CompanionId) {
+        if !self.kit.hub.is_watched(place) {
+            return;
+        }
+        let Some(settings) = self.kit.residents.companion(&place.channel, companion) else { return };
+        let note = json!({
+            "event": "tempered",
+            "at": rfc3339(self.kit.clock.now()),
+            "channel": place.channel,
+            "companion": companion,
+            "interjection": settings.interjection.as_str(),
+            "chattiness": settings.chattiness,
+            "text_lull_timeout": settings.text_lull_timeout,
+            "voice_lull_timeout": settings.voice_lull_timeout,
+        });
+        self.kit.hub.publish(place, Live::Note(note.to_string().into()));
+    }
+
+    pub(super) async fn viewed(&self, id: RoomId, residence: &Residence) -> Result<Room, Refused> {
+        let channel = id.channel();
+        let companion = |companion: &CompanionId| {
+            let settings = self.kit.residents.companion(&channel, companion)?;
+            Some(RoomCompanion {
+                id: companion.clone(),
+                name: settings.name.clone(),
+                aliases: settings.aliases.clone(),
+                external: residence.is_external(companion),
+                interjection: settings.interjection.as_str().into(),
+                paused: residence.is_paused(companion),
+            })
+        };
+        let last_at = self.last_said(&Place::new(&residence.guild, &channel)).await.map_err(unread)?;
+        let title = self.kit.platforms.of(&channel).and_then(|platform| platform.title(&channel));
+        let title = title.map(|title| one_line(&title, LONGEST_TITLE)).filter(|title| !title.is_empty());
+        Ok(Room {
+            title: title.map(Arc::from),
+            guild: residence.guild.clone(),
+            lives_by: residence.lives_by().cloned(),
+            companions: residence.companions.iter().filter_map(companion).collect(),
+            paused: residence.paused,
+            last_at,
+            id,
+        })
+    }
+}
+
+fn as_external(invited: Invited) -> Option<(CompanionId, External)> {
+    invited.external.then_some((invited.id, External { name: invited.name, aliases: invited.aliases }))
+}
+
+fn apply(patch: &CompanionPatch, overrides: &mut Overrides, id: &str) -> Result<(), Refused> {
+    let interjection = match &patch.interjection {
+        Override::Keep => Override::Keep,
+        Override::TakeBack => Override::TakeBack,
+        Override::Set(tier) => Override::Set(tier_of(tier, id)?),
+    };
+    change(&interjection, &mut overrides.interjection);
+    change(&patch.chattiness, &mut overrides.chattiness);
+    change(&patch.text_lull_timeout, &mut overrides.text_lull_timeout);
+    change(&patch.voice_lull_timeout, &mut overrides.voice_lull_timeout);
+    change(&patch.paused, &mut overrides.paused);
+    Ok(())
+}
+
+fn change<T: Clone>(by: &Override<T>, value: &mut Option<T>) {
+    match by {
+        Override::Keep => {}
+        Override::TakeBack => *value = None,
+        Override::Set(new) => *value = Some(new.clone()),
+    }
+}
+
+fn tier_of(tier: &Arc<str>, id: &str) -> Result<Interjection, Refused> {
+    Interjection::ALL.into_iter().find(|known| known.as_str() == &**tier).ok_or_else(|| {
+        let known = Interjection::ALL.map(Interjection::as_str).join(", ");
+        invalid(format!("companions.{id}.interjection"), format!("{tier:?} is not one of {known}"))
+    })
+}

@@ -1,0 +1,183 @@
+//! How a room stands at this moment.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use super::ActorHouse;
+use super::desk::unread;
+use crate::actors::channel::Look;
+use crate::actors::channel::folded::folded;
+use crate::actors::runtime::places::SwitchboardPlace;
+use crate::actors::runtime::switchboard::SwitchboardMessage;
+use crate::domain::conversation::{Rules, Turn};
+use crate::domain::id::CompanionId;
+use crate::domain::round::Round;
+use crate::journal::place::Place;
+use crate::journal::reader::{ReadError, RestoredSoFar};
+use crate::journal::residence::Residence;
+use crate::ports::house::Refused;
+use crate::ports::house::room::RoomId;
+use crate::ports::house::state::{
+    CompanionState, Doing, Episode, Floor, KeptAway, RepetitionState, RoomState, RoundState, TurnState,
+};
+use crate::settings::companion::Companion;
+
+/// How a room stands, and why nothing goes on in it, if that is so.
+pub(super) struct Stand {
+    pub(super) look: Look,
+    pub(super) kept_away: Option<KeptAway>,
+    /// What is on record of it cannot be read to its end.
+    pub(super) is_cut_short: bool,
+}
+
+impl ActorHouse {
+    pub(super) async fn look_into(&self, room: &RoomId) -> Result<RoomState, Refused> {
+        let (place, residence) = self.room_of(room)?;
+        let Stand { look, kept_away, .. } = self.stand(&place).await.map_err(unread)?;
+        let conversation = &look.conversation;
+        let companions = residence
+            .companions
+            .iter()
+            .filter_map(|id| Some((id, self.kit.residents.companion(&place.channel, id)?)))
+            .map(|(id, settings)| self.companion_state(id, &settings, &residence, &look))
+            .collect();
+        let floor = conversation.floor().map(|floor| Floor {
+            companion: floor.companion.clone(),
+            ticket: floor.ticket,
+            due_at: floor.due_at.map(Into::into),
+        });
+        let now = self.kit.clock.now();
+        let idle = self.kit.settings.closing.episode_idle();
+        let rules = Rules::from(&*self.kit.settings);
+        let tally = conversation.tally();
+        let episode = conversation.episode().filter(|episode| now.since(episode.last_at) < idle);
+        Ok(RoomState {
+            companions,
+            floor,
+            round: conversation.round().map(|round| round_state(round, &look.asked)),
+            turn: conversation.turn().map(turn_state),
+            streak: tally.streak,
+            max_companion_streak: rules.turn_taking.max_companion_streak,
+            turns: tally.turns,
+            max_turns: rules.turn_taking.max_turns,
+            repetition: RepetitionState {
+                score: f64::from(tally.repetition) / 1000.0,
+                detections: tally.detections,
+                judging: conversation.open_judgement().is_some(),
+            },
+            episode: episode.map(|episode| Episode { began_at: episode.began_at.into() }),
+            kept_away,
+            at: now.into(),
+        })
+    }
+
+    /// How a channel stands: asked, or folded from the record when it sleeps. One that has something to do is woken.
+    pub(super) async fn stand(&self, place: &Place) -> Result<Stand, ReadError> {
+        if let Some(look) = self.look(&place.channel).await {
+            return Ok(Stand { look, kept_away: None, is_cut_short: false });
+        }
+        let RestoredSoFar { mut restored, wrong } = self.reader().restore_so_far(place).await?;
+        let asked = std::mem::take(&mut restored.asked);
+        let snapshot = restored.snapshot.as_ref().map(|snapshot| snapshot.conversation.clone());
+        // What kills its channel may kill whoever else follows the same record.
+        let followed = catch_unwind(AssertUnwindSafe(|| folded(&self.kit, place, restored)));
+        let mut kept_away = self.kept_away(place).await;
+        let conversation = followed.unwrap_or_else(|_| {
+            kept_away.get_or_insert_with(not_followed);
+            snapshot.unwrap_or_default()
+        });
+        if let Some(error) = &wrong {
+            kept_away.get_or_insert_with(|| cut_short(error)).detail.push_str("; what is shown is older, up to there");
+        }
+        // One whose record cannot be read says so, and is listed then.
+        if (wrong.is_some() || !conversation.is_at_rest())
+            && let Some(switchboard) = self.kit.directory.find(&SwitchboardPlace())
+        {
+            // One that is being restarted misses nothing for good: what is accepted is pending.
+            let _ = switchboard.cast(SwitchboardMessage::Wake(place.guild.clone(), place.channel.clone()));
+        }
+        let look = Look { conversation, asked, since: HashMap::new() };
+        Ok(Stand { look, kept_away, is_cut_short: wrong.is_some() })
+    }
+
+    fn companion_state(&self, id: &CompanionId, settings: &Companion, residence: &Residence, look: &Look) -> CompanionState {
+        let conversation = &look.conversation;
+        let view = conversation.companions().find(|view| view.companion == id);
+        let gate = view.as_ref().map(|view| view.gate);
+        let paused = residence.is_paused(id) || gate.is_some_and(|gate| gate.paused);
+        let doing = match view.as_ref().map(|view| view.doing) {
+            Some(doing @ (Doing::Speaking | Doing::WaitingItsTurn)) => doing,
+            _ if paused => Doing::Paused,
+            doing => doing.unwrap_or(Doing::Listening),
+        };
+        let question = gate.and_then(|gate| gate.evaluation).filter(|_| doing == Doing::Asked);
+        let floor = conversation.floor().filter(|_| doing == Doing::Speaking);
+        let ticket = question.map(|question| question.ticket).or(floor.map(|floor| floor.ticket));
+        let trigger = match doing {
+            Doing::Asked => question.map(|question| question.trigger),
+            Doing::Speaking => floor.map(|floor| floor.trigger),
+            Doing::WaitingItsTurn => conversation.turn().map(|turn| turn.candidate.trigger),
+            Doing::WantsToSpeak => gate.and_then(|gate| gate.wish.as_ref()).map(|wish| wish.trigger),
+            Doing::BackOff => gate.and_then(|gate| gate.waiting).map(|waiting| waiting.trigger),
+            Doing::Listening | Doing::Closing | Doing::Closed | Doing::Paused => None,
+        };
+        let since = ticket.map(|ticket| look.since.get(&ticket).copied().unwrap_or_else(|| self.kit.clock.now()));
+        let text_of = |entry: &crate::domain::window::Entry| entry.message.text.clone();
+        CompanionState {
+            id: id.clone(),
+            name: settings.name.clone(),
+            interjection: settings.interjection.as_str().into(),
+            buffer: gate
+                .map(|_| conversation.buffer(id).map(text_of).filter(|text| !text.is_empty()).collect())
+                .unwrap_or_default(),
+            message_count: gate.map_or(0, |gate| gate.message_counter),
+            check_count: gate.map_or(0, |gate| gate.check_count),
+            next_interjection_at: gate.and_then(|gate| gate.next_interjection_at),
+            lull_at: gate.and_then(|gate| gate.lull_at).map(Into::into),
+            lull_secs: secs(settings.text_lull()),
+            doing,
+            trigger,
+            since: since.map(Into::into),
+            retry_at: gate.and_then(|gate| gate.retry_at()).filter(|_| doing == Doing::BackOff).map(Into::into),
+            paused,
+            closing: gate.map(|gate| gate.stage).unwrap_or_default(),
+            heard_closed: gate.map_or(0, |gate| gate.heard_closed),
+            reopen_after: self.kit.settings.closing.reopen_after,
+            external: residence.is_external(id),
+        }
+    }
+}
+
+/// Nobody keeps it away yet, or any more.
+fn not_followed() -> KeptAway {
+    let detail = "what is on record of it kills whoever goes on from it, which is a fault of this program (see the log): what is shown is \
+                  older, up to its last snapshot"
+        .to_owned();
+    KeptAway { id: None, until: None, detail }
+}
+
+/// Nobody has tried it yet, or is about to again.
+fn cut_short(error: &ReadError) -> KeptAway {
+    KeptAway { id: None, until: None, detail: format!("its record cannot be read to its end: {error}") }
+}
+
+fn round_state(round: &Round, asked: &[CompanionId]) -> RoundState {
+    RoundState {
+        message_id: round.message,
+        opened_at: round.opened_at.into(),
+        deadline: round.deadline.into(),
+        asked: asked.to_vec(),
+        missing: round.missing().cloned().collect(),
+        states: round.states().cloned().collect(),
+    }
+}
+
+fn turn_state(turn: &Turn) -> TurnState {
+    let candidate = &turn.candidate;
+    TurnState { companion: candidate.companion.clone(), trigger: candidate.trigger, speak_at: turn.speak_at.map(Into::into) }
+}
+
+fn secs(span: Duration) -> f64 {
+    span.as_secs_f64()
+}

@@ -1,0 +1,189 @@
+//! What a companion waits for now.
+
+use std::sync::Arc;
+
+use super::super::state::Stand;
+use super::words::{messages_in_words, secs};
+use super::{Scene, Who};
+use crate::actors::runtime::places::SwitchboardPlace;
+use crate::domain::budget::Budget;
+use crate::domain::event::{Event, Recorded};
+use crate::domain::gate::Gate;
+use crate::domain::id::{CompanionId, Seq};
+use crate::domain::moment::Moment;
+use crate::journal::reader::{Range, ReadError};
+use crate::ports::house::decisions::WaitingFor;
+use crate::ports::house::state::KeptAway;
+use crate::ports::language_model::{ModelRole, NoAnswer};
+use crate::settings::companion::Companion;
+
+/// So many events are looked through for why a question got no answer.
+const LATELY: usize = 256;
+
+impl Scene<'_> {
+    /// What it would take for a companion to be asked; none where its settings are not known.
+    pub(super) async fn waiting_for(&self, who: &Who, stand: &Stand) -> Option<WaitingFor> {
+        let settings = who.settings.as_ref()?;
+        let conversation = &stand.look.conversation;
+        let companion = &who.id;
+        let now = self.house.kit.clock.now();
+        let unsettled = conversation.gate(companion).map_or(0, |_| conversation.buffer(companion).count());
+        let nothing =
+            |text: &str| Some(WaitingFor { text: text.into(), messages: None, lull_at: None, retry_at: None, unsettled });
+        if self.residence.is_paused(companion) {
+            return nothing("an operator, who paused it and can let it go on");
+        }
+        if let Some(KeptAway { until, .. }) = &stand.kept_away {
+            let why = if stand.is_cut_short { "what is on record of it cannot be read" } else { "that died again and again" };
+            return nothing(&match until.map(|until| secs(until.0.since(now))) {
+                Some(left) => format!(
+                    "its room, in which nothing goes on: {why}, and is tried again in {left}, or when an operator releases it \
+                     (GET /api/quarantine)"
+                ),
+                None if stand.is_cut_short => {
+                    "its room, in which nothing goes on: what is on record of it cannot be read; `tertulia history verify` says what".to_owned()
+                }
+                None => "its room, in which nothing goes on: what is on record of it kills whoever goes on from it; see the log"
+                    .to_owned(),
+            });
+        }
+        let Some(gate) = conversation.gate(companion) else { return nothing("something to be said") };
+        if conversation.floor().is_some_and(|floor| floor.companion == *companion) {
+            return nothing("its own words: it is speaking");
+        }
+        if let Some(turn) = conversation.turn().filter(|turn| turn.candidate.companion == *companion) {
+            let text = match turn.speak_at.map(|at| at.since(now)).filter(|left| !left.is_zero()) {
+                Some(left) => format!("{} before it speaks: it was selected", secs(left)),
+                None => "a moment before it speaks: it was selected".to_owned(),
+            };
+            return nothing(&text);
+        }
+        if gate.evaluation.is_some() {
+            return nothing(match (self.is_served(), gate.external) {
+                (false, _) => "the server, which asks its open question anew once it runs",
+                (true, true) => "the vote of the program that plays it",
+                (true, false) => "the model's answer: it is being asked",
+            });
+        }
+        if gate.wish.is_some() {
+            let missing = conversation.round().into_iter().flat_map(|round| round.missing());
+            let missing: Vec<_> = missing.map(|id| self.name(id)).collect();
+            let whom = if missing.is_empty() { "the floor".to_owned() } else { format!("the votes of {}", missing.join(", ")) };
+            return nothing(&format!("{whom}: it wants to speak"));
+        }
+        if gate.is_closed() {
+            let missing = u64::from(self.house.kit.settings.closing.reopen_after.saturating_sub(gate.heard_closed));
+            let more = if missing == 1 { "one more human message".to_owned() } else { format!("{missing} more human messages") };
+            let text = format!("{more}, its name, or a new conversation: it has ended this one");
+            return Some(WaitingFor { text, messages: Some(missing), lull_at: None, retry_at: None, unsettled });
+        }
+        if let Some(retry_at) = gate.retry_at() {
+            let text = self.retry(who, gate, retry_at, now).await;
+            return Some(WaitingFor { text, messages: None, lull_at: None, retry_at: Some(retry_at.into()), unsettled });
+        }
+        if gate.waiting.is_some() {
+            // Its trigger has fired; somebody else is asked, votes, or speaks.
+            let floor = conversation.floor().map(|floor| &floor.companion);
+            let busy = floor.or(conversation.turn().map(|turn| &turn.candidate.companion));
+            return nothing(&match busy {
+                Some(busy) => format!("{} to have spoken: it is considered then", self.name(busy)),
+                None if conversation.round().is_some() => "the end of the round: it is considered then".to_owned(),
+                None => "its turn to be asked".to_owned(),
+            });
+        }
+        Some(self.anything(gate, settings, now, unsettled))
+    }
+
+    /// The same, where nothing may be said in the guild first, which is why it was silent at its newest decision.
+    pub(super) async fn once_allowed(
+        &self,
+        newest: Option<&Recorded>,
+        waiting: Option<WaitingFor>,
+    ) -> Result<Option<WaitingFor>, ReadError> {
+        let budget = newest.and_then(|recorded| match &recorded.event {
+            Event::Decided(decided) => decided.used_up.map(|used_up| used_up.budget),
+            _ => None,
+        });
+        // Of nobody who is busy, paused or waits for something else.
+        let (Some(budget @ (Budget::GuildStatements | Budget::GuildTokens)), Some(waiting)) =
+            (budget, waiting.clone().filter(|waiting| waiting.messages.is_some()))
+        else {
+            return Ok(waiting);
+        };
+        let now = self.house.kit.clock.now();
+        let caps = self.house.caps(&self.place.guild, now).await?;
+        let (cap, what) = match budget {
+            Budget::GuildTokens => (caps.tokens, "the guild's tokens of a day (models.guild_tokens_per_day)"),
+            _ => (caps.statements, "the guild's statements of a day (gate.guild_statements_per_day)"),
+        };
+        // It may be free by now, or more may be allowed.
+        if !cap.is_used_up() {
+            return Ok(Some(waiting));
+        }
+        let free = cap
+            .free_at
+            .map_or_else(|| "of which there are none".to_owned(), |at| format!("free again in {}", secs(at.0.since(now))));
+        let text = format!("{what}, {free}; then for {}", waiting.text);
+        Ok(Some(WaitingFor { text, ..waiting }))
+    }
+
+    /// What would make it consider to speak, where nothing is going on.
+    fn anything(&self, gate: &Gate, settings: &Companion, now: Moment, unsettled: usize) -> WaitingFor {
+        let interval = settings.temper().interval(0, 0);
+        let missing = gate.next_interjection_at.unwrap_or(interval).saturating_sub(gate.message_counter).max(1);
+        let more = if missing == 1 { "one more message".to_owned() } else { format!("{missing} more messages") };
+        let text = match gate.lull_at.map(|lull_at| lull_at.since(now)) {
+            Some(left) if left.is_zero() && !self.is_served() => {
+                "the server: it was quiet for long enough, and it is considered once the server runs".to_owned()
+            }
+            Some(left) => format!("{more}, {} of quiet, or its name", secs(left)),
+            None => format!("{more}, or its name"),
+        };
+        WaitingFor { text, messages: Some(missing), lull_at: gate.lull_at.map(Into::into), retry_at: None, unsettled }
+    }
+
+    async fn retry(&self, who: &Who, gate: &Gate, retry_at: Moment, now: Moment) -> String {
+        let left = retry_at.since(now).as_secs_f64().ceil();
+        let when = if left > 0.0 {
+            format!("another try in {left} s")
+        } else if self.is_served() {
+            "another try at any moment".to_owned()
+        } else {
+            "another try once the server runs".to_owned()
+        };
+        if gate.external {
+            return format!("{when}, because the program that plays it did not vote in time");
+        }
+        if self.failed_last(&who.id).await.is_some_and(|error| &*error == NoAnswer::Unworded.code()) {
+            return format!(
+                "{when}, because the question could not be put into words, which is a fault of this program; see the log"
+            );
+        }
+        let troubles = self.house.kit.pool.report().await.map(|pool| pool.troubles).unwrap_or_default();
+        let trouble = troubles.iter().find(|trouble| trouble.role == ModelRole::Side);
+        let why = trouble.map(|trouble| format!(" ({})", trouble.in_our_words)).unwrap_or_default();
+        format!("{when}, because the model gave no answer{why}")
+    }
+
+    /// Why the newest question of a companion got no answer, if that is among what happened lately.
+    async fn failed_last(&self, companion: &CompanionId) -> Option<Arc<str>> {
+        let range = Range { after: Seq::NONE, before: None, limit: LATELY, newest_first: true };
+        let events = self.entries(range).await.ok()?.events;
+        events.into_iter().find_map(|recorded| match recorded.event {
+            Event::Unanswered { companion: whose, error, .. } if whose == *companion => Some(error),
+            _ => None,
+        })
+    }
+
+    /// Whether a server runs here, and not a command on its store alone.
+    pub(super) fn is_served(&self) -> bool {
+        self.house.kit.directory.find(&SwitchboardPlace()).is_some()
+    }
+
+    /// What a message still waits for, as the companion for whom it does.
+    pub(super) fn still_waits(unsettled: usize, waiting: &WaitingFor) -> String {
+        let together =
+            if unsettled > 1 { format!(", together with {}", messages_in_words(unsettled - 1)) } else { String::new() };
+        format!("It is not settled yet{together}. It waits for {}.", waiting.text)
+    }
+}

@@ -1,0 +1,267 @@
+//! The scribe: the one writer to the store, which numbers events and commits them in groups.
+//!
+//! Requests that arrive while a group is on its way to the store form the next one; when they are many, it follows before the first is
+//! answered. What is committed is published, handed to its channel
+//! if it came from outside, and answered, in this order. Requests for one channel take effect in the order in which they were sent.
+
+mod desk;
+mod measures;
+mod plan;
+pub mod reaching;
+mod reply;
+mod request;
+mod shelf;
+mod sweep;
+mod unlisting;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+
+pub use reply::Reply;
+pub use request::{
+    Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Expire, Fence, Lost, OutboxWrite, Post, Record, Refused,
+    Scrub, Unlist,
+};
+pub use sweep::{Pace, Sweep};
+pub use unlisting::{Leaving, strike, unlist};
+
+use self::desk::{Desk, Errand};
+use self::plan::Held;
+use self::request::Request;
+use crate::actors::runtime::directory::{Address, Sort};
+use crate::actors::runtime::hub::Hub;
+use crate::actors::runtime::watchdog::at_work;
+use crate::domain::event::Recorded;
+use crate::domain::id::{ChannelId, GuildId, Seq, Ward};
+use crate::domain::moment::Moment;
+use crate::journal::place::Place;
+use crate::journal::reader::{Head, ReadError, Reader};
+use crate::ports::clock::Clock;
+use crate::ports::store::{Batch, Refusal, Store, StoreError};
+use crate::telemetry::instruments::Instruments;
+use crate::telemetry::instruments::kinds::Counted;
+
+/// The actor. What it works with comes with its [`Arguments`].
+#[derive(Debug, Default)]
+pub struct Scribe;
+
+/// Takes an event from outside, and when it was committed, to its channel.
+pub type Deliver = Arc<dyn Fn(&GuildId, &ChannelId, Recorded, Moment) + Send + Sync>;
+
+/// What the scribe works with.
+#[derive(Clone)]
+pub struct Arguments {
+    /// Where it writes. It takes every ward that it is asked to write to.
+    pub store: Arc<dyn Store>,
+    /// Tells when something was heard.
+    pub clock: Arc<dyn Clock>,
+    /// Where what is committed is published.
+    pub hub: Hub,
+    /// What it measures with.
+    pub instruments: Instruments,
+    /// Takes a committed event from outside to its channel, in the order of numbers. Must not wait.
+    pub deliver: Deliver,
+    /// Hears what happened to the store as a whole. Must not wait.
+    pub report: Arc<dyn Fn(Fate) + Send + Sync>,
+    /// How much is taken on.
+    pub bounds: Bounds,
+}
+
+/// What happened to the store as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It can no longer be written, or nobody knows what it holds; this scribe writes nothing any more. What remains is to open the
+    /// store again.
+    StoreFailed(String),
+}
+
+/// How much the scribe takes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Batches in one group, at most.
+    pub group_batches: usize,
+    /// Bytes in one group, about; one batch alone may be larger.
+    pub group_bytes: usize,
+    /// Requests that have to wait for a group to follow one that is not answered yet.
+    pub ahead: usize,
+    /// Requests that wait; with more, no event from outside is accepted. What channels make and post is never refused for this.
+    pub waiting: usize,
+    /// What is told to who is refused.
+    pub retry_after: Duration,
+    /// Journals at hand, when none of them is written to.
+    pub journals: usize,
+}
+
+impl Default for Bounds {
+    /// A group is worth a few milliseconds of disk; 65,536 requests wait for about three seconds on a slow disk; 100,000 journals at hand
+    /// take some 60 MB, with five people in each.
+    fn default() -> Self {
+        Self {
+            group_batches: 1_024,
+            group_bytes: 4 << 20,
+            ahead: 64,
+            waiting: 65_536,
+            retry_after: Duration::from_secs(1),
+            journals: 100_000,
+        }
+    }
+}
+
+/// What the scribe is asked.
+#[derive(Debug)]
+pub enum ScribeMessage {
+    /// Accept an event from outside.
+    Accept(Accept),
+    /// Put on record what a channel made.
+    Record(Record),
+    /// Take in a statement that is posted with being stored.
+    Post(Post),
+    /// Write what is nobody's journal.
+    Administer(Administer),
+    /// Delete a channel's journal.
+    DeleteChannel(DeleteChannel),
+    /// Write events again without their words.
+    Scrub(Scrub),
+    /// Let the oldest events of a journal go.
+    Expire(Expire),
+    /// Take people out of the index.
+    Unlist(Unlist),
+    /// Wait for what was asked before.
+    Fence(Fence),
+    /// What the scribe tells itself.
+    Own(Own),
+}
+
+/// What the scribe tells itself.
+#[derive(Debug)]
+pub struct Own(Note);
+
+#[derive(Debug)]
+enum Note {
+    /// A ward was taken, or not.
+    Taken(Ward, Result<Held, ReadError>),
+    /// It was looked up where a journal stands.
+    Opened(Place, Result<Head, ReadError>),
+    /// The store has answered what came of this group.
+    Committed(u64, Result<Vec<Result<(), Refusal>>, StoreError>),
+    /// What remained of a deleted channel below this number is gone.
+    Swept { place: Place, below: Seq, reply: Reply<()> },
+}
+
+/// What the scribe keeps. All of it can be read again from the store.
+pub struct State {
+    desk: Desk,
+    _counted: Counted,
+}
+
+impl Actor for Scribe {
+    type Msg = ScribeMessage;
+    type State = State;
+    type Arguments = Arguments;
+
+    async fn pre_start(&self, _: ActorRef<ScribeMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
+        let counted = arguments.instruments.actors.one([Sort::Scribe.as_str()]);
+        Ok(State { desk: Desk::new(arguments), _counted: counted })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<ScribeMessage>,
+        message: ScribeMessage,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let _at_work = at_work(Address::Scribe);
+        let desk = &mut state.desk;
+        match message {
+            ScribeMessage::Accept(accept) => desk.accept(accept),
+            ScribeMessage::Post(post) => desk.post(post),
+            ScribeMessage::Record(record) => desk.take_in(Request::Record(record)),
+            ScribeMessage::Administer(administer) => desk.take_in(Request::Administer(administer)),
+            ScribeMessage::DeleteChannel(delete) => desk.take_in(Request::Delete(delete)),
+            ScribeMessage::Scrub(scrub) => desk.take_in(Request::Scrub(scrub)),
+            ScribeMessage::Expire(expire) => desk.take_in(Request::Expire(expire)),
+            ScribeMessage::Unlist(unlist) => desk.take_in(Request::Unlist(unlist)),
+            ScribeMessage::Fence(fence) => desk.take_in(Request::Fence(fence)),
+            ScribeMessage::Own(Own(note)) => match note {
+                Note::Taken(ward, held) => desk.hold(ward, held),
+                Note::Opened(place, head) => desk.open(place, head),
+                Note::Committed(number, outcome) => desk.conclude(number, outcome),
+                Note::Swept { place, below, reply } => desk.take_in(Request::Swept { place, below, reply }),
+            },
+        }
+        if let Some((number, group)) = desk.form_group() {
+            desk.errands.push(Errand::Commit(number, group));
+        }
+        for errand in std::mem::take(&mut desk.errands) {
+            match errand {
+                Errand::Commit(number, group) => hand_over(number, group, desk.store().clone(), myself.clone()).await,
+                errand => run(errand, desk.store().clone(), myself.clone()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Hands a group to the store before another one can be, and lets a task wait for the answer.
+async fn hand_over(number: u64, group: Vec<Batch>, store: Arc<dyn Store>, scribe: ActorRef<ScribeMessage>) {
+    let mut committing = Box::pin(async move {
+        let outcome = guarded(commit(&*store, group)).await.unwrap_or_else(Err);
+        // A scribe that is gone needs no answer.
+        let _ = scribe.cast(ScribeMessage::Own(Own(Note::Committed(number, outcome))));
+    });
+    // A store takes groups in the order in which they are polled first. Nothing is waited for here.
+    let is_done = std::future::poll_fn(|context| Poll::Ready(committing.as_mut().poll(context).is_ready())).await;
+    if !is_done {
+        tokio::spawn(committing);
+    }
+}
+
+/// Lets a task wait for the store; its answer comes back as a message, also when the store panics.
+fn run(errand: Errand, store: Arc<dyn Store>, scribe: ActorRef<ScribeMessage>) {
+    tokio::spawn(async move {
+        let note = match errand {
+            Errand::Take(ward) => Note::Taken(ward, guarded(take(&*store, ward)).await.unwrap_or_else(|panic| Err(panic.into()))),
+            Errand::Open(place) => {
+                let head = guarded(Reader::new(&*store).head(&place)).await.unwrap_or_else(|panic| Err(panic.into()));
+                Note::Opened(place, head)
+            }
+            // Handed over in order, above.
+            Errand::Commit(..) => return,
+            Errand::Sweep { place, no, below, reply } => {
+                Sweep { store, scribe, place, no, below, pace: Pace::AtOnce }.run(reply).await;
+                return;
+            }
+        };
+        // A scribe that is gone needs no answer.
+        let _ = scribe.cast(ScribeMessage::Own(Own(note)));
+    });
+}
+
+/// Whatever an earlier scribe left on its way is settled by taking the ward, so what is read after it is certain.
+async fn take(store: &dyn Store, ward: Ward) -> Result<Held, ReadError> {
+    let term = store.take(ward).await?;
+    let next_channel = Reader::new(store).next_channel(ward).await?;
+    Ok(Held { term, next_channel, usages: 0 })
+}
+
+async fn commit(store: &dyn Store, group: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
+    let batches = group.len();
+    let results = store.commit(group).await?;
+    if results.len() == batches {
+        Ok(results)
+    } else {
+        Err(StoreError::Unknown(format!("{batches} batches were committed, {} were answered", results.len())))
+    }
+}
+
+async fn guarded<T>(work: impl Future<Output = T>) -> Result<T, StoreError> {
+    AssertUnwindSafe(work).catch_unwind().await.map_err(|_| StoreError::Unknown("the store panicked".into()))
+}
+
+#[cfg(test)]
+mod tests;

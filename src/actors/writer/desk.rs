@@ -1,0 +1,478 @@
+//! What the scribe has before it: what waits, what is on its way to the store, and what follows from the store's answer.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use super::plan::{Held, Standing, is_message_id, plan, weight};
+use super::reply::Reply;
+use super::request::{
+    Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Expire, Fence, Lost, Post, Record, Refused, Request,
+    Scrub, Unlist,
+};
+use super::shelf::{Placed, Shelf};
+use super::{Arguments, Fate, measures};
+use crate::actors::runtime::hub::Live;
+use crate::domain::event::Recorded;
+use crate::domain::id::{Seq, Ward};
+use crate::journal::erased;
+use crate::journal::place::Place;
+use crate::journal::reader::{Head, ReadError};
+use crate::journal::record::decode;
+use crate::ports::store::key::{ChannelNo, Key};
+use crate::ports::store::{Batch, Refusal, Store, StoreError, Value};
+use crate::telemetry::instruments::NONE;
+use crate::telemetry::plain::Plain;
+
+/// Something that has to wait for the store.
+pub(super) enum Errand {
+    /// Take a ward.
+    Take(Ward),
+    /// Look up where a journal stands.
+    Open(Place),
+    /// Commit a group, by its number. Groups are handed to the store in the order of numbers.
+    Commit(u64, Vec<Batch>),
+    /// Take away what remains of a deleted channel.
+    Sweep { place: Place, no: ChannelNo, below: Seq, reply: Reply<()> },
+}
+
+/// The scribe's desk.
+pub(super) struct Desk {
+    with: Arguments,
+    /// Ordered, so that those who wait are told in order when all is over.
+    wards: BTreeMap<Ward, Hold>,
+    shelf: Shelf,
+    /// What can be written, in order.
+    ready: VecDeque<Request>,
+    /// How many requests wait for a ward or for their journal.
+    waiting: usize,
+    /// The groups on their way, the oldest first.
+    flights: VecDeque<Flight>,
+    /// How many groups were formed.
+    groups: u64,
+    /// Journals that cannot be read: each is told of once, however often it is tried.
+    unreadable: HashSet<Place>,
+    /// Why nothing is written any more.
+    broken: Option<Arc<str>>,
+    /// What is to be done next.
+    pub(super) errands: Vec<Errand>,
+}
+
+enum Hold {
+    /// It is being taken; these wait for that.
+    Taking(Vec<Waiter>),
+    Held(Held),
+}
+
+enum Waiter {
+    /// A journal to be looked up.
+    Journal(Place),
+    /// A request that concerns no journal.
+    Request(Box<Request>),
+}
+
+/// So many groups are on their way at a time: while the store has the one, the next is made and answered.
+const MOST_FLIGHTS: usize = 2;
+
+/// A group on its way.
+struct Flight {
+    number: u64,
+    planned: Vec<Planned>,
+    /// Where journals stand once it is committed.
+    standings: HashMap<Place, Standing>,
+    /// Journals for which something was refused in a group before it, which this one did not know.
+    behind: HashSet<Place>,
+    /// What is to be done again of that group: before what is to be done again of this one.
+    again: VecDeque<Request>,
+    /// What came of it, while one before it is not answered.
+    outcome: Option<Outcome>,
+}
+
+type Outcome = Result<Vec<Result<(), Refusal>>, StoreError>;
+
+/// A request whose batch, if it needs one, is on its way.
+struct Planned {
+    request: Request,
+    has_batch: bool,
+    /// Where its journal stands once it is committed.
+    standing: Standing,
+    events: Vec<Arc<Recorded>>,
+}
+
+impl Desk {
+    pub(super) fn new(with: Arguments) -> Self {
+        Self {
+            wards: BTreeMap::new(),
+            shelf: Shelf::new(with.bounds.journals),
+            ready: VecDeque::new(),
+            waiting: 0,
+            flights: VecDeque::new(),
+            groups: 0,
+            unreadable: HashSet::new(),
+            broken: None,
+            errands: Vec::new(),
+            with,
+        }
+    }
+
+    pub(super) fn store(&self) -> &Arc<dyn Store> {
+        &self.with.store
+    }
+
+    pub(super) fn accept(&mut self, mut accept: Accept) {
+        if self.broken.is_none() && self.load() >= self.with.bounds.waiting {
+            let retry_after = self.with.bounds.retry_after;
+            return accept.reply.send(Err(Refused::Busy { retry_after }));
+        }
+        accept.at.get_or_insert_with(|| self.with.clock.now());
+        self.take_in(Request::Accept(accept));
+    }
+
+    pub(super) fn post(&mut self, mut post: Post) {
+        post.at.get_or_insert_with(|| self.with.clock.now());
+        self.take_in(Request::Post(post));
+    }
+
+    /// Takes in a request: to be written now, or once its ward is held and its journal is at hand.
+    pub(super) fn take_in(&mut self, request: Request) {
+        if let Some(why) = &self.broken {
+            return request.fail(Lost::Unavailable(why.clone()));
+        }
+        let Some(place) = request.place().cloned() else {
+            return self.take_in_administrative(request);
+        };
+        match self.shelf.place(request, place, &mut self.ready) {
+            Placed::Ready => {}
+            Placed::Waits => self.waiting += 1,
+            Placed::First(place) => {
+                self.waiting += 1;
+                match self.waiters(place.ward()) {
+                    Some(waiters) => waiters.push(Waiter::Journal(place)),
+                    None => self.errands.push(Errand::Open(place)),
+                }
+            }
+        }
+    }
+
+    fn take_in_administrative(&mut self, request: Request) {
+        match self.waiters(request.ward()) {
+            Some(waiters) => {
+                waiters.push(Waiter::Request(Box::new(request)));
+                self.waiting += 1;
+            }
+            None => self.ready.push_back(request),
+        }
+    }
+
+    /// Those who wait for a ward, which is asked for with the first; none: it is held.
+    fn waiters(&mut self, ward: Ward) -> Option<&mut Vec<Waiter>> {
+        let errands = &mut self.errands;
+        let hold = self.wards.entry(ward).or_insert_with(|| {
+            errands.push(Errand::Take(ward));
+            Hold::Taking(Vec::new())
+        });
+        match hold {
+            Hold::Taking(waiters) => Some(waiters),
+            Hold::Held(_) => None,
+        }
+    }
+
+    /// A ward was taken, or could not be.
+    pub(super) fn hold(&mut self, ward: Ward, held: Result<Held, ReadError>) {
+        let held = match held {
+            Ok(held) => held,
+            Err(error) => return self.break_off(&format!("ward {} cannot be taken: {error}", ward.0)),
+        };
+        let Some(Hold::Taking(waiters)) = self.wards.insert(ward, Hold::Held(held)) else { return };
+        for waiter in waiters {
+            match waiter {
+                Waiter::Journal(place) => self.errands.push(Errand::Open(place)),
+                Waiter::Request(request) => {
+                    self.waiting -= 1;
+                    self.ready.push_back(*request);
+                }
+            }
+        }
+    }
+
+    /// It was looked up where a journal stands. One that cannot be read is no harm to the others.
+    pub(super) fn open(&mut self, place: Place, head: Result<Head, ReadError>) {
+        match head {
+            Ok(head) => {
+                self.unreadable.remove(&place);
+                if let (Some(no), below @ Seq(1..)) = (head.no, head.swept_below) {
+                    self.errands.push(Errand::Sweep { place: place.clone(), no, below, reply: Reply::unheard() });
+                }
+                let requests = self.shelf.open(place, head.into());
+                self.waiting = self.waiting.saturating_sub(requests.len());
+                self.ready.extend(requests);
+            }
+            Err(error) => {
+                if self.unreadable.insert(place.clone()) {
+                    tracing::error!(guild = %Plain(place.guild.as_str()), channel = %Plain(place.channel.as_str()), %error, "a journal cannot be opened");
+                }
+                let requests = self.shelf.give_up(&place);
+                self.waiting = self.waiting.saturating_sub(requests.len());
+                let lost = Lost::from(error);
+                requests.into_iter().for_each(|request| request.fail(lost.clone()));
+            }
+        }
+    }
+
+    /// Whether a group can follow those that are on their way. One more than one has to be worth it.
+    fn is_free(&self) -> bool {
+        match self.flights.back() {
+            None => true,
+            // What it is about to hand back comes before whatever waits.
+            Some(last) if !last.behind.is_empty() => false,
+            Some(last) => {
+                self.flights.len() < MOST_FLIGHTS && self.ready.len() >= self.with.bounds.ahead.max(last.planned.len() / 2)
+            }
+        }
+    }
+
+    /// Where a journal stands once all is committed that is on its way.
+    fn standing(&self, place: &Place) -> Option<&Standing> {
+        let on_its_way = self.flights.iter().rev().find_map(|flight| flight.standings.get(place));
+        on_its_way.or_else(|| self.shelf.standing(place))
+    }
+
+    /// The next group and its number, if there is way for it and something can be written.
+    pub(super) fn form_group(&mut self) -> Option<(u64, Vec<Batch>)> {
+        if self.broken.is_some() || !self.is_free() {
+            return None;
+        }
+        let mut standings: HashMap<Place, Standing> = HashMap::new();
+        let (mut planned, mut batches, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while batches.len() < self.with.bounds.group_batches
+            && bytes < self.with.bounds.group_bytes
+            && let Some(request) = self.ready.pop_front()
+        {
+            // Only what lies in a ward that is held becomes ready; a reply that is dropped answers all the same.
+            let place = request.place();
+            let known = place.and_then(|place| standings.get(place).or_else(|| self.standing(place)));
+            let mut standing = known.cloned().unwrap_or_default();
+            let Some(Hold::Held(ward)) = self.wards.get_mut(&request.ward()) else { continue };
+            match plan(&request, ward, &mut standing) {
+                Ok(mut plan) => {
+                    if let Some(batch) = plan.batch.as_mut().filter(|_| request.erases()) {
+                        batch.writes.push(erased::mark(batch.ward, self.with.clock.now()));
+                    }
+                    if let Some(place) = place {
+                        standings.insert(place.clone(), standing.clone());
+                    }
+                    let has_batch = plan.batch.is_some();
+                    bytes += plan.batch.as_ref().map_or(0, weight);
+                    batches.extend(plan.batch);
+                    planned.push(Planned { request, has_batch, standing, events: plan.events });
+                }
+                Err(lost) => self.fail(request, lost),
+            }
+        }
+        if batches.is_empty() {
+            if self.flights.is_empty() {
+                planned.into_iter().for_each(|planned| self.settle(planned));
+            } else {
+                // They wait for what was asked before them.
+                planned.into_iter().rev().for_each(|planned| self.ready.push_front(planned.request));
+            }
+            return None;
+        }
+        self.with.instruments.group_size.record(batches.len() as f64, NONE);
+        self.groups += 1;
+        let number = self.groups;
+        self.flights.push_back(Flight {
+            number,
+            planned,
+            standings,
+            behind: HashSet::new(),
+            again: VecDeque::new(),
+            outcome: None,
+        });
+        Some((number, batches))
+    }
+
+    /// The store has answered what came of a group. Groups are concluded in the order of their numbers.
+    pub(super) fn conclude(&mut self, number: u64, outcome: Outcome) {
+        if let Some(flight) = self.flights.iter_mut().find(|flight| flight.number == number) {
+            flight.outcome = Some(outcome);
+        }
+        while self.flights.front().is_some_and(|flight| flight.outcome.is_some())
+            && let Some(Flight { planned, behind, again, outcome: Some(outcome), .. }) = self.flights.pop_front()
+        {
+            match outcome {
+                Ok(results) => self.conclude_each(planned, behind, again, results),
+                Err(error) => {
+                    self.ready.extend(again);
+                    let why: Arc<str> = error.to_string().into();
+                    let lost = match error {
+                        StoreError::Failed(_) => Lost::Unavailable(why.clone()),
+                        StoreError::Unknown(_) | StoreError::Damaged(_) => Lost::Unknown,
+                    };
+                    planned.into_iter().for_each(|planned| planned.request.fail(lost.clone()));
+                    self.break_off(&why);
+                }
+            }
+        }
+    }
+
+    /// `refused` are the journals for which something was refused before, `again` is what is to be done again of that.
+    fn conclude_each(
+        &mut self,
+        flight: Vec<Planned>,
+        mut refused: HashSet<Place>,
+        mut again: VecDeque<Request>,
+        results: Vec<Result<(), Refusal>>,
+    ) {
+        let mut results = results.into_iter();
+        let mut broken = None;
+        for planned in flight {
+            let place = planned.request.place();
+            let is_behind_refused = place.is_some_and(|place| refused.contains(place));
+            let result = if planned.has_batch { results.next().unwrap_or(Ok(())) } else { Ok(()) };
+            match result {
+                Ok(()) if is_behind_refused && !planned.has_batch => again.push_back(planned.request),
+                Ok(()) => self.settle(planned),
+                Err(Refusal::Gap { .. }) if is_behind_refused => again.push_back(planned.request),
+                Err(Refusal::Exists { key, value }) => {
+                    if let Some(place) = place {
+                        refused.insert(place.clone());
+                    }
+                    if let Err(why) = self.answer_existing(planned, &key, value) {
+                        broken.get_or_insert(why);
+                    }
+                }
+                Err(refusal @ (Refusal::Gap { .. } | Refusal::OldTerm { .. })) => {
+                    // Somebody else writes here.
+                    let why = refusal.to_string();
+                    self.fail(planned.request, Lost::Unavailable(why.as_str().into()));
+                    broken.get_or_insert(why);
+                }
+            }
+        }
+        // They were before everything that waits, and stay so; their numbers are given anew.
+        if let Some(next) = self.flights.front_mut().filter(|_| !refused.is_empty()) {
+            (next.behind, next.again) = (refused, again);
+        } else {
+            again.extend(std::mem::take(&mut self.ready));
+            self.ready = again;
+        }
+        match broken {
+            Some(why) => self.break_off(&why),
+            None => self.give_up_if_broken(),
+        }
+    }
+
+    /// A group may be answered after one before it has failed: what would be done again is not done any more.
+    fn give_up_if_broken(&mut self) {
+        if let Some(why) = self.broken.clone() {
+            self.ready.drain(..).for_each(|request| request.fail(Lost::Unavailable(why.clone())));
+        }
+    }
+
+    /// A key that had to be new is there: a duplicate, if it is the message's id; a contest, if whoever asked expects one.
+    fn answer_existing(&mut self, planned: Planned, key: &Key, value: Value) -> Result<(), String> {
+        let Planned { request, standing, .. } = planned;
+        if let (Some(place), Some(id), Some(no)) = (request.place(), request.message_id(), standing.no)
+            && is_message_id(key, place.ward(), no, id)
+        {
+            let place = place.clone();
+            let first = decode(key, &value).map(|seq| Accepted { seq, is_new: false });
+            let unreadable = |error: String| Lost::Unreadable(error.into());
+            match request {
+                Request::Accept(Accept { reply, .. }) => reply.send(first.map_err(|error| unreadable(error.to_string()).into())),
+                Request::Post(Post { reply, .. }) => reply.send(first.map_err(|error| unreadable(error.to_string()))),
+                _ => {}
+            }
+            self.shelf.release(&place);
+            return Ok(());
+        }
+        match request {
+            Request::Administer(Administer { reply, .. }) => {
+                reply.send(Err(Contested::Exists { key: key.clone(), value }));
+                Ok(())
+            }
+            request => {
+                let why = format!("the key {key} exists already: somebody else writes to this store");
+                self.fail(request, Lost::Unavailable(why.as_str().into()));
+                Err(why)
+            }
+        }
+    }
+
+    /// What was asked is done: it is published, handed on, and answered.
+    fn settle(&mut self, planned: Planned) {
+        let Planned { request, has_batch, standing, events } = planned;
+        measures::committed(&request, &events, &self.with.instruments);
+        let Some(place) = request.place().cloned() else {
+            if let Request::Administer(Administer { reply, .. }) = request {
+                reply.send(Ok(()));
+            }
+            return;
+        };
+        self.shelf.advance(&place, standing.clone());
+        for recorded in events {
+            self.with.hub.publish(&place, Live::Recorded(recorded.clone()));
+            if recorded.event.is_heard() {
+                let committed = self.with.clock.now();
+                // Where nobody watches, nobody else has it.
+                (self.with.deliver)(&place.guild, &place.channel, Arc::unwrap_or_clone(recorded), committed);
+            }
+        }
+        let last = standing.last;
+        let accepted = Accepted { seq: last, is_new: true };
+        match request {
+            Request::Accept(Accept { reply, .. }) => reply.send(Ok(accepted)),
+            Request::Post(Post { reply, .. }) => reply.send(Ok(accepted)),
+            Request::Record(Record { reply, made, .. }) => {
+                reply.send(Ok(Committed { first: Seq(last.next().0 - made.len() as u64), last }));
+            }
+            Request::Delete(DeleteChannel { place, reply }) => match standing.no.filter(|_| has_batch) {
+                Some(no) => self.errands.push(Errand::Sweep { place, no, below: last.next(), reply }),
+                None => reply.send(Ok(())),
+            },
+            Request::Scrub(Scrub { reply, .. }) | Request::Expire(Expire { reply, .. }) | Request::Swept { reply, .. } => {
+                reply.send(Ok(()))
+            }
+            Request::Unlist(Unlist { reply, .. }) => reply.send(Ok(has_batch)),
+            Request::Fence(Fence { reply, .. }) => reply.send(Ok(last)),
+            Request::Administer(_) => {}
+        }
+        self.shelf.release(&place);
+    }
+
+    fn fail(&mut self, request: Request, lost: Lost) {
+        if let Some(place) = request.place().cloned() {
+            self.shelf.release(&place);
+        }
+        request.fail(lost);
+    }
+
+    /// Writes nothing any more, tells everybody who waits, and says why.
+    fn break_off(&mut self, why: &str) {
+        if self.broken.is_some() {
+            return self.give_up_if_broken();
+        }
+        let why: Arc<str> = why.into();
+        self.broken = Some(why.clone());
+        self.waiting = 0;
+        let administrative = std::mem::take(&mut self.wards).into_values().filter_map(|hold| match hold {
+            Hold::Taking(waiters) => Some(waiters),
+            Hold::Held(_) => None,
+        });
+        let administrative = administrative.flatten().filter_map(|waiter| match waiter {
+            Waiter::Request(request) => Some(*request),
+            Waiter::Journal(_) => None,
+        });
+        let unwritten: Vec<_> = administrative.chain(self.ready.drain(..)).chain(self.shelf.give_up_all()).collect();
+        for request in unwritten {
+            request.fail(Lost::Unavailable(why.clone()));
+        }
+        self.with.instruments.store_failures.add(1, NONE);
+        (self.with.report)(Fate::StoreFailed(why.to_string()));
+    }
+
+    /// How many requests were taken in and not answered.
+    fn load(&self) -> usize {
+        self.ready.len() + self.waiting + self.flights.iter().map(|flight| flight.planned.len()).sum::<usize>()
+    }
+}

@@ -1,0 +1,107 @@
+//! Reaching the scribe and the channels, for whoever is no actor: asks, and waits for the answer.
+
+use std::time::Duration;
+
+use ractor::{ActorRef, RpcReplyPort};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::actors::channel::{ChannelMessage, Look};
+use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::places::{ChannelPlace, ScribePlace};
+use crate::actors::writer::{self, Administer, Contested, Fence, Leaving, Lost, Reply, ScribeMessage, Scrub};
+use crate::domain::event::Recorded;
+use crate::domain::id::{ChannelId, Seq, Ward};
+use crate::journal::place::Place;
+use crate::ports::store::Write;
+
+/// How long an actor is waited for before the record is asked instead.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a channel is waited for that is awake and has to have handled something.
+const SETTLING: Duration = Duration::from_secs(30);
+
+/// One that reads its record, or died, is asked again after so long.
+const ASKED_AGAIN: Duration = Duration::from_millis(20);
+
+/// Writes what is nobody's journal.
+///
+/// # Errors
+/// It was not stored, or may not have been.
+pub async fn administer(kit: &Kit, ward: Ward, writes: Vec<Write>) -> Result<(), Contested> {
+    let (reply, done) = Reply::awaited();
+    tell_scribe(kit, ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply }))?;
+    done.await.unwrap_or(Err(Lost::Unknown.into()))
+}
+
+/// Writes events again, as they are to read from now on, and other keys of the channel with them.
+///
+/// # Errors
+/// They were not stored, or may not have been.
+pub async fn scrub(kit: &Kit, place: &Place, events: Vec<Recorded>, writes: Vec<Write>) -> Result<(), Lost> {
+    let (reply, done) = Reply::awaited();
+    tell_scribe(kit, ScribeMessage::Scrub(Scrub { place: place.clone(), events, writes, reply }))?;
+    done.await.unwrap_or(Err(Lost::Unknown))
+}
+
+/// Takes people out of the index of persons of whom nothing is left in a stretch.
+///
+/// # Errors
+/// Some of them may still be listed: the same again goes on.
+pub async fn unlist(kit: &Kit, place: &Place, leaving: Leaving<'_>) -> Result<(), Lost> {
+    writer::unlist(&*kit.store, &the_scribe(kit)?, place, leaving).await
+}
+
+/// Who writes.
+///
+/// # Errors
+/// It is being restarted: nothing was stored.
+pub fn the_scribe(kit: &Kit) -> Result<ActorRef<ScribeMessage>, Lost> {
+    kit.directory.find(&ScribePlace()).ok_or_else(being_restarted)
+}
+
+/// The number of the journal's last event, once everything that was asked for before is settled and handed to its channel.
+///
+/// # Errors
+/// The scribe is being restarted, or writes nothing any more.
+pub async fn fence(kit: &Kit, place: &Place) -> Result<Seq, Lost> {
+    let (reply, done) = Reply::awaited();
+    tell_scribe(kit, ScribeMessage::Fence(Fence { place: place.clone(), reply }))?;
+    done.await.unwrap_or(Err(Lost::Unknown))
+}
+
+/// How a channel stands, if it is awake and answers in time. It has then handled all that was handed to it before.
+pub async fn look(kit: &Kit, channel: &ChannelId) -> Option<Look> {
+    let actor = kit.directory.find(&ChannelPlace(channel.clone()))?;
+    let (sender, answer) = oneshot::channel();
+    actor.cast(ChannelMessage::Look(RpcReplyPort::from(sender))).ok()?;
+    tokio::time::timeout(PATIENCE, answer).await.ok()?.ok().map(|look| *look)
+}
+
+/// Waits until a channel that is awake has handled all that was handed to it before, and what it made of that is stored or lost. One that
+/// sleeps finds it on record when it wakes.
+///
+/// # Errors
+/// It has too much before it, or nothing is written any more.
+pub async fn settled(kit: &Kit, place: &Place) -> Result<(), Lost> {
+    let begun = Instant::now();
+    while kit.directory.find(&ChannelPlace(place.channel.clone())).is_some() && look(kit, &place.channel).await.is_none() {
+        if begun.elapsed() > SETTLING {
+            return Err(Lost::Unavailable("the channel has too much before it; do the same again".into()));
+        }
+        tokio::time::sleep(ASKED_AGAIN).await;
+    }
+    fence(kit, place).await.map(drop)
+}
+
+/// Hands something to the scribe.
+///
+/// # Errors
+/// It is being restarted: nothing was stored.
+pub fn tell_scribe(kit: &Kit, message: ScribeMessage) -> Result<(), Lost> {
+    the_scribe(kit)?.cast(message).map_err(|_| being_restarted())
+}
+
+fn being_restarted() -> Lost {
+    Lost::Unavailable("the scribe is being restarted".into())
+}

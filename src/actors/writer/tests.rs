@@ -1,0 +1,616 @@
+mod fold;
+mod order;
+mod persons;
+mod world;
+
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use self::world::{World, again, jitter, made_event, new, place, said};
+use super::*;
+use crate::actors::runtime::hub::Live;
+use crate::domain::id::{Seq, Ticket};
+use crate::domain::message::Role;
+use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
+use crate::journal::erased;
+use crate::journal::key;
+use crate::journal::reader::{Pending, Range};
+use crate::journal::record::{OutboxRecord, Used, encode, encode_number};
+use crate::journal::redaction::without_words;
+use crate::ports::store::Write;
+use crate::ports::store::key::{ChannelNo, Key, Kind};
+
+#[tokio::test(start_paused = true)]
+async fn every_channel_is_numbered_without_gaps_however_many_interleave() {
+    let world = World::new().await;
+    let channels: Vec<_> = (0..40).map(|number| format!("room{number}")).collect();
+
+    let mut answers = Vec::new();
+    for round in 1..=25 {
+        for channel in &channels {
+            answers.push((round, world.hear(channel, "hi", None)));
+            if round % 7 == 0 {
+                world.settle().await;
+            }
+        }
+    }
+
+    for (round, answer) in answers {
+        assert_eq!(answer.await.unwrap(), Ok(new(round)));
+    }
+    for channel in &channels {
+        assert_eq!(world.delivered_to(channel), (1..=25).collect::<Vec<_>>());
+        assert_eq!(world.reader().restore(&place(channel)).await.unwrap().events.len(), 25);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_arrives_during_a_commit_is_committed_together() {
+    let world = World::new().await;
+    world.hear("lobby", "first", None).await.unwrap().unwrap();
+    world.store.hold();
+
+    let answers: Vec<_> = (0..60).map(|_| world.hear("lobby", "more", None)).collect();
+    world.settle().await;
+    world.store.release();
+    for answer in answers {
+        answer.await.unwrap().unwrap();
+    }
+
+    assert_eq!(world.store.groups(), [1, 1, 59]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_much_waits_a_group_follows_one_that_is_not_answered_yet() {
+    let world = World::new().await;
+    world.hear("lobby", "first", None).await.unwrap().unwrap();
+    world.store.hold();
+
+    let answers: Vec<_> = (0..300).map(|_| world.hear("lobby", "more", None)).collect();
+    world.settle().await;
+    world.store.release();
+    for (answer, number) in answers.into_iter().zip(2..) {
+        assert_eq!(answer.await.unwrap(), Ok(new(number)));
+    }
+
+    assert_eq!(world.store.groups(), [1, 1, 64, 235]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_group_before_has_refused_is_numbered_anew_in_the_groups_that_followed_it() {
+    let world = World::bounded(Bounds { ahead: 2, ..Bounds::default() }).await;
+    world.hear("lobby", "one", Some("a")).await.unwrap().unwrap();
+    world.store.hold();
+
+    let duplicate = world.hear("lobby", "one", Some("a"));
+    let (two, elsewhere, three) =
+        (world.hear("lobby", "two", None), world.hear("attic", "hi", None), world.hear("lobby", "three", None));
+    world.settle().await;
+    let fence = world.fence("lobby");
+    world.store.release();
+
+    assert_eq!(duplicate.await.unwrap(), Ok(again(1)));
+    assert_eq!((two.await.unwrap(), three.await.unwrap()), (Ok(new(2)), Ok(new(3))));
+    assert_eq!((elsewhere.await.unwrap(), fence.await.unwrap()), (Ok(new(1)), Ok(Seq(3))));
+    assert_eq!(world.store.groups()[..3], [1, 1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_a_group_fails_what_followed_it_is_answered_too() {
+    let world = World::bounded(Bounds { ahead: 2, ..Bounds::default() }).await;
+    world.hear("lobby", "one", Some("a")).await.unwrap().unwrap();
+    world.store.hold();
+
+    let failing = world.hear("lobby", "two", None);
+    let (following, waiting) = (world.hear("lobby", "three", None), world.hear("lobby", "four", None));
+    world.settle().await;
+    let late = world.hear("lobby", "five", None);
+    world.store.fail_next(StoreError::Failed("no space".into()));
+    world.store.release();
+
+    for answer in [failing, late] {
+        assert!(answer.await.unwrap().is_err());
+    }
+    // The store went on, so it is there.
+    assert_eq!((following.await.unwrap(), waiting.await.unwrap()), (Ok(new(3)), Ok(new(4))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_has_at_most_so_many_batches_and_bytes() {
+    let world = World::bounded(Bounds { group_batches: 10, group_bytes: 100_000, ..Bounds::default() }).await;
+    world.hear("lobby", "first", None).await.unwrap().unwrap();
+    world.store.hold();
+
+    let answers: Vec<_> = (0..20).map(|_| world.hear("lobby", "short", None)).collect();
+    let large: Vec<_> = (0..2).map(|_| world.hear("lobby", &"long".repeat(30_000), None)).collect();
+    world.settle().await;
+    world.store.release();
+    for answer in answers.into_iter().chain(large) {
+        answer.await.unwrap().unwrap();
+    }
+
+    assert_eq!(world.store.groups(), [1, 1, 10, 10, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_id_again_gives_the_first_number_whatever_the_text() {
+    let world = World::new().await;
+    world.hear("lobby", "one", Some("a")).await.unwrap().unwrap();
+
+    let stored = world.hear("lobby", "other", Some("a")).await.unwrap();
+    let elsewhere = world.hear("attic", "one", Some("a")).await.unwrap();
+    world.store.hold();
+    let in_flight = world.hear("lobby", "two", Some("b"));
+    world.settle().await;
+    let same_group: Vec<_> = ["b", "c", "c", "d", "a"].map(|id| world.hear("lobby", id, Some(id))).into();
+    world.settle().await;
+    world.store.release();
+
+    assert_eq!(stored, Ok(again(1)));
+    assert_eq!(elsewhere, Ok(new(1)));
+    assert_eq!(in_flight.await.unwrap(), Ok(new(2)));
+    let mut answers = Vec::new();
+    for answer in same_group {
+        answers.push(answer.await.unwrap().unwrap());
+    }
+    assert_eq!(answers, [again(2), new(3), again(3), new(4), again(1)]);
+    assert_eq!(world.delivered_to("lobby"), [1, 2, 3, 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_follows_a_duplicate_is_numbered_anew_in_its_order() {
+    let world = World::new().await;
+    world.hear("lobby", "one", Some("a")).await.unwrap().unwrap();
+    world.store.hold();
+    world.hear("attic", "blocks the store", None);
+    world.settle().await;
+
+    let duplicate = world.hear("lobby", "one", Some("a"));
+    let next = world.hear("lobby", "two", None);
+    let owed = OutboxRecord {
+        companion: "aria".into(),
+        trigger: Trigger::Lull,
+        messages: vec![Seq(1)],
+        upto: Seq(1),
+        text: None,
+        parts: Vec::new(),
+        name: None,
+    };
+    let made = world.record(|record| {
+        record.made = vec![made_event(Seq(1), jitter(9))];
+        record.outbox = vec![OutboxWrite::Put(Ticket(1), owed)];
+    });
+    let removed = world.record(|record| record.outbox = vec![OutboxWrite::Remove(Ticket(1))]);
+    let fence = world.fence("lobby");
+    let last = world.hear("lobby", "three", None);
+    world.settle().await;
+    world.store.release();
+
+    assert_eq!(duplicate.await.unwrap(), Ok(again(1)));
+    assert_eq!(next.await.unwrap(), Ok(new(2)));
+    assert_eq!(made.await.unwrap(), Ok(Committed { first: Seq(3), last: Seq(3) }));
+    assert_eq!(removed.await.unwrap(), Ok(Committed { first: Seq(4), last: Seq(3) }));
+    assert_eq!(fence.await.unwrap(), Ok(Seq(3)));
+    assert_eq!(last.await.unwrap(), Ok(new(4)));
+    assert_eq!(world.reader().outbox(&place("lobby")).await.unwrap(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_outcome_is_lost_to_everybody_and_ends_all_writing() {
+    let world = World::new().await;
+    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.store.hold();
+    world.store.fail_next(StoreError::Unknown("no answer".into()));
+    let in_flight = world.hear("lobby", "two", None);
+    world.settle().await;
+    let made = world.record(|record| record.made = vec![made_event(Seq(1), jitter(9))]);
+    let elsewhere = world.hear("attic", "hi", None);
+    world.settle().await;
+    world.store.release();
+
+    assert_eq!(in_flight.await.unwrap(), Err(Lost::Unknown.into()));
+    assert!(matches!(made.await.unwrap(), Err(Lost::Unavailable(_))));
+    assert!(matches!(elsewhere.await.unwrap(), Err(Refused::Lost(Lost::Unavailable(_)))));
+    let later = world.hear("lobby", "three", None).await.unwrap();
+    assert!(matches!(later, Err(Refused::Lost(Lost::Unavailable(_)))));
+    assert!(matches!(&world.fates.lock().unwrap()[..], [Fate::StoreFailed(why)] if why.contains("no answer")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_store_is_not_an_unknown_outcome() {
+    let world = World::new().await;
+    world.store.fail_next(StoreError::Failed("disk full".into()));
+
+    let answer = world.hear("lobby", "one", None).await.unwrap();
+
+    assert!(matches!(answer, Err(Refused::Lost(Lost::Unavailable(why))) if why.contains("disk full")));
+    assert_eq!(world.fates.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ward_that_somebody_else_took_ends_all_writing() {
+    let world = World::new().await;
+    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.store.take(place("lobby").ward()).await.unwrap();
+
+    let answer = world.hear("lobby", "two", None).await.unwrap();
+
+    assert!(matches!(answer, Err(Refused::Lost(Lost::Unavailable(_)))));
+    assert_eq!(world.fates.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_killed_scribe_answers_everybody_and_its_successor_goes_on_with_the_numbers() {
+    let world = World::new().await;
+    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.store.hold();
+    let in_flight = world.hear("lobby", "two", None);
+    world.settle().await;
+    let waiting = world.hear("lobby", "three", None);
+    world.settle().await;
+
+    world.scribe.kill();
+
+    assert_eq!(in_flight.await.unwrap(), Err(Lost::Unknown.into()));
+    assert_eq!(waiting.await.unwrap(), Err(Lost::Unknown.into()));
+    let successor = World::on(world.store.clone(), Bounds::default()).await;
+    let first = successor.hear("lobby", "four", None);
+    successor.settle().await;
+    world.store.release();
+    assert_eq!(first.await.unwrap(), Ok(new(2)));
+    assert_eq!(successor.texts("lobby").await, [(1, "one".into()), (2, "four".into())]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_to_a_scribe_that_is_gone_is_answered() {
+    let world = World::new().await;
+    world.scribe.stop_and_wait(None, None).await.unwrap();
+
+    let (reply, answer) = Reply::awaited();
+    let accept = Accept { place: place("lobby"), at: None, event: said("hi", Role::Person), id: None, reply };
+    let _ = world.scribe.cast(ScribeMessage::Accept(accept));
+
+    assert_eq!(answer.await.unwrap(), Err(Lost::Unknown.into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_is_pending_until_it_is_quiet_after_the_newest_it_heard() {
+    let world = World::new().await;
+
+    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    let after_one = world.is_pending("lobby").await;
+    world.record(|record| record.quiet = Some(Seq(1))).await.unwrap().unwrap();
+    let after_quiet = world.is_pending("lobby").await;
+
+    assert!(after_one);
+    assert!(!after_quiet);
+    assert_eq!(world.reader().pending(place("lobby").ward()).await, Ok(Pending::default()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_accepted_while_a_quiet_record_is_on_its_way_stays_pending() {
+    let world = World::new().await;
+    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.store.hold();
+
+    let before = world.hear("lobby", "two", None);
+    let quiet = world.record(|record| record.quiet = Some(Seq(1)));
+    world.settle().await;
+    world.store.release();
+    before.await.unwrap().unwrap();
+    quiet.await.unwrap().unwrap();
+
+    assert!(world.is_pending("lobby").await);
+    let pending = world.reader().pending(place("lobby").ward()).await.unwrap();
+    assert_eq!(pending.channels[0].channel, "lobby".into());
+    let head = world.reader().head(&place("lobby")).await.unwrap();
+    assert_eq!(head.pending.map(|pending| pending.heard), Some(Seq(2)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pending_is_known_again_after_a_restart() {
+    let world = World::new().await;
+    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.hear("lobby", "two", None).await.unwrap().unwrap();
+    let successor = World::on(world.store.clone(), Bounds::default()).await;
+
+    successor.record(|record| record.quiet = Some(Seq(1))).await.unwrap().unwrap();
+    let too_early = successor.is_pending("lobby").await;
+    successor.record(|record| record.quiet = Some(Seq(2))).await.unwrap().unwrap();
+
+    assert!(too_early);
+    assert!(!successor.is_pending("lobby").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_channel_is_empty_and_goes_on_with_its_numbers() {
+    let world = World::new().await;
+    for number in 0..1_100 {
+        let id = format!("id{number}");
+        world.hear("lobby", "text", Some(&id)).await.unwrap().unwrap();
+    }
+    world.hear("attic", "stays", Some("id1")).await.unwrap().unwrap();
+
+    let deleted = world.delete("lobby");
+    let meanwhile = world.hear("lobby", "new", Some("id1"));
+    deleted.await.unwrap().unwrap();
+
+    assert_eq!(meanwhile.await.unwrap(), Ok(again(2)));
+    assert_eq!(world.texts("lobby").await, []);
+    assert_eq!(world.hear("lobby", "anew", Some("id1")).await.unwrap(), Ok(new(1_101)));
+    assert_eq!(world.texts("lobby").await, [(1_101, "anew".into())]);
+    assert_eq!(world.reader().restore(&place("lobby")).await.unwrap().events.len(), 1);
+    assert_eq!(world.texts("attic").await.len(), 1);
+    let ward = place("lobby").ward();
+    assert_eq!(world.store.count(Key::new(ward, Kind::Journal)), 2);
+    assert_eq!(world.store.count(Key::new(ward, Kind::MessageId)), 2);
+    assert_eq!(world.store.count(Key::new(ward, Kind::Person)), 2);
+    assert_eq!(world.store.count(Key::new(ward, Kind::Meta).text("sweep")), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_cut_short_is_finished_when_the_channel_is_used_again() {
+    let world = World::new().await;
+    let ward = place("lobby").ward();
+    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    let deleted = [key::tombstone(ward, ChannelNo(0)), key::sweep(ward, ChannelNo(0))];
+    deleted.into_iter().for_each(|key| world.store.put(key, encode_number(Seq(2))));
+    let successor = World::on(world.store.clone(), Bounds::default()).await;
+
+    let answer = successor.hear("lobby", "two", None).await.unwrap();
+    successor.settle().await;
+
+    assert_eq!(answer, Ok(new(2)));
+    assert_eq!(successor.store.count(Key::new(ward, Kind::Journal)), 1);
+    assert_eq!(successor.reader().head(&place("lobby")).await.unwrap().swept_below, Seq::NONE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_deleted_conversation_still_makes_is_not_recorded() {
+    let world = World::new().await;
+    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.delete("lobby").await.unwrap().unwrap();
+
+    let late = world.record(|record| record.made = vec![made_event(Seq(1), jitter(9))]).await.unwrap();
+
+    assert_eq!(late, Err(Lost::Deleted));
+    assert_eq!(world.texts("lobby").await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scrubbed_event_keeps_its_number_and_loses_its_words() {
+    let world = World::new().await;
+    world.hear("lobby", "secret", None).await.unwrap().unwrap();
+    world.hear("lobby", "open", None).await.unwrap().unwrap();
+    let event = world.reader().event(&place("lobby"), Seq(1)).await.unwrap().unwrap();
+
+    let (reply, answer) = Reply::awaited();
+    let events = vec![without_words(&event)];
+    world.send(ScribeMessage::Scrub(Scrub { place: place("lobby"), events, writes: Vec::new(), reply }));
+    answer.await.unwrap().unwrap();
+
+    assert_eq!(world.texts("lobby").await, [(1, "".into()), (2, "open".into())]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_posted_statement_takes_its_reply_out_of_the_outbox() {
+    let world = World::new().await;
+    let owed = OutboxRecord {
+        companion: "aria".into(),
+        trigger: Trigger::DirectAddress,
+        messages: vec![Seq(1)],
+        upto: Seq(1),
+        text: None,
+        parts: Vec::new(),
+        name: None,
+    };
+    world.hear("lobby", "Aria?", None).await.unwrap().unwrap();
+    world.record(|record| record.outbox = vec![OutboxWrite::Put(Ticket(4), owed.clone())]).await.unwrap().unwrap();
+    let before = world.reader().outbox(&place("lobby")).await.unwrap();
+
+    let posted = world.post("Here.", Ticket(4)).await.unwrap();
+
+    assert_eq!(before, [(Ticket(4), owed)]);
+    assert_eq!(posted, Ok(new(2)));
+    assert_eq!(world.reader().outbox(&place("lobby")).await.unwrap(), []);
+    assert_eq!(world.delivered_to("lobby"), [1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_never_goes_back_behind_what_a_channel_has_heard() {
+    let world = World::new().await;
+    world.clock.0.store(500, Ordering::Relaxed);
+    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.clock.0.store(100, Ordering::Relaxed);
+    world.hear("lobby", "two", None).await.unwrap().unwrap();
+
+    let restarted = World::on(world.store.clone(), Bounds::default()).await;
+    restarted.hear("lobby", "three", None).await.unwrap().unwrap();
+
+    let all = Range { after: Seq::NONE, before: None, limit: 10, newest_first: false };
+    let events = restarted.reader().events(&place("lobby"), all).await.unwrap();
+    assert!(events.iter().all(|event| event.at == Moment::from_micros(500)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_that_wait_are_refused_but_never_what_channels_make() {
+    let world = World::bounded(Bounds { waiting: 3, ..Bounds::default() }).await;
+    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.store.hold();
+    let taken: Vec<_> = (0..3).map(|_| world.hear("lobby", "more", None)).collect();
+
+    let refused = world.hear("lobby", "too many", None);
+    let made = world.record(|record| record.made = vec![made_event(Seq(1), jitter(9))]);
+    world.settle().await;
+    world.store.release();
+
+    assert_eq!(refused.await.unwrap(), Err(Refused::Busy { retry_after: Duration::from_secs(1) }));
+    assert_eq!(made.await.unwrap(), Ok(Committed { first: Seq(5), last: Seq(5) }));
+    for answer in taken {
+        answer.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_committed_is_published_in_order_before_it_is_answered() {
+    let world = World::new().await;
+    let mut watcher = world.hub.watch(&place("lobby"));
+
+    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world
+        .record(|record| record.made = vec![made_event(Seq(1), jitter(9)), made_event(Seq(1), jitter(6))])
+        .await
+        .unwrap()
+        .unwrap();
+
+    for seq in 1..=3 {
+        let Ok(Live::Recorded(recorded)) = watcher.next().await else { panic!("an event is expected") };
+        assert_eq!(recorded.seq, Seq(seq));
+    }
+    assert_eq!(world.delivered_to("lobby"), [1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_administrative_write_that_must_be_new_is_contested_by_what_is_there() {
+    let world = World::new().await;
+    let room = key::room(&"console:lobby".into());
+    let create = |value: u32| {
+        let (reply, answer) = Reply::awaited();
+        let (writes, fresh) = (vec![Write::Put(room.clone(), encode(&value))], vec![room.clone()]);
+        world.send(ScribeMessage::Administer(Administer { ward: Ward(0), writes, fresh, reply }));
+        answer
+    };
+
+    let (first, second) = (create(1), create(2));
+
+    assert_eq!(first.await.unwrap(), Ok(()));
+    assert_eq!(second.await.unwrap(), Err(Contested::Exists { key: room.clone(), value: encode(&1) }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_used_is_on_record_even_at_one_moment() {
+    let world = World::new().await;
+    let used = || vec![Used::Evaluation { companion: "aria".into() }, Used::Statement { companion: "aria".into() }];
+
+    world.record(|record| (record.at, record.usage) = (Moment::from_micros(5), used())).await.unwrap().unwrap();
+    let restarted = World::on(world.store.clone(), Bounds::default()).await;
+    restarted.record(|record| (record.at, record.usage) = (Moment::from_micros(5), used())).await.unwrap().unwrap();
+
+    let reader = restarted.reader();
+    let used_since = async |micros| {
+        let mut count = 0;
+        let take = |_| {
+            count += 1;
+            ControlFlow::Continue(())
+        };
+        reader.usage(&"home".into(), Moment::from_micros(micros), None, take).await.unwrap();
+        count
+    };
+    assert_eq!(used_since(5).await, 4);
+    assert_eq!(used_since(6).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_of_the_wrong_kind_is_not_recorded() {
+    let world = World::new().await;
+
+    let (reply, answer) = Reply::awaited();
+    world.send(ScribeMessage::Accept(Accept { place: place("lobby"), at: None, event: jitter(9), id: None, reply }));
+    let heard = world.record(|record| record.made = vec![made_event(Seq(0), said("hi", Role::Person))]);
+
+    assert!(matches!(answer.await.unwrap(), Err(Refused::Lost(Lost::Unfit(_)))));
+    assert!(matches!(heard.await.unwrap(), Err(Lost::Unfit(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_cannot_be_opened_is_no_harm_to_the_others() {
+    let world = World::new().await;
+    let damaged = place("lobby");
+    world.store.put(key::channel_name(&damaged), b"\x09?".to_vec());
+
+    let broken = world.hear("lobby", "hi", None);
+    let sound = world.hear("attic", "hi", None);
+
+    let refused = broken.await.unwrap();
+    assert!(matches!(refused, Err(Refused::Lost(Lost::Unreadable(why))) if why.contains("version 9")));
+    assert_eq!(sound.await.unwrap(), Ok(new(1)));
+    assert!(world.fates.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn journals_put_away_are_opened_again_where_they_stood() {
+    let world = World::bounded(Bounds { journals: 3, ..Bounds::default() }).await;
+
+    for round in 1..=4 {
+        for number in 0..10 {
+            let answer = world.hear(&format!("room{number}"), "hi", None).await.unwrap();
+            assert_eq!(answer, Ok(new(round)));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_on_record_is_measured_once() {
+    let world = World::new().await;
+    world.hear("lobby", "one", Some("m1")).await.unwrap().unwrap();
+    world.store.hold();
+    let late = world.hear("lobby", "two", Some("m2"));
+    world.settle().await;
+    let together = [world.hear("lobby", "one again", Some("m1")), world.hear("attic", "three", None)];
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let not_yet = world.metrics.total("tertulia_messages_total", &[]);
+    world.store.release();
+    late.await.unwrap().unwrap();
+    for answer in together {
+        answer.await.unwrap().unwrap();
+    }
+    world.record(|record| record.made.push(made_event(Seq(1), jitter(3)))).await.unwrap().unwrap();
+    world.post("hello", Ticket(9)).await.unwrap().unwrap();
+
+    let total = |name: &str| world.metrics.total(name, &[]);
+    assert_eq!(not_yet, 1.0, "what is not committed is not counted");
+    assert_eq!(total("tertulia_messages_total"), 4.0);
+    assert_eq!(world.metrics.total("tertulia_messages_total", &[("platform", "other"), ("message_role", "companion")]), 1.0);
+    assert_eq!(total("tertulia_journal_events_total"), 5.0);
+    assert_eq!(total("tertulia_journal_append_duration_seconds_count"), 5.0);
+    assert_eq!(total("tertulia_journal_append_duration_seconds_sum"), 4.0, "two waited for two seconds");
+    assert_eq!(total("tertulia_journal_group_size_count"), world.store.groups().len() as f64);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_takes_words_out_marks_that_the_stores_file_still_has_them() {
+    let world = World::new().await;
+    let ward = place("lobby").ward();
+    let day = |days: u64| Moment::ZERO + Duration::from_secs(days * 24 * 60 * 60);
+    let set = |days| world.clock.0.store(day(days).as_micros(), Ordering::Relaxed);
+    set(3);
+    for text in ["one", "two"] {
+        world.hear("lobby", text, None).await.unwrap().unwrap();
+    }
+    world.record(|record| record.usage = vec![]).await.unwrap().unwrap();
+    assert_eq!(erased::oldest(&*world.store).await, Ok(None), "what is only said erases nothing");
+    let marks = async || {
+        let all = world.store.scan(Key::new(ward, Kind::Meta), Key::new(ward, Kind::Meta).end(), false, 100).await.unwrap();
+        all.iter().filter(|(key, _)| erased::is_mark(key)).count()
+    };
+
+    let (reply, scrubbed) = Reply::awaited();
+    let events = world.reader().restore(&place("lobby")).await.unwrap().events;
+    let events = events.iter().map(without_words).collect();
+    world.send(ScribeMessage::Scrub(Scrub { place: place("lobby"), events, writes: Vec::new(), reply }));
+    scrubbed.await.unwrap().unwrap();
+    assert_eq!((erased::oldest(&*world.store).await, marks().await), (Ok(Some(day(3))), 1));
+
+    set(5);
+    world.delete("lobby").await.unwrap().unwrap();
+    assert_eq!((erased::oldest(&*world.store).await, marks().await), (Ok(Some(day(3))), 2));
+
+    set(6);
+    let used = vec![Write::Put(Key::new(ward, Kind::Usage).text("home"), Vec::new())];
+    let (reply, administered) = Reply::awaited();
+    world.send(ScribeMessage::Administer(Administer { ward, writes: used, fresh: Vec::new(), reply }));
+    administered.await.unwrap().unwrap();
+    assert_eq!(marks().await, 3);
+}
