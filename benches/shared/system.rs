@@ -34,7 +34,7 @@ struct Instantly(Identity);
 impl LanguageModel for Instantly {
     async fn ask(&self, _: &Request, _: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
         let text = "Not mine.\nNO".to_owned();
-        Ok(Answer { text, usage: Usage::default(), model: None, response_id: None, finish_reason: None })
+        Ok(Answer::of_text(text, Usage::default()))
     }
 
     fn identity(&self) -> &Identity {

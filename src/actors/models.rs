@@ -220,7 +220,7 @@ impl State {
                 endpoint,
                 guild = %Plain(request.guild.as_str()),
                 companion = %Plain(companion),
-                purpose = ?request.purpose,
+                role = request.role.as_str(),
                 "{what}"
             );
         }

@@ -23,7 +23,7 @@ const ENOUGH_FOR: Duration = Duration::from_secs(3_600);
 impl State {
     /// Notes what a question took: every call that was made for it, and the tokens that are known. It goes on record with the next batch.
     pub(super) fn spend(&mut self, asked: &Request, outcome: &Outcome) {
-        let companion = asked.companion.as_ref().map(|persona| persona.id.clone());
+        let companion = asked.companion.as_ref().map(|companion| companion.id.clone());
         self.spent.extend(self.used(companion, asked.role, outcome));
     }
 

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::actors::channel::ChannelMessage;
-use crate::actors::companion::{character, persona, repetition_note};
+use crate::actors::companion::{asker, character, repetition_note};
 use crate::actors::models::{Outcome, Priority, Wording, asked_again_after};
 use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::hub::{Hub, Live};
@@ -18,12 +18,13 @@ use crate::domain::closing::Stage;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::{Message, Modality};
 use crate::domain::prompt::{self, StatementParts};
+use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::statement::clean_statement;
 use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
 use crate::ports::clock::Clock;
 use crate::ports::house::stamp::rfc3339;
-use crate::ports::language_model::{Draft, Line, ModelRole, Purpose, Request};
+use crate::ports::language_model::{self, Draft, ModelRole, Request};
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;
 
@@ -115,7 +116,7 @@ impl Actor for Reply {
         drop(drafts);
         let Outcome { result, facts } = outcome;
         let text = match &result {
-            Ok(answer) => clean_statement(&answer.text, &reply.settings.name).map(Into::into).ok_or("empty"),
+            Ok(answer) => clean_statement(&answer.text(), &reply.settings.name).map(Into::into).ok_or("empty"),
             Err(error) => Err(error.code()),
         };
         let ended = ChannelMessage::ReplyEnded {
@@ -149,17 +150,17 @@ fn worded(reply: &Arguments) -> Request {
         },
         words,
     );
-    Request {
-        role: ModelRole::Main,
-        purpose: Purpose::Statement { trigger: reply.trigger, closing: reply.closing },
-        companion: Some(persona(&reply.settings)),
-        guild: reply.place.guild.clone(),
-        system: prompt.system,
-        user: prompt.user,
+    let request = Request {
+        companion: Some(asker(&reply.settings)),
+        messages: language_model::Message::prompt(prompt.system, prompt.user),
         sizes: prompt.sizes,
+        ..Request::new(ModelRole::Main, reply.place.guild.clone(), words.max_main_answer_tokens)
+    };
+    request.with(QuestionContext {
+        purpose: Purpose::Statement { trigger: reply.trigger, closing: reply.closing },
+        chattiness: reply.settings.chattiness.clone(),
         newest: Line::newest_of(recent.iter().chain(&snapshot).copied()),
-        max_tokens: words.max_main_answer_tokens,
-    }
+    })
 }
 
 /// Shows that somebody is writing, where the platform has a sign for it, until this is dropped.

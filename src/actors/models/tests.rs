@@ -6,8 +6,7 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::domain::trigger::Trigger;
-use crate::ports::language_model::{Identity, LanguageModel, ModelRole, Purpose, Request, Usage};
+use crate::ports::language_model::{Identity, LanguageModel, Message, ModelRole, Request, Usage};
 use crate::settings::models::tests::defaults;
 use crate::telemetry::metrics::Metrics;
 
@@ -56,7 +55,7 @@ impl Scripted {
     }
 
     fn next(&self, request: &Request) -> Does {
-        self.heard.lock().expect("no panic while held").push(request.user.clone());
+        self.heard.lock().expect("no panic while held").push(request.user().into_owned());
         let mut script = self.script.lock().expect("no panic while held");
         if script.len() > 1 { script.pop().expect("more than one") } else { script[0].clone() }
     }
@@ -106,7 +105,7 @@ impl Chance for NoChance {
 
 fn answer(text: &str) -> Answer {
     let usage = Usage { input_tokens: 7, output_tokens: 3 };
-    Answer { text: text.to_owned(), usage, model: None, response_id: None, finish_reason: None }
+    Answer::of_text(text, usage)
 }
 
 fn busy(retry_after: Option<u64>) -> NoAnswer {
@@ -115,17 +114,8 @@ fn busy(retry_after: Option<u64>) -> NoAnswer {
 }
 
 fn request(text: &str) -> Arc<Wording> {
-    let request = Request {
-        role: ModelRole::Side,
-        purpose: Purpose::Decision { trigger: Trigger::Lull },
-        companion: None,
-        guild: "home".into(),
-        system: String::new(),
-        user: text.to_owned(),
-        newest: Vec::new(),
-        sizes: Vec::new(),
-        max_tokens: 50,
-    };
+    let messages = Message::prompt(String::new(), text.to_owned());
+    let request = Request { messages, ..Request::new(ModelRole::Side, "home".into(), 50) };
     Arc::new(request.into())
 }
 
@@ -183,7 +173,7 @@ impl World {
     /// The next outcome as `question: text` or `question: code`.
     async fn told(&mut self) -> String {
         let (name, outcome) = self.outcome().await;
-        format!("{name}: {}", outcome.result.as_ref().map_or_else(|no_answer| no_answer.code(), |answer| &answer.text))
+        format!("{name}: {}", outcome.result.as_ref().map_or_else(|no_answer| no_answer.code().into(), |answer| answer.text()))
     }
 
     async fn report(&self) -> PoolReport {

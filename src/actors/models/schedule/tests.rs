@@ -32,7 +32,7 @@ fn entry(call: u64, asked: f64) -> Entry {
 }
 
 fn answer() -> Answer {
-    Answer { text: "YES".into(), usage: Usage::default(), model: None, response_id: None, finish_reason: None }
+    Answer::of_text("YES", Usage::default())
 }
 
 fn overloaded(retry_after: Option<f64>) -> NoAnswer {
