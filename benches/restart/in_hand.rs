@@ -109,7 +109,7 @@ fn furnish(mut kit: Kit, in_hand: InHand) -> anyhow::Result<Kit> {
         let identity = Identity { provider: "bench".into(), model: "slow".into(), endpoint: "bench".into() };
         Arc::new(Slow { identity, is_slow })
     };
-    let models = Models { side: model(in_hand == InHand::Manager), main: model(in_hand == InHand::Reply) };
+    let models = Models::new(model(in_hand == InHand::Manager), model(in_hand == InHand::Reply));
     let found = kit.directory.clone();
     kit.pool = Pool::new(&settings.models, models, move || found.find(&PoolPlace()));
     kit.residents = Residents::new(cast, settings.companion_defaults.clone(), kit.recorder.instruments().clone());

@@ -66,7 +66,7 @@ pub fn kit_of(ids: &[String], generous: serde_json::Value, store: Arc<dyn Store>
         store,
         clock: Arc::new(SystemClock),
         chance: Arc::new(SystemChance),
-        pool: Pool::new(&settings.models, Models { side: model.clone(), main: model }, move || found.find(&PoolPlace())),
+        pool: Pool::new(&settings.models, Models::new(model.clone(), model), move || found.find(&PoolPlace())),
         directory,
         platforms: Platforms::default(),
         gateways: Gateways::default(),

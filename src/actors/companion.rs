@@ -194,6 +194,7 @@ fn ask(evaluate: Evaluate, kit: &Arc<Kit>) {
 /// Words a question when its turn comes.
 fn wording(matter: Matter, place: Place, kit: Arc<Kit>) -> Arc<Wording> {
     let unworded = Request {
+        model: matter.settings.model.side.clone(),
         companion: Some(asker(&matter.settings)),
         format: if matter.is_vote { AnswerFormat::JsonObject } else { AnswerFormat::Text },
         ..Request::new(ModelRole::Side, place.guild.clone(), kit.settings.prompt.max_side_answer_tokens)

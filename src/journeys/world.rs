@@ -269,7 +269,7 @@ impl World {
         let (side, main) = (Scripted::new("No.\nNO"), Scripted::new("Hello!"));
         let directory = Directory::new();
         let found = directory.clone();
-        let models = Models { side: side.clone(), main: main.clone() };
+        let models = Models::new(side.clone(), main.clone());
         let (spans, telemetry) = (SpanMemory::new(), &settings.telemetry);
         let kit = Kit {
             store: store.clone(),

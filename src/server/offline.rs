@@ -118,7 +118,7 @@ fn kit(loaded: Loaded, store: Arc<SledStore>) -> Kit {
     let finder = directory.clone();
     // Nobody asks it; keys of real models need not be readable for this.
     let model = || Arc::new(Rehearsal::new(&settings.models.rehearsal));
-    let models = Models { side: model(), main: model() };
+    let models = Models::new(model(), model());
     let pool = Pool::new(&settings.models, models, move || finder.find(&PoolPlace()));
     Kit {
         store,

@@ -134,7 +134,7 @@ impl Life {
         };
         let directory = Directory::new();
         let found = directory.clone();
-        let models = Models { side: props.side.clone(), main: props.main.clone() };
+        let models = Models::new(props.side.clone(), props.main.clone());
         let platform: Arc<dyn ChatPlatform> = props.platform.clone();
         let gateway: Arc<dyn Gateway> = Arc::new(SimGateway(props.clone()));
         let ending = stage.clone();

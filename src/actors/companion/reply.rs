@@ -151,6 +151,7 @@ fn worded(reply: &Arguments) -> Request {
         words,
     );
     let request = Request {
+        model: reply.settings.model.main.clone(),
         companion: Some(asker(&reply.settings)),
         messages: language_model::Message::prompt(prompt.system, prompt.user),
         sizes: prompt.sizes,

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::domain::service::{Service, ServiceEndpoint};
 use crate::ports::language_model::{Identity, LanguageModel, Message, ModelRole, Request, Usage};
 use crate::settings::models::tests::defaults;
 use crate::telemetry::metrics::Metrics;
@@ -108,6 +109,10 @@ fn answer(text: &str) -> Answer {
     Answer::of_text(text, usage)
 }
 
+fn served_here() -> (ServiceEndpoint, ModelRole) {
+    (ServiceEndpoint { service: Service::LanguageModel, endpoint: "http://scripted".into() }, ModelRole::Side)
+}
+
 fn busy(retry_after: Option<u64>) -> NoAnswer {
     let retry_after = retry_after.map(Duration::from_secs);
     NoAnswer::Overloaded { endpoint: "http://scripted".into(), detail: "busy".into(), retry_after }
@@ -136,7 +141,7 @@ impl World {
     async fn new(model: &Arc<Scripted>, set: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = defaults();
         set(&mut settings);
-        let models = Models { side: model.clone(), main: model.clone() };
+        let models = Models::new(model.clone(), model.clone());
         let metrics = Metrics::local();
         let pool = SideModels { settings: settings.clone(), chance: Arc::new(NoChance), instruments: metrics.instruments() };
         let (actor, _) = Actor::spawn(None, pool, ()).await.expect("starts");
@@ -325,7 +330,7 @@ async fn a_question_that_cannot_be_worded_is_no_call_and_blames_no_model() {
     assert_eq!(counted, [1.0, 0.0, 1.0]);
     let report = world.report().await;
     assert_eq!((report.troubles, report.lanes[0].breaker), (Vec::new(), breaker::Standing::Closed));
-    let usage = world.pool.usage("home".into()).await.expect("the pool is there")[&ModelRole::Side];
+    let usage = world.pool.usage("home".into()).await.expect("the pool is there")[&served_here()];
     assert_eq!((usage.questions, usage.without_answer, usage.calls), (2, 1, 1));
 }
 
@@ -463,7 +468,7 @@ async fn usage_is_counted_by_guild() {
     let elsewhere = world.pool.usage("away".into()).await.expect("the pool is there");
     let all = world.pool.all_usage().await.expect("the pool is there");
 
-    let side = usage[&ModelRole::Side];
+    let side = usage[&served_here()];
     assert_eq!((side.questions, side.calls, side.tokens.total()), (1, 2, 10));
     assert!(elsewhere.is_empty());
     assert_eq!(all.iter().collect::<Vec<_>>(), [(&"home".into(), &usage)]);
