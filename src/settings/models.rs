@@ -104,7 +104,7 @@ pub struct Endpoint {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pool {
-    /// Questions that may wait for each role and endpoint: 1 to 100000.
+    /// Questions that may wait for each model in each role: 1 to 100000.
     pub queue_capacity: usize,
     /// Calls for one question at most: 1 to 20.
     pub max_attempts: u32,

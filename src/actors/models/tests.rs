@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::domain::service::{Service, ServiceEndpoint};
 use crate::ports::language_model::{Identity, LanguageModel, Message, ModelRole, Request, Usage};
-use crate::settings::models::tests::defaults;
+use crate::settings::models::tests::{defaults, named};
 use crate::telemetry::metrics::Metrics;
 
 /// What the model of these tests does with one call.
@@ -139,9 +139,12 @@ struct World {
 
 impl World {
     async fn new(model: &Arc<Scripted>, set: impl FnOnce(&mut Settings)) -> Self {
+        Self::of(Models::new(model.clone(), model.clone()), set).await
+    }
+
+    async fn of(models: Models, set: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = defaults();
         set(&mut settings);
-        let models = Models::new(model.clone(), model.clone());
         let metrics = Metrics::local();
         let pool = SideModels { settings: settings.clone(), chance: Arc::new(NoChance), instruments: metrics.instruments() };
         let (actor, _) = Actor::spawn(None, pool, ()).await.expect("starts");
@@ -455,6 +458,28 @@ async fn without_a_pool_a_question_is_answered_at_once() {
 
     assert_eq!(told, "nobody there: unreachable");
     actor.expect("it was known").stop(None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_for_a_named_model_is_answered_by_it_in_that_role_alone() {
+    let [side, main, fast] = ["side", "main", "fast"].map(|name| Scripted::new([Does::Answers(name, 0.0)]));
+    let models = Models::new(side, main).with(ModelRole::Side, "fast".into(), fast);
+    let mut world = World::of(models, |settings| drop(settings.named.insert("fast".into(), named(1)))).await;
+    let asked = |role: ModelRole, name: &str| {
+        let request = Request { model: name.into(), ..Request::new(role, "home".into(), 50) };
+        world.ask_worded(name, Arc::new(request.into()), Priority::Lull);
+    };
+    asked(ModelRole::Side, "side");
+    asked(ModelRole::Side, "fast");
+    asked(ModelRole::Main, "fast");
+
+    let mut told = [world.told().await, world.told().await, world.told().await];
+
+    told.sort();
+    assert_eq!(told, ["fast: fast", "fast: main", "side: side"]);
+    let lanes = world.report().await.lanes;
+    let lanes: Vec<_> = lanes.iter().map(|lane| (lane.role, lane.model.as_str())).collect();
+    assert_eq!(lanes, [(ModelRole::Side, "fast"), (ModelRole::Side, "side"), (ModelRole::Main, "fast")]);
 }
 
 #[tokio::test(start_paused = true)]
