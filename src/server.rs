@@ -23,15 +23,14 @@ use anyhow::Context as _;
 use ractor::Actor;
 use tokio::sync::watch;
 
-use crate::actors::channel::HungBefore;
-use crate::actors::erasure::leftovers;
-use crate::actors::erasure::retention;
-use crate::actors::erasure::taking_back::Turns;
+use crate::actors::erasure::turns::Turns;
+use crate::actors::erasure::{leftovers, retention};
 use crate::actors::membership::ignored::Ignored;
 use crate::actors::membership::residents::{Cast, Residents};
 use crate::actors::models::{Models, Pool};
 use crate::actors::runtime::directory::Directory;
 use crate::actors::runtime::hub::Hub;
+use crate::actors::runtime::in_hand::HungBefore;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::PoolPlace;
 use crate::actors::runtime::root::{Root, RootMessage};

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::json;
-use tertulia::actors::channel::HungBefore;
-use tertulia::actors::erasure::taking_back::Turns;
+use tertulia::actors::erasure::turns::Turns;
 use tertulia::actors::membership::ignored::Ignored;
 use tertulia::actors::membership::residents::Residents;
 use tertulia::actors::models::{Models, Pool};
 use tertulia::actors::runtime::directory::Directory;
 use tertulia::actors::runtime::hub::Hub;
+use tertulia::actors::runtime::in_hand::HungBefore;
 use tertulia::actors::runtime::kit::Kit;
 use tertulia::actors::runtime::places::PoolPlace;
 use tertulia::actors::service::ActorHouse;

@@ -11,14 +11,14 @@ use ractor::{Actor, ActorRef};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::actors::channel::HungBefore;
 use crate::actors::erasure::leftovers;
-use crate::actors::erasure::taking_back::Turns;
+use crate::actors::erasure::turns::Turns;
 use crate::actors::membership::ignored::Ignored;
 use crate::actors::membership::residents::Residents;
 use crate::actors::models::{Models, Pool};
 use crate::actors::runtime::directory::{Directory, Place as Address};
 use crate::actors::runtime::hub::Hub;
+use crate::actors::runtime::in_hand::HungBefore;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{ChannelPlace, PoolPlace};
 use crate::actors::runtime::root::{Root, RootMessage};

@@ -7,14 +7,14 @@ use anyhow::Context as _;
 use ractor::Actor;
 
 use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, not_moved_in, open};
-use crate::actors::channel::HungBefore;
 use crate::actors::erasure::retention::{self, Passed};
-use crate::actors::erasure::taking_back::Turns;
+use crate::actors::erasure::turns::Turns;
 use crate::actors::membership::ignored::Ignored;
 use crate::actors::membership::residents::Residents;
 use crate::actors::models::{Models, Pool};
 use crate::actors::runtime::directory::Directory;
 use crate::actors::runtime::hub::Hub;
+use crate::actors::runtime::in_hand::HungBefore;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{PoolPlace, ScribePlace};
 use crate::actors::service::ActorHouse;

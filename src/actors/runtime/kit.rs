@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::actors::channel::HungBefore;
-use crate::actors::erasure::taking_back::Turns;
+use crate::actors::erasure::turns::Turns;
 use crate::actors::membership::ignored::Ignored;
 use crate::actors::membership::residents::Residents;
 use crate::actors::models::Pool;
 use crate::actors::runtime::directory::Directory;
 use crate::actors::runtime::hub::Hub;
+use crate::actors::runtime::in_hand::HungBefore;
 use crate::ports::chance::Chance;
 use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
