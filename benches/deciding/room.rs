@@ -7,9 +7,9 @@ use std::time::Duration;
 use tertulia::domain::budget::Ledger;
 use tertulia::domain::closing::Stage;
 use tertulia::domain::conversation::{Conversation, Input, Output, Rules, Verdict, World};
-use tertulia::domain::event::{Event, Recorded};
+use tertulia::domain::event::{Event, Made, Recorded};
 use tertulia::domain::gate::Temper;
-use tertulia::domain::id::{ChannelId, CompanionId, Seq, Ticket};
+use tertulia::domain::id::{ChannelId, CompanionId, Seq, Ticket, TurnId};
 use tertulia::domain::message::{Address, Author, Message, Modality, Role};
 use tertulia::domain::moment::Moment;
 use tertulia::domain::vote::Vote;
@@ -80,7 +80,7 @@ impl Room {
 
     fn take(&mut self, event: Event) -> usize {
         self.newest = self.newest.next();
-        let recorded = Recorded { seq: self.newest, at: self.now, handled: self.newest, event };
+        let recorded = Recorded { seq: self.newest, at: self.now, handled: self.newest, turn: None, event };
         if let Some(record) = &mut self.record {
             record.push(recorded.clone());
         }
@@ -101,6 +101,7 @@ impl Room {
             rules: Rules::from(&self.settings),
             tempers: &self.tempers,
             jitter: &mut || 0,
+            turn: &mut || TurnId(0),
             ledger: &mut self.ledger,
             summary_after: None,
             tokens_per_day: None,
@@ -108,13 +109,14 @@ impl Room {
         };
         let mut asked = Vec::new();
         for output in self.conversation.step(self.now, input, &mut world) {
-            if let Output::Made { handled, event } = output {
+            if let Output::Made(made) = output {
+                let Made { handled, turn, event } = *made;
                 self.newest = self.newest.next();
-                if let Event::Evaluated(evaluated) = &*event {
+                if let Event::Evaluated(evaluated) = &event {
                     asked.push(evaluated.ticket);
                 }
                 if let Some(record) = &mut self.record {
-                    record.push(Recorded { seq: self.newest, at: self.now, handled, event: *event });
+                    record.push(Recorded { seq: self.newest, at: self.now, handled, turn, event });
                 }
             }
         }

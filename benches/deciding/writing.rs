@@ -102,7 +102,7 @@ fn talked(companions: usize) -> Room {
 
 fn said() -> Recorded {
     let event = Event::Said { message: message(TEXT), reply_to: None, reply: None, said_at: None };
-    Recorded { seq: Seq(1_000), at: Moment::from_micros(1_790_000_000_000_000), handled: Seq(1_000), event }
+    Recorded { seq: Seq(1_000), at: Moment::from_micros(1_790_000_000_000_000), handled: Seq(1_000), turn: None, event }
 }
 
 fn settings() -> Settings {

@@ -88,7 +88,7 @@ impl Stock {
         for (place, no) in self.places().take(channels) {
             let ward = place.ward();
             let last = tertulia::journal::reader::Reader::new(store).head(&place).await?.last;
-            let recorded = Recorded { seq: last.next(), at: now, handled: last.next(), event: event.clone() };
+            let recorded = Recorded { seq: last.next(), at: now, handled: last.next(), turn: None, event: event.clone() };
             let append = Some(Append { channel: no, after: last, records: vec![encode_event(&recorded)] });
             let writes = vec![
                 Write::Put(key::person(&place.guild, &PersonId::from("Ana"), no, recorded.seq), encode(&())),

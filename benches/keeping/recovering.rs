@@ -8,7 +8,7 @@ use tertulia::domain::budget::Ledger;
 use tertulia::domain::conversation::{Conversation, Rules, World};
 use tertulia::domain::event::Recorded;
 use tertulia::domain::gate::Temper;
-use tertulia::domain::id::{CompanionId, Seq};
+use tertulia::domain::id::{CompanionId, Seq, TurnId};
 use tertulia::domain::moment::Moment;
 use tertulia::journal::key;
 use tertulia::journal::place::Place;
@@ -87,6 +87,7 @@ async fn read(store: &dyn Store, place: &Place, messages: usize) -> anyhow::Resu
         rules: Rules::from(&settings),
         tempers: &tempers,
         jitter: &mut || 0,
+        turn: &mut || TurnId(0),
         ledger: &mut ledger,
         summary_after: None,
         tokens_per_day: None,

@@ -1,8 +1,9 @@
 //! The gates of a channel, its floor and its episode together.
 //!
-//! A pure state machine: `state × input × now → outputs`. Its state changes only in [`apply`](Conversation::fold), by what is on
-//! record; [`step`](Conversation::step) decides what goes on record next. So a fold of the journal gives the same state as having
-//! lived through it, and [`resume`](Conversation::resume) goes on from there.
+//! A pure state machine: `state × input × now → outputs`. Its state changes only by events, in `apply`: [`step`](Conversation::step)
+//! decides which event comes next and applies it, [`fold`](Conversation::fold) applies the events of a journal. So both give the same
+//! state, and [`resume`](Conversation::resume) goes on from there. What only a clock could tell is an event, too: timers that fire,
+//! back-offs that end.
 
 mod advance;
 mod apply;
@@ -12,6 +13,7 @@ mod gates;
 mod heard;
 mod parts;
 mod rounds;
+mod turns;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,9 +34,9 @@ pub use super::answer::Verdict;
 use super::budget::{Ledger, Use, UsedUp};
 use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
-use super::event::{Call, Event, Recorded};
+use super::event::{Call, Event, Made, Recorded};
 use super::gate::{Gate, Temper};
-use super::id::{ChannelId, CompanionId, Seq, Ticket};
+use super::id::{ChannelId, CompanionId, Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::round::Round;
 use super::trigger::Trigger;
@@ -110,12 +112,7 @@ pub enum Input {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// This goes on record; what follows from it is done once it is committed: `Evaluated` asks the side model, `ReplyOwed` starts a reply.
-    Made {
-        /// The newest event from outside that was handled.
-        handled: Seq,
-        /// What happened; apart, since most of what a message leads to is smaller.
-        event: Box<Event>,
-    },
+    Made(Box<Made>),
     /// A lull timer was armed.
     LullArmed {
         /// Whose.
@@ -172,6 +169,8 @@ pub struct World<'a> {
     pub tempers: &'a BTreeMap<CompanionId, Temper>,
     /// Draws a jitter of −2 to 2.
     pub jitter: &'a mut dyn FnMut() -> i8,
+    /// Draws the id of a turn that begins.
+    pub turn: &'a mut dyn FnMut() -> TurnId,
     /// What the guild has used.
     pub ledger: &'a mut Ledger,
     /// Settled messages after which the rolling summary is refreshed; none: never.
@@ -253,6 +252,9 @@ pub struct Conversation {
     /// The message that is handled next, where it is an address over the budget of its author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<Seq>,
+    /// The turn that began in this step and that nobody has been asked in yet.
+    #[serde(skip)]
+    begun: Option<TurnId>,
     /// The newest event from outside that was handled.
     handled: Seq,
     /// The newest moment that was seen; time never goes back behind it.
@@ -293,31 +295,15 @@ impl Conversation {
             Input::Summarised { upto, text } => self.take_summary(upto, text, world, &mut out),
             Input::Woken => self.wake(world, &mut out),
         }
-        if heard_at.is_none() {
-            self.tidy(world, &mut out);
-        }
         self.advance(occasion, over, world, &mut out);
-        world.ledger.promise_statement(world.channel, self.owes_statement());
-        out
+        self.end_step(world, out)
     }
 
     /// Takes in what is on record: nothing is decided, nothing follows.
     pub fn fold(&mut self, recorded: &Recorded, world: &mut World<'_>) {
-        let untold = &mut Vec::new();
-        self.come_to(recorded.at, world, untold);
-        let now = self.clock;
-        if recorded.event.follows_timers() {
-            self.fire_due(|due| due <= now);
-        }
-        if recorded.event.asks_by_deadline() {
-            // At one moment timers come before back-offs; what these arm for the same moment comes last.
-            self.end_back_offs_due();
-            self.tidy(world, untold);
-            self.fire_due(|due| due <= now);
-        }
         count_statement(recorded, world);
-        self.apply(recorded.at, recorded.seq, &recorded.event, world, untold);
-        self.end_back_offs_cut_short();
+        let Recorded { seq, at, turn, event, .. } = recorded;
+        self.apply(*at, *seq, *turn, event, world, &mut Vec::new());
     }
 
     /// Takes in how an event that was folded long ago reads now that its words were taken out. Nothing else changes.
@@ -384,14 +370,7 @@ impl Conversation {
     pub fn resume(&mut self, now: Moment, world: &mut World<'_>) -> Vec<Output> {
         let mut out = Vec::new();
         self.come_to(now, world, &mut out);
-        world.ledger.promise_statement(world.channel, self.owes_statement());
-        // The round is held again: who was asked is asked again, and has the whole time.
-        if let Some(round) = &mut self.round {
-            round.deadline = round.deadline.max(self.clock + world.rules.turn_taking.state_timeout());
-        }
-        if let Some(floor) = self.floor.as_mut().filter(|floor| floor.due_at.is_some()) {
-            floor.due_at = Some(self.clock + world.rules.turn_taking.external_statement_timeout());
-        }
+        self.extend_deadlines(world, &mut out);
         self.tell_opened_again(world, &mut out);
         self.settle_stale_after_restart(world, &mut out);
         self.settle_overflow_after_restart(world, &mut out);
@@ -399,6 +378,12 @@ impl Conversation {
         self.wake(world, &mut out);
         let after_statement = self.spoken.is_some();
         self.advance(Occasion { by_deadline: true, after_statement }, Vec::new(), world, &mut out);
+        self.end_step(world, out)
+    }
+
+    fn end_step(&mut self, world: &mut World<'_>, mut out: Vec<Output>) -> Vec<Output> {
+        self.begun = None;
+        self.name_turn_that_begins(&mut out);
         world.ledger.promise_statement(world.channel, self.owes_statement());
         out
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::budget::UsedUp;
 use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
-use super::id::{CompanionId, Seq, Ticket};
+use super::id::{CompanionId, Seq, Ticket, TurnId};
 use super::message::Message;
 use super::moment::Moment;
 use super::trigger::Trigger;
@@ -27,8 +27,22 @@ pub struct Recorded {
     pub at: Moment,
     /// The newest event from outside that the channel had handled when it made this one; of one from outside: its own number.
     pub handled: Seq,
+    /// The turn that it belongs to; none of what belongs to no turn, such as what people say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
     /// What happened.
     #[serde(flatten)]
+    pub event: Event,
+}
+
+/// An event that a channel made and that is to be appended to its journal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Made {
+    /// The newest event from outside that was handled.
+    pub handled: Seq,
+    /// The turn that it belongs to.
+    pub turn: Option<TurnId>,
+    /// What happened.
     pub event: Event,
 }
 
@@ -101,6 +115,25 @@ pub enum Event {
         /// Message count of the first interjection check.
         next_interjection_at: u64,
     },
+    /// Lull timers of companions fired: nothing was said for as long as they wait.
+    LullFired {
+        /// Whose timers, by id.
+        companions: Vec<CompanionId>,
+    },
+    /// Back-offs are over: their time has come, or a person's address cuts them short.
+    BackOffEnded {
+        /// Whose, by id.
+        companions: Vec<CompanionId>,
+    },
+    /// After a restart, answers and words are waited for anew.
+    DeadlinesExtended {
+        /// Of the round that is open: when its States are waited for no longer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        round: Option<Moment>,
+        /// Of the external companion that has the floor: when its words are waited for no longer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        words: Option<Moment>,
+    },
     /// Somebody addressed companions more often than `gate.addresses_per_minute` allows: nobody will be asked about this message. It is
     /// on record before the message is handled; after it only where the message was on record before a restart.
     AddressRefused {
@@ -145,9 +178,6 @@ pub enum Event {
         ticket: Ticket,
         /// The newest of the messages.
         message: Seq,
-        /// The trace that tells of it, as 32 hexadecimal digits; for whoever goes on after a restart, and for nobody else.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        trace: Option<Arc<str>>,
     },
     /// It was judged how much the last messages repeat each other.
     RepetitionJudged {
@@ -178,9 +208,6 @@ pub enum Event {
         /// Of an external companion: when its words are waited for no longer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         due_at: Option<Moment>,
-        /// The trace that tells of it, as 32 hexadecimal digits; for whoever goes on after a restart, and for nobody else.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        trace: Option<Arc<str>>,
     },
     /// A statement was not made.
     ReplyFailed {
@@ -224,12 +251,6 @@ pub struct RoundOpened {
     pub asked: Vec<CompanionId>,
     /// The States of those who listen without being asked, by id.
     pub listening: Vec<State>,
-    /// It is held because a deadline was due: every timer that was due at the same moment had fired, and every back-off was over.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub by_deadline: bool,
-    /// The trace that tells of it, as 32 hexadecimal digits; for whoever goes on after a restart, and for nobody else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<Arc<str>>,
 }
 
 /// A round is over.
@@ -248,9 +269,6 @@ pub struct RoundClosed {
     /// The others who wanted to speak, in the order in which they would have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Outvoted>,
-    /// It is over because its deadline was due, and with it all back-offs that were due at the same moment.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub by_deadline: bool,
 }
 
 /// A companion that wanted to speak and did not get the floor.
@@ -284,12 +302,6 @@ pub struct Evaluated {
     pub check_count: u64,
     /// Message count at which the next interjection check is due, once one was drawn.
     pub threshold: Option<u64>,
-    /// It is asked because a deadline was due: every timer that was due at the same moment had fired, and every back-off was over.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub by_deadline: bool,
-    /// The trace that tells of it, as 32 hexadecimal digits; for whoever goes on after a restart, and for nobody else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<Arc<str>>,
 }
 
 /// It was decided whether companions speak.
@@ -378,65 +390,31 @@ impl Call {
 impl Event {
     /// Whether it comes from outside: accepted first, then handled in the order of its number.
     pub const fn is_heard(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::Said { .. }
-                | Self::Edited { .. }
-                | Self::Deleted { .. }
-                | Self::Joined { .. }
-                | Self::Left { .. }
-                | Self::Paused { .. }
-                | Self::Cleared
-                | Self::CaughtUp { .. }
-        )
-    }
-
-    /// The trace that tells of it, if that is on record.
-    pub fn trace(&self) -> Option<&Arc<str>> {
-        match self {
-            Self::RoundOpened(RoundOpened { trace, .. })
-            | Self::Evaluated(Evaluated { trace, .. })
-            | Self::RepetitionAsked { trace, .. }
-            | Self::ReplyOwed { trace, .. } => trace.as_ref(),
-            Self::Decided(decided) => decided.call.as_ref()?.trace.as_ref(),
-            Self::RepetitionJudged { call, .. } => call.as_ref()?.trace.as_ref(),
-            _ => None,
-        }
-    }
-
-    /// Puts on record which trace tells of it, where that is needed to go on after a restart.
-    pub fn name_trace(&mut self, name: Arc<str>) {
-        match self {
-            Self::RoundOpened(RoundOpened { trace, .. })
-            | Self::Evaluated(Evaluated { trace, .. })
-            | Self::RepetitionAsked { trace, .. }
-            | Self::ReplyOwed { trace, .. } => *trace = Some(name),
-            _ => {}
-        }
-    }
-}
-
-impl Event {
-    /// Whether somebody is asked because a deadline was due. Then the back-offs that end at that moment are over, which is not on record.
-    pub(super) fn asks_by_deadline(&self) -> bool {
-        match self {
-            Self::Evaluated(evaluated) => evaluated.by_deadline,
-            Self::RoundOpened(opened) => opened.by_deadline,
-            _ => false,
-        }
-    }
-
-    /// Whether a lull timer that was due at its moment had fired before it was made.
-    pub(super) fn follows_timers(&self) -> bool {
-        match self {
-            _ if self.asks_by_deadline() => true,
-            Self::Evaluated(evaluated) => evaluated.trigger == Trigger::Lull,
-            Self::Decided(decided) => {
-                let is_lull = decided.trigger == Trigger::Lull && !decided.reason.leaves_counters_alone();
-                // What is stale settles at the end of a back-off, which is a deadline like a timer's.
-                decided.ticket.is_none() && (is_lull || decided.reason == Reason::Stale)
-            }
-            _ => false,
+            | Self::Edited { .. }
+            | Self::Deleted { .. }
+            | Self::Joined { .. }
+            | Self::Left { .. }
+            | Self::Paused { .. }
+            | Self::Cleared
+            | Self::CaughtUp { .. } => true,
+            Self::JitterDrawn { .. }
+            | Self::LullFired { .. }
+            | Self::BackOffEnded { .. }
+            | Self::DeadlinesExtended { .. }
+            | Self::AddressRefused { .. }
+            | Self::RoundOpened(_)
+            | Self::Evaluated(_)
+            | Self::Decided(_)
+            | Self::Unanswered { .. }
+            | Self::StageChanged { .. }
+            | Self::RoundClosed(_)
+            | Self::RepetitionAsked { .. }
+            | Self::RepetitionJudged { .. }
+            | Self::ReplyOwed { .. }
+            | Self::ReplyFailed { .. }
+            | Self::Summarised { .. } => false,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::closing::Stage;
-use super::id::{Seq, Ticket};
+use super::id::{Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::trigger::Trigger;
 
@@ -104,6 +104,9 @@ pub struct Evaluation {
     /// Something that its prompt may have shown was taken back since: what is answered counts, and not in which words.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_spoilt: bool,
+    /// The turn that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
 }
 
 /// A YES that has not led to the floor yet.
@@ -117,6 +120,9 @@ pub struct Wish {
     pub upto: Seq,
     /// What it gave as its reason to speak.
     pub why: Option<Arc<str>>,
+    /// The turn that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
 }
 
 /// The pause after a question without an answer.
@@ -215,9 +221,14 @@ impl Gate {
         self.back_off.and_then(|back_off| back_off.until)
     }
 
+    /// Whether a back-off runs: it does until its end is on record.
+    pub fn is_backing_off(&self) -> bool {
+        self.retry_at().is_some()
+    }
+
     /// Whether a back-off runs that a human's address cuts short.
     pub(super) fn is_back_off_cut_short(&self) -> bool {
-        self.retry_at().is_some() && self.waiting.is_some_and(|waiting| waiting.urgent)
+        self.is_backing_off() && self.waiting.is_some_and(|waiting| waiting.urgent)
     }
 
     /// A trigger fires; it merges with what waits.

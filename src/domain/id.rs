@@ -1,9 +1,11 @@
 //! The names by which things are known, one type each so that none can be taken for another.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
@@ -95,6 +97,53 @@ impl fmt::Display for Ticket {
     }
 }
 
+/// The id of a turn: from the questions that one trigger or several at once lead to, to silence or to one statement.
+///
+/// It is random, and the trace of the turn goes by it. On record it is 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TurnId(pub u128);
+
+impl fmt::Display for TurnId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for TurnId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TurnId({self})")
+    }
+}
+
+/// The text is not the 32 hexadecimal digits of a turn's id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the id of a turn is 32 hexadecimal digits, not \"{0}\"")]
+pub struct NotATurnId(String);
+
+impl FromStr for TurnId {
+    type Err = NotATurnId;
+
+    fn from_str(text: &str) -> Result<Self, NotATurnId> {
+        let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match u128::from_str_radix(text, 16) {
+            Ok(bits) if is_hex => Ok(Self(bits)),
+            _ => Err(NotATurnId(text.chars().take(40).collect())),
+        }
+    }
+}
+
+impl Serialize for TurnId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for TurnId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
 /// One of the 256 fixed parts of all guilds: what one node owns when there are several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -116,5 +165,25 @@ impl Ward {
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         Self(hash.to_be_bytes().into_iter().fold(0, |folded, byte| folded ^ byte))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_turn_survives_being_stored_as_text() {
+        let turn = TurnId(0x0123_4567_89ab_cdef_0011_2233_4455_6677);
+
+        assert_eq!(turn.to_string(), "0123456789abcdef0011223344556677");
+        assert_eq!(turn.to_string().parse(), Ok(turn));
+    }
+
+    #[test]
+    fn what_is_no_id_of_a_turn_is_refused() {
+        for text in ["", "12", "+123456789abcdef0011223344556677", "0123456789abcdef001122334455667ä"] {
+            assert!(text.parse::<TurnId>().is_err(), "{text}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::closing::Stage;
-use super::id::{CompanionId, Seq};
+use super::id::{CompanionId, Seq, TurnId};
 use super::moment::Moment;
 use super::vote::{Stance, State};
 
@@ -21,6 +21,9 @@ pub struct Round {
     pub deadline: Moment,
     /// Somebody was asked because another companion has spoken.
     pub asks_for_turn: bool,
+    /// The turn that it is held in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
     /// Everyone who takes part, with the State that was submitted.
     ballots: BTreeMap<CompanionId, Option<State>>,
 }
@@ -30,7 +33,7 @@ impl Round {
     pub fn new(message: Seq, opened_at: Moment, deadline: Moment, known: &[State], awaited: &[CompanionId]) -> Self {
         let known = known.iter().map(|state| (state.from.clone(), Some(state.clone())));
         let ballots = awaited.iter().map(|companion| (companion.clone(), None)).chain(known).collect();
-        Self { message, opened_at, deadline, asks_for_turn: false, ballots }
+        Self { message, opened_at, deadline, asks_for_turn: false, turn: None, ballots }
     }
 
     /// What its States name as what they are about.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::upgrade::upgraded;
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::price::Price;
 use crate::domain::trigger::Trigger;
@@ -17,7 +17,10 @@ use crate::ports::store::Value;
 use crate::ports::store::key::Key;
 
 /// The version in which records are written. Every version up to it is read.
-pub const NEWEST_VERSION: u8 = 1;
+///
+/// A record is a JSON object whose absent fields have a default. So another kind of event, or another field, needs no new version: what was
+/// written before reads as it is, and a server that does not know what a newer one wrote says so ([`RecordError::UnknownWord`]).
+pub const NEWEST_VERSION: u8 = 2;
 
 /// Why a stored value cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +37,12 @@ pub enum RecordError {
         /// The newest that is known.
         newest: u8,
     },
+    /// A newer server wrote it: of a kind, or with a word, that came without a new version of the format.
+    #[error("{key} says something that this version of tertulia does not know: start the version that wrote it, or a newer one")]
+    UnknownWord {
+        /// Which value.
+        key: Key,
+    },
     /// It is not what its key promises.
     #[error("{key} cannot be read: {detail}; check the store with `tertulia history verify`")]
     Malformed {
@@ -48,7 +57,7 @@ impl RecordError {
     /// Which value.
     pub const fn key(&self) -> &Key {
         match self {
-            Self::UnknownVersion { key, .. } | Self::Malformed { key, .. } => key,
+            Self::UnknownVersion { key, .. } | Self::UnknownWord { key } | Self::Malformed { key, .. } => key,
         }
     }
 
@@ -58,6 +67,7 @@ impl RecordError {
             Self::UnknownVersion { found, newest, .. } => {
                 format!("it has format version {found}, and this version of tertulia reads up to {newest}")
             }
+            Self::UnknownWord { .. } => "it says something that this version of tertulia does not know".into(),
             Self::Malformed { detail, .. } => detail.clone(),
         }
     }
@@ -103,6 +113,9 @@ pub fn decode_bytes(key: &Key, value: &[u8]) -> Result<Vec<u8>, RecordError> {
 
 /// Where JSON is wrong, and how; not in serde's words, which quote what is stored.
 fn malformed_json(key: &Key, error: &serde_json::Error) -> RecordError {
+    if error.is_data() && error.to_string().starts_with("unknown variant") {
+        return RecordError::UnknownWord { key: key.clone() };
+    }
     let detail = match error.classify() {
         serde_json::error::Category::Syntax => "no JSON",
         serde_json::error::Category::Eof => "cut off",
@@ -114,7 +127,7 @@ fn malformed_json(key: &Key, error: &serde_json::Error) -> RecordError {
 /// The value of an event in a journal. Its number is in its key.
 pub fn encode_event(recorded: &Recorded) -> Value {
     let handled = (!recorded.event.is_heard()).then_some(recorded.handled);
-    encode(&EventRecord { at: recorded.at, handled, event: Cow::Borrowed(&recorded.event) })
+    encode(&EventRecord { at: recorded.at, handled, turn: recorded.turn, event: Cow::Borrowed(&recorded.event) })
 }
 
 /// The event in the value of this key.
@@ -128,7 +141,7 @@ pub fn decode_event(key: &Key, value: &[u8]) -> Result<Recorded, RecordError> {
         Some(handled) => handled,
         None => return Err(malformed("it does not say what was handled before it")),
     };
-    Ok(Recorded { seq, at: record.at, handled, event })
+    Ok(Recorded { seq, at: record.at, handled, turn: record.turn, event })
 }
 
 /// The value of a [`SnapshotRecord`] of this conversation.
@@ -162,6 +175,8 @@ struct EventRecord<'a> {
     /// Absent where it is the event's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     handled: Option<Seq>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    turn: Option<TurnId>,
     event: Cow<'a, Event>,
 }
 

@@ -36,6 +36,9 @@ pub fn without_words(recorded: &Recorded) -> Recorded {
         | Event::Cleared
         | Event::CaughtUp { .. }
         | Event::JitterDrawn { .. }
+        | Event::LullFired { .. }
+        | Event::BackOffEnded { .. }
+        | Event::DeadlinesExtended { .. }
         | Event::AddressRefused { .. }
         | Event::RoundOpened(_)
         | Event::Evaluated(_)

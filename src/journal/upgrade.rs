@@ -6,6 +6,7 @@
 use serde_json::Value as Json;
 
 use super::record::NEWEST_VERSION;
+use crate::domain::id::TurnId;
 use crate::ports::store::Value;
 use crate::ports::store::key::{Key, Kind};
 
@@ -16,8 +17,9 @@ use crate::ports::store::key::{Key, Kind};
 pub(super) fn upgraded(key: &Key, version: u8, json: &[u8]) -> Result<Json, serde_json::Error> {
     let mut record: Json = serde_json::from_slice(json)?;
     for from in version..NEWEST_VERSION {
-        if from == 0 {
-            from_version_0(key, &mut record);
+        match from {
+            0 => from_version_0(key, &mut record),
+            _ => from_version_1(key, &mut record),
         }
     }
     Ok(record)
@@ -46,6 +48,34 @@ pub fn renewed(key: &Key, value: &[u8]) -> Result<Option<Value>, String> {
 fn from_version_0(key: &Key, record: &mut Json) {
     if key.is(Kind::Journal) || key.is(Kind::Snapshot) {
         name_roles(record);
+    }
+}
+
+/// Version 1 did not record when timers fired and when back-offs ended. What fired is not derived: a lull timer that is still armed when the
+/// journal was read fires then, and a back-off that is still on record ends then. Only some events named their turn, by its trace.
+fn from_version_1(key: &Key, record: &mut Json) {
+    if key.is(Kind::Journal) {
+        name_turn(record);
+    } else if key.is(Kind::Snapshot) {
+        end_back_offs(record);
+    }
+}
+
+/// Of a question, a round, a reply or a judgement its own trace, of an answer that of its call.
+fn name_turn(record: &mut Json) -> Option<()> {
+    let event = record.get_mut("event")?.as_object_mut()?;
+    event.remove("by_deadline");
+    let trace = event.remove("trace").or_else(|| event.get("call")?.get("trace").cloned())?;
+    let is_turn = trace.as_str().is_some_and(|trace| trace.parse::<TurnId>().is_ok());
+    record.as_object_mut()?.extend(is_turn.then(|| ("turn".to_owned(), trace)));
+    Some(())
+}
+
+/// Whoever waits to ask again asks when the channel goes on; the next pause is as long as the first.
+fn end_back_offs(record: &mut Json) {
+    let gates = record.pointer_mut("/conversation/gates").and_then(Json::as_object_mut);
+    for gate in gates.into_iter().flat_map(|gates| gates.values_mut()).filter_map(Json::as_object_mut) {
+        gate.insert("back_off".to_owned(), Json::Null);
     }
 }
 
@@ -80,12 +110,21 @@ fn is_versioned(key: &Key) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
     use super::*;
+    use crate::domain::budget::Ledger;
+    use crate::domain::conversation::{Conversation, Output, Rules, World};
+    use crate::domain::event::{Event, Recorded};
+    use crate::domain::gate::Temper;
     use crate::domain::id::{ChannelId, GuildId, Seq, Ward};
     use crate::domain::message::Role;
+    use crate::domain::moment::Moment;
     use crate::journal::key;
-    use crate::journal::record::{decode, decode_event, encode_number};
+    use crate::journal::record::{SnapshotRecord, decode, decode_event, encode_number};
     use crate::ports::store::key::ChannelNo;
+    use crate::settings::Settings;
 
     const OLD: &[u8] = b"\x00{\"at\":5,\"event\":{\"event\":\"said\",\"message\":{\"from\":{\"id\":\"Ana\",\"name\":\"Ana\",\"kind\":\"human\"},\"text\":\"hi\"}}}";
 
@@ -99,6 +138,87 @@ mod tests {
 
         let crate::domain::event::Event::Said { message, .. } = read.event else { panic!("somebody said something") };
         assert_eq!((&*message.from.id, message.from.role, &*message.text), ("Ana", Role::Person, "hi"));
+    }
+
+    #[test]
+    fn an_event_of_version_1_says_its_turn_where_its_trace_was_on_record() {
+        let asked = r#"{"at":5,"handled":4,"event":{"event":"evaluated","companion":"aria","ticket":3,"trigger":"lull","message":4,"messages":[4],"upto":4,"message_count":1,"check_count":0,"threshold":null,"by_deadline":true,"trace":"0123456789abcdef0123456789abcdef"}}"#;
+        let answered = r#"{"at":6,"handled":4,"event":{"event":"decided","companions":["aria"],"trigger":"lull","decision":"NO","reason":"model_no","ticket":3,"messages":[4],"upto":4,"message_count":1,"check_count":0,"call":{"provider":"p","model":"m","wait_ms":0,"model_ms":0,"input_tokens":0,"output_tokens":0,"trace":"0123456789abcdef0123456789abcdef"}}}"#;
+        let spared = answered.replace("0123456789abcdef0123456789abcdef", "not a trace");
+
+        let turns = [asked, answered, &spared].map(|json| {
+            let value = [b"\x01", json.as_bytes()].concat();
+            decode_event(&event_key(), &value).unwrap().turn.map(|turn| turn.to_string())
+        });
+
+        let turn = Some("0123456789abcdef0123456789abcdef".to_owned());
+        assert_eq!(turns, [turn.clone(), turn, None]);
+    }
+
+    /// What a channel of version 1 left: a lull that was asked about and got no answer, and a message after it.
+    fn left_by_version_1() -> Vec<Recorded> {
+        let said = |at: u64, text: &str| {
+            format!(
+                r#"{{"at":{at},"event":{{"event":"said","message":{{"from":{{"id":"Ana","name":"Ana","role":"user"}},"text":"{text}"}}}}}}"#
+            )
+        };
+        let events = [
+            r#"{"at":0,"event":{"event":"joined","companion":"aria"}}"#.to_owned(),
+            said(1_000_000, "hi"),
+            r#"{"at":1000000,"handled":2,"event":{"event":"jitter_drawn","companion":"aria","next_interjection_at":9}}"#.to_owned(),
+            r#"{"at":11000000,"handled":2,"event":{"event":"evaluated","companion":"aria","ticket":1,"trigger":"lull","message":2,"messages":[2],"upto":2,"message_count":1,"check_count":0,"threshold":9,"by_deadline":true}}"#.to_owned(),
+            r#"{"at":12000000,"handled":2,"event":{"event":"unanswered","companion":"aria","ticket":1,"trigger":"lull","error":"timeout","back_off":{"secs":10,"nanos":0}}}"#.to_owned(),
+            said(13_000_000, "still there?"),
+        ];
+        let read = |(index, json): (usize, &String)| {
+            let key = Key::event(Ward(1), ChannelNo(2), Seq(index as u64 + 1));
+            decode_event(&key, &[b"\x01", json.as_bytes()].concat()).unwrap()
+        };
+        events.iter().enumerate().map(read).collect()
+    }
+
+    #[test]
+    fn what_was_unsettled_in_version_1_is_asked_about_when_its_channel_goes_on() {
+        let settings = Settings::overlay(serde_json::json!({})).unwrap();
+        let timeout = Duration::from_secs(10);
+        let temper = Temper { starting_interval: 9, text_lull_timeout: timeout, voice_lull_timeout: timeout };
+        let mut world = World {
+            channel: &"lobby".into(),
+            rules: Rules::from(&settings),
+            tempers: &BTreeMap::from([("aria".into(), temper)]),
+            jitter: &mut || 0,
+            turn: &mut || TurnId(7),
+            ledger: &mut Ledger::default(),
+            summary_after: None,
+            tokens_per_day: None,
+            is_unpostable: false,
+        };
+        let (soon, later) = (Moment::from_micros(14_000_000), Moment::from_micros(60_000_000));
+
+        for (now, asked) in [(soon, 0), (later, 1)] {
+            let mut conversation = Conversation::default();
+            left_by_version_1().iter().for_each(|recorded| conversation.fold(recorded, &mut world));
+            let made = conversation.resume(now, &mut world);
+
+            let unsettled: Vec<_> = conversation.buffer(&"aria".into()).map(|entry| entry.seq).collect();
+            assert_eq!((unsettled, conversation.open_questions().count()), (vec![Seq(2), Seq(6)], asked), "{now:?}");
+            let ends = |output: &Output| matches!(output, Output::Made(made) if matches!(made.event, Event::BackOffEnded { .. }));
+            assert_eq!(made.iter().filter(|output| ends(output)).count(), asked, "{made:?}");
+            assert!(asked == 1 || conversation.wake_at().is_some_and(|at| at > now), "it waits for the end of the back-off");
+        }
+    }
+
+    #[test]
+    fn back_offs_of_a_snapshot_of_version_1_are_over() {
+        let gate = r#"{"cursor":1,"message_counter":1,"check_count":0,"next_interjection_at":9,"lull_at":null,"evaluation":null,"wish":null,"waiting":{"trigger":"lull","message":2,"check":"unsettled","urgent":false},"back_off":{"pause":{"secs":320,"nanos":0},"until":99},"tried":2,"paused":false}"#;
+        let old = format!(
+            r#"{{"handled":2,"made":5,"conversation":{{"window":{{"entries":[]}},"gates":{{"aria":{gate}}},"floor":null,"episode":null,"summary":{{"text":null,"upto":0,"behind":0,"counted":0}},"handled":2,"clock":9,"tickets":1}}}}"#
+        );
+
+        let read: SnapshotRecord = decode(&key::snapshot(Ward(1), ChannelNo(2)), &[b"\x01", old.as_bytes()].concat()).unwrap();
+
+        let gate = read.conversation.gate(&"aria".into()).unwrap();
+        assert_eq!((gate.back_off, gate.message_counter, gate.waiting.is_some()), (None, 1, true));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::domain::budget::Ledger;
 use crate::domain::conversation::{Conversation, Input, Output, Rules, World};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::gate::Temper;
-use crate::domain::id::{ChannelId, CompanionId, Seq, Ticket};
+use crate::domain::id::{ChannelId, CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::{Author, Message, Role};
 use crate::domain::moment::Moment;
 use crate::domain::names::Names;
@@ -265,7 +265,7 @@ impl<'a> Run<'a> {
     }
 
     fn hear(&mut self, channel: &str, seq: Seq, event: Event) {
-        self.step(channel, Input::Heard(Recorded { seq, at: self.now, handled: seq, event }));
+        self.step(channel, Input::Heard(Recorded { seq, at: self.now, handled: seq, turn: None, event }));
     }
 
     fn step(&mut self, channel: &str, input: Input) {
@@ -276,6 +276,8 @@ impl<'a> Run<'a> {
             rules: Rules { asks_everyone: self.players.asks_everyone(), ..Rules::from(&self.script.settings) },
             tempers: &self.tempers,
             jitter: &mut jitter,
+            // Nothing here tells of turns.
+            turn: &mut || TurnId(0),
             ledger: &mut self.ledger,
             summary_after: None,
             tokens_per_day: None,
@@ -296,7 +298,7 @@ impl<'a> Run<'a> {
 
     fn carry_out(&mut self, channel: &str, output: Output) {
         match output {
-            Output::Made { event, .. } => self.made(channel, *event),
+            Output::Made(made) => self.made(channel, made.event),
             Output::LullArmed { companion, lull_at } => self.tell(channel, What::LullArmed { companion, lull_at }),
             Output::LullCancelled { companion } => self.tell(channel, What::LullCancelled { companion }),
             Output::Post(posting) => self.post(channel, &posting.companion, posting.ticket, posting.text),
@@ -414,7 +416,7 @@ impl<'a> Run<'a> {
 fn is_heard(output: &Output) -> bool {
     match output {
         Output::Post(_) => true,
-        Output::Made { event, .. } => match &**event {
+        Output::Made(made) => match &made.event {
             Event::RoundClosed(_) | Event::ReplyFailed { .. } | Event::Unanswered { .. } => true,
             Event::Decided(decided) => decided.ticket.is_some(),
             _ => false,

@@ -113,6 +113,10 @@ pub(super) const SECTIONS: [(&str, &[&str]); 6] = [
         &[
             "round closed by its votes",
             "round closed by its deadline",
+            "lull fired",
+            "back-off ended in time",
+            "back-off cut short",
+            "waited for anew after a restart",
             "next candidate speaks",
             "statement failed",
             "judged by words",

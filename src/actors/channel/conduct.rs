@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use ractor::{ActorProcessingErr, RpcReplyPort};
 
+use super::duties::Duty;
 use super::rounds::Words;
+use super::traces::Tale;
 use super::{Alarm, DOZE_AFTER, State};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::settling;
@@ -19,8 +21,8 @@ use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{GuildPlace, ScribePlace};
 use crate::domain::address::{self, Heard};
 use crate::domain::conversation::{Conversation, Input, Output, Posting, Rules, World};
-use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::event::{Event, Made, Recorded};
+use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::record::{OutboxRecord, Used};
@@ -51,7 +53,9 @@ impl State {
         self.since_snapshot += 1;
         self.last_heard = tokio::time::Instant::now();
         self.in_hand.hold(recorded.seq);
-        self.traces.heard(&recorded, committed, &self.place, &self.kit);
+        for tale in self.traces.heard(&recorded, committed) {
+            tale.tell(&self.place, &self.kit);
+        }
         let is_cleared = matches!(recorded.event, Event::Cleared);
         let is_said = matches!(recorded.event, Event::Said { .. });
         let owed = self.conversation.floor().map(|floor| floor.ticket).filter(|_| !is_said);
@@ -226,7 +230,7 @@ impl State {
             self.watch_for_doze();
             return Ok(());
         }
-        self.record(Vec::new(), true, true);
+        self.record(Vec::new(), Vec::new(), true, true);
         self.doze_at = None;
         self.registration = None;
         self.myself.drain()?;
@@ -258,6 +262,7 @@ impl State {
             rules: Rules::from(&*kit.settings),
             tempers: &tempers.1,
             jitter: &mut || kit.chance.jitter(),
+            turn: &mut || TurnId(kit.chance.id()),
             ledger: &mut ledger,
             summary_after: Some(kit.settings.prompt.summary_after),
             tokens_per_day: kit.settings.models.guild_tokens_per_day,
@@ -277,9 +282,9 @@ impl State {
         for output in outputs {
             self.show_note(&output);
             match output {
-                Output::Made { handled, event } => {
-                    self.tell_used_up(&event);
-                    made.push((handled, *event));
+                Output::Made(event) => {
+                    self.tell_used_up(&event.event);
+                    made.push(*event);
                 }
                 Output::Cancel { ticket } => cancelled.push(ticket),
                 Output::Post(posting) => {
@@ -299,15 +304,17 @@ impl State {
             }
         }
         let is_quiet = self.is_pending && self.conversation.is_at_rest();
+        let told = self.traces.follow(&made, &self.conversation, &self.kit);
         if !made.is_empty() || is_quiet {
-            self.record(made, is_quiet, false);
+            self.record(made, told, is_quiet, false);
+        } else {
+            told.into_iter().for_each(|tale| tale.tell(&self.place, &self.kit));
         }
         self.record_spent();
         // What is on record of them has been told by now.
         for ticket in cancelled {
             self.cancel(ticket);
         }
-        self.traces.abandon(&self.conversation, &self.place, &self.kit);
         self.show_counters();
         self.arm();
     }
@@ -315,24 +322,24 @@ impl State {
     /// Puts on record what was used, if nothing has taken it there.
     pub(super) fn record_spent(&mut self) {
         if !self.spent.is_empty() {
-            self.record(Vec::new(), false, false);
+            self.record(Vec::new(), Vec::new(), false, false);
         }
     }
 
     /// Hands what was made to the scribe; what follows is done once it is committed.
-    fn record(&mut self, mut made: Vec<(Seq, Event)>, is_quiet: bool, falls_asleep: bool) {
+    fn record(&mut self, made: Vec<Made>, told: Vec<Tale>, is_quiet: bool, falls_asleep: bool) {
         self.batches += 1;
         self.since_snapshot += made.len() as u32;
-        // First of all, because what is put on record says in which trace it is told.
-        let duties = self.duties(&mut made);
+        let mut duties = self.duties(&made);
+        duties.extend(told.into_iter().map(|tale| Duty::Tell(Box::new(tale))));
         let is_due = falls_asleep || self.since_snapshot >= EVENTS_PER_SNAPSHOT;
         let snapshot = is_due.then(|| Box::new(self.conversation.clone()));
         if snapshot.is_some() {
             self.since_snapshot = 0;
         }
         self.is_pending &= !is_quiet;
-        let outbox = made.iter().filter_map(|(_, event)| outbox_write(event)).collect();
-        let mut usage: Vec<_> = made.iter().flat_map(|(_, event)| self.usage(event)).collect();
+        let outbox = made.iter().filter_map(|made| outbox_write(&made.event)).collect();
+        let mut usage: Vec<_> = made.iter().flat_map(|made| self.usage(&made.event)).collect();
         usage.extend(std::mem::take(&mut self.spent));
         let batch = self.batches;
         let channel = self.myself.clone();
@@ -382,6 +389,7 @@ impl State {
             place: self.place.clone(),
             at: None,
             event: Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None },
+            turn: self.conversation.floor().filter(|floor| floor.ticket == ticket).and_then(|floor| floor.selection.turn),
             ids,
             ticket,
             usage,

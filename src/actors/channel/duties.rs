@@ -17,7 +17,7 @@ use crate::actors::runtime::directory::Sort;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{ChannelPlace, CompanionPlace};
 use crate::domain::conversation::Input;
-use crate::domain::event::{Event, Recorded, RoundClosed};
+use crate::domain::event::{Event, Made, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Message;
 use crate::domain::prompt;
@@ -62,12 +62,10 @@ pub(super) enum Duty {
 }
 
 impl State {
-    /// What follows once this is on record; and each event is told in which trace it belongs.
-    pub(super) fn duties(&mut self, made: &mut [(Seq, Event)]) -> Vec<Duty> {
-        let now = self.kit.clock.now();
+    /// What follows once this is on record.
+    pub(super) fn duties(&mut self, made: &[Made]) -> Vec<Duty> {
         let mut duties = Vec::new();
-        for (_, event) in made {
-            duties.extend(self.traces.follow(event, now, &self.kit).into_iter().map(|tale| Duty::Tell(Box::new(tale))));
+        for Made { event, .. } in made {
             match event {
                 Event::RoundOpened(opened) => {
                     self.round_asked = opened.asked.clone();
@@ -81,7 +79,6 @@ impl State {
                 _ => {}
             }
         }
-        duties.extend(self.traces.end_of_batch().into_iter().map(|tale| Duty::Tell(Box::new(tale))));
         duties
     }
 

@@ -3,6 +3,7 @@
 use crate::actors::runtime::kit::Kit;
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::{Conversation, Rules, World};
+use crate::domain::id::TurnId;
 use crate::journal::place::Place;
 use crate::journal::reader::Restored;
 
@@ -16,6 +17,7 @@ pub fn folded(kit: &Kit, place: &Place, restored: Restored) -> Conversation {
         rules: Rules::from(&*kit.settings),
         tempers: &tempers,
         jitter: &mut || kit.chance.jitter(),
+        turn: &mut || TurnId(kit.chance.id()),
         ledger: &mut ledger,
         summary_after: None,
         tokens_per_day: None,

@@ -210,7 +210,7 @@ impl State {
 }
 
 fn is_vote_of(output: &Output, from: &CompanionId) -> bool {
-    let Output::Made { event, .. } = output else { return false };
-    let Event::Decided(decided) = &**event else { return false };
+    let Output::Made(made) = output else { return false };
+    let Event::Decided(decided) = &made.event else { return false };
     decided.vote.as_ref().is_some_and(|vote| vote.from == *from)
 }

@@ -79,6 +79,7 @@ fn go_on_in_mind(mut conversation: Conversation, now: Moment, events: &[Recorded
         rules: world.rules,
         tempers: world.tempers,
         jitter: &mut *world.jitter,
+        turn: &mut *world.turn,
         ledger: &mut ledger,
         summary_after: world.summary_after,
         tokens_per_day: world.tokens_per_day,

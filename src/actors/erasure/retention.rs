@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_a_channel_that_is_awake_may_not_have_handled_is_left_to_it() {
-        let event = |seq, handled, event| Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(handled), event };
+        let event = |seq, handled, event| Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(handled), turn: None, event };
         let made = || Event::Summarised { upto: Seq(1), text: "Talk.".into() };
         let events =
             vec![event(1, 1, Event::Cleared), event(3, 1, made()), event(2, 2, Event::Cleared), event(4, 4, Event::Cleared)];

@@ -178,7 +178,7 @@ async fn left_by(reader: &Reader<'_>, place: &Place, messages: &[Seq]) -> Result
 /// [`NotRewritten`].
 pub async fn replace_words(kit: &Kit, place: &Place, seq: Seq, text: Arc<str>) -> Result<bool, NotRewritten> {
     let _turn = kit.rewriting.of(place).await;
-    let Some(Recorded { at, handled, event: Event::Said { message, reply_to, reply, said_at }, .. }) =
+    let Some(Recorded { at, handled, turn, event: Event::Said { message, reply_to, reply, said_at }, .. }) =
         Reader::new(&*kit.store).event(place, seq).await?
     else {
         return Ok(false);
@@ -189,7 +189,7 @@ pub async fn replace_words(kit: &Kit, place: &Place, seq: Seq, text: Arc<str>) -
     if message.text != text {
         Inbound::new(kit.clone()).accept(place, Event::Edited { message: seq, text: text.clone() }, None).await?;
         let event = Event::Said { message: Message { text, ..message }, reply_to, reply, said_at };
-        scrub(kit, place, vec![Recorded { seq, at, handled, event }], Vec::new()).await?;
+        scrub(kit, place, vec![Recorded { seq, at, handled, turn, event }], Vec::new()).await?;
     }
     Ok(true)
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::reply::Reply;
 use crate::domain::conversation::Conversation;
-use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{Seq, Ticket, Ward};
+use crate::domain::event::{Event, Made, Recorded};
+use crate::domain::id::{Seq, Ticket, TurnId, Ward};
 use crate::domain::moment::Moment;
 use crate::journal::place::Place;
 use crate::journal::reader::{Head, ReadError};
@@ -92,8 +92,8 @@ pub struct Record {
     pub place: Place,
     /// When it happened, by the conversation's clock.
     pub at: Moment,
-    /// What happened, each with the newest event from outside that had been handled by then.
-    pub made: Vec<(Seq, Event)>,
+    /// What happened.
+    pub made: Vec<Made>,
     /// Nothing is pending once this event from outside is handled.
     pub quiet: Option<Seq>,
     /// The conversation after all of this channel's records up to and with this one.
@@ -124,6 +124,8 @@ pub struct Post {
     pub at: Option<Moment>,
     /// The statement.
     pub event: Event,
+    /// The turn that it ends.
+    pub turn: Option<TurnId>,
     /// The platform's ids of the statement's parts: the first as in [`Accept`]; by the others it is found as well.
     pub ids: Vec<Arc<str>>,
     /// The reply that it fulfils.

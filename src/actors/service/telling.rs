@@ -105,7 +105,10 @@ impl Teller {
                 }
                 vec![("caught_up", told)]
             }
-            Event::AddressRefused { .. } => Vec::new(),
+            Event::LullFired { .. }
+            | Event::BackOffEnded { .. }
+            | Event::DeadlinesExtended { .. }
+            | Event::AddressRefused { .. } => Vec::new(),
             Event::Evaluated(evaluated) => {
                 let buffer = self.texts(reader, &evaluated.messages).await?;
                 let told = json!({

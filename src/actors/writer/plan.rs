@@ -6,8 +6,8 @@ use super::request::Request;
 use crate::actors::messages::writer::{
     Accept, Administer, DeleteChannel, Expire, Held, Lost, OutboxWrite, Post, Record, Scrub, Unlist,
 };
-use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{PersonId, Seq, Ticket, Ward};
+use crate::domain::event::{Event, Made, Recorded};
+use crate::domain::id::{PersonId, Seq, Ticket, TurnId, Ward};
 use crate::domain::moment::Moment;
 use crate::journal::key;
 use crate::journal::place::Place;
@@ -67,12 +67,12 @@ pub(super) fn plan(request: &Request, ward: &mut Held, standing: &mut Standing) 
     match request {
         Request::Accept(Accept { place, at, event, id, .. }) => {
             let mut page = Page::of(place, ward, standing);
-            page.hear(at.unwrap_or_default(), event, id.as_ref())?;
+            page.hear(at.unwrap_or_default(), event, None, id.as_ref())?;
             Ok(page.finish())
         }
-        Request::Post(Post { place, at, event, ids, ticket, usage, .. }) => {
+        Request::Post(Post { place, at, event, turn, ids, ticket, usage, .. }) => {
             let mut page = Page::of(place, ward, standing);
-            page.hear(at.unwrap_or_default(), event, ids.first())?;
+            page.hear(at.unwrap_or_default(), event, *turn, ids.first())?;
             ids.iter().skip(1).for_each(|id| page.name(id));
             page.fulfil(*ticket);
             page.count(page.standing.at, usage);
@@ -146,16 +146,16 @@ pub(super) fn weight(batch: &Batch) -> usize {
 
 fn plan_record(record: &Record, ward: &mut Held, standing: &mut Standing) -> Result<Plan, Lost> {
     let Record { place, at, made, quiet, snapshot, outbox, usage, .. } = record;
-    if made.iter().any(|(_, event)| event.is_heard()) {
+    if made.iter().any(|made| made.event.is_heard()) {
         return Err(Lost::Unfit("an event from outside is accepted, not made"));
     }
-    let handled = made.iter().map(|(handled, _)| *handled).chain(snapshot.iter().map(|snapshot| snapshot.handled()));
+    let handled = made.iter().map(|made| made.handled).chain(snapshot.iter().map(|snapshot| snapshot.handled()));
     if handled.min().is_some_and(|handled| handled < standing.deleted_below) {
         return Err(Lost::Deleted);
     }
     let mut page = Page::of(place, ward, standing);
-    for (handled, event) in made {
-        page.make(*at, *handled, event);
+    for made in made {
+        page.make(*at, made);
     }
     page.mark_pending(*quiet, !made.is_empty());
     if let Some(conversation) = snapshot {
@@ -213,7 +213,7 @@ impl<'a> Page<'a> {
         Self { place, no, ward, standing, batch, records: Vec::new(), after, events: Vec::new() }
     }
 
-    fn hear(&mut self, at: Moment, event: &Event, id: Option<&Arc<str>>) -> Result<(), Lost> {
+    fn hear(&mut self, at: Moment, event: &Event, turn: Option<TurnId>, id: Option<&Arc<str>>) -> Result<(), Lost> {
         if !event.is_heard() {
             return Err(Lost::Unfit("only an event from outside is accepted"));
         }
@@ -233,7 +233,7 @@ impl<'a> Page<'a> {
         if !self.standing.is_pending {
             self.put_pending();
         }
-        self.append(at.max(self.standing.at), seq, event);
+        self.append(at.max(self.standing.at), &Made { handled: seq, turn, event: event.clone() });
         Ok(())
     }
 
@@ -244,14 +244,15 @@ impl<'a> Page<'a> {
     }
 
     /// Its time is the conversation's, which may not have handled the journal's newest event yet: a fold needs just that.
-    fn make(&mut self, at: Moment, handled: Seq, event: &Event) {
-        self.append(at, handled, event);
+    fn make(&mut self, at: Moment, made: &Made) {
+        self.append(at, made);
         self.standing.made = self.standing.last;
     }
 
-    fn append(&mut self, at: Moment, handled: Seq, event: &Event) {
+    fn append(&mut self, at: Moment, made: &Made) {
         let seq = self.standing.last.next();
-        let recorded = Recorded { seq, at, handled, event: event.clone() };
+        let Made { handled, turn, event } = made.clone();
+        let recorded = Recorded { seq, at, handled, turn, event };
         self.records.push(encode_event(&recorded));
         self.standing.last = seq;
         self.standing.at = self.standing.at.max(at);

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use self::world::{World, again, jitter, new, place, said};
+use self::world::{World, again, jitter, made_event, new, place, said};
 use super::*;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Accept, Administer, Committed, Contested, Lost, OutboxWrite, Refused, Scrub};
@@ -181,7 +181,7 @@ async fn what_follows_a_duplicate_is_numbered_anew_in_its_order() {
         name: None,
     };
     let made = world.record(|record| {
-        record.made = vec![(Seq(1), jitter(9))];
+        record.made = vec![made_event(Seq(1), jitter(9))];
         record.outbox = vec![OutboxWrite::Put(Ticket(1), owed)];
     });
     let removed = world.record(|record| record.outbox = vec![OutboxWrite::Remove(Ticket(1))]);
@@ -207,7 +207,7 @@ async fn an_unknown_outcome_is_lost_to_everybody_and_ends_all_writing() {
     world.store.fail_next(StoreError::Unknown("no answer".into()));
     let in_flight = world.hear("lobby", "two", None);
     world.settle().await;
-    let made = world.record(|record| record.made = vec![(Seq(1), jitter(9))]);
+    let made = world.record(|record| record.made = vec![made_event(Seq(1), jitter(9))]);
     let elsewhere = world.hear("attic", "hi", None);
     world.settle().await;
     world.store.release();
@@ -375,7 +375,7 @@ async fn what_a_deleted_conversation_still_makes_is_not_recorded() {
     world.hear("lobby", "one", None).await.unwrap().unwrap();
     world.delete("lobby").await.unwrap().unwrap();
 
-    let late = world.record(|record| record.made = vec![(Seq(1), jitter(9))]).await.unwrap();
+    let late = world.record(|record| record.made = vec![made_event(Seq(1), jitter(9))]).await.unwrap();
 
     assert_eq!(late, Err(Lost::Deleted));
     assert_eq!(world.texts("lobby").await, []);
@@ -444,7 +444,7 @@ async fn too_many_that_wait_are_refused_but_never_what_channels_make() {
     let taken: Vec<_> = (0..3).map(|_| world.hear("lobby", "more", None)).collect();
 
     let refused = world.hear("lobby", "too many", None);
-    let made = world.record(|record| record.made = vec![(Seq(1), jitter(9))]);
+    let made = world.record(|record| record.made = vec![made_event(Seq(1), jitter(9))]);
     world.settle().await;
     world.store.release();
 
@@ -461,7 +461,11 @@ async fn what_is_committed_is_published_in_order_before_it_is_answered() {
     let mut watcher = world.hub.watch(&place("lobby"));
 
     world.hear("lobby", "one", None).await.unwrap().unwrap();
-    world.record(|record| record.made = vec![(Seq(1), jitter(9)), (Seq(1), jitter(6))]).await.unwrap().unwrap();
+    world
+        .record(|record| record.made = vec![made_event(Seq(1), jitter(9)), made_event(Seq(1), jitter(6))])
+        .await
+        .unwrap()
+        .unwrap();
 
     for seq in 1..=3 {
         let Ok(Live::Recorded(recorded)) = watcher.next().await else { panic!("an event is expected") };
@@ -516,7 +520,7 @@ async fn an_event_of_the_wrong_kind_is_not_recorded() {
 
     let (reply, answer) = Reply::awaited();
     world.send(ScribeMessage::Accept(Accept { place: place("lobby"), at: None, event: jitter(9), id: None, reply }));
-    let heard = world.record(|record| record.made = vec![(Seq(0), said("hi", Role::Person))]);
+    let heard = world.record(|record| record.made = vec![made_event(Seq(0), said("hi", Role::Person))]);
 
     assert!(matches!(answer.await.unwrap(), Err(Refused::Lost(Lost::Unfit(_)))));
     assert!(matches!(heard.await.unwrap(), Err(Lost::Unfit(_))));
@@ -564,7 +568,7 @@ async fn what_goes_on_record_is_measured_once() {
     for answer in together {
         answer.await.unwrap().unwrap();
     }
-    world.record(|record| record.made.push((Seq(1), jitter(3)))).await.unwrap().unwrap();
+    world.record(|record| record.made.push(made_event(Seq(1), jitter(3)))).await.unwrap().unwrap();
     world.post("hello", Ticket(9)).await.unwrap().unwrap();
 
     let total = |name: &str| world.metrics.total(name, &[]);

@@ -13,7 +13,7 @@ use crate::ports::store::{StoreError, Value};
 pub(crate) fn manifests() -> Vec<Vec<u8>> {
     texts(&[
         r#"{"format":1,"store":"0123456789abcdef0123456789abcdef","groups":7,"events":9,"db_bytes":4096}"#,
-        r#"{"format":2}"#,
+        r#"{"format":3}"#,
     ])
 }
 

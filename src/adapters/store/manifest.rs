@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::OpenError;
 
 /// The newest format of stored records that this version reads.
-pub const FORMAT: u64 = 1;
+pub const FORMAT: u64 = 2;
 
 /// What a data folder holds, as of the last time that this was written. The store may hold more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,11 +134,11 @@ mod tests {
     #[test]
     fn a_newer_manifest_is_refused_whatever_else_it_holds() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(path(folder.path()), r#"{"format": 2, "shards": []}"#).unwrap();
+        fs::write(path(folder.path()), r#"{"format": 3, "shards": []}"#).unwrap();
 
         let refused = read(folder.path()).unwrap_err();
 
-        assert!(matches!(refused, OpenError::NewerVersion { found: 2, known: FORMAT, .. }), "{refused}");
+        assert!(matches!(refused, OpenError::NewerVersion { found: 3, known: FORMAT, .. }), "{refused}");
     }
 
     #[test]

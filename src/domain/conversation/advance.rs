@@ -12,6 +12,15 @@ use super::*;
 /// Why no statement was made where all that it would have answered was taken back.
 pub const TAKEN_BACK: &str = "taken_back";
 
+/// Which deadlines are due.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// Those before this moment.
+    Before,
+    /// Those at it, too.
+    Now,
+}
+
 /// How long somebody is not asked again who is about to leave.
 const LEAVING: Duration = Duration::from_secs(10);
 
@@ -19,7 +28,7 @@ impl Conversation {
     /// An event from outside is taken in, which leaves everything tidy; one that was taken in before is passed over.
     pub(super) fn hear(&mut self, recorded: Recorded, world: &mut World<'_>, out: &mut Vec<Output>) {
         if recorded.seq <= self.handled && recorded.seq != Seq::NONE {
-            return self.tidy(world, out);
+            return;
         }
         let first = out.len();
         let (mut refused, mut is_late) = (None, false);
@@ -140,7 +149,7 @@ impl Conversation {
         used_up
     }
 
-    /// Goes on as far as the way is free, from a state that is tidy: what is over is closed; then everyone's triggers, in the order of ids; then the summary.
+    /// Goes on as far as the way is free: what is over is closed; then everyone's triggers, in the order of ids; then the summary.
     /// The back-offs of `over` are known to have come to their end; the others are looked at.
     pub(super) fn advance(
         &mut self,
@@ -164,26 +173,23 @@ impl Conversation {
             self.draw_first_interval(companion, world, out);
         }
         self.note_back_offs_over(occasion, &mut over);
-        if !over.is_empty() {
-            over.sort();
-            over.dedup();
-            over.retain(|companion| self.gates.contains_key(companion));
-            self.end_back_offs(&over, world, out);
-        }
-        self.ask_who_waits(left_out, occasion, world, out);
+        over.sort();
+        over.dedup();
+        over.retain(|companion| self.gates.contains_key(companion));
+        self.end_back_offs(&over, world, out);
+        self.ask_who_waits(left_out, world, out);
         self.refresh_summary(world, out);
     }
 
     /// What waits is decided without a call, or asked, in the order of ids.
-    fn ask_who_waits(&mut self, left_out: Option<CompanionId>, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn ask_who_waits(&mut self, left_out: Option<CompanionId>, world: &mut World<'_>, out: &mut Vec<Output>) {
         let is_after_quiet = |(companion, gate): (&CompanionId, &Gate)| {
             let is_lull = gate.waiting.is_some_and(|waiting| waiting.trigger == Trigger::Lull);
-            is_lull && self.is_ready(companion, gate, occasion, world)
+            is_lull && self.is_ready(companion, gate, world)
         };
         if !self.is_busy() && self.gates.iter().any(is_after_quiet) {
-            // On record, what is asked or decided after quiet follows the timers of its moment.
-            let now = self.clock;
-            self.fire_due(|due| due <= now);
+            // Whose quiet is over at the same moment is asked together with it.
+            self.fire_lulls(Due::Now, world, out);
         }
         let who_waits = self.gates.whose(|gate| gate.waiting.is_some());
         if who_waits.is_empty() {
@@ -193,22 +199,40 @@ impl Conversation {
         let called = if self.holds_rounds() { self.called() } else { BTreeSet::new() };
         let mut asked = Vec::with_capacity(who_waits.len());
         for companion in who_waits {
-            if let Some(waiting) = self.proceed(&companion, occasion, world, out) {
+            if let Some(waiting) = self.proceed(&companion, world, out) {
                 asked.push((companion, waiting));
             }
         }
         if world.rules.asks_everyone && !asked.is_empty() {
-            self.add_listeners(&mut asked, left_out.as_ref(), occasion, world);
+            self.add_listeners(&mut asked, left_out.as_ref(), world);
         }
-        self.ask(asked, &Attendance { left_out, called }, occasion, world, out);
+        self.ask(asked, &Attendance { left_out, called }, world, out);
     }
 
     pub(super) fn wake(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         #[cfg(test)]
         poison::is_there(poison::WOKEN, self);
+        self.fire_lulls(Due::Now, world, out);
+    }
+
+    /// Time goes on: back-offs that were to end before this moment do, and lull timers that were due before it fire, however late that is
+    /// noticed. What is due at the moment itself comes after what is heard at it.
+    pub(super) fn come_to(&mut self, at: Moment, world: &mut World<'_>, out: &mut Vec<Output>) {
+        self.clock = self.clock.max(at);
         let now = self.clock;
-        self.fire_due(|due| due <= now);
-        self.tidy(world, out);
+        let over = self.gates.whose(|gate| gate.retry_at().is_some_and(|until| until < now));
+        self.end_back_offs(&over, world, out);
+        self.fire_lulls(Due::Before, world, out);
+    }
+
+    /// Fires the lull timers that are due.
+    pub(super) fn fire_lulls(&mut self, due: Due, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let now = self.clock;
+        let is_due = |lull_at: Moment| lull_at < now || lull_at == now && due == Due::Now;
+        let companions = self.gates.whose(|gate| gate.lull_at.is_some_and(is_due));
+        if !companions.is_empty() {
+            self.make(Event::LullFired { companions }, world, out);
+        }
     }
 
     /// A question was answered. An answer that nobody waits for is passed over.
@@ -279,7 +303,7 @@ impl Conversation {
         }
     }
 
-    pub(super) fn take_summary(&mut self, upto: Seq, text: Option<Arc<str>>, world: &World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn take_summary(&mut self, upto: Seq, text: Option<Arc<str>>, world: &mut World<'_>, out: &mut Vec<Output>) {
         let is_spoilt = std::mem::take(&mut self.summary.is_spoilt);
         match text {
             // What is left to be summarised is asked for anew.
@@ -314,11 +338,11 @@ impl Conversation {
     }
 
     /// Puts an event on record and changes the state by it.
-    pub(super) fn make(&mut self, event: Event, world: &World<'_>, out: &mut Vec<Output>) {
-        let event = Box::new(event);
+    pub(super) fn make(&mut self, event: Event, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let turn = self.turn_of(&event, world);
         let place = out.len();
-        self.apply(self.clock, Seq::NONE, &event, world, out);
-        out.insert(place, Output::Made { handled: self.handled, event });
+        self.apply(self.clock, Seq::NONE, turn, &event, world, out);
+        out.insert(place, Output::Made(Box::new(Made { handled: self.handled, turn, event })));
     }
 
     /// The buffer holds so many messages; before one more comes, the oldest settle.
@@ -333,12 +357,12 @@ impl Conversation {
     }
 
     /// After a restart, more may have been accepted than a buffer holds.
-    pub(super) fn settle_overflow_after_restart(&mut self, world: &World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn settle_overflow_after_restart(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         self.settle_overflow(self.gates.keys().cloned().collect(), 0, world, out);
     }
 
     /// The oldest settle, until there is room for so many more.
-    fn settle_overflow(&mut self, companions: Vec<CompanionId>, more: usize, world: &World<'_>, out: &mut Vec<Output>) {
+    fn settle_overflow(&mut self, companions: Vec<CompanionId>, more: usize, world: &mut World<'_>, out: &mut Vec<Output>) {
         let most = world.rules.gate.max_buffer;
         for companion in companions {
             let gate = &self.gates[&companion];
@@ -372,7 +396,13 @@ impl Conversation {
     }
 
     /// All that is unsettled for these companions, and the same for each of them, settles.
-    pub(super) fn settle_rest(&mut self, companions: Vec<CompanionId>, reason: Reason, world: &World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn settle_rest(
+        &mut self,
+        companions: Vec<CompanionId>,
+        reason: Reason,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
         let trigger = self.trigger_of_rest(&companions[0], self.handled);
         let mut record = self.decided(&companions[0], trigger, Decision::No, reason, self.handled, Answered::default());
         record.companions = companions;
@@ -392,7 +422,6 @@ impl Conversation {
             upto: self.handled,
             next_interjection_at: next_interjection_at.or(gate.next_interjection_at).unwrap_or_default(),
             due_at: is_external.then(|| self.clock + world.rules.turn_taking.external_statement_timeout()),
-            trace: None,
             companion: companion.clone(),
         };
         self.make(owed, world, out);
@@ -409,7 +438,7 @@ impl Conversation {
         trigger: Trigger,
         reason: Reason,
         answered: Answered,
-        world: &World<'_>,
+        world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
         let yes = self.decided(companion, trigger, Decision::Yes, reason, Seq::NONE, answered);
@@ -446,7 +475,7 @@ impl Conversation {
         companion: &CompanionId,
         reason: Reason,
         upto: Seq,
-        world: &World<'_>,
+        world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
         let trigger = self.trigger_of_rest(companion, upto);

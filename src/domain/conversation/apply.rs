@@ -8,8 +8,16 @@ use super::*;
 
 impl Conversation {
     /// Changes the state by one event, and notes timers that were armed or cancelled and answers that nobody wants any more.
-    pub(super) fn apply(&mut self, at: Moment, seq: Seq, event: &Event, world: &World<'_>, notes: &mut Vec<Output>) {
-        self.come_to(at, world, notes);
+    pub(super) fn apply(
+        &mut self,
+        at: Moment,
+        seq: Seq,
+        turn: Option<TurnId>,
+        event: &Event,
+        world: &World<'_>,
+        notes: &mut Vec<Output>,
+    ) {
+        self.clock = self.clock.max(at);
         if event.is_heard() && !matches!(event, Event::CaughtUp { .. }) {
             self.note_heard(seq);
         }
@@ -46,10 +54,20 @@ impl Conversation {
                     gate.next_interjection_at = Some(*next_interjection_at);
                 }
             }
+            Event::LullFired { companions } => self.apply_lull_fired(companions),
+            Event::BackOffEnded { companions } => self.apply_back_off_ended(companions, world, notes),
+            Event::DeadlinesExtended { round, words } => {
+                if let (Some(open), Some(deadline)) = (&mut self.round, round) {
+                    open.deadline = *deadline;
+                }
+                if let (Some(floor), Some(due_at)) = (&mut self.floor, words) {
+                    floor.due_at = Some(*due_at);
+                }
+            }
             // It is refused as it is handled; one that was on record before a restart, after it.
             Event::AddressRefused { message } if *message > self.handled => self.refused = Some(*message),
             Event::AddressRefused { message } => self.apply_late_refusal(*message),
-            Event::RoundOpened(opened) => self.apply_round_opened(opened, self.clock),
+            Event::RoundOpened(opened) => self.apply_round_opened(opened, turn),
             Event::RoundClosed(closed) => self.apply_round_closed(closed),
             Event::StageChanged { companion, to, .. } => {
                 self.opened_again.remove(companion);
@@ -62,8 +80,8 @@ impl Conversation {
                 }
             }
             Event::RepetitionJudged { score, detections, .. } => self.apply_judged(*score, *detections),
-            Event::Evaluated(evaluated) => self.apply_evaluated(evaluated),
-            Event::Decided(decided) => self.apply_decided(decided, notes),
+            Event::Evaluated(evaluated) => self.apply_evaluated(evaluated, turn),
+            Event::Decided(decided) => self.apply_decided(decided, turn, notes),
             Event::Unanswered { companion, ticket, back_off, .. } => self.apply_unanswered(companion, *ticket, *back_off),
             Event::ReplyOwed { companion, ticket, trigger, messages, upto, next_interjection_at, due_at, .. } => {
                 self.tickets = self.tickets.max(*ticket);
@@ -72,7 +90,10 @@ impl Conversation {
                     Some(turn) => (turn.candidate.why, turn.selection),
                     None => {
                         let opened = wish.as_ref().map_or(self.handled, |wish| wish.upto);
-                        (wish.and_then(|wish| wish.why), Selection { opened, selected_at: self.handled, ..Selection::default() })
+                        (
+                            wish.and_then(|wish| wish.why),
+                            Selection { opened, selected_at: self.handled, turn, ..Selection::default() },
+                        )
                     }
                 };
                 self.floor = Some(Box::new(Floor {
@@ -103,9 +124,9 @@ impl Conversation {
         self.tidy(world, notes);
     }
 
-    /// The same for what is kept nowhere else, once its moment was come to: a message is moved.
+    /// The same for what is kept nowhere else, and happens now: a message is moved.
     pub(super) fn take_in(&mut self, recorded: Recorded, world: &World<'_>, notes: &mut Vec<Output>) {
-        let (seq, at) = (recorded.seq, recorded.at);
+        let Recorded { seq, at, turn, .. } = recorded;
         match recorded.event {
             Event::Said { message, reply, said_at, .. } => {
                 self.note_heard(seq);
@@ -113,16 +134,8 @@ impl Conversation {
                 self.apply_said(entry, reply, world, notes);
                 self.tidy(world, notes);
             }
-            event => self.apply(at, seq, &event, world, notes),
+            event => self.apply(at, seq, turn, &event, world, notes),
         }
-    }
-
-    /// Time goes on: whose back-off ended before this moment waits for quiet since then, and lull timers that were due before it fire, however
-    /// late that is noticed. What is due at it comes after what is heard at it.
-    pub(super) fn come_to(&mut self, at: Moment, world: &World<'_>, notes: &mut Vec<Output>) {
-        self.clock = self.clock.max(at);
-        self.wait_for_quiet_since_back_offs(world, notes);
-        self.fire_due_before(self.clock);
     }
 
     /// What comes from outside is handled. A round is opened by a statement only as long as nothing else happens, unless it has to wait for
@@ -134,15 +147,12 @@ impl Conversation {
         }
     }
 
-    fn fire_due_before(&mut self, moment: Moment) {
-        self.fire_due(|due| due < moment);
-    }
-
-    pub(super) fn fire_due(&mut self, is_due: impl Fn(Moment) -> bool) {
-        for (companion, gate) in self.gates.iter_mut() {
-            if gate.lull_at.take_if(|due| is_due(*due)).is_some()
-                && let Some(newest) = self.window.newest(companion, gate.cursor)
-            {
+    /// Whose lull timer fires is asked about the newest that it has not settled, if there is something.
+    fn apply_lull_fired(&mut self, companions: &[CompanionId]) {
+        for companion in companions {
+            let Some(gate) = self.gates.get_mut(companion) else { continue };
+            gate.lull_at = None;
+            if let Some(newest) = self.window.newest(companion, gate.cursor) {
                 let message = newest.seq;
                 gate.fire(Waiting { trigger: Trigger::Lull, message, check: Check::Quiet, urgent: false });
             }
@@ -160,10 +170,9 @@ impl Conversation {
 
     /// What waits is checked again. Gives whether the trigger of anybody is about to be looked at.
     fn recheck_who_waits(&mut self, world: &World<'_>) -> bool {
-        let now = self.clock;
         let mut is_somebody_next = false;
         for (companion, gate) in self.gates.iter_mut().filter(|(_, gate)| gate.waiting.is_some() && !gate.is_silent()) {
-            let is_backing_off = is_backing_off(gate, now);
+            let is_backing_off = gate.is_backing_off();
             if !is_backing_off {
                 gate.recheck(self.window.newest(companion, gate.cursor).map(|entry| entry.seq));
             }
@@ -177,10 +186,9 @@ impl Conversation {
     fn wait_for_quiet(&mut self, may_wait: bool, world: &World<'_>, notes: &mut Vec<Output>) {
         let now = self.clock;
         for (companion, gate) in self.gates.iter_mut() {
-            if gate.is_silent() || gate.waiting.is_some() || is_backing_off(gate, now) {
+            if gate.is_silent() || gate.waiting.is_some() || gate.is_backing_off() {
                 continue;
             }
-            gate.end_back_off();
             match self.window.newest(companion, gate.cursor) {
                 // There is nothing left to be quiet about.
                 None => cancel_lull(companion, gate, notes),
@@ -194,15 +202,14 @@ impl Conversation {
         }
     }
 
-    /// Whose back-off ended before this moment, with the way free and nothing to ask again, waits for quiet since its end. The end itself is not
-    /// on record.
-    fn wait_for_quiet_since_back_offs(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
-        let now = self.clock;
-        if !self.gates.values().any(|gate| gate.retry_at().is_some_and(|until| until < now)) || self.is_busy() {
-            return;
-        }
-        for (companion, gate) in self.gates.iter_mut().filter(|(_, gate)| !gate.is_silent()) {
-            let Some(until) = gate.retry_at().filter(|until| *until < now) else { continue };
+    /// Whoever has nothing to ask again waits for quiet since the end of its back-off, also where that was noticed late.
+    fn apply_back_off_ended(&mut self, companions: &[CompanionId], world: &World<'_>, notes: &mut Vec<Output>) {
+        let (now, is_busy) = (self.clock, self.is_busy());
+        for companion in companions {
+            let Some(gate) = self.gates.get_mut(companion) else { continue };
+            let until = gate.retry_at();
+            gate.end_back_off();
+            let Some(until) = until.filter(|until| *until < now && !is_busy && !gate.is_silent()) else { continue };
             let newest = self.window.newest(companion, gate.cursor);
             gate.recheck(newest.map(|entry| entry.seq));
             if let (Some(last), Some(temper)) = (newest, world.tempers.get(companion))
@@ -224,17 +231,6 @@ impl Conversation {
         self.submit_listening(companion);
     }
 
-    /// At a deadline, all back-offs are over that were due by then.
-    pub(super) fn end_back_offs_due(&mut self) {
-        let now = self.clock;
-        self.gates.values_mut().filter(|gate| gate.retry_at().is_some_and(|until| until <= now)).for_each(Gate::end_back_off);
-    }
-
-    /// A human's address ends a back-off, which is not on record.
-    pub(super) fn end_back_offs_cut_short(&mut self) {
-        self.gates.values_mut().filter(|gate| gate.is_back_off_cut_short()).for_each(Gate::end_back_off);
-    }
-
     /// Whoever was asked in a round and will not answer listens.
     pub(super) fn submit_listening(&mut self, companion: &CompanionId) {
         let state = self.listens(companion);
@@ -243,7 +239,7 @@ impl Conversation {
         }
     }
 
-    fn apply_evaluated(&mut self, evaluated: &Evaluated) {
+    fn apply_evaluated(&mut self, evaluated: &Evaluated, turn: Option<TurnId>) {
         self.tickets = self.tickets.max(evaluated.ticket);
         let now = self.clock;
         if let Some(gate) = self.gates.get_mut(&evaluated.companion) {
@@ -257,6 +253,7 @@ impl Conversation {
                 upto: evaluated.upto,
                 message_count: evaluated.message_count,
                 is_spoilt: false,
+                turn,
             });
             gate.end_back_off();
         }
@@ -265,14 +262,9 @@ impl Conversation {
         }
     }
 
-    fn apply_decided(&mut self, decided: &Decided, notes: &mut Vec<Output>) {
+    fn apply_decided(&mut self, decided: &Decided, turn: Option<TurnId>, notes: &mut Vec<Output>) {
         if let (Some(round), Some(state)) = (&mut self.round, &decided.vote) {
             round.submit(state.clone());
-        }
-        // With a back-off that has come to its end, all have that were to end by then.
-        let is_over = |gate: &Gate| !gate.is_back_off_cut_short() && gate.retry_at().is_some_and(|until| until <= self.clock);
-        if decided.reason == Reason::Stale && decided.companions.iter().filter_map(|id| self.gates.get(id)).any(is_over) {
-            self.end_back_offs_due();
         }
         for companion in &decided.companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
@@ -290,7 +282,7 @@ impl Conversation {
             }
             if decided.decision == Decision::Yes {
                 let (message, upto) = answered.map_or((Seq::NONE, Seq::NONE), |asked| (asked.message, asked.upto));
-                gate.wish = Some(Wish { trigger: decided.trigger, message, upto, why: decided.why.clone() });
+                gate.wish = Some(Wish { trigger: decided.trigger, message, upto, why: decided.why.clone(), turn });
                 continue;
             }
             gate.settle(decided.upto);
@@ -328,11 +320,6 @@ impl Conversation {
         let answered = self.floor.as_ref().and_then(|floor| floor.messages.first());
         self.window.trim(answered.map_or(settled, |first| settled.min(Seq(first.0.saturating_sub(1)))));
     }
-}
-
-/// A back-off that ends at this moment is over once its deadline was handled.
-fn is_backing_off(gate: &Gate, now: Moment) -> bool {
-    gate.retry_at().is_some_and(|until| until >= now)
 }
 
 pub(super) fn arm_lull(companion: &CompanionId, gate: &mut Gate, lull_at: Moment, notes: &mut Vec<Output>) {

@@ -4,7 +4,7 @@ use super::super::budget::UsedUp;
 use super::super::event::Evaluated;
 use super::super::gate::{Check, Waiting};
 use super::super::message::Role;
-use super::advance::Answered;
+use super::advance::{Answered, Due};
 use super::*;
 
 /// Who takes part in a round, besides those who are asked.
@@ -39,28 +39,26 @@ impl Conversation {
         }
     }
 
-    /// What has become stale settles first. Then all end before anybody begins to wait for quiet: whoever has something to ask again goes first.
+    /// Back-offs end, all at once, so that whoever has something to ask again goes before whoever begins to wait for quiet; then what has
+    /// become stale meanwhile settles.
     pub(super) fn end_back_offs(&mut self, over: &[CompanionId], world: &mut World<'_>, out: &mut Vec<Output>) {
+        self.record_ends_of_back_offs(over, world, out);
         for companion in over {
             self.settle_stale(companion, None, world, out);
         }
-        for companion in over {
-            if let Some(gate) = self.gates.get_mut(companion) {
-                gate.end_back_off();
-            }
-        }
-        self.tidy(world, out);
     }
 
-    fn is_backing_off(&self, gate: &Gate, occasion: Occasion) -> bool {
-        let is_urgent = gate.waiting.is_some_and(|waiting| waiting.urgent);
-        let is_before = |until| until > self.clock || until == self.clock && !occasion.by_deadline;
-        !is_urgent && gate.retry_at().is_some_and(is_before)
+    pub(super) fn record_ends_of_back_offs(&mut self, over: &[CompanionId], world: &mut World<'_>, out: &mut Vec<Output>) {
+        let is_running = |companion: &&CompanionId| self.gates.get(companion).is_some_and(Gate::is_backing_off);
+        let companions: Vec<_> = over.iter().filter(is_running).cloned().collect();
+        if !companions.is_empty() {
+            self.make(Event::BackOffEnded { companions }, world, out);
+        }
     }
 
     /// Whether somebody is asked when its trigger fires and the way is free.
-    pub(super) fn is_ready(&self, companion: &CompanionId, gate: &Gate, occasion: Occasion, world: &World<'_>) -> bool {
-        !gate.is_silent() && !self.is_backing_off(gate, occasion) && world.tempers.contains_key(companion)
+    pub(super) fn is_ready(&self, companion: &CompanionId, gate: &Gate, world: &World<'_>) -> bool {
+        !gate.is_silent() && !gate.is_backing_off() && world.tempers.contains_key(companion)
     }
 
     /// Settles what is older than `gate.stale_after_secs`, up to an address that was not tried yet (and, after a restart, is not older than
@@ -87,24 +85,17 @@ impl Conversation {
             .last()
             .map(|entry| entry.seq);
         if let Some(upto) = stale {
-            // On record, it follows the timers of its moment.
-            let now = self.clock;
-            self.fire_due(|due| due <= now);
+            // Quiet that is over at the same moment may be about some of it.
+            self.fire_lulls(Due::Now, world, out);
             self.set_aside(companion, Reason::Stale, upto, world, out);
         }
     }
 
     /// If the way is free, what waits is decided without a call; or it is given back to be asked, and counted as asked.
-    pub(super) fn proceed(
-        &mut self,
-        companion: &CompanionId,
-        occasion: Occasion,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) -> Option<Waiting> {
+    pub(super) fn proceed(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) -> Option<Waiting> {
         loop {
             let gate = &self.gates[companion];
-            if self.is_busy() || !self.is_ready(companion, gate, occasion, world) {
+            if self.is_busy() || !self.is_ready(companion, gate, world) {
                 return None;
             }
             let waiting = gate.waiting?;
@@ -149,13 +140,12 @@ impl Conversation {
         &self,
         asked: &mut Vec<(CompanionId, Waiting)>,
         left_out: Option<&CompanionId>,
-        occasion: Occasion,
         world: &World<'_>,
     ) {
         for (companion, gate) in self.gates.iter() {
             let takes_part = left_out != Some(companion) && asked.iter().all(|(other, _)| other != companion);
             let newest = self.window.newest(companion, gate.cursor).map(|entry| entry.seq);
-            if let Some(message) = newest.filter(|_| takes_part && self.is_ready(companion, gate, occasion, world)) {
+            if let Some(message) = newest.filter(|_| takes_part && self.is_ready(companion, gate, world)) {
                 let waiting = Waiting { trigger: Trigger::Lull, message, check: Check::Unsettled, urgent: false };
                 asked.push((companion.clone(), waiting));
             }
@@ -168,7 +158,6 @@ impl Conversation {
         &mut self,
         asked: Vec<(CompanionId, Waiting)>,
         attendance: &Attendance,
-        occasion: Occasion,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
@@ -176,7 +165,7 @@ impl Conversation {
             return;
         }
         if self.holds_rounds() {
-            self.open_round(asked.iter().map(|(companion, _)| companion.clone()).collect(), attendance, occasion, world, out);
+            self.open_round(asked.iter().map(|(companion, _)| companion.clone()).collect(), attendance, world, out);
         }
         for (companion, waiting) in asked {
             let gate = &self.gates[&companion];
@@ -190,8 +179,6 @@ impl Conversation {
                 message_count: gate.message_counter,
                 check_count: gate.check_count,
                 threshold: gate.next_interjection_at,
-                by_deadline: occasion.by_deadline,
-                trace: None,
                 companion,
             };
             self.make(Event::Evaluated(evaluated), world, out);

@@ -65,7 +65,7 @@ impl Conversation {
         let judge = world.no_more_tokens(self.clock).map_or(world.rules.repetition.judge, |_| Judge::Lexical);
         let score = if judge == Judge::Model { 0.0 } else { repetition::lexical(&texts) };
         if judge == Judge::Model || judge == Judge::Both && score > repetition::THRESHOLD {
-            self.make(Event::RepetitionAsked { ticket: Ticket(self.tickets.0 + 1), message, trace: None }, world, out);
+            self.make(Event::RepetitionAsked { ticket: Ticket(self.tickets.0 + 1), message }, world, out);
         } else {
             self.take_judgement(message, opened, score, None, world, out);
         }

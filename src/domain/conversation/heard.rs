@@ -136,7 +136,8 @@ impl Conversation {
         self.tally.turns += 1;
         self.spoke.insert(companion.clone(), seq);
         let judgement = if selection.asked_for_turn { Judgement::Due } else { Judgement::NotNeeded };
-        self.spoken = Some(Spoken { companion, message: seq, opened: selection.opened, judgement, is_spoilt: false });
+        let Selection { opened, turn, .. } = selection;
+        self.spoken = Some(Spoken { companion, message: seq, opened, judgement, turn, is_spoilt: false });
         answers
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::id::{CompanionId, Seq, Ticket};
+use super::super::id::{CompanionId, Seq, Ticket, TurnId};
 use super::super::moment::Moment;
 use super::super::trigger::Trigger;
 use super::ending::Judgement;
@@ -20,6 +20,9 @@ pub struct Selection {
     pub asked_for_turn: bool,
     /// Those who wanted to speak too, in the order in which they would have; the first who still can takes over if the statement fails.
     pub others: Vec<Candidate>,
+    /// The turn that selected it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
 }
 
 /// Somebody who wants to speak.
@@ -51,6 +54,9 @@ pub(super) struct Spoken {
     pub(super) message: Seq,
     pub(super) opened: Seq,
     pub(super) judgement: Judgement,
+    /// The turn that it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) turn: Option<TurnId>,
     /// Something that is being judged was taken back: the score counts, and not in which words it was given.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_spoilt: bool,

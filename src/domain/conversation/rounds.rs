@@ -13,7 +13,6 @@ impl Conversation {
         &mut self,
         asked: Vec<CompanionId>,
         attendance: &Attendance,
-        occasion: Occasion,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
@@ -27,8 +26,6 @@ impl Conversation {
             deadline: self.clock + world.rules.turn_taking.state_timeout(),
             asked,
             listening,
-            by_deadline: occasion.by_deadline,
-            trace: None,
         };
         self.make(Event::RoundOpened(opened), world, out);
     }
@@ -109,6 +106,12 @@ impl Conversation {
                 }
             }
         }
+        if occasion.by_deadline && self.round.as_ref().is_some_and(|round| round.missing().next().is_none()) {
+            // Back-offs that end at the same moment are over when it is: whoever asks again goes before whoever begins to wait for quiet.
+            let now = self.clock;
+            let over = self.gates.whose(|gate| gate.retry_at().is_some_and(|until| until <= now));
+            self.record_ends_of_back_offs(&over, world, out);
+        }
         let Some(round) = self.round.as_ref().filter(|round| round.missing().next().is_none()) else { return };
         let ranking = round.ranking(|companion| self.spoke.get(companion).copied()).into_iter();
         let mut ranking = ranking.filter(|companion| self.gates.contains_key(companion));
@@ -124,7 +127,6 @@ impl Conversation {
             others: others.collect(),
             speak_at: selected.is_some().then(|| self.clock + world.rules.turn_taking.turn_delay()),
             selected,
-            by_deadline: occasion.by_deadline,
         };
         self.make(Event::RoundClosed(closed), world, out);
     }
@@ -152,6 +154,17 @@ impl Conversation {
         }
     }
 
+    /// After a restart a round is held again, and an external companion that has the floor is waited for again: both have the whole time.
+    pub(super) fn extend_deadlines(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let turn_taking = world.rules.turn_taking;
+        let round = self.round.as_ref().map(|round| round.deadline.max(self.clock + turn_taking.state_timeout()));
+        let is_waited_for = self.floor.as_ref().is_some_and(|floor| floor.due_at.is_some());
+        let words = is_waited_for.then(|| self.clock + turn_taking.external_statement_timeout());
+        if round.is_some() || words.is_some() {
+            self.make(Event::DeadlinesExtended { round, words }, world, out);
+        }
+    }
+
     /// A deadline is due after what happened at its moment.
     pub(super) fn is_due(&self, deadline: Moment, occasion: Occasion) -> bool {
         deadline < self.clock || deadline == self.clock && occasion.by_deadline
@@ -172,16 +185,16 @@ impl Conversation {
         self.gates.len() > 1 || self.gates.values().any(|gate| gate.external)
     }
 
-    pub(super) fn apply_round_opened(&mut self, opened: &RoundOpened, now: Moment) {
+    pub(super) fn apply_round_opened(&mut self, opened: &RoundOpened, turn: Option<TurnId>) {
         self.spoken = None;
-        self.round = Some(Round::new(opened.message, now, opened.deadline, &opened.listening, &opened.asked));
+        let mut round = Round::new(opened.message, self.clock, opened.deadline, &opened.listening, &opened.asked);
+        round.turn = turn;
+        self.round = Some(round);
     }
 
     pub(super) fn apply_round_closed(&mut self, closed: &RoundClosed) {
-        if closed.by_deadline {
-            self.end_back_offs_due();
-        }
-        let asked_for_turn = self.round.take().is_some_and(|round| round.asks_for_turn);
+        let round = self.round.take();
+        let (turn, asked_for_turn) = round.map(|round| (round.turn, round.asks_for_turn)).unwrap_or_default();
         let winner = closed.selected.as_ref().and_then(|companion| self.candidate(companion));
         let others = closed.others.iter().filter_map(|other| self.candidate(&other.companion)).collect();
         for other in &closed.others {
@@ -193,7 +206,7 @@ impl Conversation {
             if let Some(gate) = self.gates.get_mut(&candidate.companion) {
                 gate.wish = None;
             }
-            let selection = Selection { opened: closed.message, selected_at: self.handled, asked_for_turn, others };
+            let selection = Selection { opened: closed.message, selected_at: self.handled, asked_for_turn, others, turn };
             self.turn = Some(Box::new(Turn { candidate, selection, speak_at: closed.speak_at }));
         }
     }
@@ -211,9 +224,9 @@ impl Conversation {
             // One whose trigger has settled meanwhile has nothing left to say.
             gate.is_some_and(|gate| !gate.is_silent() && gate.waiting.is_some())
         };
-        let Selection { opened, asked_for_turn, others, .. } = floor.selection;
+        let Selection { opened, asked_for_turn, others, turn, .. } = floor.selection;
         self.turn = others.into_iter().find(is_able).map(|candidate| {
-            let selection = Selection { opened, selected_at: self.handled, asked_for_turn, others: Vec::new() };
+            let selection = Selection { opened, selected_at: self.handled, asked_for_turn, others: Vec::new(), turn };
             Box::new(Turn { candidate, selection, speak_at: None })
         });
     }

@@ -12,7 +12,7 @@ fn all() -> Vec<(Key, Vec<u8>)> {
     let place = Place::new(&guild, &channel);
     let ward = place.ward();
     let (seq, at) = (Seq(3), Moment::from_micros(5));
-    let event = Recorded { seq, at, handled: seq, event: Event::Cleared };
+    let event = Recorded { seq, at, handled: seq, turn: None, event: Event::Cleared };
     let used = UsageRecord { at, channel: channel.clone(), used: Used::Statement { companion: "aria".into() } };
     let set_aside = SetAsideRecord {
         guild: guild.clone(),

@@ -220,7 +220,7 @@ fn journal(events: u64) -> TestStore {
     store.put(key::channel_name(&place()), encode(&NO.0));
     store.put(Key::head(ward, NO), encode_number(Seq(events)));
     for seq in (1..=events).map(Seq) {
-        let recorded = Recorded { seq, at: Moment::from_micros(seq.0), handled: seq, event: Event::Cleared };
+        let recorded = Recorded { seq, at: Moment::from_micros(seq.0), handled: seq, turn: None, event: Event::Cleared };
         store.put(Key::event(ward, NO, seq), encode_event(&recorded));
     }
     store

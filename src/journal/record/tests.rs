@@ -6,7 +6,7 @@ use crate::ports::store::key::ChannelNo;
 fn an_event_reads_as_it_was_written() {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
     let made = Event::JitterDrawn { companion: "aria".into(), next_interjection_at: 9 };
-    let recorded = Recorded { seq: Seq(7), at: Moment::from_micros(5), handled: Seq(4), event: made };
+    let recorded = Recorded { seq: Seq(7), at: Moment::from_micros(5), handled: Seq(4), turn: None, event: made };
 
     let read = decode_event(&key, &encode_event(&recorded));
 
@@ -16,11 +16,23 @@ fn an_event_reads_as_it_was_written() {
 #[test]
 fn an_event_from_outside_handles_itself() {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
-    let recorded = Recorded { seq: Seq(7), at: Moment::from_micros(5), handled: Seq(7), event: Event::Cleared };
+    let recorded = Recorded { seq: Seq(7), at: Moment::from_micros(5), handled: Seq(7), turn: None, event: Event::Cleared };
 
     let read = decode_event(&key, &encode_event(&recorded));
 
     assert_eq!(read, Ok(recorded));
+}
+
+#[test]
+fn a_kind_of_event_that_only_a_newer_version_knows_is_no_damage() {
+    let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
+    let value =
+        [&[NEWEST_VERSION], &br#"{"at":5,"handled":4,"event":{"event":"floor_expired","companion":"aria"}}"#[..]].concat();
+
+    let error = decode_event(&key, &value).unwrap_err();
+
+    assert_eq!(error, RecordError::UnknownWord { key });
+    assert!(error.to_string().contains("start the version that wrote it") && !error.to_string().contains("floor"), "{error}");
 }
 
 #[test]
@@ -31,7 +43,7 @@ fn an_unknown_version_is_a_clear_error() {
 
     let error = decode::<PendingRecord>(&key, &value).unwrap_err();
 
-    assert_eq!(error, RecordError::UnknownVersion { key: key.clone(), found: 9, newest: 1 });
+    assert_eq!(error, RecordError::UnknownVersion { key: key.clone(), found: 9, newest: NEWEST_VERSION });
     assert!(error.to_string().contains(&key.to_string()));
 }
 

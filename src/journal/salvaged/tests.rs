@@ -15,7 +15,7 @@ fn said(by: &str, id: Option<&str>) -> Recorded {
     let (address, modality) = (Address::default(), Modality::Text);
     let message = Message { id: id.map(Into::into), from, text: "zebra".into(), address, modality, lull_endpoint: false };
     let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
-    Recorded { seq: Seq(7), at: Moment::ZERO, handled: Seq(7), event }
+    Recorded { seq: Seq(7), at: Moment::ZERO, handled: Seq(7), turn: None, event }
 }
 
 fn salvaged(records: &[(Key, Value)]) -> Salvaged {
@@ -43,7 +43,7 @@ fn each_half_of_a_channels_name_tells_the_other_and_its_number_is_never_given_ag
 #[test]
 fn what_a_newer_version_wrote_is_left_to_it() {
     let (ward, no) = (place().ward(), ChannelNo(3));
-    let newer = b"\x02{}".to_vec();
+    let newer = b"\x03{}".to_vec();
     let (name, next) = (key::channel_name(&place()), key::next_channel(ward));
 
     let salvaged = salvaged(&[(Key::event(ward, no, Seq(1)), encode_event(&said("Ana", None))), (next.clone(), newer.clone())]);
@@ -73,7 +73,7 @@ fn of_two_messages_of_one_id_the_newer_is_meant() {
 
     assert_eq!([6, 7, 8].map(|seq| replaces(seq, &encode(&Seq(7)))), [false, false, true]);
     assert!(replaces(6, b"\x01?"), "what cannot be read is no message");
-    assert!(!replaces(8, b"\x02{}"), "what is of a newer format is whatever it is");
+    assert!(!replaces(8, b"\x03{}"), "what is of a newer format is whatever it is");
 }
 
 #[test]

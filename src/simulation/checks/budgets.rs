@@ -132,17 +132,15 @@ fn addresses(props: &Props) {
             _ => None,
         })
         .collect();
-    // For which message somebody was first asked when, and whether by a deadline.
-    let asked: BTreeMap<_, _> = committed
-        .iter()
-        .rev()
-        .filter_map(|entry| match &entry.recorded.event {
-            Event::Evaluated(evaluated) if evaluated.trigger == Trigger::DirectAddress => {
-                Some(((&entry.place, evaluated.message, evaluated.by_deadline), entry.recorded.at))
-            }
-            _ => None,
-        })
-        .collect();
+    // When somebody was asked for which message.
+    let mut asked = BTreeMap::<_, Vec<Moment>>::new();
+    for entry in committed.iter() {
+        if let Event::Evaluated(evaluated) = &entry.recorded.event
+            && evaluated.trigger == Trigger::DirectAddress
+        {
+            asked.entry((&entry.place, evaluated.message)).or_default().push(entry.recorded.at);
+        }
+    }
     let mut by_person = BTreeMap::<_, Vec<Addressed>>::new();
     for Committed { place, recorded, .. } in committed.iter() {
         if let Event::Said { message, reply: None, said_at, .. } = &recorded.event
@@ -150,11 +148,11 @@ fn addresses(props: &Props) {
         {
             let key = (place, recorded.seq);
             let times = by_person.entry((place.guild.clone(), message.from.id.clone())).or_default();
-            let asked_at = |by_deadline| asked.get(&(place, recorded.seq, by_deadline)).copied();
-            let is_granted = asked_at(false).is_some() || (asked_at(true).is_some() && said_at.is_none());
+            let asked_at = asked.get(&key).map_or(&[][..], Vec::as_slice);
+            let is_asked_at_once = asked_at.contains(&recorded.at);
+            let is_granted = is_asked_at_once || (!asked_at.is_empty() && said_at.is_none());
             let said_at = said_at.unwrap_or(recorded.at).min(recorded.at);
-            let counts_from =
-                [asked_at(false), asked_at(true), Some(recorded.at)].into_iter().flatten().max().unwrap_or(recorded.at);
+            let counts_from = asked_at.iter().copied().max().unwrap_or(recorded.at).max(recorded.at);
             let refused_at = refused.get(&key).copied();
             times.push(Addressed { said_at, heard_at: recorded.at, counts_from, refused_at, is_granted });
         }

@@ -52,6 +52,7 @@ struct Floor {
 /// A round that is open, and who votes in it.
 struct Round {
     message: Seq,
+    deadline: Moment,
     voters: BTreeSet<CompanionId>,
     /// Those of them to whom nothing is left of what they were asked about.
     about_nothing: BTreeSet<CompanionId>,
@@ -142,7 +143,11 @@ impl<'a> Record<'a> {
     fn enter(&mut self, recorded: &Recorded) {
         let now = self.when(recorded.seq);
         self.pass(now);
-        self.since = self.since.max(now);
+        let is_timer = matches!(recorded.event, Event::LullFired { .. } | Event::BackOffEnded { .. });
+        if !is_timer {
+            // What only time brought about is nothing that is to be waited for anew.
+            self.since = self.since.max(now);
+        }
         self.clock = self.clock.max(recorded.at);
         match &recorded.event {
             Event::Said { message, reply, said_at, .. } => {
@@ -150,6 +155,9 @@ impl<'a> Record<'a> {
                 self.said(recorded.seq, message, *reply);
             }
             Event::Edited { .. } | Event::CaughtUp { .. } | Event::JitterDrawn { .. } | Event::AddressRefused { .. } => {}
+            Event::LullFired { companions } => self.fires_after_quiet(recorded, companions),
+            Event::BackOffEnded { companions } => self.ends_back_offs(recorded, companions),
+            Event::DeadlinesExtended { round, words } => self.extended(recorded, *round, *words),
             Event::Deleted { messages } => self.deleted(messages),
             Event::Joined { companion, external } => self.seats.entry(companion.clone()).or_default().is_external = *external,
             Event::Left { companion } => self.left(companion),

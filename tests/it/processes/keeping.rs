@@ -7,9 +7,9 @@ use tokio::process::{Child, Command};
 
 use crate::harness::Premises;
 
-/// A store of format 0, as a backup.
-fn of_format_0() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/format-0.backup")
+/// A store of an older format, as a backup.
+fn of_format(format: u64) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/stores/format-{format}.backup"))
 }
 
 fn text(path: &Path) -> String {
@@ -171,7 +171,7 @@ async fn a_backup_while_people_talk_is_sound_and_goes_on_elsewhere() {
 #[tokio::test]
 async fn a_store_of_an_older_format_is_read_and_written_anew() {
     let premises = Premises::shipped();
-    let restored = premises.run(&["history", "restore", &text(&of_format_0())]).await;
+    let restored = premises.run(&["history", "restore", &text(&of_format(0))]).await;
     assert_eq!(restored.code, Some(0), "{restored:?}");
     let events = sound(&premises).await;
     assert_eq!(manifest(&premises.data())["format"], 0);
@@ -194,7 +194,7 @@ async fn a_store_of_an_older_format_is_read_and_written_anew() {
     assert!(!decisions["decisions"].as_array().expect("a list").is_empty());
     server.say("salon", "Ana", "Aria, are you still there?").await;
     server.stop().await;
-    assert_eq!(manifest(&premises.data())["format"], 1);
+    assert_eq!(manifest(&premises.data())["format"], 2);
     assert!(sound(&premises).await > events);
     let backup = premises.path().join("new.backup");
     let made = premises.run(&["history", "backup", &text(&backup)]).await;
@@ -203,12 +203,40 @@ async fn a_store_of_an_older_format_is_read_and_written_anew() {
     assert!(!String::from_utf8_lossy(&bytes).contains("\"kind\":\"human\""));
 }
 
+/// Its server was killed while bruno owed the salon a reply, cleo waited in the attic to be asked again, and something was unsettled in the lobby.
+#[tokio::test]
+async fn what_goes_on_in_a_store_of_an_older_format_goes_on_in_the_new_one() {
+    let premises = Premises::shipped();
+    let restored = premises.run(&["history", "restore", &text(&of_format(1))]).await;
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    let events = sound(&premises).await;
+    assert_eq!(manifest(&premises.data())["format"], 1);
+
+    let server = premises.start().await;
+    for room in ["salon", "attic", "lobby"] {
+        server.rest(room).await;
+    }
+
+    let salon = server.history("salon").await;
+    let answers = salon.iter().filter(|(seq, from, _)| *seq > 78 && from == "bruno").count();
+    assert_eq!(answers, 1, "{salon:?}");
+    for (room, message) in [("lobby", 21), ("attic", 2)] {
+        let decisions = server.get(&format!("/api/decisions?room={room}")).await;
+        let decided = decisions["decisions"].as_array().expect("a list").iter();
+        let settled = decided.filter(|decision| decision["messages"].to_string().contains(&format!("\"seq\":{message}")));
+        assert_eq!(settled.count(), 1, "{room}: {decisions}");
+    }
+    server.stop().await;
+    assert_eq!(manifest(&premises.data())["format"], 2);
+    assert!(sound(&premises).await > events);
+}
+
 #[tokio::test]
 async fn a_store_of_a_newer_format_is_refused_with_both_versions_and_a_way_out() {
     let premises = Premises::new();
     premises.start().await.stop().await;
     let mut newer = manifest(&premises.data());
-    newer["format"] = 2.into();
+    newer["format"] = 3.into();
     std::fs::write(premises.data().join("manifest"), newer.to_string()).expect("it can be written");
 
     for arguments in [&[][..], &["history", "verify"], &["history", "compact"], &["history", "export"]] {
@@ -216,7 +244,7 @@ async fn a_store_of_a_newer_format_is_refused_with_both_versions_and_a_way_out()
 
         assert_eq!(refused.code, Some(3), "{refused:?}");
         let says = |words: &str| refused.stderr.contains(words);
-        assert!(says("was written in format 2, this version of tertulia reads up to 1"), "{refused:?}");
+        assert!(says("was written in format 3, this version of tertulia reads up to 2"), "{refused:?}");
         assert!(says("start the version that wrote it") && says("history restore"), "{refused:?}");
     }
 }

@@ -118,7 +118,7 @@ mod tests {
         ];
 
         for (event, seq) in events.into_iter().zip(1..) {
-            losses.take(&Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq::NONE, event });
+            losses.take(&Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq::NONE, turn: None, event });
         }
 
         let notes = losses.in_words();

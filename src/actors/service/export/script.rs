@@ -185,6 +185,9 @@ impl Script<'_> {
             | Event::Deleted { .. }
             | Event::Paused { .. }
             | Event::CaughtUp { .. }
+            | Event::LullFired { .. }
+            | Event::BackOffEnded { .. }
+            | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
             | Event::RoundOpened(_)
             | Event::StageChanged { .. }

@@ -79,6 +79,6 @@ mod tests {
             address: Address::default(),
         };
         let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
-        Recorded { seq: Seq(7), at: Moment::ZERO, handled: Seq(7), event }
+        Recorded { seq: Seq(7), at: Moment::ZERO, handled: Seq(7), turn: None, event }
     }
 }

@@ -150,10 +150,8 @@ mod tests {
             deadline: Moment::ZERO,
             asked: vec!["aria".into(), "ben".into()],
             listening: vec![State::listening("cleo".into(), "7".into(), false, Stage::None)],
-            by_deadline: false,
-            trace: None,
         };
-        let recorded = Recorded { seq: Seq(8), at: Moment::ZERO, handled: Seq(7), event: Event::RoundOpened(opened) };
+        let recorded = Recorded { seq: Seq(8), at: Moment::ZERO, handled: Seq(7), turn: None, event: Event::RoundOpened(opened) };
         let states = vec![
             wish("aria", 5.0, false),
             State { closing: Stage::PreClosing, ..wish("ben", 5.0, true) },
@@ -167,7 +165,6 @@ mod tests {
             selected: selected.map(Into::into),
             speak_at: None,
             others: Vec::new(),
-            by_deadline: false,
         };
 
         assert_eq!(
@@ -189,14 +186,13 @@ mod tests {
             error: "timeout".into(),
             back_off: Duration::from_secs(5),
         };
-        let recorded = Recorded { seq: Seq(9), at: Moment::ZERO, handled: Seq(7), event: unanswered };
+        let recorded = Recorded { seq: Seq(9), at: Moment::ZERO, handled: Seq(7), turn: None, event: unanswered };
         let mut ballot = Ballot::new(&wish("aria", 5.0, false), &[], |id| id.as_str().to_uppercase());
 
         ballot.follow(&recorded);
 
         let states = vec![wish("aria", 5.0, false), listens("ben"), listens("cleo")];
-        let closed =
-            RoundClosed { message: Seq(7), states, selected: None, speak_at: None, others: Vec::new(), by_deadline: true };
+        let closed = RoundClosed { message: Seq(7), states, selected: None, speak_at: None, others: Vec::new() };
         let told = "ARIA would speak (5), BEN did not vote in time, and listens, CLEO listens: nobody speaks.";
         assert_eq!(ballot.closed(&closed), told);
     }

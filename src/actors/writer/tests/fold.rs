@@ -3,14 +3,14 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::super::*;
-use super::world::{World, place, said};
+use super::world::{World, made_event, place, said};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::Accept;
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::{self, Conversation};
 use crate::domain::event::{Event, order_of_handling};
 use crate::domain::gate::Temper;
-use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::Role;
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
@@ -78,12 +78,12 @@ async fn live_through(happenings: Vec<Happening>) -> (Conversation, Conversation
             Happening::Made(kind, with_snapshot) => {
                 let event = made(kind, step, handled);
                 let at = lived.clock();
-                let recorded = Recorded { seq: Seq::NONE, at, handled, event: event.clone() };
+                let recorded = Recorded { seq: Seq::NONE, at, handled, turn: None, event: event.clone() };
                 with_world(|world| lived.fold(&recorded, world));
                 let snapshot = with_snapshot.then(|| Box::new(lived.clone()));
                 let answer = world.record(|record| {
                     record.at = at;
-                    record.made = vec![(handled, event)];
+                    record.made = vec![made_event(handled, event)];
                     record.snapshot = snapshot;
                 });
                 answer.await.unwrap().unwrap();
@@ -148,7 +148,6 @@ fn made(kind: u8, step: usize, handled: Seq) -> Event {
             upto: handled,
             next_interjection_at: 9,
             due_at: None,
-            trace: None,
         },
         3 => Event::ReplyFailed {
             companion,
@@ -173,8 +172,6 @@ fn made(kind: u8, step: usize, handled: Seq) -> Event {
             message_count: 1,
             check_count: 0,
             threshold: Some(3),
-            by_deadline: false,
-            trace: None,
         }),
     }
 }
@@ -188,6 +185,7 @@ fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
         rules: conversation::Rules::from(&settings),
         tempers: &BTreeMap::from([("aria".into(), temper)]),
         jitter: &mut || 0,
+        turn: &mut || TurnId(0),
         ledger: &mut Ledger::default(),
         summary_after: Some(40),
         tokens_per_day: None,

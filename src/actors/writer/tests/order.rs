@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::super::*;
-use super::world::{World, jitter};
+use super::world::{World, jitter, made_event};
 use crate::actors::messages::writer::Accepted;
 use crate::domain::id::Seq;
 
@@ -70,7 +70,7 @@ async fn live_through(deeds: Vec<Deed>, group_batches: usize) -> (Journals, Jour
                 let last = Seq(journal.len() as u64);
                 let answer = world.record(|record| {
                     record.place.channel = channel.as_str().into();
-                    record.made = (0..events).map(|_| (Seq::NONE, jitter(step as u64))).collect();
+                    record.made = (0..events).map(|_| made_event(Seq::NONE, jitter(step as u64))).collect();
                 });
                 made.push((last, answer));
             }

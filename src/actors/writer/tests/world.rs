@@ -9,7 +9,7 @@ use tokio::sync::oneshot::Receiver;
 use super::super::*;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Accept, Accepted, Committed, DeleteChannel, Fence, Lost, Post, Record, Refused};
-use crate::domain::event::Event;
+use crate::domain::event::{Event, Made};
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
@@ -112,6 +112,7 @@ impl World {
         let (reply, answer) = Reply::awaited();
         let event = said(text, Role::Companion);
         self.send(ScribeMessage::Post(Post {
+            turn: None,
             place: place("lobby"),
             at: None,
             event,
@@ -194,4 +195,9 @@ pub(super) fn new(seq: u64) -> Accepted {
 
 pub(super) fn again(seq: u64) -> Accepted {
     Accepted { seq: Seq(seq), is_new: false }
+}
+
+/// An event of no turn.
+pub(super) fn made_event(handled: Seq, event: Event) -> Made {
+    Made { handled, turn: None, event }
 }

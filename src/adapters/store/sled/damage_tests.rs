@@ -181,24 +181,24 @@ fn a_database_of_something_else_is_refused() {
 #[tokio::test]
 async fn a_newer_manifest_is_refused_with_everything_untouched() {
     let subject = filled(10).await;
-    manifest::write(&subject.data(), &Manifest { format: 2, ..manifest(&subject) }).unwrap();
+    manifest::write(&subject.data(), &Manifest { format: 3, ..manifest(&subject) }).unwrap();
     let before = contents(&subject.data());
 
     let refused = refused(&subject, &OpenOptions { accept_loss: true, ..options() });
 
-    assert!(matches!(refused, OpenError::NewerVersion { found: 2, known: 1, .. }), "{refused}");
+    assert!(matches!(refused, OpenError::NewerVersion { found: 3, known: 2, .. }), "{refused}");
     assert_eq!(contents(&subject.data()), before);
 }
 
 #[tokio::test]
 async fn a_newer_store_is_refused_and_its_records_stay() {
     let subject = filled(10).await;
-    let newer = br#"{"format":2,"store":"0"}"#;
+    let newer = br#"{"format":3,"store":"0"}"#;
     raw(&subject, |db| db.insert(identity_key().as_bytes(), newer).map(drop));
 
     let refused = refused(&subject, &OpenOptions { accept_loss: true, ..options() });
 
-    assert!(matches!(refused, OpenError::NewerVersion { found: 2, known: 1, .. }), "{refused}");
+    assert!(matches!(refused, OpenError::NewerVersion { found: 3, known: 2, .. }), "{refused}");
     raw(&subject, |db| {
         assert_eq!(db.get(identity_key().as_bytes())?.unwrap(), newer);
         assert_eq!(db.get(term_key().as_bytes())?.unwrap(), 1_u64.to_be_bytes());

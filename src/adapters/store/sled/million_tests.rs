@@ -36,7 +36,13 @@ fn message(room: u32, seq: u64) -> Recorded {
     let address = Address::default();
     let message = Message { id: None, from, text: text.into(), modality: Modality::Text, lull_endpoint: false, address };
     let at = Moment::from_micros(LONG_AGO + seq * 60_000_000);
-    Recorded { seq: Seq(seq), at, handled: Seq(seq), event: Event::Said { message, reply_to: None, reply: None, said_at: None } }
+    Recorded {
+        seq: Seq(seq),
+        at,
+        handled: Seq(seq),
+        turn: None,
+        event: Event::Said { message, reply_to: None, reply: None, said_at: None },
+    }
 }
 
 async fn fill(store: &SledStore, room: u32) {

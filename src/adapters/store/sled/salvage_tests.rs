@@ -228,7 +228,7 @@ fn said(seq: u64, id: &str) -> Recorded {
     let (address, modality) = (Address::default(), Modality::Text);
     let message = Message { id: Some(id.into()), from, text: "zebra".into(), address, modality, lull_endpoint: false };
     let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
-    Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(seq), event }
+    Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(seq), turn: None, event }
 }
 
 fn place() -> Place {

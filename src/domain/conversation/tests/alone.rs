@@ -72,7 +72,7 @@ proptest! {
         let now = scene.now + Duration::from_micros(away);
         let outputs = scene.with_world(|world| resumed.resume(now, world));
 
-        let asked = outputs.iter().filter(|output| matches!(output, Output::Made { event, .. } if matches!(**event, Event::Evaluated(_)))).count();
+        let asked = outputs.iter().filter(|output| matches!(output, Output::Made(made) if matches!(made.event, Event::Evaluated(_)))).count();
         prop_assert!(asked <= 1);
         prop_assert_eq!(resumed.floor().map(|floor| floor.ticket), scene.conversation.floor().map(|floor| floor.ticket));
         let is_watched = resumed.floor().is_some() || resumed.open_questions().next().is_some() || resumed.wake_at().is_some();

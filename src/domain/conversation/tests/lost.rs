@@ -45,11 +45,9 @@ fn open_round(scene: &mut Scene, asked: &[&str]) {
         deadline: scene.now + Duration::from_secs(15),
         asked: asked.iter().map(|id| CompanionId::from(*id)).collect(),
         listening: Vec::new(),
-        by_deadline: false,
-        trace: None,
     };
     let (at, seq) = (scene.now, Seq(scene.journal.len() as u64 + 1));
-    let recorded = Recorded { seq, at, handled: seq, event: Event::RoundOpened(opened) };
+    let recorded = Recorded { seq, at, handled: seq, turn: None, event: Event::RoundOpened(opened) };
     scene.journal.push(recorded.clone());
     let mut conversation = std::mem::take(&mut scene.conversation);
     scene.with_world(|world| conversation.fold(&recorded, world));

@@ -147,7 +147,7 @@ fn a_call_before_a_restart_takes_the_place_of_one_after_it_that_is_over_the_budg
 
 fn declines(output: &Output) -> Option<&super::super::super::event::Decided> {
     match output {
-        Output::Made { event, .. } => match &**event {
+        Output::Made(made) => match &made.event {
             Event::Decided(decided) if decided.decision == Decision::No => Some(decided),
             _ => None,
         },

@@ -141,7 +141,7 @@ proptest! {
         let outputs = scene.with_world(|world| resumed.resume(now, world));
 
         let lived = &scene.conversation;
-        let begins_to_speak = outputs.iter().any(|output| matches!(output, Output::Made { event, .. } if matches!(**event, Event::ReplyOwed { .. })));
+        let begins_to_speak = outputs.iter().any(|output| matches!(output, Output::Made(made) if matches!(made.event, Event::ReplyOwed { .. })));
         if let Some(floor) = lived.floor() {
             prop_assert_eq!(resumed.floor().map(|floor| floor.ticket), Some(floor.ticket));
             prop_assert!(!begins_to_speak);
@@ -199,7 +199,7 @@ fn what_a_message_opened_again_is_on_record_though_the_server_died_in_between() 
     let again = scene.with_world(|world| resumed.resume(scene.now, world));
 
     let told = |outputs: &[Output]| {
-        outputs.iter().filter(|output| matches!(output, Output::Made { event, .. } if **event == opened_again)).count()
+        outputs.iter().filter(|output| matches!(output, Output::Made(made) if made.event == opened_again)).count()
     };
     assert_eq!((lived, told(&outputs), told(&again)), (1, 1, 0));
 }
@@ -217,14 +217,14 @@ fn whoever_left_before_a_crash_is_not_opened_again_after_it() {
     let goes = |event| {
         let mut resumed = scene.folded();
         scene.with_world(|world| {
-            resumed.fold(&Recorded { seq: heard.next(), at: scene.now, handled: heard.next(), event }, world);
+            resumed.fold(&Recorded { seq: heard.next(), at: scene.now, handled: heard.next(), turn: None, event }, world);
             resumed.resume(scene.now, world)
         })
     };
 
     let outputs = [goes(Event::Left { companion: "aria".into() }), goes(Event::Cleared)].concat();
 
-    let is_told = |output: &Output| matches!(output, Output::Made { event, .. } if matches!(**event, Event::StageChanged { .. }));
+    let is_told = |output: &Output| matches!(output, Output::Made(made) if matches!(made.event, Event::StageChanged { .. }));
     assert!(!outputs.iter().any(is_told), "{outputs:?}");
 }
 

@@ -117,7 +117,6 @@ pub(super) struct Scene {
     humans: u64,
     selected_at: Option<u64>,
     run: u32,
-    is_restarted: bool,
 }
 
 /// What became of the messages that one companion heard.
@@ -154,7 +153,6 @@ impl Scene {
             humans: 0,
             selected_at: None,
             run: 0,
-            is_restarted: false,
             external: None,
             cast,
         };
@@ -270,7 +268,7 @@ impl Scene {
             let seq = Seq(self.journal.len() as u64 + 1);
             let message = message(by, Role::Person, false, address);
             let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
-            self.journal.push(Recorded { seq, at: self.now, handled: seq, event });
+            self.journal.push(Recorded { seq, at: self.now, handled: seq, turn: None, event });
         }
         let is_said = |recorded: &&Recorded| matches!(recorded.event, Event::Said { .. });
         self.journal.iter().rfind(is_said).expect("it was just said").seq
@@ -348,36 +346,14 @@ impl Scene {
             for recorded in &journal {
                 folded.fold(recorded, world);
             }
-            folded.come_to(self.conversation.clock(), world, &mut Vec::new());
-            let now = folded.clock;
-            folded.fire_due(|due| due < now || !self.is_armed_at(due));
-            for (companion, gate) in folded.gates.iter_mut() {
-                // That a deadline was handled is not on record.
-                let is_over = self.conversation.gate(companion).is_some_and(|lived| lived.retry_at().is_none());
-                if is_over && gate.retry_at().is_some_and(|until| until <= now) {
-                    gate.end_back_off();
-                }
-            }
-            folded.tidy(world, &mut Vec::new());
         });
-        if self.is_restarted {
-            // There is the whole time again, which is not on record.
-            if let (Some(folded), Some(lived)) = (&mut folded.round, &self.conversation.round) {
-                folded.deadline = folded.deadline.max(lived.deadline);
-            }
-            if let (Some(folded), Some(lived)) = (&mut folded.floor, &self.conversation.floor) {
-                folded.due_at = folded.due_at.max(lived.due_at);
-            }
-        }
+        // That time went by without anything happening is not on record.
+        folded.clock = self.conversation.clock();
         folded
     }
 
     pub(super) fn with_world<T>(&self, run: impl FnOnce(&mut World<'_>) -> T) -> T {
         with_world(&self.settings, &self.tempers, &mut Ledger::default(), &mut 0, run)
-    }
-
-    fn is_armed_at(&self, due: Moment) -> bool {
-        self.conversation.companions().any(|view| view.gate.lull_at == Some(due))
     }
 
     fn member(&self, which: u8) -> CompanionId {
@@ -414,7 +390,7 @@ impl Scene {
                 }
             }
         }
-        let recorded = Recorded { seq, at: self.now, handled: seq, event };
+        let recorded = Recorded { seq, at: self.now, handled: seq, turn: None, event };
         self.journal.push(recorded.clone());
         self.step(Input::Heard(recorded));
     }
@@ -434,7 +410,6 @@ impl Scene {
         });
         self.conversation = resumed;
         self.ledger = ledger;
-        self.is_restarted = true;
         self.take(outputs);
     }
 
@@ -450,10 +425,11 @@ impl Scene {
         let mut posts = Vec::new();
         for output in outputs {
             match output {
-                Output::Made { handled, event } => {
+                Output::Made(made) => {
+                    let Made { handled, turn, event } = *made;
                     self.notice(&event);
                     let seq = Seq(self.journal.len() as u64 + 1);
-                    self.journal.push(Recorded { seq, at, handled, event: *event });
+                    self.journal.push(Recorded { seq, at, handled, turn, event });
                 }
                 Output::Post(posting) => posts.push((posting.companion, posting.ticket, posting.text)),
                 Output::Cancel { ticket } => {
@@ -570,11 +546,17 @@ pub(super) fn with_world<T>(
         *drawn = drawn.wrapping_add(3);
         (*drawn % 5) as i8 - 2
     };
+    let mut turns = 0;
+    let mut turn = || {
+        turns += 1;
+        TurnId(turns)
+    };
     run(&mut World {
         channel: &"test".into(),
         rules: Rules::from(settings),
         tempers,
         jitter: &mut jitter,
+        turn: &mut turn,
         ledger,
         summary_after: None,
         tokens_per_day: None,

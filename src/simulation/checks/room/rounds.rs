@@ -26,7 +26,7 @@ impl Record<'_> {
             }
         }
         let voters = opened.asked.iter().cloned().chain(opened.listening.iter().map(|state| state.from.clone())).collect();
-        self.round = Some(Round { message: opened.message, voters, about_nothing: BTreeSet::new() });
+        self.round = Some(Round { message: opened.message, deadline: opened.deadline, voters, about_nothing: BTreeSet::new() });
         if !self.due.is_empty() && self.skipped.is_empty() {
             self.broken(format_args!("{:?} was to speak and does not: {recorded:?}", self.due));
         }
@@ -39,7 +39,7 @@ impl Record<'_> {
         let Some(round) = self.round.take() else {
             return self.broken(format_args!("no round was open: {recorded:?}"));
         };
-        self.told.reach(if closed.by_deadline { "round closed by its deadline" } else { "round closed by its votes" });
+        self.told.reach(if recorded.at >= round.deadline { "round closed by its deadline" } else { "round closed by its votes" });
         let voted: BTreeSet<_> = closed.states.iter().map(|state| state.from.clone()).collect();
         if closed.message != round.message || voted != round.voters || voted.len() != closed.states.len() {
             self.broken(format_args!("not everybody of {:?} voted once about {}: {recorded:?}", round.voters, round.message));

@@ -150,6 +150,59 @@ impl Record<'_> {
         }
     }
 
+    /// A lull timer fires for somebody who is there, and not before it was quiet for long enough.
+    pub(super) fn fires_after_quiet(&self, recorded: &Recorded, companions: &[CompanionId]) {
+        self.told.reach("lull fired");
+        for companion in companions {
+            let Some(seat) = self.seats.get(companion) else {
+                self.broken(format_args!("{companion} is not present: {recorded:?}"));
+                continue;
+            };
+            let newest = seat.unsettled.last().and_then(|seq| self.heard.get(seq));
+            if let (Some(heard), Some(quiet)) = (newest, patience(companion.as_str()))
+                && self.is_plain()
+                && recorded.at < heard.at + quiet
+            {
+                self.broken(format_args!("{companion} was not quiet for {} s: {recorded:?}", quiet.as_secs()));
+            }
+        }
+    }
+
+    /// A back-off ends when its time has come, or because a person addresses whoever waits.
+    pub(super) fn ends_back_offs(&self, recorded: &Recorded, companions: &[CompanionId]) {
+        for companion in companions {
+            let Some(seat) = self.seats.get(companion) else {
+                self.broken(format_args!("{companion} is not present: {recorded:?}"));
+                continue;
+            };
+            let is_urgent = |seq: &Seq| {
+                let heard = self.heard.get(seq);
+                heard.is_some_and(|heard| heard.role == Role::Person && heard.address.includes(companion))
+            };
+            match seat.pause {
+                Some(pause) if recorded.at >= pause.until => self.told.reach("back-off ended in time"),
+                Some(_) if seat.unsettled.iter().any(is_urgent) || seat.is_unsure || !self.is_plain() => {
+                    self.told.reach("back-off cut short");
+                }
+                Some(pause) => self.broken(format_args!("{companion} was to wait until {:?}: {recorded:?}", pause.until)),
+                None => self.broken(format_args!("{companion} waited for nothing: {recorded:?}")),
+            }
+        }
+    }
+
+    /// After a restart, a round and an external companion that has the floor are waited for anew.
+    pub(super) fn extended(&mut self, recorded: &Recorded, round: Option<Moment>, words: Option<Moment>) {
+        self.told.reach("waited for anew after a restart");
+        if let (Some(open), Some(deadline)) = (&mut self.round, round) {
+            if deadline < open.deadline {
+                self.told.violate(format!("{}: a deadline is put earlier: {recorded:?}", self.place));
+            }
+            open.deadline = deadline;
+        } else if round.is_some() || self.floor.is_none() && words.is_some() {
+            self.broken(format_args!("nobody is waited for: {recorded:?}"));
+        }
+    }
+
     /// A question went without an answer: the pause is twice the one before it.
     pub(super) fn unanswered(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Ticket, back_off: Duration) {
         let (now, until, is_plain) = (self.when(recorded.seq), self.clock + back_off, self.is_plain());

@@ -358,7 +358,6 @@ mod tests {
             upto: Seq(7),
             next_interjection_at: 9,
             due_at: None,
-            trace: None,
         };
         recorded(seq, owed)
     }
@@ -374,8 +373,6 @@ mod tests {
             message_count: 1,
             check_count: 0,
             threshold: None,
-            by_deadline: false,
-            trace: None,
         };
         recorded(seq, Event::Evaluated(evaluated))
     }
@@ -412,6 +409,6 @@ mod tests {
     }
 
     fn recorded(seq: u64, event: Event) -> Recorded {
-        Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(seq), event }
+        Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(seq), turn: None, event }
     }
 }
