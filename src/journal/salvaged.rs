@@ -136,7 +136,9 @@ impl Complete for Salvaged {
             match decode(key, value) {
                 Ok(next) => drop(self.kept_next.insert(ward, next)),
                 // Whoever wrote it knows what it is.
-                Err(RecordError::UnknownVersion { .. } | RecordError::UnknownWord { .. }) => drop(self.kept_next.insert(ward, u32::MAX)),
+                Err(RecordError::UnknownVersion { .. } | RecordError::UnknownWord { .. }) => {
+                    drop(self.kept_next.insert(ward, u32::MAX))
+                }
                 Err(RecordError::Malformed { .. }) => {}
             }
         } else if kind == Kind::ChannelOf as u8

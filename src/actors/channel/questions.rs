@@ -1,7 +1,8 @@
 //! What becomes of questions: with the pool, lost and handed over again, overdue, answered, or wanted no more.
 
 use super::duties::Duty;
-use super::{ASK_AGAIN_AT_MOST, ChannelMessage, State};
+use super::{ASK_AGAIN_AT_MOST, State};
+use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::models::{CallId, Outcome, asked_again_after};
 use crate::domain::answer;
 use crate::domain::conversation::Input;
