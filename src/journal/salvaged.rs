@@ -137,7 +137,7 @@ impl Complete for Salvaged {
                 Ok(next) => drop(self.kept_next.insert(ward, next)),
                 // Whoever wrote it knows what it is.
                 Err(RecordError::UnknownVersion { .. } | RecordError::UnknownWord { .. }) => {
-                    drop(self.kept_next.insert(ward, u32::MAX))
+                    self.kept_next.insert(ward, u32::MAX);
                 }
                 Err(RecordError::Malformed { .. }) => {}
             }
