@@ -10,18 +10,18 @@ use std::sync::Arc;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use crate::actors::channel::ChannelMessage;
-use crate::actors::channel::turn_taking_manager::ManagerMessage;
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::companion::{CompanionMessage, Evaluate, Matter};
+use crate::actors::messages::turn_taking_manager::ManagerMessage;
 use crate::actors::models::{Priority, Question, Wording};
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::kit::Kit;
-use crate::actors::runtime::places::{ChannelPlace, CompanionPlace, TurnTakingManagerPlace};
+use crate::actors::runtime::places::{CompanionPlace, TurnTakingManagerPlace};
 use crate::actors::runtime::watchdog::at_work;
-use crate::domain::id::{CompanionId, GuildId, Ticket};
-use crate::domain::message::{Message, Modality};
+use crate::domain::id::{CompanionId, GuildId};
+use crate::domain::message::Message;
 use crate::domain::prompt::{self, Character, DecisionParts, Prompt};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
-use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
 use crate::ports::language_model::{self, AnswerFormat, Asker, ModelRole, Request};
 use crate::settings;
@@ -40,87 +40,6 @@ pub struct Arguments {
     pub companion: CompanionId,
     /// What it works with.
     pub kit: Arc<Kit>,
-}
-
-/// What a companion is asked.
-pub enum CompanionMessage {
-    /// Decide whether to speak.
-    Evaluate(Box<Evaluate>),
-}
-
-/// A decision to be made.
-pub struct Evaluate {
-    /// Who asks, under which number.
-    pub asking: Asking,
-    /// What it is made from.
-    pub matter: Matter,
-}
-
-/// Everything that a decision is made from.
-pub struct Matter {
-    /// Why.
-    pub trigger: Trigger,
-    /// Whether it votes in a round with its answer.
-    pub is_vote: bool,
-    /// Typed or spoken.
-    pub modality: Modality,
-    /// Messages since it spoke last.
-    pub message_count: u64,
-    /// Who said what triggered it.
-    pub speaker: Option<Arc<str>>,
-    /// Whether the last messages were judged to repeat each other.
-    pub is_repetitive: bool,
-    /// The rolling summary.
-    pub summary: Option<Arc<str>>,
-    /// The most recent settled turns, oldest first.
-    pub recent: Vec<Arc<Message>>,
-    /// What it is about, and what the companion said itself meanwhile, oldest first.
-    pub buffer: Vec<Arc<Message>>,
-    /// The companion as it is in that channel.
-    pub settings: Arc<Settings>,
-}
-
-/// A question of a channel on its way to the pool. Dropped on the way, it tells the channel so.
-pub struct Asking {
-    /// Where.
-    pub place: Place,
-    /// The question's number.
-    pub ticket: Ticket,
-    kit: Arc<Kit>,
-    is_on_its_way: bool,
-}
-
-impl Asking {
-    /// A question of this channel.
-    pub fn new(place: Place, ticket: Ticket, kit: Arc<Kit>) -> Self {
-        Self { place, ticket, kit, is_on_its_way: true }
-    }
-
-    /// Who collects the votes of the round that is open.
-    fn manager(&self) -> Option<ActorRef<ManagerMessage>> {
-        self.kit.directory.find(&TurnTakingManagerPlace(self.place.channel.clone()))
-    }
-
-    fn tell(&self, message: ChannelMessage) {
-        if let Some(channel) = self.kit.directory.find(&ChannelPlace(self.place.channel.clone())) {
-            // A channel that is gone asks again when it is back.
-            let _ = channel.cast(message);
-        }
-    }
-}
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        if self.is_on_its_way {
-            let ticket = self.ticket;
-            let is_unaskable = std::thread::panicking();
-            self.tell(if is_unaskable {
-                ChannelMessage::QuestionUnasked { ticket }
-            } else {
-                ChannelMessage::QuestionLost { ticket }
-            });
-        }
-    }
 }
 
 /// What a companion keeps: only who it is, where it stands in the directory, and that it counts.
@@ -170,13 +89,13 @@ fn ask(evaluate: Evaluate, kit: &Arc<Kit>) {
     let request = wording(matter, asking.place.clone(), kit.clone());
     let asked = request.clone();
     let answered = {
-        let asking = Asking { is_on_its_way: false, place: asking.place.clone(), ticket, kit: kit.clone() };
+        let (at, tell, kit) = (TurnTakingManagerPlace(asking.place.channel.clone()), asking.teller(), kit.clone());
         Box::new(move |outcome| {
             let outcome = Box::new(outcome);
-            match asking.manager().filter(|_| is_vote) {
+            match kit.directory.find(&at).filter(|_| is_vote) {
                 // One that dies with it is replaced, and has it asked again.
                 Some(manager) => drop(manager.cast(ManagerMessage::Answered { ticket, asked, outcome })),
-                None => asking.tell(ChannelMessage::Answered { ticket, asked, outcome, vote: None }),
+                None => tell(ChannelMessage::Answered { ticket, asked, outcome, vote: None }),
             }
         })
     };
@@ -187,7 +106,7 @@ fn ask(evaluate: Evaluate, kit: &Arc<Kit>) {
         drafts: None,
         reply_to: answered,
     });
-    asking.is_on_its_way = false;
+    asking.arrived();
     asking.tell(ChannelMessage::Asked { ticket, call });
 }
 

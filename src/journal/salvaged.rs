@@ -136,7 +136,9 @@ impl Complete for Salvaged {
             match decode(key, value) {
                 Ok(next) => drop(self.kept_next.insert(ward, next)),
                 // Whoever wrote it knows what it is.
-                Err(RecordError::UnknownVersion { .. }) => drop(self.kept_next.insert(ward, u32::MAX)),
+                Err(RecordError::UnknownVersion { .. } | RecordError::UnknownWord { .. }) => {
+                    self.kept_next.insert(ward, u32::MAX);
+                }
                 Err(RecordError::Malformed { .. }) => {}
             }
         } else if kind == Kind::ChannelOf as u8
@@ -198,7 +200,7 @@ impl Complete for Salvaged {
         match inspection::read(key, there) {
             Ok(()) => key.is(Kind::MessageId) && seq(value) > seq(there),
             Err(RecordError::Malformed { .. }) => true,
-            Err(RecordError::UnknownVersion { .. }) => false,
+            Err(RecordError::UnknownVersion { .. } | RecordError::UnknownWord { .. }) => false,
         }
     }
 }

@@ -4,8 +4,9 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::world::{World, room, said};
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Administer, ScribeMessage};
 use crate::actors::runtime::places::ScribePlace;
-use crate::actors::writer::{Administer, Reply, ScribeMessage};
 use crate::domain::id::Seq;
 use crate::journal::key;
 use crate::journal::place::Place;
@@ -85,7 +86,7 @@ async fn every_event_is_exported() {
 
     let events: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
-    assert_eq!(names, ["joined", "said", "jitter_drawn", "evaluated", "decided"]);
+    assert_eq!(names, ["joined", "said", "jitter_drawn", "lull_fired", "evaluated", "decided"]);
     assert_eq!(events[1]["seq"], 2);
     assert_eq!(events[1]["channel"], "console:lobby");
 }

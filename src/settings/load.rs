@@ -95,15 +95,10 @@ impl Loaded {
             let key = models.served(ModelRole::Main, &name).limits.key();
             ("models", key.err().map(|problem| Problem { key: format!("{name}.{}", problem.key), ..problem }))
         });
-        let found = [
-            ("server", server.token().err()),
-            ("discord", discord.token().err()),
-            (
-                "storage",
-                (storage.path.exists() && !storage.path.is_dir()).then(|| Problem::new("path", "is a file; name a folder")),
-            ),
-        ];
-        let found = found.into_iter().chain(keys).filter_map(|(section, problem)| Some((section, problem?)));
+        let is_file = storage.path.exists() && !storage.path.is_dir();
+        let tokens = [("server", server.token().err()), ("discord", discord.token().err())];
+        let folder = ("storage", is_file.then(|| Problem::new("path", "is a file; name a folder")));
+        let found = tokens.into_iter().chain(keys).chain([folder]).filter_map(|(section, problem)| Some((section, problem?)));
         let found = found.map(|(section, Problem { key, message })| format!("{section}.{key} {message}"));
         let problems: Vec<_> = found.map(|message| Located { place: None, line: None, message }).collect();
         if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }

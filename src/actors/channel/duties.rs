@@ -7,14 +7,15 @@ use std::time::Duration;
 use ractor::{ActorId, ActorRuntime, ActorStatus, RpcReplyPort};
 
 use super::traces::{self, Tale};
-use super::{ChannelMessage, REPLY_AGAIN_AT_MOST, State};
-use crate::actors::channel::turn_taking_manager::NotTaken;
+use super::{REPLY_AGAIN_AT_MOST, State};
 use crate::actors::companion::reply;
-use crate::actors::companion::{Asking, CompanionMessage, Evaluate, Matter};
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::companion::{Asking, CompanionMessage, Evaluate, Matter};
+use crate::actors::messages::turn_taking_manager::NotTaken;
 use crate::actors::models::{Outcome, Priority, Wording};
 use crate::actors::runtime::directory::Sort;
 use crate::actors::runtime::kit::Kit;
-use crate::actors::runtime::places::CompanionPlace;
+use crate::actors::runtime::places::{ChannelPlace, CompanionPlace};
 use crate::domain::conversation::Input;
 use crate::domain::event::{Event, Made, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -62,12 +63,10 @@ pub(super) enum Duty {
 }
 
 impl State {
-    /// What follows once this is on record; and each event is told in which trace it belongs.
-    pub(super) fn duties(&mut self, made: &mut [Made]) -> Vec<Duty> {
-        let now = self.kit.clock.now();
+    /// What follows once this is on record.
+    pub(super) fn duties(&mut self, made: &[Made]) -> Vec<Duty> {
         let mut duties = Vec::new();
         for Made { event, .. } in made {
-            duties.extend(self.traces.follow(event, now, &self.kit).into_iter().map(|tale| Duty::Tell(Box::new(tale))));
             match event {
                 Event::RoundOpened(opened) => {
                     self.round_asked = opened.asked.clone();
@@ -81,7 +80,6 @@ impl State {
                 _ => {}
             }
         }
-        duties.extend(self.traces.end_of_batch().into_iter().map(|tale| Duty::Tell(Box::new(tale))));
         duties
     }
 
@@ -128,7 +126,7 @@ impl State {
             buffer,
             settings: Arc::new(settings),
         };
-        let evaluate = Evaluate { asking: Asking::new(self.place.clone(), ticket, self.kit.clone()), matter };
+        let evaluate = Evaluate { asking: Asking::new(self.place.clone(), ticket, self.teller()), matter };
         let at = CompanionPlace(self.place.guild.clone(), companion.clone());
         // A question that finds nobody is dropped, which tells us to ask again.
         match self.kit.directory.find(&at) {
@@ -138,6 +136,16 @@ impl State {
         if let Entry::Vacant(first) = self.tries.entry(ticket) {
             first.insert(0);
             self.wait_for(ticket);
+        }
+    }
+
+    /// Tells this channel, or whoever is in its place then. One that is gone asks again when it is back.
+    fn teller(&self) -> impl Fn(ChannelMessage) + Send + Sync + 'static {
+        let (kit, at) = (self.kit.clone(), ChannelPlace(self.place.channel.clone()));
+        move |message| {
+            if let Some(channel) = kit.directory.find(&at) {
+                let _ = channel.cast(message);
+            }
         }
     }
 

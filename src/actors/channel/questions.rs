@@ -1,7 +1,8 @@
 //! What becomes of questions: with the pool, lost and handed over again, overdue, answered, or wanted no more.
 
 use super::duties::Duty;
-use super::{ASK_AGAIN_AT_MOST, ChannelMessage, State};
+use super::{ASK_AGAIN_AT_MOST, State};
+use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::models::{CallId, Outcome, asked_again_after};
 use crate::domain::answer;
 use crate::domain::conversation::Input;
@@ -126,7 +127,6 @@ impl State {
             !is_cancelled
         });
         self.stop_delivery(ticket);
-        self.traces.cancelled(ticket, &self.place, &self.kit);
     }
 }
 

@@ -7,8 +7,8 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::actors::channel::ChannelMessage;
 use crate::actors::companion::{asker, character, repetition_note};
+use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::models::{Outcome, Priority, Wording, asked_again_after};
 use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::hub::{Hub, Live};

@@ -240,7 +240,7 @@ fn main_questions_of_one_guild_leave_room_for_another() {
     settings.main.max_concurrent = 3;
     settings.main.guild_max_concurrent = Some(2);
     let mut schedule = Schedule::new(settings);
-    let main = |call| Entry { role: ModelRole::Main, ..entry(call, 0.0) };
+    let main = |call| Entry { role: ModelRole::Main, model: ModelRole::Main.into(), ..entry(call, 0.0) };
 
     let mut steps: Vec<Step> = (1..=3).flat_map(|call| schedule.ask(at(0.0), main(call))).collect();
     steps.extend(schedule.ask(at(0.0), Entry { guild: "other".into(), ..main(4) }));
