@@ -167,3 +167,23 @@ impl Ward {
         Self(hash.to_be_bytes().into_iter().fold(0, |folded, byte| folded ^ byte))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_turn_survives_being_stored_as_text() {
+        let turn = TurnId(0x0123_4567_89ab_cdef_0011_2233_4455_6677);
+
+        assert_eq!(turn.to_string(), "0123456789abcdef0011223344556677");
+        assert_eq!(turn.to_string().parse(), Ok(turn));
+    }
+
+    #[test]
+    fn what_is_no_id_of_a_turn_is_refused() {
+        for text in ["", "12", "+123456789abcdef0011223344556677", "0123456789abcdef001122334455667ä"] {
+            assert!(text.parse::<TurnId>().is_err(), "{text}");
+        }
+    }
+}

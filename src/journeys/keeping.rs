@@ -85,7 +85,7 @@ async fn every_event_is_exported() {
 
     let events: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
-    assert_eq!(names, ["joined", "said", "jitter_drawn", "evaluated", "decided"]);
+    assert_eq!(names, ["joined", "said", "jitter_drawn", "lull_fired", "evaluated", "decided"]);
     assert_eq!(events[1]["seq"], 2);
     assert_eq!(events[1]["channel"], "console:lobby");
 }

@@ -1,11 +1,10 @@
 //! Which trace a turn belongs to: ids that travel with messages and can be stored, instead of open spans.
 
 use std::fmt;
-use std::str::FromStr;
 
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
 
-use crate::domain::id::Ticket;
+use crate::domain::id::{Ticket, TurnId};
 
 /// The trace of one turn. Its root span is known from the beginning, although it is written last: its id is the lower half of
 /// the trace's.
@@ -19,16 +18,16 @@ pub struct SpanRef {
     span: u64,
 }
 
-/// The text is not the 32 hexadecimal digits of a trace.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a trace is 32 hexadecimal digits, not \"{0}\"")]
-pub struct NotATrace(String);
-
 impl TurnTrace {
     /// A new trace, from 128 random bits.
     pub const fn new(random: u128) -> Self {
         // A span's id must not be zero.
         Self(if random as u64 == 0 { random | 1 } else { random })
+    }
+
+    /// The trace of a turn.
+    pub const fn of_turn(turn: TurnId) -> Self {
+        Self::new(turn.0)
     }
 
     /// The bits, to be stored; [`Self::new`] takes them back.
@@ -61,18 +60,6 @@ impl fmt::Display for TurnTrace {
 impl fmt::Debug for TurnTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "TurnTrace({self})")
-    }
-}
-
-impl FromStr for TurnTrace {
-    type Err = NotATrace;
-
-    fn from_str(text: &str) -> Result<Self, NotATrace> {
-        let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match u128::from_str_radix(text, 16) {
-            Ok(bits) if is_hex => Ok(Self::new(bits)),
-            _ => Err(NotATrace(text.chars().take(40).collect())),
-        }
     }
 }
 
@@ -112,21 +99,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_survives_being_stored_as_text() {
-        let trace = TurnTrace::new(0x0123_4567_89ab_cdef_0011_2233_4455_6677);
-
-        assert_eq!(trace.to_string(), "0123456789abcdef0011223344556677");
-        assert_eq!(trace.to_string().parse(), Ok(trace));
-    }
-
-    #[test]
-    fn what_is_no_trace_is_refused() {
-        for text in ["", "12", "+123456789abcdef0011223344556677", "0123456789abcdef001122334455667ä"] {
-            assert!(text.parse::<TurnTrace>().is_err(), "{text}");
-        }
-    }
-
-    #[test]
     fn every_question_of_a_turn_has_a_span_of_its_own_that_is_always_the_same() {
         let trace = TurnTrace::new(42);
         let spans: BTreeSet<_> =
@@ -140,6 +112,6 @@ mod tests {
     #[test]
     fn a_root_span_never_has_the_id_zero() {
         assert_ne!(TurnTrace::new(1 << 64).root().span_id(), 0);
-        assert_ne!(TurnTrace::new(0).as_u128(), 0);
+        assert_ne!(TurnTrace::of_turn(TurnId(0)).as_u128(), 0);
     }
 }

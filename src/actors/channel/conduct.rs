@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use ractor::{ActorProcessingErr, RpcReplyPort};
 
+use super::duties::Duty;
 use super::rounds::Words;
+use super::traces::Tale;
 use super::{Alarm, ChannelMessage, DOZE_AFTER, Look, State};
 use crate::actors::channel::turn_taking_manager::NotTaken;
 use crate::actors::inbound::Inbound;
@@ -49,7 +51,9 @@ impl State {
         self.since_snapshot += 1;
         self.last_heard = tokio::time::Instant::now();
         self.in_hand.hold(recorded.seq);
-        self.traces.heard(&recorded, committed, &self.place, &self.kit);
+        for tale in self.traces.heard(&recorded, committed) {
+            tale.tell(&self.place, &self.kit);
+        }
         let is_cleared = matches!(recorded.event, Event::Cleared);
         let is_said = matches!(recorded.event, Event::Said { .. });
         let owed = self.conversation.floor().map(|floor| floor.ticket).filter(|_| !is_said);
@@ -224,7 +228,7 @@ impl State {
             self.watch_for_doze();
             return Ok(());
         }
-        self.record(Vec::new(), true, true);
+        self.record(Vec::new(), Vec::new(), true, true);
         self.doze_at = None;
         self.registration = None;
         self.myself.drain()?;
@@ -298,15 +302,17 @@ impl State {
             }
         }
         let is_quiet = self.is_pending && self.conversation.is_at_rest();
+        let told = self.traces.follow(&made, &self.conversation, &self.kit);
         if !made.is_empty() || is_quiet {
-            self.record(made, is_quiet, false);
+            self.record(made, told, is_quiet, false);
+        } else {
+            told.into_iter().for_each(|tale| tale.tell(&self.place, &self.kit));
         }
         self.record_spent();
         // What is on record of them has been told by now.
         for ticket in cancelled {
             self.cancel(ticket);
         }
-        self.traces.abandon(&self.conversation, &self.place, &self.kit);
         self.show_counters();
         self.arm();
     }
@@ -314,16 +320,16 @@ impl State {
     /// Puts on record what was used, if nothing has taken it there.
     pub(super) fn record_spent(&mut self) {
         if !self.spent.is_empty() {
-            self.record(Vec::new(), false, false);
+            self.record(Vec::new(), Vec::new(), false, false);
         }
     }
 
     /// Hands what was made to the scribe; what follows is done once it is committed.
-    fn record(&mut self, mut made: Vec<Made>, is_quiet: bool, falls_asleep: bool) {
+    fn record(&mut self, made: Vec<Made>, told: Vec<Tale>, is_quiet: bool, falls_asleep: bool) {
         self.batches += 1;
         self.since_snapshot += made.len() as u32;
-        // First of all, because what is put on record says in which trace it is told.
-        let duties = self.duties(&mut made);
+        let mut duties = self.duties(&made);
+        duties.extend(told.into_iter().map(|tale| Duty::Tell(Box::new(tale))));
         let is_due = falls_asleep || self.since_snapshot >= EVENTS_PER_SNAPSHOT;
         let snapshot = is_due.then(|| Box::new(self.conversation.clone()));
         if snapshot.is_some() {

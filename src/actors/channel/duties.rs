@@ -61,12 +61,10 @@ pub(super) enum Duty {
 }
 
 impl State {
-    /// What follows once this is on record; and each event is told in which trace it belongs.
-    pub(super) fn duties(&mut self, made: &mut [Made]) -> Vec<Duty> {
-        let now = self.kit.clock.now();
+    /// What follows once this is on record.
+    pub(super) fn duties(&mut self, made: &[Made]) -> Vec<Duty> {
         let mut duties = Vec::new();
         for Made { event, .. } in made {
-            duties.extend(self.traces.follow(event, now, &self.kit).into_iter().map(|tale| Duty::Tell(Box::new(tale))));
             match event {
                 Event::RoundOpened(opened) => {
                     self.round_asked = opened.asked.clone();
@@ -80,7 +78,6 @@ impl State {
                 _ => {}
             }
         }
-        duties.extend(self.traces.end_of_batch().into_iter().map(|tale| Duty::Tell(Box::new(tale))));
         duties
     }
 

@@ -126,7 +126,6 @@ impl State {
             !is_cancelled
         });
         self.stop_delivery(ticket);
-        self.traces.cancelled(ticket, &self.place, &self.kit);
     }
 }
 

@@ -76,6 +76,11 @@ impl Conversation {
         });
         let selected = self.turn.as_ref().and_then(|turn| turn.selection.turn);
         let owed = self.floor.as_ref().and_then(|floor| floor.selection.turn);
-        of_round.into_iter().chain(of_gates).chain(selected).chain(owed)
+        of_round.into_iter().chain(of_gates).chain(selected).chain(owed).chain(self.judged_turn())
+    }
+
+    /// The turn whose statement is being judged for repetition.
+    pub fn judged_turn(&self) -> Option<TurnId> {
+        self.spoken.as_ref().filter(|_| self.is_being_judged()).and_then(|spoken| spoken.turn)
     }
 }

@@ -1,14 +1,10 @@
-//! Goes on after a restart: in new traces, each of which follows the one that is on record.
+//! Goes on after a restart: in new traces, each of which follows the one of before.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use super::turn::{Append, Flight, Open, Turn};
-use super::{Kit, Traces, is_backing_off};
+use super::turn::{Append, Flight, OpenTurn, Round, Turn};
+use super::{Kit, Traces};
 use crate::domain::conversation::Conversation;
-use crate::domain::decision::Decision;
-use crate::domain::event::{Decided, Evaluated, Event, Recorded};
-use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::{Seq, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::telemetry::trace::TurnTrace;
@@ -23,129 +19,88 @@ impl Traces {
         now: Moment,
         kit: &Kit,
     ) {
-        let record = Record { newest_first: events.iter().rev().chain(earlier.iter().rev()).collect() };
-        let turn = |message, trigger, follows| Turn { message, trigger, follows, ..Turn::new(now, kit) };
-        if let Some(round) = conversation.round() {
-            let mut open = Open::new(turn(round.message, Trigger::Lull, record.of_round()), now);
-            for (_, evaluation) in conversation.open_questions() {
-                open.turn.trigger = open.turn.trigger.max(evaluation.trigger);
+        // All that was told is told.
+        let told = &mut Vec::new();
+        for recorded in earlier.iter().chain(events) {
+            self.heard(recorded, recorded.at);
+            self.take(&recorded.event, recorded.turn, recorded.at, kit, told);
+        }
+        self.end_turns(conversation, now, told);
+        self.know_what_goes_on(conversation, now, kit);
+        for open in self.turns.values_mut() {
+            open.turn = open.turn.goes_on_in_a_new_trace(now, kit);
+            for (_, flight, _) in open.round.iter_mut().flat_map(|round| &mut round.wishes) {
+                flight.turn = open.turn.clone();
             }
-            open.errors = record.unanswered_since(round.message);
-            for recorded in earlier.iter().chain(events) {
-                let Event::Decided(decided) = &recorded.event else { continue };
-                let Some(vote) = decided.vote.as_ref().filter(|vote| vote.message_id == round.message_id()) else { continue };
-                open.answers += 1;
-                let is_wanted = conversation.gate(&vote.from).is_some_and(|gate| gate.wish.is_some());
-                if is_wanted && decided.decision == Decision::Yes {
-                    let counts = (decided.message_count, decided.check_count, decided.threshold);
-                    let since = decided.ticket.and_then(|ticket| record.asked_at(ticket)).unwrap_or(recorded.at);
-                    let flight = Flight { counts, ..Flight::new(open.turn.clone(), decided.trigger, since) };
-                    open.wishes.push((decided.clone(), flight, recorded.at));
-                }
-            }
-            self.round = Some(Box::new(open));
+            open.round.iter_mut().for_each(|round| round.since = now);
         }
-        for (companion, evaluation) in conversation.open_questions() {
-            let its_own = || turn(evaluation.message, evaluation.trigger, record.of(evaluation.ticket));
-            let asked = self.round.as_ref().map_or_else(its_own, |round| round.turn.clone());
-            let gate = conversation.gate(companion);
-            let check_count = gate.map_or(0, |gate| gate.check_count);
-            let counts = (evaluation.message_count, check_count, gate.and_then(|gate| gate.next_interjection_at));
-            let flight = Flight { counts, ..Flight::new(asked, evaluation.trigger, now) };
-            self.flights.insert(evaluation.ticket, Box::new(flight));
+        for flight in self.flights.values_mut() {
+            let open = self.turns.get(&flight.turn.id);
+            let turn = open.map_or_else(|| flight.turn.goes_on_in_a_new_trace(now, kit), |open| open.turn.clone());
+            **flight = Flight { counts: flight.counts, ..Flight::new(turn, flight.trigger, now) };
         }
-        let of_round = record.of_round();
-        self.selected = conversation.turn().map(|next| turn(next.selection.opened, next.candidate.trigger, of_round));
-        if let Some(floor) = conversation.floor() {
-            let owed = turn(floor.selection.opened, floor.trigger, record.of(floor.ticket));
-            self.flights.insert(floor.ticket, Box::new(Flight::new(owed, floor.trigger, now)));
+        if let Some((posted, _)) = &mut self.posted
+            && let Some(judged_again) = self.turns.get(&posted.id)
+        {
+            *posted = judged_again.turn.clone();
         }
-        self.posted = record.of_statement().map(|trace| Turn { trace, ..turn(Seq::NONE, Trigger::Turn, None) });
-        if let Some((ticket, message)) = conversation.open_judgement() {
-            let judged = turn(message, Trigger::Turn, record.of(ticket));
-            self.flights.insert(ticket, Box::new(Flight::new(judged.clone(), Trigger::Turn, now)));
-            self.posted = Some(judged.clone());
-            self.judged_again = Some(Box::new(judged));
-        }
-        self.unanswered = record.unanswered();
-        self.unanswered.retain(|companion, _| is_backing_off(conversation, companion));
+        self.appends = Default::default();
         for recorded in unhandled(events) {
             // When it was committed is not on record.
             self.appends.remember(Append { seq: recorded.seq, taken: recorded.at, committed: recorded.at });
         }
     }
-}
 
-/// What is on record of traces.
-struct Record<'a> {
-    newest_first: Vec<&'a Recorded>,
-}
-
-impl Record<'_> {
-    /// The trace of a question or reply.
-    fn of(&self, ticket: Ticket) -> Option<TurnTrace> {
-        self.find(|event| is_of(event, ticket))
-    }
-
-    /// When a question was put.
-    fn asked_at(&self, ticket: Ticket) -> Option<Moment> {
-        self.newest_first.iter().find(|recorded| is_of(&recorded.event, ticket)).map(|recorded| recorded.at)
-    }
-
-    /// Whose newest question got no answer, and was not settled since: its trace, and the message that it was about.
-    fn unanswered(&self) -> BTreeMap<CompanionId, (TurnTrace, Seq)> {
-        let (mut asked, mut unanswered) = (BTreeMap::new(), BTreeMap::new());
-        for recorded in self.newest_first.iter().rev() {
-            match &recorded.event {
-                Event::Evaluated(Evaluated { companion, ticket, message, .. }) => {
-                    unanswered.remove(companion);
-                    asked.extend(self.of(*ticket).map(|trace| (*ticket, (trace, *message))));
-                }
-                Event::Unanswered { companion, ticket, .. } => {
-                    unanswered.extend(asked.remove(ticket).map(|question| (companion.clone(), question)));
-                }
-                Event::Decided(decided) => unanswered.retain(|companion, (_, message)| {
-                    !(decided.companions.contains(companion) && decided.messages.contains(message))
-                }),
-                _ => {}
+    /// What began before all that was read, and what is judged anew though its turn is over.
+    fn know_what_goes_on(&mut self, conversation: &Conversation, now: Moment, kit: &Kit) {
+        let turn = |id: Option<TurnId>, message: Seq, trigger: Trigger| Turn { message, trigger, ..Turn::new(id, now, kit) };
+        let mut parts = Vec::new();
+        if let Some(round) = conversation.round() {
+            parts.push((turn(round.turn, round.message, Trigger::Lull), None, true));
+        }
+        for (companion, evaluation) in conversation.open_questions() {
+            let gate = conversation.gate(companion);
+            let check_count = gate.map_or(0, |gate| gate.check_count);
+            let counts = (evaluation.message_count, check_count, gate.and_then(|gate| gate.next_interjection_at));
+            let asked = turn(evaluation.turn, evaluation.message, evaluation.trigger);
+            parts.push((asked, Some((evaluation.ticket, evaluation.trigger, counts)), false));
+        }
+        if let Some(next) = conversation.turn() {
+            parts.push((turn(next.selection.turn, next.selection.opened, next.candidate.trigger), None, false));
+        }
+        if let Some(floor) = conversation.floor() {
+            let owed = turn(floor.selection.turn, floor.selection.opened, floor.trigger);
+            parts.push((owed, Some((floor.ticket, floor.trigger, (0, 0, None))), false));
+        }
+        for (turn, in_flight, is_round) in parts {
+            let trigger = turn.trigger;
+            let open = self.turns.entry(turn.id).or_insert_with(|| Box::new(OpenTurn::new(turn)));
+            open.turn.trigger = open.turn.trigger.max(trigger);
+            if is_round && open.round.is_none() {
+                open.round = Some(Round::new(now));
+            }
+            let turn = open.turn.clone();
+            if let Some((ticket, trigger, counts)) = in_flight {
+                let flight = || Box::new(Flight { counts, ..Flight::new(turn, trigger, now) });
+                self.flights.entry(ticket).or_insert_with(flight);
             }
         }
-        unanswered
-    }
-
-    /// Why each question got no answer, since a round was opened.
-    fn unanswered_since(&self, round: Seq) -> Vec<Arc<str>> {
-        let is_opening = |event: &Event| matches!(event, Event::RoundOpened(opened) if opened.message == round);
-        let since = self.newest_first.iter().take_while(|recorded| !is_opening(&recorded.event));
-        let mut errors: Vec<_> = since
-            .filter_map(|recorded| match &recorded.event {
-                Event::Unanswered { error, .. } => Some(error.clone()),
-                _ => None,
-            })
-            .collect();
-        errors.reverse();
-        errors
-    }
-
-    /// The trace of the newest round; where no round was held, of the newest decision.
-    fn of_round(&self) -> Option<TurnTrace> {
-        self.find(|event| {
-            matches!(event, Event::RoundOpened(_) | Event::Evaluated(_) | Event::Decided(Decided { call: Some(_), .. }))
-        })
-    }
-
-    /// The trace of the newest statement, if nothing was asked since.
-    fn of_statement(&self) -> Option<TurnTrace> {
-        let newest = |recorded: &&&Recorded| matches!(recorded.event, Event::Said { reply: Some(_), .. } | Event::Evaluated(_));
-        match self.newest_first.iter().find(newest)?.event {
-            Event::Said { reply: Some(ticket), .. } => self.of(ticket),
-            _ => None,
+        if let Some((ticket, message)) = conversation.open_judgement() {
+            let flight = self.flights.entry(ticket).or_insert_with(|| {
+                Box::new(Flight::new(turn(conversation.judged_turn(), message, Trigger::Turn), Trigger::Turn, now))
+            });
+            let judged = flight.turn.clone();
+            self.posted = Some((judged.clone(), message));
+            self.turns.insert(judged.id, Box::new(OpenTurn::new(judged)));
         }
     }
+}
 
-    fn find(&self, is_it: impl Fn(&Event) -> bool) -> Option<TurnTrace> {
-        let found = self.newest_first.iter().filter(|recorded| is_it(&recorded.event));
-        found.filter_map(|recorded| recorded.turn.map(|turn| TurnTrace::new(turn.0))).next()
+impl Turn {
+    fn goes_on_in_a_new_trace(&self, now: Moment, kit: &Kit) -> Self {
+        let Self { id, trigger, message, .. } = *self;
+        let trace = TurnTrace::new(kit.chance.id());
+        Self { id, trigger, message, trace, follows: Some(TurnTrace::of_turn(id)), ..Self::new(Some(id), now, kit) }
     }
 }
 
@@ -155,44 +110,4 @@ fn unhandled(events: &[Recorded]) -> impl Iterator<Item = &Recorded> {
     let handled = made.map(|recorded| recorded.handled).max().unwrap_or(Seq::NONE);
     let is_news = move |recorded: &&Recorded| recorded.seq > handled && matches!(recorded.event, Event::Said { reply: None, .. });
     events.iter().filter(is_news)
-}
-
-fn is_of(event: &Event, number: Ticket) -> bool {
-    match event {
-        Event::Evaluated(evaluated) => evaluated.ticket == number,
-        Event::ReplyOwed { ticket, .. } | Event::RepetitionAsked { ticket, .. } => *ticket == number,
-        _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::event::RoundOpened;
-
-    #[test]
-    fn votes_that_did_not_come_before_a_restart_are_missing_after_it() {
-        let asked_before = unanswered("unreachable");
-        let opened = Event::RoundOpened(RoundOpened {
-            message: Seq(7),
-            deadline: Moment::ZERO,
-            asked: vec!["mira".into(), "bruno".into()],
-            listening: Vec::new(),
-        });
-        let events = [asked_before, opened, unanswered("timeout"), unanswered("refused")].map(recorded);
-        let record = Record { newest_first: events.iter().rev().collect() };
-
-        let missing = record.unanswered_since(Seq(7));
-
-        assert_eq!(missing, ["timeout".into(), "refused".into()] as [Arc<str>; 2]);
-    }
-
-    fn unanswered(error: &str) -> Event {
-        let (companion, trigger, back_off) = ("mira".into(), Trigger::Turn, std::time::Duration::ZERO);
-        Event::Unanswered { companion, ticket: Ticket(1), trigger, error: error.into(), back_off }
-    }
-
-    fn recorded(event: Event) -> Recorded {
-        Recorded { seq: Seq(8), at: Moment::ZERO, handled: Seq(7), turn: None, event }
-    }
 }

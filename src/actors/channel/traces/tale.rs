@@ -50,22 +50,12 @@ pub(in crate::actors::channel) enum Tale {
 }
 
 impl Tale {
-    /// The same, in this trace.
-    pub(super) fn under(self, trace: Option<TurnTrace>) -> Self {
-        match self {
-            Self::Closing { companion, from, to, cause, at, .. } => {
-                Self::Closing { companion, from, to, cause, at, under: trace }
-            }
-            other => other,
-        }
-    }
-
     pub(in crate::actors::channel) fn tell(self, place: &Place, kit: &Kit) {
         match self {
             Self::Appended { turn, append } => {
                 let facts = AppendFacts {
                     trace: turn.trace,
-                    turn_id: &turn.id(place),
+                    turn_id: &turn.shown_id(place),
                     guild: &place.guild,
                     channel: &place.channel,
                     seq: append.seq,
@@ -82,7 +72,7 @@ impl Tale {
             Self::Selection { turn, closed, missing, since, at } => {
                 let facts = SelectionFacts {
                     trace: turn.trace,
-                    turn_id: &turn.id(place),
+                    turn_id: &turn.shown_id(place),
                     guild: &place.guild,
                     channel: &place.channel,
                     message: closed.message,
@@ -130,7 +120,7 @@ impl Tale {
                 let facts = StatementFacts {
                     trace: flight.turn.trace,
                     ticket,
-                    turn_id: &flight.turn.id(place),
+                    turn_id: &flight.turn.shown_id(place),
                     guild: &place.guild,
                     channel: &place.channel,
                     companion: &companion,
@@ -147,7 +137,7 @@ impl Tale {
                 let ended = kit.clock.now();
                 let facts = TurnFacts {
                     trace: turn.trace,
-                    turn_id: &turn.id(place),
+                    turn_id: &turn.shown_id(place),
                     guild: &place.guild,
                     channel: &place.channel,
                     trigger: turn.trigger,
@@ -167,7 +157,7 @@ impl Tale {
 
 /// Words that came, and their posting: where that is the same as putting them on record, it lasts as long.
 fn tell_statement(by: &Author, ticket: Ticket, flight: &Flight, append: Append, place: &Place, kit: &Kit) {
-    let turn_id = flight.turn.id(place);
+    let turn_id = flight.turn.shown_id(place);
     let written = flight.written.unwrap_or(append.taken);
     let made = StatementFacts {
         trace: flight.turn.trace,
@@ -226,7 +216,7 @@ fn tell(flight: &Flight, companion: &CompanionId, what: What<'_>, place: &Place,
         &DecisionFacts {
             trace: flight.turn.trace,
             ticket,
-            turn_id: &flight.turn.id(place),
+            turn_id: &flight.turn.shown_id(place),
             guild: &place.guild,
             channel: &place.channel,
             companion,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::effort::Effort;
 use crate::actors::runtime::kit::Kit;
 use crate::domain::event::Decided;
-use crate::domain::id::Seq;
+use crate::domain::id::{Seq, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
@@ -18,9 +18,10 @@ const REMEMBERED: usize = 64;
 /// Room for so many more stays when some are let go.
 const ROOM_KEPT: usize = 4;
 
-/// A trigger group.
+/// A turn, as far as it is told.
 #[derive(Clone)]
 pub(in crate::actors::channel) struct Turn {
+    pub(super) id: TurnId,
     pub(super) trace: TurnTrace,
     /// The strongest of its triggers.
     pub(super) trigger: Trigger,
@@ -49,9 +50,17 @@ pub(in crate::actors::channel) struct Flight {
     pub(super) counts: (u64, u64, Option<u64>),
 }
 
-/// A round that is open.
-pub(super) struct Open {
+/// A turn that goes on.
+pub(super) struct OpenTurn {
     pub(super) turn: Turn,
+    pub(super) round: Option<Round>,
+    /// How it ends, if it ends now.
+    pub(super) outcome: &'static str,
+    pub(super) error: Option<Arc<str>>,
+}
+
+/// A round that is open.
+pub(super) struct Round {
     pub(super) since: Moment,
     /// Those that want to speak, and when they said so: told when it is known who does.
     pub(super) wishes: Vec<(Decided, Flight, Moment)>,
@@ -74,14 +83,15 @@ pub(in crate::actors::channel) struct Append {
 pub(super) struct Appends(VecDeque<Append>);
 
 impl Turn {
-    /// One that begins now.
-    pub(super) fn new(now: Moment, kit: &Kit) -> Self {
-        let trace = TurnTrace::new(kit.chance.id());
-        let effort = Arc::default();
-        Self { trace, trigger: Trigger::Lull, message: Seq::NONE, began: now, triggered: now, effort, follows: None }
+    /// One that begins now; without an id, one of which nothing else is on record.
+    pub(super) fn new(id: Option<TurnId>, now: Moment, kit: &Kit) -> Self {
+        let id = id.unwrap_or_else(|| TurnId(kit.chance.id()));
+        let (trace, effort) = (TurnTrace::of_turn(id), Arc::default());
+        Self { id, trace, trigger: Trigger::Lull, message: Seq::NONE, began: now, triggered: now, effort, follows: None }
     }
 
-    pub(super) fn id(&self, place: &Place) -> String {
+    /// As it is shown.
+    pub(super) fn shown_id(&self, place: &Place) -> String {
         format!("{}#{}", place.channel, self.message)
     }
 
@@ -107,9 +117,25 @@ impl Flight {
     }
 }
 
-impl Open {
-    pub(super) fn new(turn: Turn, since: Moment) -> Self {
-        Self { turn, since, wishes: Vec::new(), answers: 0, errors: Vec::new() }
+impl OpenTurn {
+    pub(super) fn new(turn: Turn) -> Self {
+        Self { turn, round: None, outcome: "cancelled", error: None }
+    }
+
+    /// Something was asked or is owed: unless that comes to an end, it was cancelled.
+    pub(super) fn goes_on(&mut self) {
+        (self.outcome, self.error) = ("cancelled", None);
+    }
+
+    /// It is over, unless the conversation goes on with it.
+    pub(super) fn ends(&mut self, outcome: &'static str, error: Option<Arc<str>>) {
+        (self.outcome, self.error) = (outcome, error);
+    }
+}
+
+impl Round {
+    pub(super) fn new(since: Moment) -> Self {
+        Self { since, wishes: Vec::new(), answers: 0, errors: Vec::new() }
     }
 }
 
