@@ -17,6 +17,9 @@ use crate::ports::store::Value;
 use crate::ports::store::key::Key;
 
 /// The version in which records are written. Every version up to it is read.
+///
+/// A record is a JSON object whose absent fields have a default. So another kind of event, or another field, needs no new version: what was
+/// written before reads as it is, and a server that does not know what a newer one wrote says so ([`RecordError::UnknownWord`]).
 pub const NEWEST_VERSION: u8 = 2;
 
 /// Why a stored value cannot be read.
@@ -34,6 +37,12 @@ pub enum RecordError {
         /// The newest that is known.
         newest: u8,
     },
+    /// A newer server wrote it: of a kind, or with a word, that came without a new version of the format.
+    #[error("{key} says something that this version of tertulia does not know: start the version that wrote it, or a newer one")]
+    UnknownWord {
+        /// Which value.
+        key: Key,
+    },
     /// It is not what its key promises.
     #[error("{key} cannot be read: {detail}; check the store with `tertulia history verify`")]
     Malformed {
@@ -48,7 +57,7 @@ impl RecordError {
     /// Which value.
     pub const fn key(&self) -> &Key {
         match self {
-            Self::UnknownVersion { key, .. } | Self::Malformed { key, .. } => key,
+            Self::UnknownVersion { key, .. } | Self::UnknownWord { key } | Self::Malformed { key, .. } => key,
         }
     }
 
@@ -58,6 +67,7 @@ impl RecordError {
             Self::UnknownVersion { found, newest, .. } => {
                 format!("it has format version {found}, and this version of tertulia reads up to {newest}")
             }
+            Self::UnknownWord { .. } => "it says something that this version of tertulia does not know".into(),
             Self::Malformed { detail, .. } => detail.clone(),
         }
     }
@@ -103,6 +113,9 @@ pub fn decode_bytes(key: &Key, value: &[u8]) -> Result<Vec<u8>, RecordError> {
 
 /// Where JSON is wrong, and how; not in serde's words, which quote what is stored.
 fn malformed_json(key: &Key, error: &serde_json::Error) -> RecordError {
+    if error.is_data() && error.to_string().starts_with("unknown variant") {
+        return RecordError::UnknownWord { key: key.clone() };
+    }
     let detail = match error.classify() {
         serde_json::error::Category::Syntax => "no JSON",
         serde_json::error::Category::Eof => "cut off",

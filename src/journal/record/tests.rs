@@ -24,6 +24,17 @@ fn an_event_from_outside_handles_itself() {
 }
 
 #[test]
+fn a_kind_of_event_that_only_a_newer_version_knows_is_no_damage() {
+    let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
+    let value = [&[NEWEST_VERSION], &br#"{"at":5,"handled":4,"event":{"event":"floor_expired","companion":"aria"}}"#[..]].concat();
+
+    let error = decode_event(&key, &value).unwrap_err();
+
+    assert_eq!(error, RecordError::UnknownWord { key });
+    assert!(error.to_string().contains("start the version that wrote it") && !error.to_string().contains("floor"), "{error}");
+}
+
+#[test]
 fn an_unknown_version_is_a_clear_error() {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
     let mut value = encode(&PendingRecord { heard: Seq(1) });
