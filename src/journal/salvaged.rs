@@ -140,7 +140,9 @@ impl Complete for Salvaged {
             (Kind::Meta, _) if *key == key::next_channel(ward) => match decode(key, value) {
                 Ok(next) => drop(self.kept_next.insert(ward, next)),
                 // Whoever wrote it knows what it is.
-                Err(RecordError::UnknownVersion { .. } | RecordError::UnknownWord { .. }) => drop(self.kept_next.insert(ward, u32::MAX)),
+                Err(RecordError::UnknownVersion { .. } | RecordError::UnknownWord { .. }) => {
+                    self.kept_next.insert(ward, u32::MAX);
+                }
                 Err(RecordError::Malformed { .. }) => {}
             },
             (

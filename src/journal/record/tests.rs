@@ -26,7 +26,8 @@ fn an_event_from_outside_handles_itself() {
 #[test]
 fn a_kind_of_event_that_only_a_newer_version_knows_is_no_damage() {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
-    let value = [&[NEWEST_VERSION], &br#"{"at":5,"handled":4,"event":{"event":"floor_expired","companion":"aria"}}"#[..]].concat();
+    let value =
+        [&[NEWEST_VERSION], &br#"{"at":5,"handled":4,"event":{"event":"floor_expired","companion":"aria"}}"#[..]].concat();
 
     let error = decode_event(&key, &value).unwrap_err();
 
