@@ -7,7 +7,7 @@ use ractor::{ActorId, RpcReplyPort};
 
 use super::turn_taking_manager::NotTaken;
 use super::writer::{Accepted, Committed, Lost};
-use crate::actors::models::{CallId, Outcome, Wording};
+use crate::actors::models::{Outcome, Wording};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -32,13 +32,6 @@ pub enum ChannelMessage {
     Posted {
         /// Its number.
         result: Result<Accepted, Lost>,
-    },
-    /// A question is with the pool.
-    Asked {
-        /// Which question.
-        ticket: Ticket,
-        /// What cancels it.
-        call: CallId,
     },
     /// A question never reached the pool.
     QuestionLost {
