@@ -21,6 +21,7 @@ pub mod repetition;
 pub mod round;
 pub mod split;
 pub mod statement;
+pub mod text;
 mod thoughts;
 pub mod trigger;
 pub mod vote;

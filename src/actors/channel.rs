@@ -115,7 +115,7 @@ pub struct State {
     registration: Option<Registration>,
     conversation: Conversation,
     /// What was heard while the record was read; none once it was.
-    heard_meanwhile: Option<Vec<(Recorded, Moment)>>,
+    heard_meanwhile: Option<Vec<(Box<Recorded>, Moment)>>,
     /// What stands below this was kept for long enough, and is let go of once the record is read.
     let_go_below: Seq,
     /// What follows once a batch is committed, by batch, oldest first.
@@ -247,7 +247,7 @@ impl Actor for Channel {
             ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,
             ChannelMessage::Heard(recorded, committed) => {
                 state.follow(recorded.seq, recorded.seq)?;
-                if state.heard(*recorded, committed) {
+                if state.heard(recorded, committed) {
                     state.taken_on(1);
                 }
             }

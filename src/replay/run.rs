@@ -265,7 +265,7 @@ impl<'a> Run<'a> {
     }
 
     fn hear(&mut self, channel: &str, seq: Seq, event: Event) {
-        self.step(channel, Input::Heard(Recorded { seq, at: self.now, handled: seq, turn: None, event }));
+        self.step(channel, Input::Heard(Box::new(Recorded { seq, at: self.now, handled: seq, turn: None, event })));
     }
 
     fn step(&mut self, channel: &str, input: Input) {
@@ -359,7 +359,22 @@ impl<'a> Run<'a> {
                 self.tell(channel, What::Respond { companion, trigger, messages });
             }
             Event::ReplyFailed { companion, trigger, .. } => self.tell(channel, What::Failed { companion, trigger }),
-            _ => {}
+            Event::Said { .. }
+            | Event::Edited { .. }
+            | Event::Deleted { .. }
+            | Event::Joined { .. }
+            | Event::Left { .. }
+            | Event::Paused { .. }
+            | Event::Cleared
+            | Event::CaughtUp { .. }
+            | Event::JitterDrawn { .. }
+            | Event::LullFired { .. }
+            | Event::BackOffEnded { .. }
+            | Event::DeadlinesExtended { .. }
+            | Event::AddressRefused { .. }
+            | Event::RoundOpened(_)
+            | Event::RepetitionJudged { .. }
+            | Event::Summarised { .. } => {}
         }
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Problem, duration, within};
 use crate::domain::gate::Temper;
 use crate::domain::id::CompanionId;
-use crate::domain::prompt::first_hidden;
+use crate::domain::text::first_hidden;
 
 /// The most aliases that a companion may have.
 pub const MAX_ALIASES: usize = 16;

@@ -14,7 +14,7 @@ use super::load::{is_there, read_text};
 use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problem};
 use crate::domain::id::CompanionId;
-use crate::domain::prompt::{is_invisible, is_joining};
+use crate::domain::text::{is_invisible, is_joining};
 
 /// The companions that the binary carries, by the stem of their files.
 const BUILT_IN: [(&str, &str); 3] = [

@@ -44,7 +44,7 @@ impl State {
     }
 
     /// Takes in what was heard; false: it waits until the record was read.
-    pub(super) fn heard(&mut self, recorded: Recorded, committed: Moment) -> bool {
+    pub(super) fn heard(&mut self, recorded: Box<Recorded>, committed: Moment) -> bool {
         if let Some(waiting) = &mut self.heard_meanwhile {
             waiting.push((recorded, committed));
             return false;
