@@ -23,6 +23,7 @@ pub mod round;
 pub mod service;
 pub mod split;
 pub mod statement;
+pub mod text;
 mod thoughts;
 pub mod trigger;
 pub mod vote;

@@ -134,7 +134,10 @@ pub struct State {
     alarm: Option<Alarm>,
     /// When it is looked whether it may sleep; none before its record was read.
     doze_at: Option<Moment>,
+    /// Judgements that are with the pool.
     calls: HashMap<Ticket, CallId>,
+    /// Questions, and the companions that have them.
+    asked: HashMap<Ticket, CompanionId>,
     tries: HashMap<Ticket, u32>,
     patience: Patience,
     replies: HashMap<ActorId, (Ticket, ractor::ActorCell)>,
@@ -213,6 +216,7 @@ impl Actor for Channel {
             alarm: None,
             doze_at: None,
             calls: HashMap::new(),
+            asked: HashMap::new(),
             tries: HashMap::new(),
             patience: Patience::default(),
             replies: HashMap::new(),
@@ -254,7 +258,6 @@ impl Actor for Channel {
                 state.recorded(batch);
             }
             ChannelMessage::Posted { result } => state.posted(result.map_err(begun_anew)?)?,
-            ChannelMessage::Asked { ticket, call } => state.asked(ticket, call),
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
             ChannelMessage::QuestionUnasked { ticket } => state.question_unasked(ticket),
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
@@ -262,6 +265,7 @@ impl Actor for Channel {
             ChannelMessage::Voted { state: ballot, reply } => state.voted(*ballot, reply),
             ChannelMessage::Words { from, message_id, text, reply } => state.worded(&from, message_id, text, reply),
             ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked, *outcome),
+            ChannelMessage::RoundDue(round) => state.round_due(round),
             ChannelMessage::ManagerGone(manager) => state.manager_is_gone(manager),
             ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, *outcome),
             ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use super::failure::Failure;
-use crate::domain::prompt::is_invisible;
+use crate::domain::text::is_invisible;
 use crate::ports::house::DAMAGED;
 
 /// A server that is there answers a connection at once, or is too far away for copies.

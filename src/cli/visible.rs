@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::domain::prompt::is_invisible;
+use crate::domain::text::is_invisible;
 
 /// A text of several lines; control characters other than line ends and tabs, and what cannot be seen, are written out.
 pub(super) fn lines(text: &str) -> String {

@@ -1,6 +1,6 @@
 //! Reads a model's answer in two lines: a sentence saying why, then YES or NO.
 
-use super::prompt::{is_joining, seen};
+use super::text::{is_joining, seen};
 use super::thoughts::{unopened, without_thoughts};
 
 /// At most this many bytes at the end of an answer are read.

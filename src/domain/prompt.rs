@@ -16,7 +16,6 @@ use super::id::CompanionId;
 use super::message::Message;
 use super::trigger::Trigger;
 use crate::settings;
-pub use data::{first_hidden, is_blank, is_invisible, is_joining, one_line, seen};
 use data::{unmarked_name, weight};
 use frame::{FRAME_WEIGHT, HOW_TO_READ, Shown, block, context, in_character, paragraphs, quoted, sizes};
 use transcript::transcript;

@@ -1,6 +1,6 @@
 //! Takes a statement out of what a model sends around it.
 
-use super::prompt::is_blank;
+use super::text::is_blank;
 use super::thoughts::without_thoughts;
 
 /// At most this many characters of a statement are kept.

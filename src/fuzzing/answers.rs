@@ -4,9 +4,10 @@ use serde_json::json;
 
 use super::rules::{is_bounded, is_plain_line, text, texts};
 use crate::domain::answer::{self, Verdict};
+use crate::domain::repetition;
 use crate::domain::statement::clean_statement;
+use crate::domain::text::one_line;
 use crate::domain::vote::{self, MOST_IMPORTANCE, Stance, State};
-use crate::domain::{prompt, repetition};
 
 /// Characters of a reason that are kept.
 const LONGEST_REASON: usize = 500;
@@ -154,5 +155,5 @@ pub(super) fn repetition(bytes: &[u8]) {
 fn reason(why: Option<&str>) {
     let Some(why) = why else { return };
     assert!(!why.is_empty() && is_bounded(why, LONGEST_REASON) && is_plain_line(why), "{why:?}");
-    assert_eq!(prompt::one_line(why, LONGEST_REASON), why, "it is not as plain as it could be");
+    assert_eq!(one_line(why, LONGEST_REASON), why, "it is not as plain as it could be");
 }

@@ -34,40 +34,24 @@ impl Inspect for Inspection {
 
 /// Reads a record as whoever needs it does. What the store keeps for itself is read by the store.
 pub(super) fn read(key: &Key, value: &[u8]) -> Result<(), RecordError> {
-    let is = |kind| key.is(kind);
-    if is(Kind::Journal) {
-        decode_event(key, value).map(drop)
-    } else if is(Kind::Snapshot) {
-        as_record::<SnapshotRecord>(key, value)
-    } else if is(Kind::Pending) {
-        as_record::<PendingRecord>(key, value)
-    } else if is(Kind::Outbox) {
-        as_record::<OutboxRecord>(key, value)
-    } else if is(Kind::MessageId) {
-        as_record::<Seq>(key, value)
-    } else if is(Kind::Person) {
+    match key.kind() {
+        Some(Kind::Journal) => decode_event(key, value).map(drop),
+        Some(Kind::Snapshot) => as_record::<SnapshotRecord>(key, value),
+        Some(Kind::Pending) => as_record::<PendingRecord>(key, value),
+        Some(Kind::Outbox) => as_record::<OutboxRecord>(key, value),
+        Some(Kind::MessageId) => as_record::<Seq>(key, value),
         // All that it tells is in its key.
-        as_record::<IgnoredAny>(key, value)
-    } else if is(Kind::ChannelName) {
-        as_record::<u32>(key, value)
-    } else if is(Kind::ChannelOf) {
-        as_record::<ChannelRecord>(key, value)
-    } else if is(Kind::Setting) {
-        as_record::<Residence>(key, value)
-    } else if is(Kind::Usage) {
-        as_record::<UsageRecord>(key, value)
-    } else if is(Kind::SetAside) {
-        as_record::<SetAsideRecord>(key, value)
-    } else if is(Kind::Room) {
-        as_record::<RoomRecord>(key, value)
-    } else if is(Kind::Ignored) {
-        as_record::<IgnoredRecord>(key, value)
-    } else if is(Kind::Session) {
-        decode_bytes(key, value).map(drop)
-    } else if is(Kind::Meta) {
-        fact(key, value)
-    } else {
-        Ok(())
+        Some(Kind::Person) => as_record::<IgnoredAny>(key, value),
+        Some(Kind::ChannelName) => as_record::<u32>(key, value),
+        Some(Kind::ChannelOf) => as_record::<ChannelRecord>(key, value),
+        Some(Kind::Setting) => as_record::<Residence>(key, value),
+        Some(Kind::Usage) => as_record::<UsageRecord>(key, value),
+        Some(Kind::SetAside) => as_record::<SetAsideRecord>(key, value),
+        Some(Kind::Room) => as_record::<RoomRecord>(key, value),
+        Some(Kind::Ignored) => as_record::<IgnoredRecord>(key, value),
+        Some(Kind::Session) => decode_bytes(key, value).map(drop),
+        Some(Kind::Meta) => fact(key, value),
+        Some(Kind::Head | Kind::Tombstone | Kind::Summary | Kind::Webhook) | None => Ok(()),
     }
 }
 
@@ -97,49 +81,41 @@ fn as_record<T: DeserializeOwned>(key: &Key, value: &[u8]) -> Result<(), RecordE
 
 /// What a record is, in words, and the channel that it belongs to, if it is one's. Nobody who said something is named.
 pub(super) fn named(key: &Key) -> (String, Option<ChannelNo>) {
-    let is = |kind| key.is(kind);
     let number = key.last_number().unwrap_or_default();
-    let of_channel = |what: String| (what, key::channel_in(key));
+    let of_channel = |what: &str| (what.to_owned(), key::channel_in(key));
+    let of_nobody = |what: String| (what, None);
     let place = || key::named_in(key).map_or_else(|| "a channel".to_owned(), |place| place.to_string());
-    if is(Kind::Journal) {
-        of_channel(format!("event {number}"))
-    } else if is(Kind::Snapshot) {
-        of_channel("the snapshot".to_owned())
-    } else if is(Kind::Pending) {
-        of_channel("the mark that something is to be done".to_owned())
-    } else if is(Kind::Outbox) {
-        of_channel(format!("the owed reply {number}"))
-    } else if is(Kind::MessageId) {
-        of_channel("an entry of the index of messages".to_owned())
-    } else if is(Kind::ChannelOf) {
-        of_channel("the name".to_owned())
-    } else if is(Kind::SetAside) {
-        of_channel(format!("why event {number} was set aside"))
-    } else if is(Kind::Head) {
-        of_channel("the number of the last event".to_owned())
-    } else if is(Kind::Tombstone) {
-        of_channel("the number of the first event that was not deleted".to_owned())
-    } else if let Some(channel) = key::swept_in(key) {
-        ("the mark of what is being deleted".to_owned(), Some(channel))
-    } else if is(Kind::Ignored) {
-        let guild = key::ignored_in(key).map_or_else(|| "a guild".to_owned(), |(guild, _)| format!("guild {guild}"));
-        (format!("that somebody of {guild} is not to be heard"), None)
-    } else if let Some(ward) = key::numbered_next(key) {
-        (format!("the number that the next channel of ward {} gets", ward.0), None)
-    } else if is(Kind::Room) {
-        let room = key::room_in(key).map_or_else(|| "a room".to_owned(), |room| format!("room {room}"));
-        (format!("the entry of {room} in the directory of rooms"), None)
-    } else if is(Kind::Person) {
-        ("an entry of the index of persons".to_owned(), key::channel_before_number(key))
-    } else if is(Kind::ChannelName) {
-        (format!("the number of {}", place()), None)
-    } else if is(Kind::Setting) {
-        (format!("who lives in {}", place()), None)
-    } else if is(Kind::Usage) {
-        let guild = key::guild_of_usage(key).map_or_else(|| "a guild".to_owned(), |guild| format!("guild {guild}"));
-        (format!("something that {guild} used"), None)
-    } else {
-        (format!("the record {key}"), None)
+    match key.kind() {
+        Some(Kind::Journal) => of_channel(&format!("event {number}")),
+        Some(Kind::Snapshot) => of_channel("the snapshot"),
+        Some(Kind::Pending) => of_channel("the mark that something is to be done"),
+        Some(Kind::Outbox) => of_channel(&format!("the owed reply {number}")),
+        Some(Kind::MessageId) => of_channel("an entry of the index of messages"),
+        Some(Kind::ChannelOf) => of_channel("the name"),
+        Some(Kind::SetAside) => of_channel(&format!("why event {number} was set aside")),
+        Some(Kind::Head) => of_channel("the number of the last event"),
+        Some(Kind::Tombstone) => of_channel("the number of the first event that was not deleted"),
+        Some(Kind::Person) => ("an entry of the index of persons".to_owned(), key::channel_before_number(key)),
+        Some(Kind::ChannelName) => of_nobody(format!("the number of {}", place())),
+        Some(Kind::Setting) => of_nobody(format!("who lives in {}", place())),
+        Some(Kind::Ignored) => {
+            let guild = key::ignored_in(key).map_or_else(|| "a guild".to_owned(), |(guild, _)| format!("guild {guild}"));
+            of_nobody(format!("that somebody of {guild} is not to be heard"))
+        }
+        Some(Kind::Room) => {
+            let room = key::room_in(key).map_or_else(|| "a room".to_owned(), |room| format!("room {room}"));
+            of_nobody(format!("the entry of {room} in the directory of rooms"))
+        }
+        Some(Kind::Usage) => {
+            let guild = key::guild_of_usage(key).map_or_else(|| "a guild".to_owned(), |guild| format!("guild {guild}"));
+            of_nobody(format!("something that {guild} used"))
+        }
+        Some(Kind::Meta) => match (key::swept_in(key), key::numbered_next(key)) {
+            (Some(channel), _) => ("the mark of what is being deleted".to_owned(), Some(channel)),
+            (None, Some(ward)) => of_nobody(format!("the number that the next channel of ward {} gets", ward.0)),
+            (None, None) => of_nobody(format!("the record {key}")),
+        },
+        Some(Kind::Summary | Kind::Session | Kind::Webhook) | None => of_nobody(format!("the record {key}")),
     }
 }
 

@@ -59,98 +59,113 @@ impl Salvaged {
 }
 
 /// The channel that a record belongs to.
-fn owner(kind: u8, key: &Key) -> Option<ChannelNo> {
-    let begins = [
-        Kind::Journal,
-        Kind::Head,
-        Kind::Snapshot,
-        Kind::Pending,
-        Kind::Outbox,
-        Kind::MessageId,
-        Kind::ChannelOf,
-        Kind::Summary,
-        Kind::SetAside,
-        Kind::Tombstone,
-    ];
-    let ends = [Kind::Person, Kind::Usage];
-    if begins.iter().any(|known| *known as u8 == kind) {
-        key::channel_in(key)
-    } else if ends.iter().any(|known| *known as u8 == kind) {
-        key::channel_before_number(key)
-    } else if kind == Kind::Meta as u8 {
-        key::swept_in(key).or_else(|| key::unlisted_in(key))
-    } else {
-        None
+fn owner(key: &Key) -> Option<ChannelNo> {
+    match key.kind()? {
+        Kind::Journal
+        | Kind::Head
+        | Kind::Snapshot
+        | Kind::Pending
+        | Kind::Outbox
+        | Kind::MessageId
+        | Kind::ChannelOf
+        | Kind::Summary
+        | Kind::SetAside
+        | Kind::Tombstone => key::channel_in(key),
+        Kind::Person | Kind::Usage => key::channel_before_number(key),
+        Kind::Meta => key::swept_in(key).or_else(|| key::unlisted_in(key)),
+        Kind::ChannelName | Kind::Setting | Kind::Room | Kind::Session | Kind::Webhook | Kind::Ignored => None,
     }
 }
 
 /// The greatest number of an event of its channel that a record names, if it names any.
-fn named(kind: u8, key: &Key, value: &[u8]) -> Option<Seq> {
-    let is = |known: Kind| kind == known as u8;
-    let before = |seq: Seq| Seq(seq.0.saturating_sub(1));
-    if is(Kind::Journal) || is(Kind::SetAside) || key::unlisted_in(key).is_some() {
-        key.last_number().map(Seq)
-    } else if is(Kind::Head) {
-        decode_number(key, value).ok()
-    } else if is(Kind::Tombstone) || is(Kind::Meta) {
-        decode_number(key, value).ok().map(before)
-    } else if is(Kind::Snapshot) {
-        decode(key, value).ok().map(|Stand { handled, made }| handled.max(made))
-    } else if is(Kind::Pending) {
-        decode(key, value).ok().map(|PendingRecord { heard }| heard)
-    } else if is(Kind::Outbox) {
-        decode(key, value).ok().map(|record: OutboxRecord| record.upto)
-    } else if is(Kind::MessageId) {
-        decode(key, value).ok()
-    } else if is(Kind::Usage) {
-        match decode(key, value).ok()? {
-            UsageRecord { used: Used::Address { message, .. }, .. } => Some(message),
-            _ => None,
+fn named(key: &Key, value: &[u8]) -> Option<Seq> {
+    let before = |value| decode_number(key, value).ok().map(|seq| Seq(seq.0.saturating_sub(1)));
+    match key.kind()? {
+        Kind::Journal | Kind::SetAside => key.last_number().map(Seq),
+        Kind::Head => decode_number(key, value).ok(),
+        Kind::Tombstone => before(value),
+        Kind::Meta if key::unlisted_in(key).is_some() => key.last_number().map(Seq),
+        Kind::Meta => before(value),
+        Kind::Snapshot => decode(key, value).ok().map(|Stand { handled, made }| handled.max(made)),
+        Kind::Pending => decode(key, value).ok().map(|PendingRecord { heard }| heard),
+        Kind::Outbox => decode(key, value).ok().map(|record: OutboxRecord| record.upto),
+        Kind::MessageId => decode(key, value).ok(),
+        Kind::Usage => {
+            let UsageRecord { used: Used::Address { message, .. }, .. } = decode(key, value).ok()? else { return None };
+            Some(message)
         }
-    } else {
-        None
+        Kind::Person
+        | Kind::ChannelName
+        | Kind::ChannelOf
+        | Kind::Summary
+        | Kind::Setting
+        | Kind::Room
+        | Kind::Session
+        | Kind::Webhook
+        | Kind::Ignored => None,
     }
 }
 
 impl Complete for Salvaged {
     fn note(&mut self, key: &Key, value: &[u8]) {
-        let [ward, kind, ..] = *key.as_bytes() else { return };
+        let (&[ward, ..], Some(kind)) = (key.as_bytes(), key.kind()) else { return };
         let ward = Ward(ward);
-        let own = owner(kind, key);
+        let own = owner(key);
         if let Some(channel) = own {
             self.count(ward, channel);
-            if let Some(seq) = named(kind, key, value) {
+            if let Some(seq) = named(key, value) {
                 self.reach(ward, channel, seq);
             }
         }
-        if kind == Kind::Person as u8
-            && let (Some(channel), Some(seq)) = (own, key.last_number())
-        {
-            let end = self.listed.entry((ward, channel)).or_default();
-            *end = (*end).max(Seq(after_stretch(Seq(seq)).0 - 1));
-        } else if kind == Kind::Head as u8
-            && let Some(channel) = own
-        {
-            self.heads.insert((ward, channel), decode_number(key, value).ok());
-        } else if *key == key::next_channel(ward) {
-            match decode(key, value) {
+        match (kind, own) {
+            (Kind::Person, Some(channel)) => {
+                if let Some(seq) = key.last_number() {
+                    let end = self.listed.entry((ward, channel)).or_default();
+                    *end = (*end).max(Seq(after_stretch(Seq(seq)).0 - 1));
+                }
+            }
+            (Kind::Head, Some(channel)) => drop(self.heads.insert((ward, channel), decode_number(key, value).ok())),
+            (Kind::ChannelOf, Some(channel)) => {
+                if let Ok(record) = decode(key, value) {
+                    self.channels.insert((ward, channel), record);
+                }
+            }
+            (Kind::ChannelName, _) => {
+                if let (Some(place), Ok(number)) = (key::named_in(key), decode(key, value).map(ChannelNo)) {
+                    self.count(ward, number);
+                    let Place { guild, channel } = place;
+                    self.channels.entry((ward, number)).or_insert(ChannelRecord { guild, channel });
+                }
+            }
+            (Kind::Meta, _) if *key == key::next_channel(ward) => match decode(key, value) {
                 Ok(next) => drop(self.kept_next.insert(ward, next)),
                 // Whoever wrote it knows what it is.
                 Err(RecordError::UnknownVersion { .. } | RecordError::UnknownWord { .. }) => {
                     self.kept_next.insert(ward, u32::MAX);
                 }
                 Err(RecordError::Malformed { .. }) => {}
-            }
-        } else if kind == Kind::ChannelOf as u8
-            && let (Some(channel), Ok(record)) = (own, decode(key, value))
-        {
-            self.channels.insert((ward, channel), record);
-        } else if kind == Kind::ChannelName as u8
-            && let (Some(place), Ok(number)) = (key::named_in(key), decode(key, value).map(ChannelNo))
-        {
-            self.count(ward, number);
-            let Place { guild, channel } = place;
-            self.channels.entry((ward, number)).or_insert(ChannelRecord { guild, channel });
+            },
+            (
+                Kind::Journal
+                | Kind::Head
+                | Kind::Snapshot
+                | Kind::Pending
+                | Kind::Outbox
+                | Kind::MessageId
+                | Kind::Person
+                | Kind::ChannelOf
+                | Kind::Summary
+                | Kind::Setting
+                | Kind::Usage
+                | Kind::SetAside
+                | Kind::Room
+                | Kind::Tombstone
+                | Kind::Session
+                | Kind::Webhook
+                | Kind::Meta
+                | Kind::Ignored,
+                _,
+            ) => {}
         }
     }
 
@@ -179,14 +194,12 @@ impl Complete for Salvaged {
     }
 
     fn follows(&self, key: &Key, value: &[u8]) -> Vec<(Key, Value)> {
-        let [ward, kind, ..] = *key.as_bytes() else { return Vec::new() };
+        let [ward, ..] = *key.as_bytes() else { return Vec::new() };
         let ward = Ward(ward);
-        let Some(channel) = key::channel_in(key).filter(|_| kind == Kind::Journal as u8) else { return Vec::new() };
+        let Some(channel) = key::channel_in(key).filter(|_| key.is(Kind::Journal)) else { return Vec::new() };
         let Ok(Recorded { seq, event, .. }) = decode_event(key, value) else { return Vec::new() };
-        let id = match &event {
-            Event::Said { message, .. } => message.id.as_ref().map(|id| (key::message_id(ward, channel, id), encode(&seq))),
-            _ => None,
-        };
+        let id = if let Event::Said { message, .. } = &event { message.id.as_ref() } else { None };
+        let id = id.map(|id| (key::message_id(ward, channel, id), encode(&seq)));
         let said = speaker(&event).zip(self.channels.get(&(ward, channel))).map(|(person, record)| {
             let key = key::person(&record.guild, &PersonId::from(&**person), channel, seq);
             (key, encode(&()))

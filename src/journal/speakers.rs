@@ -27,12 +27,8 @@ pub const fn after_stretch(seq: Seq) -> Seq {
 
 /// The id of whoever said this, if it is a message of somebody who is no companion, and its words were not taken out.
 pub fn speaker(event: &Event) -> Option<&Arc<str>> {
-    match event {
-        Event::Said { message, .. } if message.from.role != Role::Companion && !message.from.id.is_empty() => {
-            Some(&message.from.id)
-        }
-        _ => None,
-    }
+    let Event::Said { message, .. } = event else { return None };
+    (message.from.role != Role::Companion && !message.from.id.is_empty()).then_some(&message.from.id)
 }
 
 /// Who is in the index for the newest stretch of a journal, as far as that is kept in mind. Cheap to clone.

@@ -104,8 +104,29 @@ fn is_of_bytes(key: &Key) -> bool {
 /// Numbers that the store keeps itself, and facts about it, begin with no version.
 fn is_versioned(key: &Key) -> bool {
     const PLAIN: [&[u8]; 4] = [b"store\0", b"term\0", b"counts\0", b"sweep\0"];
-    let is_plain_fact = || key.is(Kind::Meta) && PLAIN.iter().any(|name| key.as_bytes()[2..].starts_with(name));
-    !key.is(Kind::Head) && !key.is(Kind::Tombstone) && !is_plain_fact()
+    match key.kind() {
+        Some(Kind::Head | Kind::Tombstone) => false,
+        Some(Kind::Meta) => !PLAIN.iter().any(|name| key.as_bytes()[2..].starts_with(name)),
+        Some(
+            Kind::Journal
+            | Kind::Snapshot
+            | Kind::Pending
+            | Kind::Outbox
+            | Kind::MessageId
+            | Kind::Person
+            | Kind::ChannelName
+            | Kind::ChannelOf
+            | Kind::Summary
+            | Kind::Setting
+            | Kind::Usage
+            | Kind::SetAside
+            | Kind::Room
+            | Kind::Session
+            | Kind::Webhook
+            | Kind::Ignored,
+        )
+        | None => true,
+    }
 }
 
 #[cfg(test)]

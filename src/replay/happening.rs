@@ -8,7 +8,7 @@ use crate::domain::closing::{Cause, Stage};
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
-use crate::domain::prompt::is_invisible;
+use crate::domain::text::is_invisible;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::{Stance, State};
 

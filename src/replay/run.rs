@@ -359,7 +359,22 @@ impl<'a> Run<'a> {
                 self.tell(channel, What::Respond { companion, trigger, messages });
             }
             Event::ReplyFailed { companion, trigger, .. } => self.tell(channel, What::Failed { companion, trigger }),
-            _ => {}
+            Event::Said { .. }
+            | Event::Edited { .. }
+            | Event::Deleted { .. }
+            | Event::Joined { .. }
+            | Event::Left { .. }
+            | Event::Paused { .. }
+            | Event::Cleared
+            | Event::CaughtUp { .. }
+            | Event::JitterDrawn { .. }
+            | Event::LullFired { .. }
+            | Event::BackOffEnded { .. }
+            | Event::DeadlinesExtended { .. }
+            | Event::AddressRefused { .. }
+            | Event::RoundOpened(_)
+            | Event::RepetitionJudged { .. }
+            | Event::Summarised { .. } => {}
         }
     }
 

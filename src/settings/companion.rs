@@ -10,7 +10,7 @@ use super::{Problem, duration, within};
 use crate::domain::gate::Temper;
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
-use crate::domain::prompt::first_hidden;
+use crate::domain::text::first_hidden;
 
 /// The most aliases that a companion may have.
 pub const MAX_ALIASES: usize = 16;

@@ -16,7 +16,7 @@ use super::models::Models;
 use super::problem::{Located, Problem};
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
-use crate::domain::prompt::{is_invisible, is_joining};
+use crate::domain::text::{is_invisible, is_joining};
 
 /// The companions that the binary carries, by the stem of their files.
 const BUILT_IN: [(&str, &str); 3] = [

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::domain::prompt::is_invisible;
+use crate::domain::text::is_invisible;
 
 /// An id is written up to so many characters.
 const LONGEST: usize = 200;

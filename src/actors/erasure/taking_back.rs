@@ -300,7 +300,30 @@ pub async fn answers_to(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<
                 Event::Said { reply: Some(ticket), message, .. } if owed.contains(ticket) && !is_wordless(message) => {
                     answers.insert(recorded.seq);
                 }
-                _ => {}
+                Event::Said { .. }
+                | Event::Edited { .. }
+                | Event::Deleted { .. }
+                | Event::Joined { .. }
+                | Event::Left { .. }
+                | Event::Paused { .. }
+                | Event::Cleared
+                | Event::CaughtUp { .. }
+                | Event::JitterDrawn { .. }
+                | Event::LullFired { .. }
+                | Event::BackOffEnded { .. }
+                | Event::DeadlinesExtended { .. }
+                | Event::AddressRefused { .. }
+                | Event::RoundOpened(_)
+                | Event::Evaluated(_)
+                | Event::Decided(_)
+                | Event::Unanswered { .. }
+                | Event::StageChanged { .. }
+                | Event::RoundClosed(_)
+                | Event::RepetitionAsked { .. }
+                | Event::RepetitionJudged { .. }
+                | Event::ReplyOwed { .. }
+                | Event::ReplyFailed { .. }
+                | Event::Summarised { .. } => {}
             }
         }
     }
@@ -365,7 +388,24 @@ pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -
                     let judged = said.partition_point(|seq| seq <= message);
                     said[judged.saturating_sub(JUDGED_MESSAGES)..judged].iter().any(|seq| gone.contains(seq))
                 }
-                _ => false,
+                Event::Deleted { .. }
+                | Event::Joined { .. }
+                | Event::Left { .. }
+                | Event::Paused { .. }
+                | Event::Cleared
+                | Event::CaughtUp { .. }
+                | Event::JitterDrawn { .. }
+                | Event::LullFired { .. }
+                | Event::BackOffEnded { .. }
+                | Event::DeadlinesExtended { .. }
+                | Event::AddressRefused { .. }
+                | Event::RoundOpened(_)
+                | Event::Unanswered { .. }
+                | Event::StageChanged { .. }
+                | Event::RoundClosed(_)
+                | Event::RepetitionAsked { .. }
+                | Event::ReplyOwed { .. }
+                | Event::ReplyFailed { .. } => false,
             };
             let without = without_words(&recorded);
             if concerns && without != recorded {

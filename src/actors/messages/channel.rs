@@ -7,7 +7,7 @@ use ractor::{ActorId, RpcReplyPort};
 
 use super::turn_taking_manager::NotTaken;
 use super::writer::{Accepted, Committed, Lost};
-use crate::actors::models::{CallId, Outcome, Wording};
+use crate::actors::models::{Outcome, Wording};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -32,13 +32,6 @@ pub enum ChannelMessage {
     Posted {
         /// Its number.
         result: Result<Accepted, Lost>,
-    },
-    /// A question is with the pool.
-    Asked {
-        /// Which question.
-        ticket: Ticket,
-        /// What cancels it.
-        call: CallId,
     },
     /// A question never reached the pool.
     QuestionLost {
@@ -93,6 +86,8 @@ pub enum ChannelMessage {
         /// What came of it.
         outcome: Box<Outcome>,
     },
+    /// States that are missing in the round about this event are waited for no longer.
+    RoundDue(Seq),
     /// A turn-taking manager is gone, after whatever it had to say.
     ManagerGone(ActorId),
     /// A reply is written, or failed.

@@ -2,17 +2,29 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
+
 use super::channel::ChannelMessage;
-use crate::domain::id::Ticket;
+use crate::domain::closing::Stage;
+use crate::domain::id::{ChannelId, Ticket};
 use crate::domain::message::{Message, Modality};
 use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
-use crate::settings::companion::Companion as Settings;
+use crate::ports::language_model::Request;
 
 /// What a companion is asked.
 pub enum CompanionMessage {
     /// Decide whether to speak.
     Evaluate(Box<Evaluate>),
+    /// Nobody wants this answer any more.
+    Cancel {
+        /// Who asked.
+        channel: ChannelId,
+        /// The question's number.
+        ticket: Ticket,
+    },
+    /// Word what is to be said.
+    Word(Box<Speak>),
 }
 
 /// A decision to be made.
@@ -43,8 +55,48 @@ pub struct Matter {
     pub recent: Vec<Arc<Message>>,
     /// What it is about, and what the companion said itself meanwhile, oldest first.
     pub buffer: Vec<Arc<Message>>,
-    /// The companion as it is in that channel.
-    pub settings: Arc<Settings>,
+}
+
+/// A statement to be worded.
+pub struct Speak {
+    /// Where.
+    pub place: Place,
+    /// What it is made from.
+    pub statement: Arc<Statement>,
+    /// Where the words of the request go, once the turn to ask has come. Dropped: there are none.
+    pub words: oneshot::Sender<Words>,
+}
+
+/// Everything that a statement is made from.
+pub struct Statement {
+    /// What it answers to.
+    pub trigger: Trigger,
+    /// How near its end the speaker sees the conversation.
+    pub closing: Stage,
+    /// Typed or spoken.
+    pub modality: Modality,
+    /// Why the companion decided to speak, in its own words.
+    pub why: Option<Arc<str>>,
+    /// Messages since it spoke last, at the decision.
+    pub message_count: u64,
+    /// Who said the newest of what it answers.
+    pub speaker: Option<Arc<str>>,
+    /// Whether the last messages were judged to repeat each other.
+    pub is_repetitive: bool,
+    /// The rolling summary.
+    pub summary: Option<Arc<str>>,
+    /// The most recent turns before the snapshot, oldest first.
+    pub recent: Vec<Arc<Message>>,
+    /// What it answers, and what the companion said itself meanwhile, oldest first.
+    pub snapshot: Vec<Arc<Message>>,
+}
+
+/// How a companion asks for its statement.
+pub struct Words {
+    /// The name that it goes by there.
+    pub name: Arc<str>,
+    /// Words the request. It may panic, and take long: a prompt is long.
+    pub request: Box<dyn FnOnce() -> Request + Send>,
 }
 
 /// Tells a channel, wherever it is then.

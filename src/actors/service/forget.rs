@@ -168,7 +168,27 @@ impl ActorHouse {
                 Event::Said { .. } => forgotten.messages += 1,
                 Event::Decided(_) => forgotten.decisions += 1,
                 Event::Summarised { .. } => forgotten.summaries += 1,
-                _ => {}
+                Event::Edited { .. }
+                | Event::Deleted { .. }
+                | Event::Joined { .. }
+                | Event::Left { .. }
+                | Event::Paused { .. }
+                | Event::Cleared
+                | Event::CaughtUp { .. }
+                | Event::JitterDrawn { .. }
+                | Event::LullFired { .. }
+                | Event::BackOffEnded { .. }
+                | Event::DeadlinesExtended { .. }
+                | Event::AddressRefused { .. }
+                | Event::RoundOpened(_)
+                | Event::Evaluated(_)
+                | Event::Unanswered { .. }
+                | Event::StageChanged { .. }
+                | Event::RoundClosed(_)
+                | Event::RepetitionAsked { .. }
+                | Event::RepetitionJudged { .. }
+                | Event::ReplyOwed { .. }
+                | Event::ReplyFailed { .. } => {}
             }
         }
         take_words_out(&self.kit, place, events, Vec::new()).await.map_err(not_rewritten)?;

@@ -292,7 +292,28 @@ impl Elections {
                     match &recorded.event {
                         Event::RoundClosed(closed) => drop(elections.0.insert(recorded.seq, Some(closed.clone()))),
                         Event::Cleared => drop(elections.0.insert(recorded.seq, None)),
-                        _ => {}
+                        Event::Said { .. }
+                        | Event::Edited { .. }
+                        | Event::Deleted { .. }
+                        | Event::Joined { .. }
+                        | Event::Left { .. }
+                        | Event::Paused { .. }
+                        | Event::CaughtUp { .. }
+                        | Event::JitterDrawn { .. }
+                        | Event::LullFired { .. }
+                        | Event::BackOffEnded { .. }
+                        | Event::DeadlinesExtended { .. }
+                        | Event::AddressRefused { .. }
+                        | Event::RoundOpened(_)
+                        | Event::Evaluated(_)
+                        | Event::Decided(_)
+                        | Event::Unanswered { .. }
+                        | Event::StageChanged { .. }
+                        | Event::RepetitionAsked { .. }
+                        | Event::RepetitionJudged { .. }
+                        | Event::ReplyOwed { .. }
+                        | Event::ReplyFailed { .. }
+                        | Event::Summarised { .. } => {}
                     }
                 }
                 if page.len() < PAGE {

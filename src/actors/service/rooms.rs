@@ -17,7 +17,7 @@ use crate::actors::runtime::places::GuildPlace;
 use crate::domain::id::{ChannelId, CompanionId};
 use crate::domain::lookalike::look_alike;
 use crate::domain::names::SharedName;
-use crate::domain::prompt::one_line;
+use crate::domain::text::one_line;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::{RoomRecord, decode};

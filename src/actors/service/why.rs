@@ -203,11 +203,7 @@ impl Scene<'_> {
     async fn brief(&self, who: &Who, recorded: Option<&Recorded>) -> Result<Brief, ReadError> {
         let (companion, name) = (who.id.clone(), who.name.clone());
         let brief = Brief { companion, name, outcome: None, text: String::new(), seq: None, at: None, waiting_for: None };
-        let decided = recorded.and_then(|recorded| match &recorded.event {
-            Event::Decided(decided) => Some((recorded, decided)),
-            _ => None,
-        });
-        let Some((recorded, decided)) = decided else {
+        let Some((recorded, Event::Decided(decided))) = recorded.map(|recorded| (recorded, &recorded.event)) else {
             return Ok(Brief { text: "Nothing was decided yet.".into(), ..brief });
         };
         let mut text = decided_because(&who.name, decided);
@@ -236,10 +232,8 @@ impl Scene<'_> {
 }
 
 fn companions_of(recorded: &Recorded) -> &[CompanionId] {
-    match &recorded.event {
-        Event::Decided(decided) => &decided.companions,
-        _ => &[],
-    }
+    let Event::Decided(decided) = &recorded.event else { return &[] };
+    &decided.companions
 }
 
 /// The newest decision of each.

@@ -23,7 +23,28 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], instruments
                 instruments.messages.add(1, [platform_label(place.channel.as_str()), role_label(message.from.role)]);
             }
             Event::Evaluated(evaluated) => instruments.evaluations.add(1, [evaluated.trigger.as_str()]),
-            _ => {}
+            Event::Edited { .. }
+            | Event::Deleted { .. }
+            | Event::Joined { .. }
+            | Event::Left { .. }
+            | Event::Paused { .. }
+            | Event::Cleared
+            | Event::CaughtUp { .. }
+            | Event::JitterDrawn { .. }
+            | Event::LullFired { .. }
+            | Event::BackOffEnded { .. }
+            | Event::DeadlinesExtended { .. }
+            | Event::AddressRefused { .. }
+            | Event::RoundOpened(_)
+            | Event::Decided(_)
+            | Event::Unanswered { .. }
+            | Event::StageChanged { .. }
+            | Event::RoundClosed(_)
+            | Event::RepetitionAsked { .. }
+            | Event::RepetitionJudged { .. }
+            | Event::ReplyOwed { .. }
+            | Event::ReplyFailed { .. }
+            | Event::Summarised { .. } => {}
         }
     }
     // Whoever would have been asked in a round is refused in one step, which is one request.

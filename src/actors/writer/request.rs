@@ -54,8 +54,7 @@ impl Request {
             Self::Delete(_) | Self::Scrub(_) | Self::Expire(_) | Self::Unlist(_) => true,
             Self::Administer(Administer { writes, .. }) => writes.iter().any(|write| {
                 let (Write::Put(key, _) | Write::Remove(key)) = write;
-                // Sweeps remove events. Usage is recorded with events; written alone it loses a name.
-                key.is(Kind::Journal) || key.is(Kind::Usage)
+                key.kind().is_some_and(is_rewritten_to_erase)
             }),
             Self::Accept(_) | Self::Record(_) | Self::Post(_) | Self::Fence(_) | Self::Swept { .. } => false,
         }
@@ -102,5 +101,30 @@ impl Request {
             Self::Unlist(Unlist { reply, .. }) => reply.send(Err(lost)),
             Self::Fence(Fence { reply, .. }) => reply.send(Err(lost)),
         }
+    }
+}
+
+/// Whether whoever writes such a record by itself takes words or names out of it. Sweeps remove events. Usage is recorded with events; written
+/// alone it loses a name.
+const fn is_rewritten_to_erase(kind: Kind) -> bool {
+    match kind {
+        Kind::Journal | Kind::Usage => true,
+        Kind::Head
+        | Kind::Snapshot
+        | Kind::Pending
+        | Kind::Outbox
+        | Kind::MessageId
+        | Kind::Person
+        | Kind::ChannelName
+        | Kind::ChannelOf
+        | Kind::Summary
+        | Kind::Setting
+        | Kind::SetAside
+        | Kind::Room
+        | Kind::Tombstone
+        | Kind::Session
+        | Kind::Webhook
+        | Kind::Meta
+        | Kind::Ignored => false,
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::problem::Problem;
-use crate::domain::prompt::{first_hidden, is_blank};
+use crate::domain::text::{first_hidden, is_blank};
 use crate::ports::house::room::{RoomId, is_plain_id};
 
 /// The longest name or id of a person, in characters.

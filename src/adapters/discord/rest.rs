@@ -27,7 +27,7 @@ pub use self::request::Request;
 use super::clock::Clocks;
 use super::limits::{Answer, Limits, Scope};
 use super::refusals::{Refusal, wrong_fields};
-use crate::domain::prompt::is_invisible;
+use crate::domain::text::is_invisible;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::marks::begins_mark;
+use crate::domain::text::{is_hidden, is_invisible, is_joining, one_line};
 
 /// At most this many characters of a name are shown.
 const NAME_AT_MOST: usize = 64;
@@ -86,89 +87,6 @@ pub(super) fn unmarked_name(name: &str) -> String {
         unmarked.remove(at);
     }
     if unmarked.trim().is_empty() { "somebody".into() } else { unmarked }
-}
-
-/// A text in one line: without invisible characters, and without what comes after this many others. Empty if nothing is left.
-pub fn one_line(text: &str, most: usize) -> String {
-    let visible: String = seen(text).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let words = visible.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut plain: String = words.chars().take(most).collect();
-    if plain.len() < words.len() {
-        plain.push('…');
-    }
-    plain
-}
-
-/// What can be seen of a text, with the joiners and variation selectors that it needs for that.
-pub fn seen(text: &str) -> impl Iterator<Item = char> {
-    told_apart(text).filter_map(|(c, is_hidden)| (!is_hidden).then_some(c))
-}
-
-/// The first character of a text that shows nothing where it stands: what differs in it alone reads the same.
-pub fn first_hidden(text: &str) -> Option<char> {
-    told_apart(text).find_map(|(c, is_hidden)| is_hidden.then_some(c))
-}
-
-/// Each character, and whether it [hides](is_hidden).
-fn told_apart(text: &str) -> impl Iterator<Item = (char, bool)> {
-    let (mut rest, mut before) = (text.chars(), None);
-    std::iter::from_fn(move || {
-        let c = rest.next()?;
-        let is_hidden = is_hidden(before, c, rest.clone().next());
-        before = Some(c);
-        Some((c, is_hidden))
-    })
-}
-
-/// Whether nothing of a text can be seen.
-pub fn is_blank(text: &str) -> bool {
-    // U+2800 is drawn as a blank.
-    seen(text).all(|c| c.is_whitespace() || c.is_control() || is_joining(c) || c == '\u{2800}')
-}
-
-/// Whether a character shows nothing where it stands, between these two: one that is [invisible](is_invisible), and a joiner or a variation
-/// selector that no script and no emoji asks for.
-///
-/// Runs of them can hide a whole text, and so can one after every letter. They are asked for one at a time, behind a character beyond
-/// ASCII (the joiners before one, too), and as U+FE0F U+200D in an emoji of several, U+FE0F and U+20E3 behind a digit, `#` or `*` (Unicode
-/// Technical Standard 51).
-fn is_hidden(before: Option<char>, c: char, after: Option<char>) -> bool {
-    if !is_joining(c) {
-        return is_invisible(c);
-    }
-    let needs = |beside: Option<char>| beside.is_some_and(|beside| !beside.is_ascii() && is_seen(beside));
-    let is_run = |beside: Option<char>| beside.is_some_and(|beside| is_joining(beside) || is_invisible(beside));
-    let is_asked_for = match (before, c, after) {
-        (Some('\u{fe0f}'), '\u{200d}', after) => needs(after),
-        (before, '\u{fe0f}', Some('\u{200d}')) => needs(before),
-        (before, _, after) if is_run(before) || is_run(after) => false,
-        (Some('0'..='9' | '#' | '*'), '\u{fe0f}', Some('\u{20e3}')) => true,
-        (before, '\u{200c}' | '\u{200d}', after) => needs(before) || needs(after),
-        (before, _, _) => needs(before),
-    };
-    !is_asked_for
-}
-
-fn is_seen(c: char) -> bool {
-    !(is_joining(c) || is_invisible(c) || c.is_control() || c.is_whitespace())
-}
-
-/// Whether a character joins its neighbours, keeps them apart or says which form the one before it takes.
-pub const fn is_joining(c: char) -> bool {
-    matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
-}
-
-/// Whether a character cannot be seen, and changes how others are or hides what is said: line and direction marks, zero widths, fillers,
-/// tags, shorthand controls, and the variation selectors in which whole texts can be hidden. These are the characters with the property
-/// Default_Ignorable_Code_Point (Unicode Character Database, DerivedCoreProperties.txt), and the separators and annotation marks.
-///
-/// The joiners U+200C and U+200D and the first sixteen variation selectors are not among them: many scripts and emoji need them, where
-/// [`seen`] leaves them.
-pub fn is_invisible(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'
-        | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// How many bytes of characters weigh at most this.

@@ -87,11 +87,25 @@ impl ReadError {
 
 /// The way out where nobody knows without a record where a channel's journal stands, so that the channel cannot be deleted either.
 fn way_without_deleting(key: &Key) -> Option<&'static str> {
-    if [Kind::ChannelName, Kind::Head, Kind::Tombstone].into_iter().any(|kind| key.is(kind)) {
-        Some("restore a backup, or find it again with `tertulia history compact --accept-loss`")
-    } else if key::swept_in(key).is_some() {
-        Some("put a backup from before back with `tertulia history restore`")
-    } else {
-        None
+    match key.kind()? {
+        Kind::ChannelName | Kind::Head | Kind::Tombstone => {
+            Some("restore a backup, or find it again with `tertulia history compact --accept-loss`")
+        }
+        Kind::Meta => key::swept_in(key).map(|_| "put a backup from before back with `tertulia history restore`"),
+        Kind::Journal
+        | Kind::Snapshot
+        | Kind::Pending
+        | Kind::Outbox
+        | Kind::MessageId
+        | Kind::Person
+        | Kind::ChannelOf
+        | Kind::Summary
+        | Kind::Setting
+        | Kind::Usage
+        | Kind::SetAside
+        | Kind::Room
+        | Kind::Session
+        | Kind::Webhook
+        | Kind::Ignored => None,
     }
 }

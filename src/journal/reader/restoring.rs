@@ -163,8 +163,6 @@ fn so_far<T: Default>(place: &Place, read: Result<T, ReadError>, wrong: &mut Opt
 }
 
 fn asked_in(recorded: &Recorded) -> Option<&Vec<CompanionId>> {
-    match &recorded.event {
-        Event::RoundOpened(opened) => Some(&opened.asked),
-        _ => None,
-    }
+    let Event::RoundOpened(opened) = &recorded.event else { return None };
+    Some(&opened.asked)
 }

@@ -8,10 +8,29 @@ use crate::domain::id::{Seq, Ward};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelNo(pub u32);
 
-/// What a key holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Kind {
+/// The kinds of keys, each with the byte that stands for it in a key.
+macro_rules! kinds {
+    ($($(#[$doc:meta])+ $kind:ident = $byte:literal,)+) => {
+        /// What a key holds.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Kind {
+            $($(#[$doc])+ $kind = $byte,)+
+        }
+
+        impl Kind {
+            /// The kind that this byte stands for.
+            const fn of(byte: u8) -> Option<Self> {
+                match byte {
+                    $($byte => Some(Self::$kind),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+kinds! {
     /// Event of a channel: channel, number.
     Journal = 1,
     /// The number of a channel's last event: channel. Kept by the store itself, with every append.
@@ -113,9 +132,14 @@ impl Key {
         Self(bytes.to_vec())
     }
 
+    /// What it holds, if that is known.
+    pub fn kind(&self) -> Option<Kind> {
+        self.0.get(1).copied().and_then(Kind::of)
+    }
+
     /// Whether it is of this kind.
     pub fn is(&self, kind: Kind) -> bool {
-        self.0.get(1) == Some(&(kind as u8))
+        self.kind() == Some(kind)
     }
 
     /// The number in the last eight bytes, for keys that end in one.

@@ -14,10 +14,10 @@ pub fn circles(files: &[(&[String], &str)]) -> Vec<Vec<String>> {
     let reached: Vec<BTreeSet<usize>> = (0..files.len()).map(|from| reached(from, &imports)).collect();
     let mut found = BTreeSet::new();
     for (one, from_one) in reached.iter().enumerate() {
-        let circle: Vec<String> =
+        let circle: BTreeSet<String> =
             from_one.iter().filter(|other| reached[**other].contains(&one)).map(|other| files[*other].0.join("::")).collect();
         if circle.len() > 1 {
-            found.insert(circle);
+            found.insert(circle.into_iter().collect::<Vec<_>>());
         }
     }
     found.into_iter().collect()

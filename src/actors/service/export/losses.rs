@@ -51,7 +51,28 @@ impl Losses {
                     *self.external.entry(companion.clone()).or_default() += 1;
                 }
             }
-            _ => {}
+            Event::Said { .. }
+            | Event::Joined { .. }
+            | Event::Left { .. }
+            | Event::Paused { .. }
+            | Event::Cleared
+            | Event::CaughtUp { .. }
+            | Event::JitterDrawn { .. }
+            | Event::LullFired { .. }
+            | Event::BackOffEnded { .. }
+            | Event::DeadlinesExtended { .. }
+            | Event::AddressRefused { .. }
+            | Event::RoundOpened(_)
+            | Event::Evaluated(_)
+            | Event::Decided(_)
+            | Event::Unanswered { .. }
+            | Event::StageChanged { .. }
+            | Event::RoundClosed(_)
+            | Event::RepetitionAsked { .. }
+            | Event::RepetitionJudged { .. }
+            | Event::ReplyOwed { .. }
+            | Event::ReplyFailed { .. }
+            | Event::Summarised { .. } => {}
         }
     }
 

@@ -257,10 +257,8 @@ impl Script<'_> {
 }
 
 fn asked_about(recorded: &Recorded) -> Option<&Vec<Seq>> {
-    match &recorded.event {
-        Event::Evaluated(evaluated) => Some(&evaluated.messages),
-        _ => None,
-    }
+    let Event::Evaluated(evaluated) = &recorded.event else { return None };
+    Some(&evaluated.messages)
 }
 
 /// An answer that is read as what was decided.

@@ -133,14 +133,11 @@ impl Scene<'_> {
     fn around(&self, found: &Found) -> Vec<StoryLine> {
         let mut story: Vec<_> = self.quoted(&found.message).into_iter().collect();
         for recorded in found.course.changes() {
-            let text = match &recorded.event {
-                Event::Edited { text, .. } if text.is_empty() => continue,
-                Event::Edited { text, .. } => format!("It was changed: “{}”", cut(text)),
-                Event::Deleted { .. } => match found.again {
-                    Some(again) => format!("It was tried again, as message {again}, which has its words now."),
-                    None => "It was taken back or forgotten.".to_owned(),
-                },
-                _ => continue,
+            let text = match (&recorded.event, found.again) {
+                (Event::Edited { text, .. }, _) if text.is_empty() => continue,
+                (Event::Edited { text, .. }, _) => format!("It was changed: “{}”", cut(text)),
+                (_, Some(again)) => format!("It was tried again, as message {again}, which has its words now."),
+                (_, None) => "It was taken back or forgotten.".to_owned(),
             };
             story.push(line(recorded, "changed", text));
         }
@@ -172,10 +169,7 @@ impl Scene<'_> {
                 Brief { seq: Some(recorded.seq), at: at(recorded), ..brief(Outcome::Silent, text) }
             }
             Fate::Owed { owed, yes, ending } => {
-                let messages = match &owed.event {
-                    Event::ReplyOwed { messages, .. } => &messages[..],
-                    _ => &[],
-                };
+                let messages = if let Event::ReplyOwed { messages, .. } = &owed.event { &messages[..] } else { &[] };
                 let together = together_with(messages);
                 let (outcome, text) = match ending.as_ref().map(|ending| &ending.event) {
                     Some(Event::Said { message, .. }) if is_wordless(message) => (
@@ -193,7 +187,29 @@ impl Scene<'_> {
                         Outcome::TakenBack,
                         format!("It was about to answer it{together}, and all of that was taken back or forgotten before."),
                     ),
-                    Some(_) => (Outcome::Cleared, format!("It was about to answer it{together}, and was stopped before.")),
+                    Some(
+                        Event::Edited { .. }
+                        | Event::Joined { .. }
+                        | Event::Left { .. }
+                        | Event::Paused { .. }
+                        | Event::Cleared
+                        | Event::CaughtUp { .. }
+                        | Event::JitterDrawn { .. }
+                        | Event::LullFired { .. }
+                        | Event::BackOffEnded { .. }
+                        | Event::DeadlinesExtended { .. }
+                        | Event::AddressRefused { .. }
+                        | Event::RoundOpened(_)
+                        | Event::Evaluated(_)
+                        | Event::Decided(_)
+                        | Event::Unanswered { .. }
+                        | Event::StageChanged { .. }
+                        | Event::RoundClosed(_)
+                        | Event::RepetitionAsked { .. }
+                        | Event::RepetitionJudged { .. }
+                        | Event::ReplyOwed { .. }
+                        | Event::Summarised { .. },
+                    ) => (Outcome::Cleared, format!("It was about to answer it{together}, and was stopped before.")),
                     None if found.is_read => {
                         (Outcome::Speaking, format!("It has the floor to answer it{together}, and has not spoken yet."))
                     }

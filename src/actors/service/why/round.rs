@@ -24,13 +24,13 @@ pub(super) struct Ballot<'a> {
 impl<'a> Ballot<'a> {
     /// The round of this vote; `before` is what happened before the vote, oldest first.
     pub(super) fn new(vote: &State, before: &'a [Recorded], name: impl Fn(&CompanionId) -> String + Send + Sync + 'a) -> Self {
-        let opened = before.iter().rev().find_map(|recorded| match &recorded.event {
-            Event::RoundOpened(opened) if opened.message.to_string() == vote.message_id => Some((recorded, opened)),
-            _ => None,
+        let opened = before.iter().rev().find_map(|recorded| {
+            let Event::RoundOpened(opened) = &recorded.event else { return None };
+            (opened.message.to_string() == vote.message_id).then_some((recorded, opened))
         });
-        let statements = before.iter().filter_map(|recorded| match &recorded.event {
-            Event::Said { message, reply: Some(_), .. } => Some((CompanionId::from(&*message.from.id), recorded.seq)),
-            _ => None,
+        let statements = before.iter().filter_map(|recorded| {
+            let Event::Said { message, reply: Some(_), .. } = &recorded.event else { return None };
+            Some((CompanionId::from(&*message.from.id), recorded.seq))
         });
         let mut ballot = Self { opened, silent: BTreeMap::new(), spoke: statements.collect(), name: Box::new(name) };
         if let Some((recorded, _)) = opened {

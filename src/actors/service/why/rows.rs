@@ -53,10 +53,8 @@ pub(super) fn asked_because(who: &Who, asked: &Recorded, evaluated: &Evaluated, 
 /// The message of this number, and what it answers.
 fn said(before: &[Recorded], seq: Seq) -> Option<(&Message, Option<Seq>)> {
     let at = before.binary_search_by_key(&seq, |recorded| recorded.seq).ok()?;
-    match &before[at].event {
-        Event::Said { message, reply_to, .. } => Some((message, *reply_to)),
-        _ => None,
-    }
+    let Event::Said { message, reply_to, .. } = &before[at].event else { return None };
+    Some((message, *reply_to))
 }
 
 fn addressed(who: &Who, evaluated: &Evaluated, before: &[Recorded]) -> String {
@@ -137,7 +135,29 @@ fn again(who: &Who, evaluated: &Evaluated, asked: Seq, before: &[Recorded]) -> A
             Event::Unanswered { companion, .. } if *companion == who.id => return Again::Unanswered,
             Event::RoundClosed(closed) if closed.others.iter().any(|other| other.companion == who.id) => return Again::FloorLost,
             Event::Cleared => return Again::No,
-            _ => {}
+            Event::Said { .. }
+            | Event::Edited { .. }
+            | Event::Deleted { .. }
+            | Event::Joined { .. }
+            | Event::Left { .. }
+            | Event::Paused { .. }
+            | Event::CaughtUp { .. }
+            | Event::JitterDrawn { .. }
+            | Event::LullFired { .. }
+            | Event::BackOffEnded { .. }
+            | Event::DeadlinesExtended { .. }
+            | Event::AddressRefused { .. }
+            | Event::RoundOpened(_)
+            | Event::Evaluated(_)
+            | Event::Decided(_)
+            | Event::Unanswered { .. }
+            | Event::StageChanged { .. }
+            | Event::RoundClosed(_)
+            | Event::RepetitionAsked { .. }
+            | Event::RepetitionJudged { .. }
+            | Event::ReplyOwed { .. }
+            | Event::ReplyFailed { .. }
+            | Event::Summarised { .. } => {}
         }
     }
     Again::No

@@ -176,7 +176,27 @@ pub(super) fn in_a_row(before: &[Recorded]) -> String {
                 selected_at.get_or_insert(recorded.handled);
             }
             Event::ReplyFailed { .. } => selected_at = None,
-            _ => {}
+            Event::Said { .. }
+            | Event::Edited { .. }
+            | Event::Deleted { .. }
+            | Event::Joined { .. }
+            | Event::Left { .. }
+            | Event::Paused { .. }
+            | Event::Cleared
+            | Event::CaughtUp { .. }
+            | Event::JitterDrawn { .. }
+            | Event::LullFired { .. }
+            | Event::BackOffEnded { .. }
+            | Event::DeadlinesExtended { .. }
+            | Event::AddressRefused { .. }
+            | Event::RoundOpened(_)
+            | Event::Evaluated(_)
+            | Event::Decided(_)
+            | Event::Unanswered { .. }
+            | Event::StageChanged { .. }
+            | Event::RepetitionAsked { .. }
+            | Event::RepetitionJudged { .. }
+            | Event::Summarised { .. } => {}
         }
     }
     if said > counted {

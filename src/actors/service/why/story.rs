@@ -54,10 +54,12 @@ impl Scene<'_> {
         if matches!(decided.reason, Reason::Closed | Reason::Paused) && decided.ticket.is_none() {
             // What silenced it may lie further back.
             let earlier = before.iter().rev().filter(|earlier| earlier.seq < from);
-            let silenced = earlier.filter_map(|earlier| match (decided.reason, &earlier.event) {
-                (Reason::Closed, _) => stage_changed(earlier, who),
-                (_, Event::Paused { paused: true, .. }) => moved(earlier, who),
-                _ => None,
+            let silenced = earlier.filter_map(|earlier| {
+                if decided.reason == Reason::Closed {
+                    return stage_changed(earlier, who);
+                }
+                let Event::Paused { paused: true, .. } = earlier.event else { return None };
+                moved(earlier, who)
             });
             story.extend(silenced.take(1));
         }
@@ -89,9 +91,9 @@ impl Scene<'_> {
         if let Some(end) = end {
             self.add_starts(&mut story, end).await?;
         }
-        let texts = heard.iter().filter_map(|said| match &said.event {
-            Event::Said { message, .. } if !is_wordless(message) => Some(message.text.clone()),
-            _ => None,
+        let texts = heard.iter().filter_map(|said| {
+            let Event::Said { message, .. } = &said.event else { return None };
+            (!is_wordless(message)).then(|| message.text.clone())
         });
         let decision = Some(record(recorded, decided, &who.id, &self.room, texts.collect()));
         let prompt = decided
@@ -127,7 +129,30 @@ impl Scene<'_> {
                     is_open = false;
                 }
                 Event::Decided(decided) if decided.companions.contains(&who.id) && decided.ticket.is_some() => newest = None,
-                _ => {}
+                Event::Said { .. }
+                | Event::Edited { .. }
+                | Event::Deleted { .. }
+                | Event::Joined { .. }
+                | Event::Left { .. }
+                | Event::Paused { .. }
+                | Event::Cleared
+                | Event::CaughtUp { .. }
+                | Event::JitterDrawn { .. }
+                | Event::LullFired { .. }
+                | Event::BackOffEnded { .. }
+                | Event::DeadlinesExtended { .. }
+                | Event::AddressRefused { .. }
+                | Event::RoundOpened(_)
+                | Event::Evaluated(_)
+                | Event::Decided(_)
+                | Event::Unanswered { .. }
+                | Event::StageChanged { .. }
+                | Event::RoundClosed(_)
+                | Event::RepetitionAsked { .. }
+                | Event::RepetitionJudged { .. }
+                | Event::ReplyOwed { .. }
+                | Event::ReplyFailed { .. }
+                | Event::Summarised { .. } => {}
             }
         }
         tried.drain(..tried.len().saturating_sub(QUOTED));
@@ -275,7 +300,28 @@ fn is_dropped_by(event: &Event, who: &Who) -> bool {
         Event::Left { companion } => *companion == who.id,
         Event::Paused { companion, paused: true } => companion.as_ref().is_none_or(|whom| *whom == who.id),
         Event::Cleared => true,
-        _ => false,
+        Event::Said { .. }
+        | Event::Edited { .. }
+        | Event::Deleted { .. }
+        | Event::Joined { .. }
+        | Event::Paused { .. }
+        | Event::CaughtUp { .. }
+        | Event::JitterDrawn { .. }
+        | Event::LullFired { .. }
+        | Event::BackOffEnded { .. }
+        | Event::DeadlinesExtended { .. }
+        | Event::AddressRefused { .. }
+        | Event::RoundOpened(_)
+        | Event::Evaluated(_)
+        | Event::Decided(_)
+        | Event::Unanswered { .. }
+        | Event::StageChanged { .. }
+        | Event::RoundClosed(_)
+        | Event::RepetitionAsked { .. }
+        | Event::RepetitionJudged { .. }
+        | Event::ReplyOwed { .. }
+        | Event::ReplyFailed { .. }
+        | Event::Summarised { .. } => false,
     }
 }
 
@@ -416,15 +462,37 @@ impl Course {
                 told.push(line(recorded, "moved", format!("An operator paused {name} before it spoke.")));
                 self.is_told = true;
             }
-            _ => {}
+            Event::Said { .. }
+            | Event::Edited { .. }
+            | Event::Deleted { .. }
+            | Event::Joined { .. }
+            | Event::Left { .. }
+            | Event::Paused { .. }
+            | Event::CaughtUp { .. }
+            | Event::JitterDrawn { .. }
+            | Event::LullFired { .. }
+            | Event::BackOffEnded { .. }
+            | Event::DeadlinesExtended { .. }
+            | Event::AddressRefused { .. }
+            | Event::RoundOpened(_)
+            | Event::Evaluated(_)
+            | Event::Decided(_)
+            | Event::Unanswered { .. }
+            | Event::StageChanged { .. }
+            | Event::RoundClosed(_)
+            | Event::RepetitionAsked { .. }
+            | Event::RepetitionJudged { .. }
+            | Event::ReplyOwed { .. }
+            | Event::ReplyFailed { .. }
+            | Event::Summarised { .. } => {}
         }
         told
     }
 }
 
 fn question<'a>(before: &'a [Recorded], decided: &Decided) -> Option<(&'a Recorded, &'a Evaluated)> {
-    before.iter().rev().find_map(|recorded| match &recorded.event {
-        Event::Evaluated(evaluated) if Some(evaluated.ticket) == decided.ticket => Some((recorded, evaluated)),
-        _ => None,
+    before.iter().rev().find_map(|recorded| {
+        let Event::Evaluated(evaluated) = &recorded.event else { return None };
+        (Some(evaluated.ticket) == decided.ticket).then_some((recorded, evaluated))
     })
 }

@@ -100,9 +100,9 @@ impl Scene<'_> {
         newest: Option<&Recorded>,
         waiting: Option<WaitingFor>,
     ) -> Result<Option<WaitingFor>, ReadError> {
-        let budget = newest.and_then(|recorded| match &recorded.event {
-            Event::Decided(decided) => decided.used_up.map(|used_up| used_up.budget),
-            _ => None,
+        let budget = newest.and_then(|recorded| {
+            let Event::Decided(decided) = &recorded.event else { return None };
+            decided.used_up.map(|used_up| used_up.budget)
         });
         // Of nobody who is busy, paused or waits for something else.
         let (Some(budget @ (Budget::GuildStatements | Budget::GuildTokens)), Some(waiting)) =
@@ -170,9 +170,9 @@ impl Scene<'_> {
     async fn failed_last(&self, companion: &CompanionId) -> Option<Arc<str>> {
         let range = Range { after: Seq::NONE, before: None, limit: LATELY, newest_first: true };
         let events = self.entries(range).await.ok()?.events;
-        events.into_iter().find_map(|recorded| match recorded.event {
-            Event::Unanswered { companion: whose, error, .. } if whose == *companion => Some(error),
-            _ => None,
+        events.into_iter().find_map(|recorded| {
+            let Event::Unanswered { companion: whose, error, .. } = recorded.event else { return None };
+            (whose == *companion).then_some(error)
         })
     }
 

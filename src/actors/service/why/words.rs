@@ -167,7 +167,29 @@ pub(super) fn moved(recorded: &Recorded, who: &Who) -> Option<StoryLine> {
         Event::Joined { companion, .. } if *companion == who.id => format!("{name} came into the room."),
         Event::Left { companion } if *companion == who.id => format!("{name} left the room."),
         Event::Cleared => "The room was cleared: what was going on was dropped.".to_owned(),
-        _ => return None,
+        Event::Said { .. }
+        | Event::Edited { .. }
+        | Event::Deleted { .. }
+        | Event::Joined { .. }
+        | Event::Left { .. }
+        | Event::Paused { .. }
+        | Event::CaughtUp { .. }
+        | Event::JitterDrawn { .. }
+        | Event::LullFired { .. }
+        | Event::BackOffEnded { .. }
+        | Event::DeadlinesExtended { .. }
+        | Event::AddressRefused { .. }
+        | Event::RoundOpened(_)
+        | Event::Evaluated(_)
+        | Event::Decided(_)
+        | Event::Unanswered { .. }
+        | Event::StageChanged { .. }
+        | Event::RoundClosed(_)
+        | Event::RepetitionAsked { .. }
+        | Event::RepetitionJudged { .. }
+        | Event::ReplyOwed { .. }
+        | Event::ReplyFailed { .. }
+        | Event::Summarised { .. } => return None,
     };
     Some(line(recorded, "moved", text))
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::super::names;
 use super::super::snowflake::Snowflake;
-use crate::domain::prompt::is_invisible;
+use crate::domain::text::is_invisible;
 
 /// Channels that a line names; the rest is counted.
 const MOST_NAMED: usize = 8;

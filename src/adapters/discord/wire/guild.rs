@@ -8,7 +8,7 @@ use super::super::snowflake::Snowflake;
 use super::lenient::{Id, is_true, list, maybe};
 use super::message::User;
 use crate::domain::moment::Moment;
-use crate::domain::prompt::one_line;
+use crate::domain::text::one_line;
 
 /// No name of a channel has more characters.
 const LONGEST_NAME: usize = 100;

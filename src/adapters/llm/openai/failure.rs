@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::http::{Broke, MAX_INFORMATIONAL};
 use super::wire::text_in;
-use crate::domain::prompt::is_invisible;
+use crate::domain::text::is_invisible;
 use crate::ports::language_model::NoAnswer;
 
 /// Longer waits are not for us to keep: whoever asks has its own patience.

@@ -46,9 +46,12 @@ pub(super) struct Course {
 impl Course {
     /// Follows this message for these companions, and if they are not all (`is_one`), for whoever turns up besides.
     pub(super) fn new(message: &Recorded, companions: BTreeSet<CompanionId>, is_one: bool) -> Self {
-        let own = match &message.event {
-            Event::Said { message, .. } if message.from.role == Role::Companion => Some(CompanionId::from(&*message.from.id)),
-            _ => None,
+        let own = if let Event::Said { message, .. } = &message.event
+            && message.from.role == Role::Companion
+        {
+            Some(CompanionId::from(&*message.from.id))
+        } else {
+            None
         };
         let fate = |id: &CompanionId| if own.as_ref() == Some(id) { Fate::Own } else { Fate::Open };
         let fates = companions.into_iter().map(|id| (id.clone(), fate(&id))).collect();
@@ -142,7 +145,24 @@ impl Course {
             Event::Said { reply: Some(ticket), .. } | Event::ReplyFailed { ticket, .. } => {
                 self.end_owed(|_, owed| owed == *ticket, recorded);
             }
-            _ => {}
+            Event::Said { .. }
+            | Event::Edited { .. }
+            | Event::Paused { .. }
+            | Event::CaughtUp { .. }
+            | Event::JitterDrawn { .. }
+            | Event::LullFired { .. }
+            | Event::BackOffEnded { .. }
+            | Event::DeadlinesExtended { .. }
+            | Event::AddressRefused { .. }
+            | Event::RoundOpened(_)
+            | Event::Evaluated(_)
+            | Event::Unanswered { .. }
+            | Event::StageChanged { .. }
+            | Event::RoundClosed(_)
+            | Event::RepetitionAsked { .. }
+            | Event::RepetitionJudged { .. }
+            | Event::ReplyOwed { .. }
+            | Event::Summarised { .. } => {}
         }
     }
 
