@@ -1,5 +1,6 @@
 //! Who runs when: messages in, effects out, no decisions.
 //!
+//! * [`messages`]: what actors tell each other.
 //! * [`runtime`]: the tree, what keeps it running, and what every actor works with.
 //! * [`channel`]: runs a conversation, with the turn-taking manager of a round and the delivery of a statement.
 //! * [`companion`]: asks for a companion, and has its replies written.
@@ -15,6 +16,7 @@ pub mod companion;
 pub mod erasure;
 pub mod inbound;
 pub mod membership;
+pub mod messages;
 pub mod models;
 pub mod runtime;
 pub mod service;

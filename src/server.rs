@@ -23,17 +23,10 @@ use anyhow::Context as _;
 use ractor::Actor;
 use tokio::sync::watch;
 
-use crate::actors::channel::HungBefore;
-use crate::actors::erasure::leftovers;
-use crate::actors::erasure::retention;
-use crate::actors::erasure::taking_back::Turns;
-use crate::actors::membership::ignored::Ignored;
-use crate::actors::membership::residents::{Cast, Residents};
-use crate::actors::models::{Models, Pool};
-use crate::actors::runtime::directory::Directory;
-use crate::actors::runtime::hub::Hub;
-use crate::actors::runtime::kit::Kit;
-use crate::actors::runtime::places::PoolPlace;
+use crate::actors::erasure::{leftovers, retention};
+use crate::actors::membership::residents::Cast;
+use crate::actors::models::Models;
+use crate::actors::runtime::kit::{Environment, Kit};
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::starts;
 use crate::actors::runtime::watchdog::{STALLED_AFTER_TICKS, Watchdog};
@@ -49,9 +42,7 @@ use crate::journal::record::NEWEST_VERSION;
 use crate::journal::salvaged::Salvaged;
 use crate::journal::upgrade;
 use crate::ports::chance::Chance as _;
-use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock as _;
-use crate::ports::gateway::Gateways;
 use crate::ports::language_model::ModelRole;
 use crate::ports::store::keeper::Keeper;
 use crate::settings::{self, Loaded, Settings, Sources};
@@ -314,29 +305,21 @@ fn kit(
     compaction_failed: Arc<AtomicBool>,
 ) -> Kit {
     let Loaded { settings, companions, .. } = loaded;
-    let directory = Directory::new();
-    let finder = directory.clone();
-    let pool = Pool::new(&settings.models, models, move || finder.find(&PoolPlace()));
     Kit {
-        store,
-        clock: Arc::new(SystemClock),
-        chance: Arc::new(SystemChance),
-        directory,
-        hub: Hub::new(),
-        platforms: Platforms::default(),
-        gateways: Gateways::default(),
-        ignored: Ignored::default(),
-        rewriting: Turns::default(),
-        hung: HungBefore::default(),
         compaction_failed,
-        pool,
-        residents: Residents::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
-        recorder,
-        settings: Arc::new(settings),
         store_failed: Arc::new(move |detail| {
             tracing::error!(detail, "the store takes no more");
             failed.send_replace(Some(detail));
         }),
+        ..Kit::new(Environment {
+            store,
+            clock: Arc::new(SystemClock),
+            chance: Arc::new(SystemChance),
+            models,
+            recorder,
+            settings: Arc::new(settings),
+            companions,
+        })
     }
 }
 

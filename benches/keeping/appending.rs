@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use ractor::{Actor, ActorRef};
+use tertulia::actors::messages::reply::Reply;
+use tertulia::actors::messages::writer::{Accept, Accepted, Refused, ScribeMessage};
 use tertulia::actors::runtime::hub::Hub;
-use tertulia::actors::writer::{Accept, Accepted, Arguments, Bounds, Refused, Reply, Scribe, ScribeMessage};
+use tertulia::actors::writer::{Arguments, Bounds, Scribe};
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::adapters::system::SystemClock;
@@ -131,5 +133,5 @@ async fn accept(scribe: &ActorRef<ScribeMessage>, place: &Place) -> Result<Accep
     let accept = Accept { place: place.clone(), at: None, event, id: None, reply };
     // One that is gone drops it, which answers it.
     let _ = scribe.cast(ScribeMessage::Accept(accept));
-    accepted.await.unwrap_or(Err(tertulia::actors::writer::Lost::Unknown.into()))
+    accepted.await.unwrap_or(Err(tertulia::actors::messages::writer::Lost::Unknown.into()))
 }

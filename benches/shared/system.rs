@@ -5,19 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::json;
-use tertulia::actors::channel::HungBefore;
-use tertulia::actors::erasure::taking_back::Turns;
-use tertulia::actors::membership::ignored::Ignored;
-use tertulia::actors::membership::residents::Residents;
-use tertulia::actors::models::{Models, Pool};
-use tertulia::actors::runtime::directory::Directory;
-use tertulia::actors::runtime::hub::Hub;
-use tertulia::actors::runtime::kit::Kit;
-use tertulia::actors::runtime::places::PoolPlace;
+use tertulia::actors::models::Models;
+use tertulia::actors::runtime::kit::{Environment, Kit};
 use tertulia::actors::service::ActorHouse;
 use tertulia::adapters::system::{SystemChance, SystemClock};
-use tertulia::ports::chat_platform::Platforms;
-use tertulia::ports::gateway::Gateways;
 use tertulia::ports::house::House;
 use tertulia::ports::house::room::RoomId;
 use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
@@ -60,25 +51,17 @@ pub fn kit_of(ids: &[String], generous: serde_json::Value, store: Arc<dyn Store>
         let companion = companion.map_err(|_| anyhow::anyhow!("{id} cannot be made"))?;
         cast.insert(companion.id.clone(), companion);
     }
-    let directory = Directory::new();
-    let found = directory.clone();
     Ok(Kit {
-        store,
-        clock: Arc::new(SystemClock),
-        chance: Arc::new(SystemChance),
-        pool: Pool::new(&settings.models, Models { side: model.clone(), main: model }, move || found.find(&PoolPlace())),
-        directory,
-        platforms: Platforms::default(),
-        gateways: Gateways::default(),
-        ignored: Ignored::default(),
-        rewriting: Turns::default(),
-        hung: HungBefore::default(),
-        compaction_failed: Arc::default(),
-        hub: Hub::new(),
-        residents: Residents::new(cast, settings.companion_defaults.clone(), recorder.instruments().clone()),
-        recorder,
-        settings,
         store_failed: Arc::new(|detail| eprintln!("the store failed: {detail}")),
+        ..Kit::new(Environment {
+            store,
+            clock: Arc::new(SystemClock),
+            chance: Arc::new(SystemChance),
+            models: Models { side: model.clone(), main: model },
+            recorder,
+            settings,
+            companions: cast,
+        })
     })
 }
 

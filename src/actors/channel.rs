@@ -8,7 +8,6 @@ mod delivering;
 pub mod delivery;
 mod duties;
 pub mod folded;
-mod in_hand;
 mod judging;
 mod notes;
 mod pace;
@@ -26,35 +25,31 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::OnceCell;
 
-use crate::actors::channel::delivery::Delivered;
-use crate::actors::channel::turn_taking_manager::NotTaken;
-use crate::actors::models::{CallId, Outcome, Wording};
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::writer::{Committed, Lost};
+use crate::actors::models::CallId;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
+use crate::actors::runtime::in_hand::InHand;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::ChannelPlace;
 use crate::actors::runtime::supervision::child::TakenAlong;
 use crate::actors::runtime::watchdog::at_work;
-use crate::actors::writer::{Accepted, Committed, Lost};
 use crate::domain::budget::{Budget, Ledger};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
-use crate::domain::vote::{State as Ballot, Vote};
 use crate::journal::place::Place;
-use crate::journal::reader::Restored;
 use crate::journal::record::{OutboxRecord, Used};
 use crate::telemetry::instruments::kinds::Counted;
 use delivering::Underway;
 use duties::Duty;
-pub use in_hand::{HungBefore, InHand};
 use notes::Shown;
 use pace::Pace;
 use patience::Patience;
-pub use restore::CannotRestore;
 use rounds::{Managed, Selected, Words};
 use tempers::{SharedTempers, Tempers};
 use traces::Traces;
@@ -102,149 +97,6 @@ impl Books {
     }
 }
 
-/// What a channel is told.
-pub enum ChannelMessage {
-    /// What is on record was read, or could not be.
-    Restored(Result<Box<Restored>, CannotRestore>),
-    /// An event from outside was accepted: it was committed at this moment.
-    Heard(Box<Recorded>, Moment),
-    /// What it made is on record, or nobody knows.
-    Recorded {
-        /// Which batch.
-        batch: u64,
-        /// Its numbers.
-        result: Result<Committed, Lost>,
-    },
-    /// A statement is posted, or nobody knows.
-    Posted {
-        /// Its number.
-        result: Result<Accepted, Lost>,
-    },
-    /// A question is with the pool.
-    Asked {
-        /// Which question.
-        ticket: Ticket,
-        /// What cancels it.
-        call: CallId,
-    },
-    /// A question never reached the pool.
-    QuestionLost {
-        /// Which question.
-        ticket: Ticket,
-    },
-    /// A question cannot be put to the pool, since something in it panics: asking at once again would not help.
-    QuestionUnasked {
-        /// Which question.
-        ticket: Ticket,
-    },
-    /// It is to be handed over again.
-    AskAgain {
-        /// Which question.
-        ticket: Ticket,
-    },
-    /// A question came to its end.
-    Answered {
-        /// Which question.
-        ticket: Ticket,
-        /// What was asked.
-        asked: Arc<Wording>,
-        /// What came of it.
-        outcome: Box<Outcome>,
-        /// What the answer says, where the turn-taking manager has read it.
-        vote: Option<Box<Vote>>,
-    },
-    /// An external companion votes in the round that is open.
-    Voted {
-        /// Its vote.
-        state: Box<Ballot>,
-        /// Where it is said whether it counts, once that is on record.
-        reply: RpcReplyPort<Result<(), NotTaken>>,
-    },
-    /// An external companion that has the floor says its words. Answered with the statement's number once it is accepted.
-    Words {
-        /// Who.
-        from: CompanionId,
-        /// What it was selected for: the round's `message_id`, or the number of the newest event since.
-        message_id: String,
-        /// The words.
-        text: Arc<str>,
-        /// Where the number goes.
-        reply: RpcReplyPort<Result<Seq, NotTaken>>,
-    },
-    /// How much the last messages repeat each other was judged, or could not be.
-    Judged {
-        /// Which question.
-        ticket: Ticket,
-        /// What was asked.
-        asked: Arc<Wording>,
-        /// What came of it.
-        outcome: Box<Outcome>,
-    },
-    /// A turn-taking manager is gone, after whatever it had to say.
-    ManagerGone(ActorId),
-    /// A reply is written, or failed.
-    ReplyEnded {
-        /// Which reply.
-        ticket: Ticket,
-        /// The words, or a stable code.
-        text: Result<Arc<str>, Arc<str>>,
-        /// What was asked.
-        asked: Arc<Wording>,
-        /// What it took.
-        outcome: Box<Outcome>,
-    },
-    /// A statement was posted on a platform, or not.
-    Delivered {
-        /// Which reply.
-        ticket: Ticket,
-        /// What came of it.
-        delivered: Box<Delivered>,
-    },
-    /// A delivery's actor is gone, after whatever it had to say.
-    DeliveryGone(ActorId),
-    /// A reply's actor is gone, after whatever it had to say.
-    ReplyGone(ActorId),
-    /// A question came to its end that nobody waits for any more.
-    Unclaimed {
-        /// What was asked.
-        asked: Arc<Wording>,
-        /// What it took.
-        outcome: Box<Outcome>,
-    },
-    /// A summary came to its end.
-    Summarised {
-        /// The newest event that it covers.
-        upto: Seq,
-        /// The summary, if one was written.
-        text: Option<Arc<str>>,
-        /// What it took.
-        outcome: Option<Box<Outcome>>,
-    },
-    /// What stands below this number was kept for long enough.
-    LetGo(Seq),
-    /// A deadline is due, a question may have waited for too long, or nothing was heard for a while.
-    Woken,
-    /// Who lives here changed, or how they are set.
-    ResidenceChanged,
-    /// The scribe was replaced: what the one before it left on its way may be on record, and was never told here.
-    LookAgain,
-    /// Everything up to this number is on record, and was handed over before this if it ever will be.
-    Fenced(Seq),
-    /// How does it stand?
-    Look(RpcReplyPort<Box<Look>>),
-}
-
-/// How a channel stands.
-#[derive(Clone, Debug)]
-pub struct Look {
-    /// Its conversation.
-    pub conversation: Conversation,
-    /// Who was asked in the newest round.
-    pub asked: Vec<CompanionId>,
-    /// Since when each question and reply in flight is: by its number.
-    pub since: HashMap<Ticket, Moment>,
-}
-
 /// Something is on record that was never handed over: whoever should have done so died over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("after event {known} comes {found}; what is in between was never handed over")]
@@ -263,7 +115,7 @@ pub struct State {
     registration: Option<Registration>,
     conversation: Conversation,
     /// What was heard while the record was read; none once it was.
-    heard_meanwhile: Option<Vec<(Recorded, Moment)>>,
+    heard_meanwhile: Option<Vec<(Box<Recorded>, Moment)>>,
     /// What stands below this was kept for long enough, and is let go of once the record is read.
     let_go_below: Seq,
     /// What follows once a batch is committed, by batch, oldest first.
@@ -282,7 +134,10 @@ pub struct State {
     alarm: Option<Alarm>,
     /// When it is looked whether it may sleep; none before its record was read.
     doze_at: Option<Moment>,
+    /// Judgements that are with the pool.
     calls: HashMap<Ticket, CallId>,
+    /// Questions, and the companions that have them.
+    asked: HashMap<Ticket, CompanionId>,
     tries: HashMap<Ticket, u32>,
     patience: Patience,
     replies: HashMap<ActorId, (Ticket, ractor::ActorCell)>,
@@ -361,6 +216,7 @@ impl Actor for Channel {
             alarm: None,
             doze_at: None,
             calls: HashMap::new(),
+            asked: HashMap::new(),
             tries: HashMap::new(),
             patience: Patience::default(),
             replies: HashMap::new(),
@@ -391,7 +247,7 @@ impl Actor for Channel {
             ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,
             ChannelMessage::Heard(recorded, committed) => {
                 state.follow(recorded.seq, recorded.seq)?;
-                if state.heard(*recorded, committed) {
+                if state.heard(recorded, committed) {
                     state.taken_on(1);
                 }
             }
@@ -402,7 +258,6 @@ impl Actor for Channel {
                 state.recorded(batch);
             }
             ChannelMessage::Posted { result } => state.posted(result.map_err(begun_anew)?)?,
-            ChannelMessage::Asked { ticket, call } => state.asked(ticket, call),
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
             ChannelMessage::QuestionUnasked { ticket } => state.question_unasked(ticket),
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),

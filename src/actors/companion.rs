@@ -1,8 +1,12 @@
-//! A companion of a guild: puts its questions to the pool, which has them worded when their turn comes.
+//! A companion of a guild: has its settings in force, words its questions and its replies, and knows which of its calls are in flight.
 //!
-//! It keeps nothing. A question that dies with it is asked again by the channel, which is told by [`Asking`]'s drop. One that it cannot ask
+//! A channel hands it what a question or a statement is made from. Its questions go to the pool, which has them worded when their turn comes;
+//! a statement is asked for by a [`reply`], which gets its words here. A companion that dies takes its questions along: they are cancelled,
+//! and asked again by their channels, which are told by [`Asking`](super::messages::companion::Asking)'s drop. A question that it cannot ask
 //! must not take it along, again and again, and with it the guild: it fails alone; and so does one that cannot be worded, in the pool.
 
+mod flights;
+mod in_force;
 pub mod reply;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,23 +14,25 @@ use std::sync::Arc;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use crate::actors::channel::ChannelMessage;
-use crate::actors::channel::turn_taking_manager::ManagerMessage;
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::companion::{CompanionMessage, Evaluate, Matter, Speak, Words};
+use crate::actors::messages::turn_taking_manager::ManagerMessage;
 use crate::actors::models::{Priority, Question, Wording};
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::kit::Kit;
-use crate::actors::runtime::places::{ChannelPlace, CompanionPlace, TurnTakingManagerPlace};
+use crate::actors::runtime::places::{CompanionPlace, TurnTakingManagerPlace};
 use crate::actors::runtime::watchdog::at_work;
-use crate::domain::id::{CompanionId, GuildId, Ticket};
-use crate::domain::message::{Message, Modality};
+use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::message::Message;
 use crate::domain::prompt::{self, Character, DecisionParts, Prompt};
-use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
 use crate::ports::language_model::{Line, ModelRole, Persona, Purpose, Request};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::plain::Plain;
+use flights::Flights;
+use in_force::InForce;
 
 /// The actor.
 pub struct Companion;
@@ -41,92 +47,13 @@ pub struct Arguments {
     pub kit: Arc<Kit>,
 }
 
-/// What a companion is asked.
-pub enum CompanionMessage {
-    /// Decide whether to speak.
-    Evaluate(Box<Evaluate>),
-}
-
-/// A decision to be made.
-pub struct Evaluate {
-    /// Who asks, under which number.
-    pub asking: Asking,
-    /// What it is made from.
-    pub matter: Matter,
-}
-
-/// Everything that a decision is made from.
-pub struct Matter {
-    /// Why.
-    pub trigger: Trigger,
-    /// Whether it votes in a round with its answer.
-    pub is_vote: bool,
-    /// Typed or spoken.
-    pub modality: Modality,
-    /// Messages since it spoke last.
-    pub message_count: u64,
-    /// Who said what triggered it.
-    pub speaker: Option<Arc<str>>,
-    /// Whether the last messages were judged to repeat each other.
-    pub is_repetitive: bool,
-    /// The rolling summary.
-    pub summary: Option<Arc<str>>,
-    /// The most recent settled turns, oldest first.
-    pub recent: Vec<Arc<Message>>,
-    /// What it is about, and what the companion said itself meanwhile, oldest first.
-    pub buffer: Vec<Arc<Message>>,
-    /// The companion as it is in that channel.
-    pub settings: Arc<Settings>,
-}
-
-/// A question of a channel on its way to the pool. Dropped on the way, it tells the channel so.
-pub struct Asking {
-    /// Where.
-    pub place: Place,
-    /// The question's number.
-    pub ticket: Ticket,
-    kit: Arc<Kit>,
-    is_on_its_way: bool,
-}
-
-impl Asking {
-    /// A question of this channel.
-    pub fn new(place: Place, ticket: Ticket, kit: Arc<Kit>) -> Self {
-        Self { place, ticket, kit, is_on_its_way: true }
-    }
-
-    /// Who collects the votes of the round that is open.
-    fn manager(&self) -> Option<ActorRef<ManagerMessage>> {
-        self.kit.directory.find(&TurnTakingManagerPlace(self.place.channel.clone()))
-    }
-
-    fn tell(&self, message: ChannelMessage) {
-        if let Some(channel) = self.kit.directory.find(&ChannelPlace(self.place.channel.clone())) {
-            // A channel that is gone asks again when it is back.
-            let _ = channel.cast(message);
-        }
-    }
-}
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        if self.is_on_its_way {
-            let ticket = self.ticket;
-            let is_unaskable = std::thread::panicking();
-            self.tell(if is_unaskable {
-                ChannelMessage::QuestionUnasked { ticket }
-            } else {
-                ChannelMessage::QuestionLost { ticket }
-            });
-        }
-    }
-}
-
-/// What a companion keeps: only who it is, where it stands in the directory, and that it counts.
+/// What a companion keeps.
 pub struct State {
     guild: GuildId,
     companion: CompanionId,
     kit: Arc<Kit>,
+    in_force: InForce,
+    flights: Flights,
     _registration: Registration,
     _counted: Counted,
 }
@@ -138,9 +65,15 @@ impl Actor for Companion {
 
     async fn pre_start(&self, myself: ActorRef<CompanionMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { guild, companion, kit } = arguments;
-        let registration = kit.directory.register(&CompanionPlace(guild.clone(), companion.clone()), &myself);
-        let counted = kit.recorder.instruments().actors.one([Sort::Companion.as_str()]);
-        Ok(State { guild, companion, kit, _registration: registration, _counted: counted })
+        Ok(State {
+            in_force: InForce::default(),
+            flights: Flights::new(kit.pool.clone()),
+            _registration: kit.directory.register(&CompanionPlace(guild.clone(), companion.clone()), &myself),
+            _counted: kit.recorder.instruments().actors.one([Sort::Companion.as_str()]),
+            guild,
+            companion,
+            kit,
+        })
     }
 
     async fn handle(
@@ -149,54 +82,78 @@ impl Actor for Companion {
         message: CompanionMessage,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
+        let _at_work = at_work(Address::Companion(state.guild.clone(), state.companion.clone()));
         match message {
             CompanionMessage::Evaluate(evaluate) => {
-                let _at_work = at_work(Address::Companion(state.guild.clone(), state.companion.clone()));
                 // Nothing here could be left half done.
-                if catch_unwind(AssertUnwindSafe(|| ask(*evaluate, &state.kit))).is_err() {
+                if catch_unwind(AssertUnwindSafe(|| state.ask(*evaluate))).is_err() {
                     let (guild, companion) = (Plain(state.guild.as_str()), Plain(state.companion.as_str()));
                     tracing::error!(%guild, %companion, "a question could not be asked; it is asked again, later and later");
                 }
             }
+            CompanionMessage::Cancel { channel, ticket } => state.flights.cancel(&channel, ticket),
+            CompanionMessage::Word(speak) => state.word(*speak),
         }
         Ok(())
     }
 }
 
-fn ask(evaluate: Evaluate, kit: &Arc<Kit>) {
-    let Evaluate { mut asking, matter } = evaluate;
-    let (ticket, priority, is_vote) = (asking.ticket, Priority::of(matter.trigger, matter.modality), matter.is_vote);
-    let request = wording(matter, asking.place.clone(), kit.clone());
-    let asked = request.clone();
-    let answered = {
-        let asking = Asking { is_on_its_way: false, place: asking.place.clone(), ticket, kit: kit.clone() };
-        Box::new(move |outcome| {
-            let outcome = Box::new(outcome);
-            match asking.manager().filter(|_| is_vote) {
-                // One that dies with it is replaced, and has it asked again.
-                Some(manager) => drop(manager.cast(ManagerMessage::Answered { ticket, asked, outcome })),
-                None => asking.tell(ChannelMessage::Answered { ticket, asked, outcome, vote: None }),
-            }
-        })
-    };
-    let call = kit.pool.ask(Question {
-        request,
-        priority,
-        deadline: kit.pool.deadline(ModelRole::Side),
-        drafts: None,
-        reply_to: answered,
-    });
-    asking.is_on_its_way = false;
-    asking.tell(ChannelMessage::Asked { ticket, call });
+impl State {
+    /// As it is in this channel; none: it is configured no more.
+    fn settings_in(&mut self, channel: &ChannelId) -> Option<Arc<Settings>> {
+        self.in_force.of(channel, &self.companion, &self.kit.residents)
+    }
+
+    fn ask(&mut self, evaluate: Evaluate) {
+        let Evaluate { mut asking, matter } = evaluate;
+        let Some(settings) = self.settings_in(&asking.place.channel) else {
+            // The channel is told that it left, and wants no answer then.
+            asking.arrived();
+            return;
+        };
+        let (ticket, priority, is_vote) = (asking.ticket, Priority::of(matter.trigger, matter.modality), matter.is_vote);
+        let request = wording(matter, settings, asking.place.clone(), self.kit.clone());
+        let (asked, kit, tell) = (request.clone(), self.kit.clone(), asking.teller());
+        let manager = TurnTakingManagerPlace(asking.place.channel.clone());
+        let (number, landing) = self.flights.take_off(asking);
+        let call = self.kit.pool.ask(Question {
+            request,
+            priority,
+            deadline: self.kit.pool.deadline(ModelRole::Side),
+            drafts: None,
+            reply_to: Box::new(move |outcome| {
+                let outcome = Box::new(outcome);
+                if !landing.land() {
+                    tell(ChannelMessage::Unclaimed { asked, outcome });
+                    return;
+                }
+                match kit.directory.find(&manager).filter(|_| is_vote) {
+                    // One that dies with it is replaced, and has it asked again.
+                    Some(manager) => drop(manager.cast(ManagerMessage::Answered { ticket, asked, outcome })),
+                    None => tell(ChannelMessage::Answered { ticket, asked, outcome, vote: None }),
+                }
+            }),
+        });
+        self.flights.is_called(number, call);
+    }
+
+    fn word(&mut self, speak: Speak) {
+        let Speak { place, statement, words } = speak;
+        let Some(settings) = self.settings_in(&place.channel) else { return };
+        let (kit, name) = (self.kit.clone(), settings.name.clone());
+        let request = Box::new(move || reply::worded(&statement, &settings, place.guild, &kit.settings.prompt));
+        // A reply that was cancelled needs none.
+        let _ = words.send(Words { name, request });
+    }
 }
 
 /// Words a question when its turn comes.
-fn wording(matter: Matter, place: Place, kit: Arc<Kit>) -> Arc<Wording> {
+fn wording(matter: Matter, settings: Arc<Settings>, place: Place, kit: Arc<Kit>) -> Arc<Wording> {
     let trigger = matter.trigger;
     let unworded = Request {
         role: ModelRole::Side,
         purpose: if matter.is_vote { Purpose::Vote { trigger } } else { Purpose::Decision { trigger } },
-        companion: Some(persona(&matter.settings)),
+        companion: Some(persona(&settings)),
         guild: place.guild.clone(),
         system: String::new(),
         user: String::new(),
@@ -205,17 +162,17 @@ fn wording(matter: Matter, place: Place, kit: Arc<Kit>) -> Arc<Wording> {
         max_tokens: kit.settings.prompt.max_side_answer_tokens,
     };
     Wording::later(unworded, move |unworded| {
-        let companion = &matter.settings.id;
+        let companion = &settings.id;
         let _at_work = at_work(Address::Companion(place.guild.clone(), companion.clone())).about(&place, companion);
-        worded(unworded, &matter, &kit.settings.prompt)
+        worded(unworded, &matter, &settings, &kit.settings.prompt)
     })
 }
 
-fn worded(unworded: Request, matter: &Matter, words: &settings::prompt::Prompt) -> Request {
+fn worded(unworded: Request, matter: &Matter, settings: &Settings, words: &settings::prompt::Prompt) -> Request {
     let recent: Vec<&Message> = matter.recent.iter().map(|message| &**message).collect();
     let buffer: Vec<&Message> = matter.buffer.iter().map(|message| &**message).collect();
     let parts = DecisionParts {
-        character: character(&matter.settings),
+        character: character(settings),
         trigger: matter.trigger,
         message_count: matter.message_count,
         speaker: matter.speaker.as_deref(),

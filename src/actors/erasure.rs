@@ -3,3 +3,4 @@
 pub mod leftovers;
 pub mod retention;
 pub mod taking_back;
+pub mod turns;

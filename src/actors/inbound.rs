@@ -1,19 +1,13 @@
 //! The way in: what was heard is resolved, accepted by the scribe, and only then handled.
-//!
-//! * here: what is said, on the console and anywhere else, and how any event is accepted.
-//! * `hearing`: what platforms that are not ours tell.
-//! * `answered`: whose message something answers that was said there.
-
-mod answered;
-mod hearing;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Accept, Accepted, Lost, Refused, ScribeMessage};
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::ChannelPlace;
 use crate::actors::writer::reaching::tell_scribe;
-use crate::actors::writer::{Accept, Accepted, Lost, Refused, Reply, ScribeMessage};
 use crate::domain::address::{self, Heard};
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
@@ -69,7 +63,7 @@ pub struct Replied {
 /// The way in. Cheap to clone.
 #[derive(Clone)]
 pub struct Inbound {
-    kit: Kit,
+    pub(super) kit: Kit,
 }
 
 impl Inbound {

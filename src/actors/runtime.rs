@@ -4,6 +4,7 @@ pub mod directory;
 pub mod guild;
 pub mod guilds;
 pub mod hub;
+pub mod in_hand;
 pub mod kit;
 mod pending;
 pub mod places;

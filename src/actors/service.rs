@@ -21,6 +21,7 @@ mod desk;
 mod export;
 mod external;
 mod forget;
+mod hearing;
 mod known;
 mod live;
 mod messages;

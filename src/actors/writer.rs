@@ -8,7 +8,6 @@ mod desk;
 mod measures;
 mod plan;
 pub mod reaching;
-mod reply;
 mod request;
 mod shelf;
 mod sweep;
@@ -22,25 +21,19 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-pub use reply::Reply;
-pub use request::{
-    Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Expire, Fence, Lost, OutboxWrite, Post, Record, Refused,
-    Scrub, Unlist,
-};
 pub use sweep::{Pace, Sweep};
 pub use unlisting::{Leaving, strike, unlist};
 
 use self::desk::{Desk, Errand};
-use self::plan::Held;
 use self::request::Request;
+use crate::actors::messages::writer::{Held, Own, ScribeMessage};
 use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::hub::Hub;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::event::Recorded;
-use crate::domain::id::{ChannelId, GuildId, Seq, Ward};
+use crate::domain::id::{ChannelId, GuildId, Ward};
 use crate::domain::moment::Moment;
-use crate::journal::place::Place;
-use crate::journal::reader::{Head, ReadError, Reader};
+use crate::journal::reader::{ReadError, Reader};
 use crate::ports::clock::Clock;
 use crate::ports::store::{Batch, Refusal, Store, StoreError};
 use crate::telemetry::instruments::Instruments;
@@ -112,47 +105,6 @@ impl Default for Bounds {
     }
 }
 
-/// What the scribe is asked.
-#[derive(Debug)]
-pub enum ScribeMessage {
-    /// Accept an event from outside.
-    Accept(Accept),
-    /// Put on record what a channel made.
-    Record(Record),
-    /// Take in a statement that is posted with being stored.
-    Post(Post),
-    /// Write what is nobody's journal.
-    Administer(Administer),
-    /// Delete a channel's journal.
-    DeleteChannel(DeleteChannel),
-    /// Write events again without their words.
-    Scrub(Scrub),
-    /// Let the oldest events of a journal go.
-    Expire(Expire),
-    /// Take people out of the index.
-    Unlist(Unlist),
-    /// Wait for what was asked before.
-    Fence(Fence),
-    /// What the scribe tells itself.
-    Own(Own),
-}
-
-/// What the scribe tells itself.
-#[derive(Debug)]
-pub struct Own(Note);
-
-#[derive(Debug)]
-enum Note {
-    /// A ward was taken, or not.
-    Taken(Ward, Result<Held, ReadError>),
-    /// It was looked up where a journal stands.
-    Opened(Place, Result<Head, ReadError>),
-    /// The store has answered what came of this group.
-    Committed(u64, Result<Vec<Result<(), Refusal>>, StoreError>),
-    /// What remained of a deleted channel below this number is gone.
-    Swept { place: Place, below: Seq, reply: Reply<()> },
-}
-
 /// What the scribe keeps. All of it can be read again from the store.
 pub struct State {
     desk: Desk,
@@ -187,11 +139,11 @@ impl Actor for Scribe {
             ScribeMessage::Expire(expire) => desk.take_in(Request::Expire(expire)),
             ScribeMessage::Unlist(unlist) => desk.take_in(Request::Unlist(unlist)),
             ScribeMessage::Fence(fence) => desk.take_in(Request::Fence(fence)),
-            ScribeMessage::Own(Own(note)) => match note {
-                Note::Taken(ward, held) => desk.hold(ward, held),
-                Note::Opened(place, head) => desk.open(place, head),
-                Note::Committed(number, outcome) => desk.conclude(number, outcome),
-                Note::Swept { place, below, reply } => desk.take_in(Request::Swept { place, below, reply }),
+            ScribeMessage::Own(note) => match note {
+                Own::Taken(ward, held) => desk.hold(ward, held),
+                Own::Opened(place, head) => desk.open(place, head),
+                Own::Committed(number, outcome) => desk.conclude(number, outcome),
+                Own::Swept { place, below, reply } => desk.take_in(Request::Swept { place, below, reply }),
             },
         }
         if let Some((number, group)) = desk.form_group() {
@@ -212,7 +164,7 @@ async fn hand_over(number: u64, group: Vec<Batch>, store: Arc<dyn Store>, scribe
     let mut committing = Box::pin(async move {
         let outcome = guarded(commit(&*store, group)).await.unwrap_or_else(Err);
         // A scribe that is gone needs no answer.
-        let _ = scribe.cast(ScribeMessage::Own(Own(Note::Committed(number, outcome))));
+        let _ = scribe.cast(ScribeMessage::Own(Own::Committed(number, outcome)));
     });
     // A store takes groups in the order in which they are polled first. Nothing is waited for here.
     let is_done = std::future::poll_fn(|context| Poll::Ready(committing.as_mut().poll(context).is_ready())).await;
@@ -225,10 +177,10 @@ async fn hand_over(number: u64, group: Vec<Batch>, store: Arc<dyn Store>, scribe
 fn run(errand: Errand, store: Arc<dyn Store>, scribe: ActorRef<ScribeMessage>) {
     tokio::spawn(async move {
         let note = match errand {
-            Errand::Take(ward) => Note::Taken(ward, guarded(take(&*store, ward)).await.unwrap_or_else(|panic| Err(panic.into()))),
+            Errand::Take(ward) => Own::Taken(ward, guarded(take(&*store, ward)).await.unwrap_or_else(|panic| Err(panic.into()))),
             Errand::Open(place) => {
                 let head = guarded(Reader::new(&*store).head(&place)).await.unwrap_or_else(|panic| Err(panic.into()));
-                Note::Opened(place, head)
+                Own::Opened(place, head)
             }
             // Handed over in order, above.
             Errand::Commit(..) => return,
@@ -238,7 +190,7 @@ fn run(errand: Errand, store: Arc<dyn Store>, scribe: ActorRef<ScribeMessage>) {
             }
         };
         // A scribe that is gone needs no answer.
-        let _ = scribe.cast(ScribeMessage::Own(Own(note)));
+        let _ = scribe.cast(ScribeMessage::Own(note));
     });
 }
 

@@ -55,7 +55,7 @@ const USUALLY_TOLD: usize = 4;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// An event from outside, accepted and numbered. They come in the order of their numbers.
-    Heard(Recorded),
+    Heard(Box<Recorded>),
     /// A question was answered.
     Answered {
         /// Which question.
@@ -283,7 +283,7 @@ impl Conversation {
             self.close_round(occasion, world, &mut out);
         }
         match input {
-            Input::Heard(recorded) => self.hear(recorded, world, &mut out),
+            Input::Heard(recorded) => self.hear(*recorded, world, &mut out),
             Input::Answered { ticket, vote, call } => self.conclude(ticket, vote, call, world, &mut out),
             Input::Voted(state) => self.take_vote(state, world, &mut out),
             Input::Judged { ticket, score, call } => {

@@ -6,7 +6,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::{Value, json};
 
 use super::world::{World, room, said};
-use crate::actors::channel::ChannelMessage;
+use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::runtime::directory::{Directory, Registration};
 use crate::actors::runtime::places::ChannelPlace;
 use crate::ports::house::{House, Refused};

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::world::{World, room, said};
 use crate::actors::inbound::Inbound;
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{OutboxWrite, Record, ScribeMessage};
 use crate::actors::runtime::places::{ChannelPlace, ScribePlace};
-use crate::actors::writer::{OutboxWrite, Record, Reply, ScribeMessage};
 use crate::domain::id::Ticket;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use super::world::{World, room, said};
-use crate::actors::channel::ChannelMessage;
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Administer, ScribeMessage};
 use crate::actors::runtime::places::{
     ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace,
 };
 use crate::actors::service::ActorHouse;
-use crate::actors::writer::{Administer, Reply, ScribeMessage};
 use crate::domain::conversation::poison;
 use crate::domain::id::{Ticket, Ward};
 use crate::journal::key;

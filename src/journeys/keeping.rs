@@ -4,8 +4,9 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::world::{World, room, said};
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Administer, ScribeMessage};
 use crate::actors::runtime::places::ScribePlace;
-use crate::actors::writer::{Administer, Reply, ScribeMessage};
 use crate::domain::id::Seq;
 use crate::journal::key;
 use crate::journal::place::Place;

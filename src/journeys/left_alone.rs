@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::world::{World, room, said};
-use crate::actors::runtime::guilds::GuildsMessage;
+use crate::actors::messages::guilds::{Cause, GuildsMessage, LeftAlone};
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Administer, ScribeMessage};
 use crate::actors::runtime::places::{ChannelPlace, GuildPlace, GuildsPlace, ScribePlace};
-use crate::actors::runtime::quarantine::{Cause, LeftAlone};
 use crate::actors::writer::reaching::look;
-use crate::actors::writer::{Administer, Reply, ScribeMessage};
 use crate::domain::conversation::poison;
 use crate::domain::id::Ward;
 use crate::journal::key;

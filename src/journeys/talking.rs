@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::world::{World, room, said};
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{OutboxWrite, Record, ScribeMessage};
 use crate::actors::runtime::places::{ChannelPlace, ScribePlace};
 use crate::actors::service::ActorHouse;
-use crate::actors::writer::{OutboxWrite, Record, Reply, ScribeMessage};
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::trigger::Trigger;

@@ -11,16 +11,12 @@ use ractor::{Actor, ActorRef};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::actors::channel::HungBefore;
 use crate::actors::erasure::leftovers;
-use crate::actors::erasure::taking_back::Turns;
-use crate::actors::membership::ignored::Ignored;
-use crate::actors::membership::residents::Residents;
-use crate::actors::models::{Models, Pool};
-use crate::actors::runtime::directory::{Directory, Place as Address};
-use crate::actors::runtime::hub::Hub;
-use crate::actors::runtime::kit::Kit;
-use crate::actors::runtime::places::{ChannelPlace, PoolPlace};
+use crate::actors::models::Models;
+use crate::actors::runtime::directory::Place as Address;
+use crate::actors::runtime::in_hand::HungBefore;
+use crate::actors::runtime::kit::{Environment, Kit};
+use crate::actors::runtime::places::ChannelPlace;
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::starts;
 use crate::actors::service::{ActorHouse, rooms};
@@ -267,27 +263,21 @@ impl World {
     async fn set(store: Arc<MemoryStore>, overlay: Value, kept: Kept) -> Self {
         let settings = Arc::new(Settings::overlay(overlay.clone()).unwrap());
         let (side, main) = (Scripted::new("No.\nNO"), Scripted::new("Hello!"));
-        let directory = Directory::new();
-        let found = directory.clone();
-        let models = Models { side: side.clone(), main: main.clone() };
         let (spans, telemetry) = (SpanMemory::new(), &settings.telemetry);
         let kit = Kit {
-            store: store.clone(),
-            clock: kept.clock.clone(),
-            chance: kept.chance.clone(),
-            pool: Pool::new(&settings.models, models, move || found.find(&PoolPlace())),
-            directory,
-            hub: Hub::new(),
             platforms: kept.platforms.clone(),
             gateways: kept.gateways.clone(),
-            ignored: Ignored::default(),
-            rewriting: Turns::default(),
             hung: kept.hung.clone(),
-            compaction_failed: Arc::default(),
-            recorder: spans.sampled(Sampling::share(telemetry.sample_ratio, telemetry.span_queue), telemetry.capture_content),
-            residents: Residents::new(cast(&settings), settings.companion_defaults.clone(), spans.metrics().instruments()),
-            settings,
             store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
+            ..Kit::new(Environment {
+                store: store.clone(),
+                clock: kept.clock.clone(),
+                chance: kept.chance.clone(),
+                models: Models { side: side.clone(), main: main.clone() },
+                recorder: spans.sampled(Sampling::share(telemetry.sample_ratio, telemetry.span_queue), telemetry.capture_content),
+                companions: cast(&settings),
+                settings: settings.clone(),
+            })
         };
         let (root, _) = Root::spawn(None, Root, kit.clone()).await.unwrap();
         rooms::move_in(&kit, &[]).await.unwrap();

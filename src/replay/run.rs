@@ -265,7 +265,7 @@ impl<'a> Run<'a> {
     }
 
     fn hear(&mut self, channel: &str, seq: Seq, event: Event) {
-        self.step(channel, Input::Heard(Recorded { seq, at: self.now, handled: seq, turn: None, event }));
+        self.step(channel, Input::Heard(Box::new(Recorded { seq, at: self.now, handled: seq, turn: None, event })));
     }
 
     fn step(&mut self, channel: &str, input: Input) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::actors::inbound::Inbound;
-use crate::actors::membership::ignored::KeptIgnored;
+use crate::actors::membership::ignoring::KeptIgnored;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::service::ActorHouse;
 use crate::actors::service::notes::StoredNotes;

@@ -7,16 +7,10 @@ use anyhow::Context as _;
 use ractor::Actor;
 
 use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, not_moved_in, open};
-use crate::actors::channel::HungBefore;
 use crate::actors::erasure::retention::{self, Passed};
-use crate::actors::erasure::taking_back::Turns;
-use crate::actors::membership::ignored::Ignored;
-use crate::actors::membership::residents::Residents;
-use crate::actors::models::{Models, Pool};
-use crate::actors::runtime::directory::Directory;
-use crate::actors::runtime::hub::Hub;
-use crate::actors::runtime::kit::Kit;
-use crate::actors::runtime::places::{PoolPlace, ScribePlace};
+use crate::actors::models::Models;
+use crate::actors::runtime::kit::{Environment, Kit};
+use crate::actors::runtime::places::ScribePlace;
 use crate::actors::service::ActorHouse;
 use crate::actors::service::rooms::move_in;
 use crate::actors::writer::{self, Scribe};
@@ -26,8 +20,6 @@ use crate::adapters::system::{SystemChance, SystemClock};
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 use crate::ports::chance::Chance as _;
-use crate::ports::chat_platform::Platforms;
-use crate::ports::gateway::Gateways;
 use crate::ports::house::{House, Refused};
 use crate::settings::Loaded;
 use crate::telemetry::instruments::Instruments;
@@ -114,30 +106,18 @@ async fn answer<T>(loaded: Loaded, store: Arc<SledStore>, work: impl AsyncFnOnce
 
 fn kit(loaded: Loaded, store: Arc<SledStore>) -> Kit {
     let Loaded { settings, companions, .. } = loaded;
-    let directory = Directory::new();
-    let finder = directory.clone();
     // Nobody asks it; keys of real models need not be readable for this.
     let model = || Arc::new(Rehearsal::new(&settings.models.rehearsal));
     let models = Models { side: model(), main: model() };
-    let pool = Pool::new(&settings.models, models, move || finder.find(&PoolPlace()));
-    Kit {
+    Kit::new(Environment {
         store,
         clock: Arc::new(SystemClock),
         chance: Arc::new(SystemChance),
-        directory,
-        hub: Hub::new(),
-        platforms: Platforms::default(),
-        gateways: Gateways::default(),
-        ignored: Ignored::default(),
-        rewriting: Turns::default(),
-        hung: HungBefore::default(),
-        compaction_failed: Arc::default(),
-        pool,
+        models,
         recorder: Recorder::silent(),
-        residents: Residents::new(companions, settings.companion_defaults.clone(), Instruments::unread()),
         settings: Arc::new(settings),
-        store_failed: Arc::new(|detail| tracing::error!(detail, "the store takes no more")),
-    }
+        companions,
+    })
 }
 
 fn scribe_arguments(kit: &Kit) -> writer::Arguments {

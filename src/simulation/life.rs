@@ -16,17 +16,11 @@ use super::plan::{CAST, Plan, patience};
 use super::platform::SimPlatform;
 use super::stage::{Ending, Present, Stage, lock};
 use super::store::SimStore;
-use crate::actors::channel::HungBefore;
 use crate::actors::erasure::leftovers;
-use crate::actors::erasure::taking_back::Turns;
 use crate::actors::inbound::Inbound;
-use crate::actors::membership::ignored::Ignored;
-use crate::actors::membership::residents::{Cast, Residents};
-use crate::actors::models::{Models, Pool};
-use crate::actors::runtime::directory::Directory;
-use crate::actors::runtime::hub::Hub;
-use crate::actors::runtime::kit::Kit;
-use crate::actors::runtime::places::PoolPlace;
+use crate::actors::membership::residents::Cast;
+use crate::actors::models::Models;
+use crate::actors::runtime::kit::{Environment, Kit};
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::starts;
 use crate::actors::service::{ActorHouse, rooms};
@@ -132,35 +126,28 @@ impl Life {
             0 => spans.recorder(true),
             _ => Recorder::new(None, false, metrics.instruments()),
         };
-        let directory = Directory::new();
-        let found = directory.clone();
-        let models = Models { side: props.side.clone(), main: props.main.clone() };
         let platform: Arc<dyn ChatPlatform> = props.platform.clone();
         let gateway: Arc<dyn Gateway> = Arc::new(SimGateway(props.clone()));
         let ending = stage.clone();
         let kit = Kit {
-            store: props.store.clone(),
-            clock: stage.clock.clone(),
-            chance: stage.chance.clone(),
-            pool: Pool::new(&settings.models, models, move || found.find(&PoolPlace())),
-            directory: directory.clone(),
-            hub: Hub::new(),
             platforms: Platforms::new([platform]),
             gateways: Gateways::new([gateway]),
-            ignored: Ignored::default(),
-            rewriting: Turns::default(),
-            hung: HungBefore::default(),
-            compaction_failed: Arc::default(),
-            recorder,
-            residents: Residents::new(props.cast(), settings.companion_defaults.clone(), metrics.instruments()),
-            settings,
             store_failed: Arc::new(move |detail| ending.end(Ending::Ended(format!("the store takes no more: {detail}")))),
+            ..Kit::new(Environment {
+                store: props.store.clone(),
+                clock: stage.clock.clone(),
+                chance: stage.chance.clone(),
+                models: Models { side: props.side.clone(), main: props.main.clone() },
+                recorder,
+                settings,
+                companions: props.cast(),
+            })
         };
         let house = Arc::new(ActorHouse::new(kit.clone(), props.store.inner.clone()));
         let (root, tree) = Actor::spawn(None, Root, kit.clone()).await.map_err(|error| error.to_string())?;
         let inbound = Inbound::new(kit.clone());
         let store = props.store.clone();
-        stage.enter(Present { directory, house: house.clone(), inbound, root: root.get_cell(), store });
+        stage.enter(Present { directory: kit.directory.clone(), house: house.clone(), inbound, root: root.get_cell(), store });
         rooms::move_in(&kit, &[]).await.map_err(|error| error.to_string())?;
         starts::note(&kit).await;
         if props.store.has_leftovers() {

@@ -14,7 +14,7 @@ use super::manners::Answer;
 use super::plan::Beat;
 use super::stage::lock;
 use crate::actors::inbound::{Inbound, Speech};
-use crate::actors::writer;
+use crate::actors::messages::writer;
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;

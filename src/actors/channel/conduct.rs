@@ -8,15 +8,17 @@ use ractor::{ActorProcessingErr, RpcReplyPort};
 use super::duties::Duty;
 use super::rounds::Words;
 use super::traces::Tale;
-use super::{Alarm, ChannelMessage, DOZE_AFTER, Look, State};
-use crate::actors::channel::turn_taking_manager::NotTaken;
+use super::{Alarm, DOZE_AFTER, State};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::settling;
+use crate::actors::messages::channel::{ChannelMessage, Look};
+use crate::actors::messages::guild::GuildMessage;
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::turn_taking_manager::NotTaken;
+use crate::actors::messages::writer::{Accepted, OutboxWrite, Post, Record, ScribeMessage};
 use crate::actors::models::Outcome;
-use crate::actors::runtime::guild::GuildMessage;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{GuildPlace, ScribePlace};
-use crate::actors::writer::{Accepted, OutboxWrite, Post, Record, Reply, ScribeMessage};
 use crate::domain::address::{self, Heard};
 use crate::domain::conversation::{Conversation, Input, Output, Posting, Rules, World};
 use crate::domain::event::{Event, Made, Recorded};
@@ -42,7 +44,7 @@ impl State {
     }
 
     /// Takes in what was heard; false: it waits until the record was read.
-    pub(super) fn heard(&mut self, recorded: Recorded, committed: Moment) -> bool {
+    pub(super) fn heard(&mut self, recorded: Box<Recorded>, committed: Moment) -> bool {
         if let Some(waiting) = &mut self.heard_meanwhile {
             waiting.push((recorded, committed));
             return false;

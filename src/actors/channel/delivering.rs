@@ -5,11 +5,13 @@ use std::sync::Arc;
 use ractor::{ActorId, ActorProcessingErr, ActorRuntime};
 use tokio::sync::watch;
 
+use super::State;
 use super::rounds::Words;
-use super::{ChannelMessage, State};
-use crate::actors::channel::delivery::{Arguments, Delivered, Delivery};
+use crate::actors::channel::delivery::{Arguments, Delivery};
+use crate::actors::messages::channel::{ChannelMessage, Delivered};
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Accepted, OutboxWrite, Record, ScribeMessage};
 use crate::actors::runtime::kit::Kit;
-use crate::actors::writer::{Accepted, OutboxWrite, Record, Reply, ScribeMessage};
 use crate::domain::conversation::Input;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::moment::Moment;

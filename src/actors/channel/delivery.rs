@@ -14,11 +14,12 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout};
 
-use crate::actors::channel::ChannelMessage;
+use crate::actors::messages::channel::{ChannelMessage, Delivered};
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Lost, OutboxWrite, Record, ScribeMessage};
 use crate::actors::runtime::directory::Sort;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::ScribePlace;
-use crate::actors::writer::{Lost, OutboxWrite, Record, Reply, ScribeMessage};
 use crate::domain::id::Ticket;
 use crate::domain::moment::Moment;
 use crate::domain::split::split;
@@ -71,19 +72,6 @@ pub struct Arguments {
     pub channel: ActorRef<ChannelMessage>,
     /// What it works with.
     pub kit: Kit,
-}
-
-/// What came of a statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivered {
-    /// The words that were posted, or may have been; empty: none.
-    pub text: Arc<str>,
-    /// The platform's ids of its parts.
-    pub ids: Vec<Arc<str>>,
-    /// Whether nobody can know of some part whether it was posted.
-    pub is_unconfirmed: bool,
-    /// Why the rest was not posted, if it was not: a stable code.
-    pub error: Option<&'static str>,
 }
 
 /// What a delivery is told, by itself.

@@ -7,14 +7,15 @@ use std::time::Duration;
 use ractor::{ActorId, ActorRuntime, ActorStatus, RpcReplyPort};
 
 use super::traces::{self, Tale};
-use super::{ChannelMessage, REPLY_AGAIN_AT_MOST, State};
-use crate::actors::channel::turn_taking_manager::NotTaken;
+use super::{REPLY_AGAIN_AT_MOST, State};
 use crate::actors::companion::reply;
-use crate::actors::companion::{Asking, CompanionMessage, Evaluate, Matter};
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::companion::{Asking, CompanionMessage, Evaluate, Matter, Statement};
+use crate::actors::messages::turn_taking_manager::NotTaken;
 use crate::actors::models::{Outcome, Priority, Wording};
 use crate::actors::runtime::directory::Sort;
 use crate::actors::runtime::kit::Kit;
-use crate::actors::runtime::places::CompanionPlace;
+use crate::actors::runtime::places::{ChannelPlace, CompanionPlace};
 use crate::domain::conversation::Input;
 use crate::domain::event::{Event, Made, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -104,7 +105,6 @@ impl State {
         if gate.external {
             return;
         }
-        let Some(settings) = self.kit.residents.companion(&self.place.channel, companion) else { return };
         let window = self.conversation.window();
         // What it said itself after its cursor is nothing to be decided about, and belongs to what is read.
         let is_shown = |entry: &&window::Entry| {
@@ -122,18 +122,28 @@ impl State {
             summary: self.conversation.summary().text.clone(),
             recent: window.recent(gate.cursor).map(|entry| entry.message.clone()).collect(),
             buffer,
-            settings: Arc::new(settings),
         };
-        let evaluate = Evaluate { asking: Asking::new(self.place.clone(), ticket, self.kit.clone()), matter };
+        let evaluate = Evaluate { asking: Asking::new(self.place.clone(), ticket, self.teller()), matter };
         let at = CompanionPlace(self.place.guild.clone(), companion.clone());
         // A question that finds nobody is dropped, which tells us to ask again.
         match self.kit.directory.find(&at) {
             Some(actor) => drop(actor.cast(CompanionMessage::Evaluate(Box::new(evaluate)))),
             None => drop(evaluate),
         }
+        self.asked.insert(ticket, companion.clone());
         if let Entry::Vacant(first) = self.tries.entry(ticket) {
             first.insert(0);
             self.wait_for(ticket);
+        }
+    }
+
+    /// Tells this channel, or whoever is in its place then. One that is gone asks again when it is back.
+    fn teller(&self) -> impl Fn(ChannelMessage) + Send + Sync + 'static {
+        let (kit, at) = (self.kit.clone(), ChannelPlace(self.place.channel.clone()));
+        move |message| {
+            if let Some(channel) = kit.directory.find(&at) {
+                let _ = channel.cast(message);
+            }
         }
     }
 
@@ -150,20 +160,17 @@ impl State {
             self.await_words(ticket);
             return;
         }
-        let settings = self.kit.residents.companion(&self.place.channel, &floor.companion);
-        let Some(settings) = settings else {
+        if self.kit.residents.companion(&self.place.channel, &floor.companion).is_none() {
             self.step(Input::ReplyFailed { ticket, error: "absent".into() });
             return;
-        };
+        }
         let window = self.conversation.window();
         let before = floor.messages.first().map_or(floor.upto, |first| Seq(first.0.saturating_sub(1)));
         // As for a question: what it said itself in between is read with what it answers.
         let is_shown = |entry: &&window::Entry| floor.messages.contains(&entry.seq) || entry.message.is_by(&floor.companion);
         let snapshot: Vec<Arc<Message>> = window.after(before).filter(is_shown).map(|entry| entry.message.clone()).collect();
         let newest = floor.messages.iter().rev().find_map(|seq| window.get(*seq)).map(|entry| &entry.message);
-        let arguments = reply::Arguments {
-            place: self.place.clone(),
-            ticket,
+        let statement = Statement {
             trigger: floor.trigger,
             closing: self.conversation.gate(&floor.companion).map(|gate| gate.stage).unwrap_or_default(),
             modality: newest.map(|message| message.modality).unwrap_or_default(),
@@ -174,7 +181,12 @@ impl State {
             summary: self.conversation.summary().text.clone(),
             recent: window.recent(before).map(|entry| entry.message.clone()).collect(),
             snapshot,
-            settings: Arc::new(settings),
+        };
+        let arguments = reply::Arguments {
+            place: self.place.clone(),
+            ticket,
+            companion: floor.companion.clone(),
+            statement: Arc::new(statement),
             channel: self.myself.clone(),
             kit: Kit::clone(&self.kit),
         };

@@ -3,7 +3,8 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use super::{ChannelMessage, State};
+use super::State;
+use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::models::{Outcome, Priority, Question, Wording};
 use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;

@@ -1,23 +1,18 @@
 //! What becomes of questions: with the pool, lost and handed over again, overdue, answered, or wanted no more.
 
 use super::duties::Duty;
-use super::{ASK_AGAIN_AT_MOST, ChannelMessage, State};
-use crate::actors::models::{CallId, Outcome, asked_again_after};
+use super::{ASK_AGAIN_AT_MOST, State};
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::companion::CompanionMessage;
+use crate::actors::models::{Outcome, asked_again_after};
+use crate::actors::runtime::places::CompanionPlace;
 use crate::domain::answer;
 use crate::domain::conversation::Input;
 use crate::domain::id::Ticket;
 use crate::domain::vote::{self, Vote};
-use crate::ports::language_model::{NoAnswer, Purpose, Request};
+use crate::ports::language_model::{Purpose, Request};
 
 impl State {
-    pub(super) fn asked(&mut self, ticket: Ticket, call: CallId) {
-        if self.is_open(ticket) {
-            self.calls.insert(ticket, call);
-        } else {
-            self.kit.pool.cancel(call);
-        }
-    }
-
     /// The companion died with the question in its hands, or is not there yet.
     pub(super) fn question_lost(&mut self, ticket: Ticket) {
         let tries = self.tries.entry(ticket).or_default();
@@ -43,9 +38,10 @@ impl State {
 
     /// The answer may be lost, or may still come: only one is waited for.
     pub(super) fn ask_anew(&mut self, ticket: Ticket) {
-        // A question that is still with its companion comes to its answer by itself.
-        let Some(call) = self.calls.remove(&ticket) else { return };
-        self.kit.pool.cancel(call);
+        if !self.asked.contains_key(&ticket) {
+            return;
+        }
+        self.call_off(ticket);
         *self.tries.entry(ticket).or_default() += 1;
         self.discharge(Duty::Ask { ticket });
     }
@@ -61,11 +57,21 @@ impl State {
         self.is_open(ticket) || self.is_to_be_judged(ticket)
     }
 
-    fn give_up(&mut self, ticket: Ticket, error: &str) {
-        self.tries.remove(&ticket);
+    /// Whoever has this question, or this judgement, needs not answer any more.
+    fn call_off(&mut self, ticket: Ticket) {
         if let Some(call) = self.calls.remove(&ticket) {
             self.kit.pool.cancel(call);
         }
+        let Some(companion) = self.asked.remove(&ticket) else { return };
+        if let Some(actor) = self.kit.directory.find(&CompanionPlace(self.place.guild.clone(), companion)) {
+            // One that is gone has cancelled it.
+            let _ = actor.cast(CompanionMessage::Cancel { channel: self.place.channel.clone(), ticket });
+        }
+    }
+
+    fn give_up(&mut self, ticket: Ticket, error: &str) {
+        self.tries.remove(&ticket);
+        self.call_off(ticket);
         if self.is_to_be_judged(ticket) {
             self.traces.misjudged(error);
             self.step(Input::Judged { ticket, score: 0.0, call: None });
@@ -76,22 +82,16 @@ impl State {
 
     /// `vote` is what the answer says, where it was read already.
     pub(super) fn answered(&mut self, ticket: Ticket, asked: &Request, outcome: Outcome, vote: Option<Box<Vote>>) {
-        // Only we cancel, and then know it. It may have been asked again since.
-        if matches!(outcome.result, Err(NoAnswer::Cancelled)) {
-            self.spent_in_vain(asked, &outcome);
-            return;
-        }
-        let call = self.calls.remove(&ticket);
         if outcome.is_lost() && self.is_open(ticket) {
             // The pool went away with it, which is no failure of the model to back off from.
             self.question_lost(ticket);
             return;
         }
-        let was_asked_again = self.tries.remove(&ticket).is_some_and(|tries| tries > 0);
-        if let Some(call) = call.filter(|_| was_asked_again) {
+        if self.tries.remove(&ticket).is_some_and(|tries| tries > 0) {
             // The first answer counts.
-            self.kit.pool.cancel(call);
+            self.call_off(ticket);
         }
+        self.asked.remove(&ticket);
         if !self.is_open(ticket) {
             self.spent_in_vain(asked, &outcome);
             return;
@@ -115,9 +115,7 @@ impl State {
 
     pub(super) fn cancel(&mut self, ticket: Ticket) {
         self.tries.remove(&ticket);
-        if let Some(call) = self.calls.remove(&ticket) {
-            self.kit.pool.cancel(call);
-        }
+        self.call_off(ticket);
         self.replies.retain(|_, (reply, actor)| {
             let is_cancelled = *reply == ticket;
             if is_cancelled {

@@ -8,11 +8,13 @@ use ractor::{ActorProcessingErr, ActorRef};
 
 use super::duties::Duty;
 use super::pace::Pace;
-use super::{Books, ChannelMessage, Missed, State};
+use super::{Books, Missed, State};
+use crate::actors::messages::channel::{CannotRestore, ChannelMessage};
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Fence, Lost, ScribeMessage};
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::ScribePlace;
 use crate::actors::runtime::supervision::child::TakenAlong;
-use crate::actors::writer::{Fence, Lost, Reply, ScribeMessage};
 use crate::domain::budget::{DAY, Ledger, Use};
 use crate::domain::event::Recorded;
 use crate::domain::id::Seq;
@@ -25,23 +27,6 @@ use crate::telemetry::instruments::NONE;
 const SCRIBE_PATIENCE: Duration = Duration::from_millis(20);
 /// How often. Then the channel fails, and its supervisor decides.
 const SCRIBE_TRIES: u32 = 500;
-
-/// Why a channel cannot go on from its record.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CannotRestore {
-    /// What is stored is damaged: starting again at once does not help.
-    #[error("{0}")]
-    Damaged(String),
-    /// Not now.
-    #[error("{0}")]
-    NotNow(String),
-}
-
-impl From<ReadError> for CannotRestore {
-    fn from(error: ReadError) -> Self {
-        if error.is_damage() { Self::Damaged(error.to_string()) } else { Self::NotNow(error.to_string()) }
-    }
-}
 
 /// Reads the record in a task of its own; the channel is told.
 pub(super) fn begin(place: Place, kit: Arc<Kit>, books: Arc<Books>, channel: ActorRef<ChannelMessage>) {

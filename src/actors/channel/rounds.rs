@@ -7,7 +7,8 @@ use ractor::{ActorId, ActorRef, ActorRuntime, RpcReplyPort};
 
 use super::State;
 use super::duties::Duty;
-use crate::actors::channel::turn_taking_manager::{Arguments, ManagerMessage, NotTaken, TurnTakingManager};
+use crate::actors::channel::turn_taking_manager::{Arguments, TurnTakingManager};
+use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
 use crate::actors::runtime::directory::Sort;
 use crate::actors::runtime::kit::Kit;
 use crate::domain::conversation::{Input, Output};

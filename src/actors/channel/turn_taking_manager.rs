@@ -3,7 +3,7 @@
 //! What it knows is on record or on its way there, so one that dies is simply replaced: the new one begins with the round as the channel
 //! knows it, and whatever was lost with the old one is asked for again.
 
-mod not_taken;
+mod objection;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use std::time::Duration;
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use serde_json::{Value, json};
 
-use crate::actors::channel::ChannelMessage;
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
 use crate::actors::models::{Outcome, Wording};
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::hub::Live;
@@ -25,7 +26,6 @@ use crate::domain::vote::{self, State as Ballot};
 use crate::journal::place::Place;
 use crate::ports::house::stamp::rfc3339;
 use crate::telemetry::instruments::kinds::Counted;
-pub use not_taken::NotTaken;
 
 /// The actor.
 pub struct TurnTakingManager;
@@ -46,32 +46,6 @@ pub struct Arguments {
     pub channel: ActorRef<ChannelMessage>,
     /// What it works with.
     pub kit: Kit,
-}
-
-/// What a turn-taking manager is told.
-pub enum ManagerMessage {
-    /// The question of a companion came to its end.
-    Answered {
-        /// Which question.
-        ticket: Ticket,
-        /// What was asked.
-        asked: Arc<Wording>,
-        /// What came of it.
-        outcome: Box<Outcome>,
-    },
-    /// An external companion votes. Answered once the vote is on record.
-    Submit {
-        /// Its vote.
-        state: Ballot,
-        /// Where it is said whether it counts.
-        reply: RpcReplyPort<Result<(), NotTaken>>,
-    },
-    /// A State is on record.
-    Known(Box<Ballot>),
-    /// The round is over; these were its States.
-    Over(Vec<Ballot>),
-    /// States that are missing are waited for no longer.
-    Due,
 }
 
 /// What it keeps: what is on record of the round, and whose State was published.

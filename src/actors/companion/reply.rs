@@ -1,29 +1,30 @@
-//! A reply in the making: asks the main model and hands the words to its channel. Killing it cancels the call.
+//! A reply in the making: asks the main model in its companion's words, and hands what comes to its channel. Killing it cancels the call.
 
 use std::sync::Arc;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::actors::channel::ChannelMessage;
 use crate::actors::companion::{character, persona, repetition_note};
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::companion::{CompanionMessage, Speak, Statement, Words};
 use crate::actors::models::{Outcome, Priority, Wording, asked_again_after};
 use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::hub::{Hub, Live};
 use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::places::CompanionPlace;
 use crate::actors::runtime::watchdog::at_work;
-use crate::domain::closing::Stage;
-use crate::domain::id::{CompanionId, Ticket};
-use crate::domain::message::{Message, Modality};
+use crate::domain::id::{CompanionId, GuildId, Ticket};
+use crate::domain::message::Message;
 use crate::domain::prompt::{self, StatementParts};
 use crate::domain::statement::clean_statement;
-use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
 use crate::ports::clock::Clock;
 use crate::ports::house::stamp::rfc3339;
 use crate::ports::language_model::{Draft, Line, ModelRole, Purpose, Request};
+use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;
 
@@ -36,28 +37,10 @@ pub struct Arguments {
     pub place: Place,
     /// The reply's number.
     pub ticket: Ticket,
-    /// What it answers to.
-    pub trigger: Trigger,
-    /// How near its end the speaker sees the conversation.
-    pub closing: Stage,
-    /// Typed or spoken.
-    pub modality: Modality,
-    /// Why the companion decided to speak, in its own words.
-    pub why: Option<Arc<str>>,
-    /// Messages since it spoke last, at the decision.
-    pub message_count: u64,
-    /// Who said the newest of what it answers.
-    pub speaker: Option<Arc<str>>,
-    /// Whether the last messages were judged to repeat each other.
-    pub is_repetitive: bool,
-    /// The rolling summary.
-    pub summary: Option<Arc<str>>,
-    /// The most recent turns before the snapshot, oldest first.
-    pub recent: Vec<Arc<Message>>,
-    /// What it answers, and what the companion said itself meanwhile, oldest first.
-    pub snapshot: Vec<Arc<Message>>,
-    /// The companion as it is in that channel.
-    pub settings: Arc<Settings>,
+    /// Who speaks.
+    pub companion: CompanionId,
+    /// What it is made from.
+    pub statement: Arc<Statement>,
     /// Who gets the words.
     pub channel: ActorRef<ChannelMessage>,
     /// What it works with.
@@ -86,13 +69,18 @@ impl Actor for Reply {
 
     async fn handle(&self, myself: ActorRef<Write>, _: Write, state: &mut State) -> Result<(), ActorProcessingErr> {
         let reply = &state.reply;
+        let priority = Priority::of(reply.statement.trigger, reply.statement.modality);
+        let deadline = reply.kit.pool.deadline(ModelRole::Main);
+        let Some(Words { name, request }) = words(reply, deadline).await else {
+            // Its channel begins it again while there is hope.
+            myself.stop(None);
+            return Ok(());
+        };
         let request = {
             let address = Address::Reply(reply.place.channel.clone(), reply.ticket);
-            let _at_work = at_work(address).about(&reply.place, &reply.settings.id);
-            Arc::new(Wording::from(worded(reply)))
+            let _at_work = at_work(address).about(&reply.place, &reply.companion);
+            Arc::new(Wording::from(request()))
         };
-        let priority = Priority::of(reply.trigger, reply.modality);
-        let deadline = reply.kit.pool.deadline(ModelRole::Main);
         let _typing = show_typing(reply);
         let drafts = reply.kit.hub.is_watched(&reply.place).then(|| show_drafts(reply));
         let mut losses = 0;
@@ -115,7 +103,7 @@ impl Actor for Reply {
         drop(drafts);
         let Outcome { result, facts } = outcome;
         let text = match &result {
-            Ok(answer) => clean_statement(&answer.text, &reply.settings.name).map(Into::into).ok_or("empty"),
+            Ok(answer) => clean_statement(&answer.text, &name).map(Into::into).ok_or("empty"),
             Err(error) => Err(error.code()),
         };
         let ended = ChannelMessage::ReplyEnded {
@@ -130,19 +118,41 @@ impl Actor for Reply {
     }
 }
 
-fn worded(reply: &Arguments) -> Request {
-    let recent: Vec<&Message> = reply.recent.iter().map(|message| &**message).collect();
-    let snapshot: Vec<&Message> = reply.snapshot.iter().map(|message| &**message).collect();
-    let words = &reply.kit.settings.prompt;
-    let notes = [prompt::closing_note(reply.closing, words), repetition_note(reply.is_repetitive, words)];
+/// Gets its words from the companion, and asks again for those that are lost with it. None: it has none, or did not answer in time.
+async fn words(reply: &Arguments, deadline: Instant) -> Option<Words> {
+    let at = CompanionPlace(reply.place.guild.clone(), reply.companion.clone());
+    let mut losses = 0;
+    loop {
+        let (sender, words) = oneshot::channel();
+        let speak = Speak { place: reply.place.clone(), statement: reply.statement.clone(), words: sender };
+        if let Some(companion) = reply.kit.directory.find(&at) {
+            let _ = companion.cast(CompanionMessage::Word(Box::new(speak)));
+            if let Ok(Ok(words)) = tokio::time::timeout_at(deadline, words).await {
+                return Some(words);
+            }
+        }
+        losses += 1;
+        let pause = asked_again_after(losses);
+        if Instant::now() + pause >= deadline {
+            return None;
+        }
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Words the request for a statement.
+pub(super) fn worded(statement: &Statement, settings: &Settings, guild: GuildId, words: &settings::prompt::Prompt) -> Request {
+    let recent: Vec<&Message> = statement.recent.iter().map(|message| &**message).collect();
+    let snapshot: Vec<&Message> = statement.snapshot.iter().map(|message| &**message).collect();
+    let notes = [prompt::closing_note(statement.closing, words), repetition_note(statement.is_repetitive, words)];
     let prompt = prompt::statement(
         &StatementParts {
-            character: character(&reply.settings),
-            trigger: reply.trigger,
-            message_count: reply.message_count,
-            speaker: reply.speaker.as_deref(),
-            reason: reply.why.as_deref(),
-            summary: reply.summary.as_deref(),
+            character: character(settings),
+            trigger: statement.trigger,
+            message_count: statement.message_count,
+            speaker: statement.speaker.as_deref(),
+            reason: statement.why.as_deref(),
+            summary: statement.summary.as_deref(),
             recent: &recent,
             snapshot: &snapshot,
             notes: &notes.into_iter().flatten().collect::<Vec<_>>(),
@@ -151,9 +161,9 @@ fn worded(reply: &Arguments) -> Request {
     );
     Request {
         role: ModelRole::Main,
-        purpose: Purpose::Statement { trigger: reply.trigger, closing: reply.closing },
-        companion: Some(persona(&reply.settings)),
-        guild: reply.place.guild.clone(),
+        purpose: Purpose::Statement { trigger: statement.trigger, closing: statement.closing },
+        companion: Some(persona(settings)),
+        guild,
         system: prompt.system,
         user: prompt.user,
         sizes: prompt.sizes,
@@ -192,7 +202,7 @@ fn show_drafts(reply: &Arguments) -> mpsc::UnboundedSender<Draft> {
         hub: reply.kit.hub.clone(),
         clock: reply.kit.clock.clone(),
         place: reply.place.clone(),
-        companion: reply.settings.id.clone(),
+        companion: reply.companion.clone(),
         ticket: reply.ticket,
         text: String::new(),
         told: None,

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::actors::erasure::taking_back::{NotRewritten, take_back};
+use crate::actors::messages::writer::Lost;
 use crate::actors::runtime::kit::Kit;
+use crate::actors::writer::Leaving;
 use crate::actors::writer::reaching::{fence, unlist};
-use crate::actors::writer::{Leaving, Lost};
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
 use crate::journal::key;
 use crate::journal::reader::{ReadError, Reader};

@@ -2,18 +2,16 @@
 //!
 //! Whoever changes the words of a channel waits for its turn, so that nobody writes back what somebody else has taken out meanwhile.
 
-mod turns;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use turns::Turns;
-
 use crate::actors::erasure::retention::without_person;
 use crate::actors::inbound::Inbound;
+use crate::actors::messages::writer;
+use crate::actors::messages::writer::{Contested, Lost};
 use crate::actors::runtime::kit::Kit;
+use crate::actors::writer::Leaving;
 use crate::actors::writer::reaching::{administer, scrub, settled, unlist};
-use crate::actors::writer::{self, Contested, Leaving, Lost};
 use crate::domain::conversation::JUDGED_MESSAGES;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq};

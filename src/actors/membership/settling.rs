@@ -8,12 +8,14 @@ use serde_json::json;
 
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::residents::Turn;
-use crate::actors::runtime::guild::GuildMessage;
-use crate::actors::runtime::guilds::GuildsMessage;
+use crate::actors::messages::guild::GuildMessage;
+use crate::actors::messages::guilds::GuildsMessage;
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer;
+use crate::actors::messages::writer::{Administer, Contested, DeleteChannel, Lost, ScribeMessage};
 use crate::actors::runtime::hub::Live;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{ChannelPlace, GuildPlace, GuildsPlace, ScribePlace};
-use crate::actors::writer::{self, Administer, Contested, DeleteChannel, Lost, Reply, ScribeMessage};
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
 use crate::domain::names::SharedName;

@@ -8,17 +8,20 @@ use futures_util::future::join_all;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::task::AbortHandle;
 
-use crate::actors::channel::{self, Books, Channel, ChannelMessage, InHand};
+use crate::actors::channel::{self, Books, Channel};
 use crate::actors::companion::{self, Companion};
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::guild::{Child, GuildMessage};
+use crate::actors::messages::guilds::{Cause, GuildsMessage, LeftAlone};
 use crate::actors::runtime::directory::{Registration, Sort};
-use crate::actors::runtime::guilds::GuildsMessage;
+use crate::actors::runtime::in_hand::InHand;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::pending;
 use crate::actors::runtime::places::{ChannelPlace, GuildPlace, GuildsPlace};
-use crate::actors::runtime::quarantine::{self, Cause, LeftAlone};
+use crate::actors::runtime::quarantine::{self};
 use crate::actors::runtime::set_aside::{self, Suspects, Verdict};
 use crate::actors::runtime::supervision::child::{ChildSpec, Ending, Escalation, Lasting};
-use crate::actors::runtime::supervision::children::{Children, Report, Upkeep};
+use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ward};
 use crate::journal::place::Place;
@@ -59,37 +62,6 @@ pub struct Arguments {
     pub guild: GuildId,
     /// What it works with.
     pub kit: Kit,
-}
-
-/// A child of a guild.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Child {
-    /// A companion.
-    Companion(CompanionId),
-    /// A channel.
-    Channel(ChannelId),
-}
-
-/// What a guild is told.
-pub enum GuildMessage {
-    /// A channel has something to do.
-    Open(ChannelId),
-    /// Who lives in a channel changed, or how they are set; none: in all of them.
-    ResidenceChanged(Option<ChannelId>),
-    /// A channel is no more.
-    Close(ChannelId),
-    /// A channel was left alone for long enough, or an operator wants it back.
-    TryAgain(ChannelId),
-    /// Budgets are to be cleared of what is over.
-    Prune,
-    /// What its supervision tells itself.
-    Upkeep(Upkeep<Child>),
-}
-
-impl From<Upkeep<Child>> for GuildMessage {
-    fn from(upkeep: Upkeep<Child>) -> Self {
-        Self::Upkeep(upkeep)
-    }
 }
 
 /// What a guild keeps. All of it can be made again.

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 
-use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 
+use crate::actors::messages::guild::GuildMessage;
+use crate::actors::messages::guilds::{GuildsMessage, KeptAway, LeftAlone};
 use crate::actors::runtime::directory::{Registration, Sort};
-use crate::actors::runtime::guild::{self, Guild, GuildMessage};
+use crate::actors::runtime::guild::{self, Guild};
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{GuildPlace, GuildsPlace};
-use crate::actors::runtime::quarantine::{KeptAway, LeftAlone, Quarantine, QuarantinePolicy, Ruling};
+use crate::actors::runtime::quarantine::{Quarantine, QuarantinePolicy, Ruling};
 use crate::actors::runtime::supervision::child::{ChildSpec, Lasting};
-use crate::actors::runtime::supervision::children::{Children, Report, Upkeep};
+use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::telemetry::instruments::NONE;
@@ -37,32 +39,6 @@ const QUARANTINE: QuarantinePolicy = QuarantinePolicy {
 
 /// The actor.
 pub struct Guilds;
-
-/// What the guilds' supervisor is told.
-pub enum GuildsMessage {
-    /// A channel of a guild has something to do; none: the guild as a whole.
-    Open(GuildId, Option<ChannelId>),
-    /// Who is kept away?
-    KeptAway(RpcReplyPort<KeptAway>),
-    /// An operator lets a guild go. Answers whether it was kept away.
-    Release(GuildId, RpcReplyPort<bool>),
-    /// An operator wants a channel tried again. Answers whether it was left alone.
-    TryAgain(ChannelId, RpcReplyPort<bool>),
-    /// A guild, of which this is the actor, leaves one of its channels alone.
-    LeftAlone(ActorId, LeftAlone),
-    /// A guild leaves one of its channels alone no more.
-    NotLeftAlone(ChannelId),
-    /// The end of a quarantine may be due.
-    QuarantineOver,
-    /// What its supervision tells itself.
-    Upkeep(Upkeep<GuildId>),
-}
-
-impl From<Upkeep<GuildId>> for GuildsMessage {
-    fn from(upkeep: Upkeep<GuildId>) -> Self {
-        Self::Upkeep(upkeep)
-    }
-}
 
 /// What it keeps.
 pub struct State {

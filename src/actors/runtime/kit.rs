@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::actors::channel::HungBefore;
-use crate::actors::erasure::taking_back::Turns;
+use crate::actors::erasure::turns::Turns;
 use crate::actors::membership::ignored::Ignored;
-use crate::actors::membership::residents::Residents;
-use crate::actors::models::Pool;
+use crate::actors::membership::residents::{Cast, Residents};
+use crate::actors::models::{Models, Pool};
 use crate::actors::runtime::directory::Directory;
 use crate::actors::runtime::hub::Hub;
+use crate::actors::runtime::in_hand::HungBefore;
+use crate::actors::runtime::places::PoolPlace;
 use crate::ports::chance::Chance;
 use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
@@ -53,4 +54,49 @@ pub struct Kit {
     pub compaction_failed: Arc<AtomicBool>,
     /// Called when the store can take no more: the process has to end, and begin anew.
     pub store_failed: Arc<dyn Fn(String) + Send + Sync>,
+}
+
+/// What a kit cannot do without: everything else has a default.
+pub struct Environment {
+    /// Where everything is kept.
+    pub store: Arc<dyn Store>,
+    /// The time of day.
+    pub clock: Arc<dyn Clock>,
+    /// What nobody should foresee.
+    pub chance: Arc<dyn Chance>,
+    /// The models.
+    pub models: Models,
+    /// Spans.
+    pub recorder: Recorder,
+    /// The rules.
+    pub settings: Arc<Settings>,
+    /// The companions that there are.
+    pub companions: Cast,
+}
+
+impl Kit {
+    /// What actors work with in this environment: without platforms, with nobody in it yet. A store that fails is only told of in the log.
+    pub fn new(environment: Environment) -> Self {
+        let Environment { store, clock, chance, models, recorder, settings, companions } = environment;
+        let directory = Directory::new();
+        let finder = directory.clone();
+        Self {
+            store,
+            clock,
+            chance,
+            pool: Pool::new(&settings.models, models, move || finder.find(&PoolPlace())),
+            directory,
+            hub: Hub::new(),
+            platforms: Platforms::default(),
+            gateways: Gateways::default(),
+            residents: Residents::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
+            recorder,
+            settings,
+            ignored: Ignored::default(),
+            rewriting: Turns::default(),
+            hung: HungBefore::default(),
+            compaction_failed: Arc::default(),
+            store_failed: Arc::new(|detail| tracing::error!(detail, "the store takes no more")),
+        }
+    }
 }

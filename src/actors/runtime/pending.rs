@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::actors::channel::ChannelMessage;
-use crate::actors::runtime::guilds::GuildsMessage;
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::guilds::GuildsMessage;
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Fence, ScribeMessage};
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{ChannelPlace, GuildsPlace, ScribePlace};
-use crate::actors::writer::{Fence, Reply, ScribeMessage};
 use crate::domain::id::Ward;
 use crate::journal::place::Place;
 use crate::journal::reader::{Pending, Reader};

@@ -1,16 +1,16 @@
 //! Where each kind of actor is found, and which messages are understood there.
 
-use crate::actors::channel::ChannelMessage;
-use crate::actors::channel::turn_taking_manager::ManagerMessage;
-use crate::actors::companion::CompanionMessage;
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::companion::CompanionMessage;
+use crate::actors::messages::guild::GuildMessage;
+use crate::actors::messages::guilds::GuildsMessage;
+use crate::actors::messages::platforms::PlatformsMessage;
+use crate::actors::messages::shard::ShardMessage;
+use crate::actors::messages::switchboard::SwitchboardMessage;
+use crate::actors::messages::turn_taking_manager::ManagerMessage;
+use crate::actors::messages::writer::ScribeMessage;
 use crate::actors::models::PoolMessage;
 use crate::actors::runtime::directory::{Address, Place};
-use crate::actors::runtime::guild::GuildMessage;
-use crate::actors::runtime::guilds::GuildsMessage;
-use crate::actors::runtime::platforms::PlatformsMessage;
-use crate::actors::runtime::shard::ShardMessage;
-use crate::actors::runtime::switchboard::SwitchboardMessage;
-use crate::actors::writer::ScribeMessage;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 
 macro_rules! places {

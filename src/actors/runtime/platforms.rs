@@ -13,12 +13,13 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use crate::actors::messages::platforms::{PlatformsMessage, ShardName};
 use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::PlatformsPlace;
 use crate::actors::runtime::shard::{self, Connection, Pauses};
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, Lasting};
-use crate::actors::runtime::supervision::children::{Children, Report, Upkeep};
+use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::ports::gateway::{Disconnected, Gateway, Shard};
 use crate::telemetry::instruments::kinds::Counted;
@@ -43,34 +44,6 @@ const RECENTLY: Duration = Duration::from_secs(60);
 
 /// The actor.
 pub struct Connections;
-
-/// What the supervisor of the connections is told.
-pub enum PlatformsMessage {
-    /// It is time to ask a platform how many connections there are to be.
-    Ask(&'static str),
-    /// What it said.
-    Counted(&'static str, Result<NonZeroU32, Disconnected>),
-    /// A connection has no use any more before a person has done something.
-    OverForGood {
-        /// To which platform.
-        platform: &'static str,
-        /// Why.
-        reason: String,
-        /// It was there for a while: what is in the way now was not before.
-        was_up: bool,
-    },
-    /// What its supervision tells itself.
-    Upkeep(Upkeep<ShardName>),
-}
-
-/// A connection: its platform, and which of that platform's connections.
-pub type ShardName = (&'static str, Shard);
-
-impl From<Upkeep<ShardName>> for PlatformsMessage {
-    fn from(upkeep: Upkeep<ShardName>) -> Self {
-        Self::Upkeep(upkeep)
-    }
-}
 
 /// What it keeps.
 pub struct State {

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::domain::id::{ChannelId, GuildId};
+use crate::actors::messages::guilds::Quarantined;
+use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 
 #[cfg(test)]
@@ -34,56 +35,6 @@ pub enum Ruling {
         /// When the quarantine ends by itself.
         until: Moment,
     },
-}
-
-/// A guild in quarantine, as operators see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quarantined {
-    /// Which.
-    pub guild: GuildId,
-    /// How its last actor ended, at most 300 characters.
-    pub reason: String,
-    /// Since when.
-    pub since: Moment,
-    /// Until when, unless it is released.
-    pub until: Moment,
-    /// How many times in a row by now, from 1.
-    pub times: u32,
-}
-
-/// Why a channel is left alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// It died whenever it went on from its record.
-    Died,
-    /// What is on record of it cannot be read.
-    Unreadable,
-}
-
-/// A channel that its guild leaves alone for a while, because it cannot go on from its record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftAlone {
-    /// Its guild.
-    pub guild: GuildId,
-    /// Which.
-    pub channel: ChannelId,
-    /// Why.
-    pub cause: Cause,
-    /// How it ended last, or what cannot be read of it, at most 300 characters.
-    pub reason: String,
-    /// Since when.
-    pub since: Moment,
-    /// Until when, unless it is released.
-    pub until: Moment,
-}
-
-/// Everybody who is kept away, in the order of ids.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeptAway {
-    /// Guilds in quarantine.
-    pub guilds: Vec<Quarantined>,
-    /// Channels that their guilds leave alone.
-    pub channels: Vec<LeftAlone>,
 }
 
 /// All guilds in quarantine, and those with a recent past. Everything else costs nothing.

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 
+use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::models::SideModels;
 use crate::actors::runtime::directory::{Registration, Sort};
-use crate::actors::runtime::guilds::{Guilds, GuildsMessage};
+use crate::actors::runtime::guilds::Guilds;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::pending;
 use crate::actors::runtime::places::{GuildsPlace, PoolPlace, ScribePlace};

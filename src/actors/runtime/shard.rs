@@ -10,10 +10,11 @@ use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use crate::actors::messages::platforms::PlatformsMessage;
+use crate::actors::messages::shard::ShardMessage;
 use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::ShardPlace;
-use crate::actors::runtime::platforms::PlatformsMessage;
 use crate::ports::gateway::{Disconnected, Gateway, Shard};
 use crate::telemetry::instruments::kinds::Counted;
 
@@ -40,14 +41,6 @@ pub struct Arguments {
     pub alone: Arc<Mutex<()>>,
     /// What it works with.
     pub kit: Kit,
-}
-
-/// What a connection is told, by itself.
-pub enum ShardMessage {
-    /// The pause is over.
-    Live,
-    /// The life is over; none: it panicked.
-    Over(Option<Disconnected>),
 }
 
 /// What it keeps.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Administer, ScribeMessage};
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::ScribePlace;
-use crate::actors::writer::{Administer, Reply, ScribeMessage};
 use crate::domain::id::Ward;
 use crate::journal::key;
 use crate::journal::record::{StartRecord, encode};

@@ -2,10 +2,11 @@
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use crate::actors::channel::ChannelMessage;
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::guild::GuildMessage;
+use crate::actors::messages::guilds::GuildsMessage;
+use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::runtime::directory::{Registration, Sort};
-use crate::actors::runtime::guild::GuildMessage;
-use crate::actors::runtime::guilds::GuildsMessage;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{ChannelPlace, GuildPlace, GuildsPlace, SwitchboardPlace};
 use crate::domain::event::Recorded;
@@ -15,12 +16,6 @@ use crate::telemetry::instruments::kinds::Counted;
 
 /// The actor.
 pub struct Switchboard;
-
-/// What the switchboard is told.
-pub enum SwitchboardMessage {
-    /// An event was accepted for a channel that is not there: it reads it when it is.
-    Wake(GuildId, ChannelId),
-}
 
 /// What it keeps.
 pub struct State {

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ActorHouse;
-use crate::actors::channel::Look;
 use crate::actors::erasure::taking_back::NotRewritten;
 use crate::actors::membership::settling::Unsettled;
+use crate::actors::messages::channel::Look;
+use crate::actors::messages::writer;
+use crate::actors::messages::writer::{Accepted, Contested, Lost};
 use crate::actors::writer::reaching;
-use crate::actors::writer::{self, Accepted, Contested, Lost};
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, Seq, Ward};
 use crate::journal::place::Place;

@@ -13,9 +13,8 @@ use tokio::sync::oneshot;
 use super::ActorHouse;
 use super::desk::{not_rewritten, unavailable, unread};
 use crate::actors::erasure::taking_back::take_messages_out;
-use crate::actors::runtime::guilds::GuildsMessage;
+use crate::actors::messages::guilds::{Cause, GuildsMessage, LeftAlone, Quarantined};
 use crate::actors::runtime::places::GuildsPlace;
-use crate::actors::runtime::quarantine::{self as actors, Cause, LeftAlone, Quarantined};
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, Seq, Ward};
 use crate::journal::key;
@@ -99,7 +98,7 @@ impl ActorHouse {
     /// Why nothing goes on in a channel, if it is left alone, or its guild is kept away; none as well, if nobody says so in time.
     pub(super) async fn kept_away(&self, place: &Place) -> Option<KeptAway> {
         let asked = tokio::time::timeout(PATIENCE, self.ask_guilds(GuildsMessage::KeptAway)).await;
-        let actors::KeptAway { guilds, channels } = asked.ok()?.ok()?;
+        let crate::actors::messages::guilds::KeptAway { guilds, channels } = asked.ok()?.ok()?;
         if let Some(Quarantined { guild, until, reason, .. }) = guilds.into_iter().find(|entry| entry.guild == place.guild) {
             let detail = format!("its guild is kept away for a while, because it kept failing ({reason}); release it or wait");
             return Some(KeptAway { id: Some(guild.as_str().into()), until: Some(until.into()), detail });

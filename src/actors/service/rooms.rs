@@ -10,7 +10,7 @@ use super::ActorHouse;
 use super::desk::{invalid, platform, unread, unsettled, way_in};
 use crate::actors::membership::residents::{Cast, Miscast, played};
 use crate::actors::membership::settling::{self, Unsettled};
-use crate::actors::runtime::guild::GuildMessage;
+use crate::actors::messages::guild::GuildMessage;
 use crate::actors::runtime::hub::Live;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::GuildPlace;

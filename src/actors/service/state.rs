@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::ActorHouse;
 use super::desk::unread;
-use crate::actors::channel::Look;
 use crate::actors::channel::folded::folded;
+use crate::actors::messages::channel::Look;
+use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::runtime::places::SwitchboardPlace;
-use crate::actors::runtime::switchboard::SwitchboardMessage;
 use crate::domain::conversation::{Rules, Turn};
 use crate::domain::id::CompanionId;
 use crate::domain::round::Round;

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::plan::{Held, Standing, is_message_id, plan, weight};
-use super::reply::Reply;
-use super::request::{
-    Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Expire, Fence, Lost, Post, Record, Refused, Request,
-    Scrub, Unlist,
-};
+use super::plan::{Standing, is_message_id, plan, weight};
+use super::request::Request;
 use super::shelf::{Placed, Shelf};
 use super::{Arguments, Fate, measures};
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{
+    Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Expire, Fence, Held, Lost, Post, Record, Refused, Scrub,
+    Unlist,
+};
 use crate::actors::runtime::hub::Live;
 use crate::domain::event::Recorded;
 use crate::domain::id::{Seq, Ward};

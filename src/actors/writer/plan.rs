@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::request::{Accept, Administer, DeleteChannel, Expire, Lost, OutboxWrite, Post, Record, Request, Scrub, Unlist};
+use super::request::Request;
+use crate::actors::messages::writer::{
+    Accept, Administer, DeleteChannel, Expire, Held, Lost, OutboxWrite, Post, Record, Scrub, Unlist,
+};
 use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket, TurnId, Ward};
 use crate::domain::moment::Moment;
@@ -14,17 +17,7 @@ use crate::journal::record::{
 };
 use crate::journal::speakers::{self, Listed, speaker};
 use crate::ports::store::key::{ChannelNo, Key};
-use crate::ports::store::{Append, Batch, Term, Value, Write};
-
-/// A ward that is held.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
-    pub(super) term: Term,
-    /// The number that the next new channel gets.
-    pub(super) next_channel: u32,
-    /// Tells apart what is used at one moment in one channel; with the term it never comes again.
-    pub(super) usages: u32,
-}
+use crate::ports::store::{Append, Batch, Value, Write};
 
 /// Where a journal stands, as far as writing needs to know.
 #[derive(Clone, Debug, Default)]

@@ -6,10 +6,12 @@ use ractor::{ActorRef, RpcReplyPort};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::actors::channel::{ChannelMessage, Look};
+use crate::actors::messages::channel::{ChannelMessage, Look};
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Administer, Contested, Fence, Lost, ScribeMessage, Scrub};
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{ChannelPlace, ScribePlace};
-use crate::actors::writer::{self, Administer, Contested, Fence, Leaving, Lost, Reply, ScribeMessage, Scrub};
+use crate::actors::writer::{self, Leaving};
 use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, Seq, Ward};
 use crate::journal::place::Place;

@@ -136,9 +136,9 @@ impl Shelf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reply::Reply;
-    use super::super::request::Fence;
     use super::*;
+    use crate::actors::messages::reply::Reply;
+    use crate::actors::messages::writer::Fence;
 
     #[test]
     fn the_longest_unused_journal_is_put_away_first() {

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use ractor::ActorRef;
 use tokio::time::Instant;
 
-use super::reply::Reply;
-use super::request::{Administer, Contested, Lost};
 use super::unlisting::{Leaving, unlist};
-use super::{Note, Own, ScribeMessage};
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Administer, Contested, Lost, Own, ScribeMessage};
 use crate::domain::id::{PersonId, Seq};
 use crate::journal::key;
 use crate::journal::place::Place;
@@ -54,7 +53,7 @@ impl Sweep {
             Ok(_) => {
                 let Self { scribe, place, below, .. } = self;
                 // If the scribe is gone, the reply is dropped, and says so.
-                let _ = scribe.cast(ScribeMessage::Own(Own(Note::Swept { place, below, reply })));
+                let _ = scribe.cast(ScribeMessage::Own(Own::Swept { place, below, reply }));
             }
             Err(lost) => reply.send(Err(lost)),
         }

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use self::world::{World, again, jitter, made_event, new, place, said};
 use super::*;
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Accept, Administer, Committed, Contested, Lost, OutboxWrite, Refused, Scrub};
 use crate::actors::runtime::hub::Live;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::Role;

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use ractor::ActorRef;
 
-use super::ScribeMessage;
-use super::reply::Reply;
-use super::request::{Lost, Unlist};
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Lost, ScribeMessage, Unlist};
 use crate::domain::id::{PersonId, Seq};
 use crate::journal::key;
 use crate::journal::place::Place;

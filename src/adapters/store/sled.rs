@@ -5,6 +5,7 @@ mod copy;
 mod durable;
 pub(super) mod facts;
 mod files;
+mod layout;
 mod letting_go;
 mod log;
 mod mend;
@@ -287,7 +288,7 @@ impl Drop for SledStore {
 /// # Errors
 /// What the file system reports.
 pub fn disk_bytes(data: &Path) -> std::io::Result<u64> {
-    files::bytes_under(&files::sled_folder(data))
+    files::bytes_under(&layout::sled_folder(data))
 }
 
 /// Bytes that this process may still write to the disk that holds this folder.

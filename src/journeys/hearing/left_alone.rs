@@ -1,7 +1,7 @@
 //! People who do not want to be heard.
 
 use super::*;
-use crate::actors::membership::ignored::KeptIgnored;
+use crate::actors::membership::ignoring::KeptIgnored;
 use crate::ports::house::House;
 use crate::ports::house::keeping::Forget;
 use crate::ports::ignoring::Ignoring;

@@ -3,8 +3,8 @@
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 
 use super::*;
-use crate::actors::channel::ChannelMessage;
-use crate::actors::channel::turn_taking_manager::{ManagerMessage, NotTaken};
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
 use crate::actors::runtime::directory::Registration;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{ChannelPlace, TurnTakingManagerPlace};

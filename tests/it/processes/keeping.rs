@@ -220,11 +220,10 @@ async fn what_goes_on_in_a_store_of_an_older_format_goes_on_in_the_new_one() {
     let salon = server.history("salon").await;
     let answers = salon.iter().filter(|(seq, from, _)| *seq > 78 && from == "bruno").count();
     assert_eq!(answers, 1, "{salon:?}");
-    for (room, message) in [("lobby", 21), ("attic", 2)] {
+    for (room, last) in [("lobby", 21), ("attic", 7)] {
         let decisions = server.get(&format!("/api/decisions?room={room}")).await;
-        let decided = decisions["decisions"].as_array().expect("a list").iter();
-        let settled = decided.filter(|decision| decision["messages"].to_string().contains(&format!("\"seq\":{message}")));
-        assert_eq!(settled.count(), 1, "{room}: {decisions}");
+        let mut decided = decisions["decisions"].as_array().expect("a list").iter();
+        assert!(decided.any(|decision| decision["seq"].as_u64() > Some(last)), "{room}: {decisions}");
     }
     server.stop().await;
     assert_eq!(manifest(&premises.data())["format"], 2);

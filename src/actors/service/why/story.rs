@@ -9,7 +9,7 @@ use super::words::{
     cut, decided_because, failed, failure, line, messages_in_words, moved, repeated, secs, settled, stage_changed,
 };
 use super::{Scene, Who};
-use crate::actors::channel::Look;
+use crate::actors::messages::channel::Look;
 use crate::actors::service::reading::record;
 use crate::domain::conversation::TAKEN_BACK;
 use crate::domain::decision::{Decision, Reason};

@@ -4,6 +4,8 @@ use proptest::prelude::*;
 
 use super::super::*;
 use super::world::{World, made_event, place, said};
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::Accept;
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::{self, Conversation};
 use crate::domain::event::{Event, order_of_handling};

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::super::*;
 use super::world::{World, jitter, made_event};
+use crate::actors::messages::writer::Accepted;
 use crate::domain::id::Seq;
 
 /// What somebody does to the scribe or to its store.

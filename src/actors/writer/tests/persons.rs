@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use super::world::{World, again, new, place};
 use super::*;
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Lost, Scrub, Unlist};
 use crate::domain::id::PersonId;
 use crate::journal::key;
 use crate::journal::redaction::without_words;

@@ -7,10 +7,13 @@ use ractor::{Actor, ActorRef};
 use tokio::sync::oneshot::Receiver;
 
 use super::super::*;
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Accept, Accepted, Committed, DeleteChannel, Fence, Lost, Post, Record, Refused};
 use crate::domain::event::{Event, Made};
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
+use crate::journal::place::Place;
 use crate::journal::reader::Range;
 use crate::journal::reader::tests::store::TestStore;
 use crate::telemetry::metrics::Metrics;

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::durable::Durable;
 use super::facts::{Facts, counts_bytes, counts_key, term_key};
 use super::files;
+use super::layout;
 use super::letting_go::{FAILED_PATIENCE, let_go};
 use super::log;
 use super::snapshot::Overlay;
@@ -91,7 +92,7 @@ impl Committer {
         let mut committer = Self {
             db,
             data: data.to_path_buf(),
-            files: Durable::new(&files::sled_folder(data)),
+            files: Durable::new(&layout::sled_folder(data)),
             held: BTreeMap::new(),
             opening: term,
             last_term: term,
@@ -309,11 +310,11 @@ impl Committer {
         let mut closed = None;
         if failed.is_none()
             && is_closed
-            && let Ok(bytes) = files::finished(&files::sled_folder(&data))
+            && let Ok(bytes) = files::finished(&layout::sled_folder(&data))
         {
             db_bytes = bytes;
             // Without it the next opening is as after a crash.
-            closed = log::closed(&files::sled_folder(&data)).unwrap_or_default();
+            closed = log::closed(&layout::sled_folder(&data)).unwrap_or_default();
         }
         let manifest = Manifest { counts, db_bytes, closed, ..manifest };
         if let Err(error) = manifest::write(&data, &manifest) {

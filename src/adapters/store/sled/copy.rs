@@ -7,10 +7,10 @@ use super::facts::Facts;
 use super::letting_go::attempt;
 use super::mend;
 use super::open::Rest;
-use super::readable::Readable;
-use super::{OpenOptions, files, log, open};
+use super::readable::records;
+use super::{OpenOptions, files, layout, log, open};
 use crate::adapters::store::OpenError;
-use crate::adapters::store::audit::{Hole, PROGRESS_EVERY, Problem, Report};
+use crate::adapters::store::audit::{PROGRESS_EVERY, Problem, Report};
 use crate::adapters::store::backup::{self, Copied, CopyError};
 use crate::adapters::store::manifest::{self, Closed, FORMAT, Manifest};
 use crate::ports::store::keeper::{Complete, Inspect};
@@ -41,7 +41,7 @@ pub fn restore(
     }
     let _lock = options.lock(data)?;
     files::settle(data)?;
-    for there in [manifest::path(data), files::sled_folder(data)] {
+    for there in [manifest::path(data), layout::sled_folder(data)] {
         if there.exists() {
             return Err(CopyError::Occupied(data.to_path_buf()));
         }
@@ -70,7 +70,7 @@ pub fn compact(
 ) -> Result<Copied, CopyError> {
     copy(data, options, Rest::Refused, |db, _| {
         let mut copied = Checksum::default();
-        let kept = readable(db).filter(|record| !record.as_ref().is_ok_and(|(key, _)| leave_out(key)));
+        let kept = records(db).filter(|record| !record.as_ref().is_ok_and(|(key, _)| leave_out(key)));
         let records = kept.map(|record| record.map_err(|hole| CopyError::Store(hole.into()))).inspect(|record| {
             if let Ok((key, value)) = record {
                 copied.add(key, value);
@@ -104,14 +104,14 @@ impl Checksum {
 
 /// Reads a finished copy from the disk and compares it with what was copied. Returns its manifest as it is after that.
 fn verified(data: &Path, options: &OpenOptions, manifest: Manifest, copied: &Checksum) -> Result<Manifest, CopyError> {
-    let folder = files::new_folder(data);
+    let folder = layout::new_folder(data);
     let wrong = |why: String| {
         CopyError::Store(StoreError::Failed(format!("the copy {}: {why}; the store is as it was", folder.display())))
     };
     let db = open::config(&folder, options.cache_bytes).open().map_err(|error| wrong(super::told(&error)))?;
     let (db, ()) = attempt(db, |db| {
         let mut found = Checksum::default();
-        for record in readable(db) {
+        for record in records(db) {
             let (key, value) = record.map_err(|hole| wrong(hole.to_string()))?;
             found.add(&key, &value);
         }
@@ -144,7 +144,7 @@ pub fn salvage(
     let options = OpenOptions { accept_loss: true, ..options.clone() };
     let complete = RefCell::new(complete);
     copy(data, &options, Rest::Copied, |db, holes| {
-        let records = readable(db).filter_map(|record| match record {
+        let records = records(db).filter_map(|record| match record {
             Ok((key, value)) => {
                 complete.borrow_mut().note(&key, &value);
                 Some(Ok((key, value)))
@@ -184,10 +184,6 @@ fn copy(
     Ok(Copied { records, bytes_before, bytes_after: size(data)?, holes })
 }
 
-pub(super) fn readable(db: &sled::Db) -> impl Iterator<Item = Result<(Key, Value), Hole>> + use<> {
-    Readable::of(db).map(|entry| entry.map(|(key, value)| (Key::from_bytes(&key), value.to_vec())))
-}
-
 /// Writes records into a new database beside sled's folder, and closes it. Returns its manifest and how many there were.
 fn fill(
     data: &Path,
@@ -206,7 +202,7 @@ fn fill_with(
     mut progress: impl FnMut(u64),
     finish: impl FnOnce(&sled::Db, &mut Facts) -> Result<(), sled::Error>,
 ) -> Result<(Manifest, u64), CopyError> {
-    let folder = files::new_folder(data);
+    let folder = layout::new_folder(data);
     let failed = |error: sled::Error| match error {
         sled::Error::Io(error) => CopyError::Open(OpenError::of(&folder, error)),
         other => CopyError::Store(super::unreadable(&other)),
@@ -242,7 +238,7 @@ fn fill_with(
 }
 
 fn size(data: &Path) -> Result<u64, CopyError> {
-    files::bytes_under(&files::sled_folder(data)).map_err(|error| about(data, error))
+    files::bytes_under(&layout::sled_folder(data)).map_err(|error| about(data, error))
 }
 
 fn about(path: &Path, error: std::io::Error) -> CopyError {
@@ -263,10 +259,10 @@ mod tests {
         let [lost, kept] = ["lost", "kept"].map(|name| Key::new(Ward(0), Kind::Setting).text(name));
         let open::Opened { db, facts, manifest, .. } = open::open(data, &options(), Rest::Refused).unwrap();
         drop(db);
-        let db = open::config(&files::new_folder(data), options().cache_bytes).open().unwrap();
+        let db = open::config(&layout::new_folder(data), options().cache_bytes).open().unwrap();
         db.insert(kept.as_bytes(), b"here").unwrap();
         drop(db);
-        files::finished(&files::new_folder(data)).unwrap();
+        files::finished(&layout::new_folder(data)).unwrap();
         let sum = |records: &[(&Key, &[u8])]| {
             let mut sum = Checksum::default();
             records.iter().for_each(|(key, value)| sum.add(key, value));

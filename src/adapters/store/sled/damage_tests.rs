@@ -110,7 +110,7 @@ async fn a_file_that_sled_shortens_while_nothing_is_written_is_promised_no_longe
     let mut subject = filled(EVENTS).await;
     subject.reopen();
     let promised = manifest(&subject).db_bytes;
-    let shorter = promised - 6 * open::SEGMENT_BYTES / 64 * 64;
+    let shorter = promised - 6 * log::SEGMENT_BYTES / 64 * 64;
 
     File::options().write(true).open(db(&subject)).unwrap().set_len(shorter).unwrap();
 

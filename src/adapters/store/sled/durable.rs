@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::files;
+use super::layout;
 use crate::adapters::store::manifest::sync_folder;
 
 // File times are coarse: a folder that was changed this recently may have been changed again without a newer time.
@@ -43,7 +43,7 @@ impl Durable {
     /// there is no such file yet.
     pub(super) fn sync(&mut self) -> io::Result<Option<u64>> {
         if self.db.is_none() {
-            self.db = if_there(File::open(files::db(&self.folder)))?;
+            self.db = if_there(File::open(layout::db(&self.folder)))?;
         }
         let Some(db) = &self.db else { return Ok(None) };
         // The length before the sync is on disk after it.
@@ -51,7 +51,7 @@ impl Durable {
         let written = metadata.modified()?;
         // What the database points to first.
         self.blobs.sync(&self.folder.join("blobs"), written)?;
-        wait_for_data(db, &files::db(&self.folder))?;
+        wait_for_data(db, &layout::db(&self.folder))?;
         Ok(Some(metadata.len()))
     }
 

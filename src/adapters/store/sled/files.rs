@@ -1,45 +1,20 @@
-//! Where things lie in a data folder, and how sled's folder is put in place or swapped.
+//! How sled's folder is put in place or swapped.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use super::durable::Durable;
-use super::{log, stand_ins};
+use super::{layout, log, stand_ins};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::sync_folder;
 
 /// How long sled may take to end its work on a folder that is closed.
 const FINISH_PATIENCE: Duration = Duration::from_secs(60);
-
-/// sled's folder.
-pub(super) fn sled_folder(data: &Path) -> PathBuf {
-    data.join("store")
-}
-
-/// Where a copy is made before it takes the place of sled's folder.
-pub(super) fn new_folder(data: &Path) -> PathBuf {
-    data.join("store.new")
-}
-
-/// Where sled's folder waits while a copy takes its place.
-fn old_folder(data: &Path) -> PathBuf {
-    data.join("store.old")
-}
-
-/// The file in which sled keeps everything but very large values.
-pub(super) fn db(sled_folder: &Path) -> PathBuf {
-    sled_folder.join("db")
-}
-
-/// The folder in which sled keeps very large values.
-pub(super) fn blobs(sled_folder: &Path) -> PathBuf {
-    sled_folder.join("blobs")
-}
 
 /// The lock of a data folder, until the last clone of it is dropped.
 #[derive(Clone, Debug)]
@@ -86,7 +61,7 @@ pub fn is_in_use(data: &Path) -> bool {
 
 /// Makes sure that sled will be able to write, before it tries.
 pub(super) fn check_writable(data: &Path) -> Result<(), OpenError> {
-    let folder = sled_folder(data);
+    let folder = layout::sled_folder(data);
     for folder in [data, &folder] {
         let probe = folder.join("probe");
         match File::create(&probe).and_then(|_| fs::remove_file(&probe)) {
@@ -94,7 +69,7 @@ pub(super) fn check_writable(data: &Path) -> Result<(), OpenError> {
             outcome => outcome.map_err(|error| OpenError::of(folder, error))?,
         }
     }
-    let db = db(&folder);
+    let db = layout::db(&folder);
     match File::options().write(true).open(&db) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(OpenError::of(&db, error)),
         _ => Ok(()),
@@ -103,7 +78,7 @@ pub(super) fn check_writable(data: &Path) -> Result<(), OpenError> {
 
 /// The length of the database file; `None` if it is missing.
 pub(super) fn db_bytes(data: &Path) -> Result<Option<u64>, OpenError> {
-    let path = db(&sled_folder(data));
+    let path = layout::db(&layout::sled_folder(data));
     match fs::metadata(&path) {
         Ok(metadata) => Ok(Some(metadata.len())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -123,7 +98,7 @@ pub(super) fn finished(sled_folder: &Path) -> io::Result<u64> {
 
 fn finished_within(sled_folder: &Path, patience: Duration) -> io::Result<u64> {
     let (ended, end) = mpsc::channel();
-    let db = db(sled_folder);
+    let db = layout::db(sled_folder);
     let waiting = move || {
         // Whoever waits may have had enough.
         let _ = ended.send(wait_for_lock(&db));
@@ -145,7 +120,7 @@ pub(super) fn wait_for_lock(db: &Path) -> io::Result<()> {
 
 /// Whether somebody began to restore a backup into a folder without a store, and did not come to the end.
 pub(super) fn is_half_restored(data: &Path) -> bool {
-    new_folder(data).is_dir() && !sled_folder(data).exists() && !old_folder(data).exists()
+    layout::new_folder(data).is_dir() && !layout::sled_folder(data).exists() && !layout::old_folder(data).exists()
 }
 
 /// Takes away what sled was writing when it was killed: its own state, which it would take for a damaged one.
@@ -176,7 +151,7 @@ fn remove_broken_settings(sled_folder: &Path) -> io::Result<()> {
 
 /// Takes away what sled noted of its state: without it sled reads its whole log.
 pub(super) fn remove_notes(data: &Path) -> io::Result<()> {
-    let entries = match fs::read_dir(sled_folder(data)) {
+    let entries = match fs::read_dir(layout::sled_folder(data)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
@@ -191,7 +166,7 @@ pub(super) fn remove_notes(data: &Path) -> io::Result<()> {
 
 /// Finishes or undoes what a crash interrupted: a swap, or sled in noting its state, or in opening what is left of a store.
 pub(super) fn settle(data: &Path) -> Result<(), OpenError> {
-    let (current, old, new) = (sled_folder(data), old_folder(data), new_folder(data));
+    let (current, old, new) = (layout::sled_folder(data), layout::old_folder(data), layout::new_folder(data));
     let about = |path: &Path, outcome: io::Result<()>| outcome.map_err(|error| OpenError::of(path, error));
     about(&current, remove_unfinished(&current))?;
     about(&current, remove_broken_settings(&current))?;
@@ -206,11 +181,11 @@ pub(super) fn settle(data: &Path) -> Result<(), OpenError> {
 
 /// Puts the finished copy in the place of sled's folder. A crash between its steps is settled by [`settle`].
 pub(super) fn swap(data: &Path) -> io::Result<()> {
-    let (current, old) = (sled_folder(data), old_folder(data));
+    let (current, old) = (layout::sled_folder(data), layout::old_folder(data));
     if current.exists() {
         fs::rename(&current, &old)?;
     }
-    fs::rename(new_folder(data), &current)?;
+    fs::rename(layout::new_folder(data), &current)?;
     sync_folder(data)?;
     remove_if_there(&old)
 }
@@ -244,7 +219,7 @@ mod tests {
     #[test]
     fn whoever_waits_for_the_last_of_sleds_work_does_not_wait_for_ever() {
         let folder = tempfile::tempdir().unwrap();
-        let held = File::create(db(folder.path())).unwrap();
+        let held = File::create(layout::db(folder.path())).unwrap();
         held.lock().unwrap();
 
         let waited = finished_within(folder.path(), Duration::from_millis(20));

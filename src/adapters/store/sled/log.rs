@@ -12,10 +12,12 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use super::files;
+use super::layout;
 use crate::adapters::store::manifest::Closed;
 
-const SEGMENT: usize = super::open::SEGMENT_BYTES as usize;
+// sled fills its file in segments of this many bytes, and gives empty ones at the end back whole.
+pub(super) const SEGMENT_BYTES: u64 = 512 * 1024;
+const SEGMENT: usize = SEGMENT_BYTES as usize;
 const SEGMENT_HEADER: usize = 20;
 // No message begins closer to the end of a segment.
 const LONGEST_MESSAGE_HEADER: usize = 32;
@@ -186,12 +188,12 @@ struct Survey {
 
 impl Survey {
     fn of(sled_folder: &Path) -> io::Result<Option<Self>> {
-        let db = match File::open(files::db(sled_folder)) {
+        let db = match File::open(layout::db(sled_folder)) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
         let noted = noted_lsn(sled_folder)?;
-        Ok(Some(Self { db, blobs: files::blobs(sled_folder), noted, doubtful: BTreeMap::new() }))
+        Ok(Some(Self { db, blobs: layout::blobs(sled_folder), noted, doubtful: BTreeMap::new() }))
     }
 
     fn segments(&self) -> io::Result<Result<Segments, Flaw>> {

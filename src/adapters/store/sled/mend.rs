@@ -1,7 +1,7 @@
 //! Making a store consistent again after a loss that was accepted: what is missing counts as deleted.
 
-use super::copy::readable;
 use super::facts::Facts;
+use super::readable::records;
 use crate::adapters::store::audit::{Audit, Hole, Problem, Report};
 use crate::domain::id::Seq;
 use crate::ports::store::Value;
@@ -18,7 +18,7 @@ pub(super) type Holes = Option<(usize, Hole)>;
 pub(super) fn noted(db: &sled::Db, complete: &mut dyn Complete, goes_on: impl FnMut()) -> Holes {
     let mut holes: Holes = None;
     let mut pace = Pace::new(goes_on);
-    for record in readable(db) {
+    for record in records(db) {
         pace.step();
         match record {
             Ok((key, value)) => complete.note(&key, &value),

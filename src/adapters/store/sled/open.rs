@@ -10,15 +10,12 @@ use super::facts::Facts;
 use super::letting_go::attempt;
 use super::readable::Readable;
 use super::stand_ins::StandIns;
-use super::{OpenOptions, files, log, mend};
+use super::{OpenOptions, files, layout, log, mend};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::{self, Audit, Problem};
 use crate::adapters::store::manifest::{self, FORMAT, Manifest};
 use crate::ports::store::keeper::Complete;
 use crate::ports::store::key::Key;
-
-// sled fills its file in segments of this many bytes, and gives empty ones at the end back whole.
-pub(super) const SEGMENT_BYTES: u64 = 512 * 1024;
 
 // sled gives back few of them at a time, and the manifest learns of it with the next group. A crash in between leaves a file that is
 // shorter than the manifest says by as many.
@@ -104,7 +101,7 @@ pub(super) fn open(data: &Path, options: &OpenOptions, rest: Rest) -> Result<Ope
     let is_doubtful = !(fits && is_flawless);
     let stand_ins = if is_doubtful && options.accept_loss {
         // What sled noted points to what may no longer be there.
-        let outcome = files::remove_notes(data).and_then(|()| StandIns::put(&files::sled_folder(data)));
+        let outcome = files::remove_notes(data).and_then(|()| StandIns::put(&layout::sled_folder(data)));
         Some(outcome.map_err(|error| OpenError::of(data, error))?)
     } else {
         None
@@ -163,12 +160,12 @@ fn check_length(data: &Path, known: &Manifest, found: Option<u64>) -> Result<boo
     let bytes = found.unwrap_or_default();
     let given_back = found.is_some()
         && known.closed.is_none()
-        && bytes.is_multiple_of(SEGMENT_BYTES)
-        && bytes.saturating_add(SEGMENTS_GIVEN_BACK * SEGMENT_BYTES) >= known.db_bytes;
+        && bytes.is_multiple_of(log::SEGMENT_BYTES)
+        && bytes.saturating_add(SEGMENTS_GIVEN_BACK * log::SEGMENT_BYTES) >= known.db_bytes;
     if bytes >= known.db_bytes || given_back {
         return Ok(bytes >= known.db_bytes);
     }
-    let path = files::db(&files::sled_folder(data));
+    let path = layout::db(&layout::sled_folder(data));
     Err(OpenError::Truncated { path, manifest: known.db_bytes, found: bytes })
 }
 
@@ -178,7 +175,7 @@ fn check_log(data: &Path, known: Option<&Manifest>) -> Result<bool, OpenError> {
     if known.is_some_and(|known| known.counts.groups > 0) && files::db_bytes(data)?.is_none() {
         return Err(OpenError::doubtful(data, "`store/db` is missing"));
     }
-    let flaw = log::first_flaw(&files::sled_folder(data), closed).map_err(|error| OpenError::of(data, error))?;
+    let flaw = log::first_flaw(&layout::sled_folder(data), closed).map_err(|error| OpenError::of(data, error))?;
     let Some(flaw) = flaw else { return Ok(true) };
     // Notes are written in one step, and after what they tell of.
     if closed.is_some() || matches!(flaw, log::Flaw::Notes { .. } | log::Flaw::Short { .. } | log::Flaw::Noted { .. }) {
@@ -242,13 +239,13 @@ fn open_sled(
     reading: Reading,
     reports: &Sender<Report>,
 ) -> Result<(sled::Db, Facts), OpenError> {
-    let folder = files::sled_folder(data);
+    let folder = layout::sled_folder(data);
     let config = config(&folder, options.cache_bytes);
     let db = match config.open() {
         Err(sled::Error::Io(error)) if is_lock(&error) => {
             // The lock of the data folder is ours, so this is sled's own work of a moment ago, or a stranger.
             let _ = reports.send(Report::Waiting);
-            let db = files::db(&folder);
+            let db = layout::db(&folder);
             files::wait_for_lock(&db).map_err(|error| OpenError::of(&db, error))?;
             let _ = reports.send(Report::Working);
             config.open()
@@ -277,7 +274,7 @@ fn prepare(
         None => return Err(damaged("it holds records, and not what tertulia keeps about itself".into())),
     };
     if facts.format > FORMAT {
-        return Err(OpenError::NewerVersion { path: files::sled_folder(data), found: facts.format, known: FORMAT });
+        return Err(OpenError::NewerVersion { path: layout::sled_folder(data), found: facts.format, known: FORMAT });
     }
     // It is open; from here on there are signs.
     let _ = reports.send(Report::Working);

@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use super::told;
 use crate::adapters::store::audit::Hole;
+use crate::ports::store::Value;
 use crate::ports::store::key::Key;
 
 /// So many bytes of a key tell where it goes on after a damaged place. Keys are shorter, but for those that hold long names.
@@ -34,6 +35,11 @@ impl Readable {
         let key = |bytes: &sled::IVec| Key::from_bytes(bytes);
         Hole { after: self.last.as_ref().map(key), before: next.as_ref().map(key), detail: told(error), places: [None, None] }
     }
+}
+
+/// Every record that can be read, ascending, and each place that cannot be.
+pub(super) fn records(db: &sled::Db) -> impl Iterator<Item = Result<(Key, Value), Hole>> + use<> {
+    Readable::of(db).map(|entry| entry.map(|(key, value)| (Key::from_bytes(&key), value.to_vec())))
 }
 
 impl Iterator for Readable {

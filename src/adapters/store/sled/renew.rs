@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::letting_go::attempt;
-use super::{OpenOptions, files, open};
+use super::{OpenOptions, files, layout, open};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::PROGRESS_EVERY;
 use crate::adapters::store::manifest::{self, FORMAT, Manifest};
@@ -82,7 +82,7 @@ pub fn renew(
         facts.write(db).map_err(failed)
     })?;
     drop(db);
-    let db_bytes = files::finished(&files::sled_folder(data)).map_err(|error| OpenError::of(data, error))?;
+    let db_bytes = files::finished(&layout::sled_folder(data)).map_err(|error| OpenError::of(data, error))?;
     let manifest = Manifest { format: facts.format, store: facts.store, counts: facts.counts, db_bytes, closed: None };
     manifest::write(data, &manifest).map_err(|error| OpenError::of(data, error))?;
     Ok(Some(outcome))
@@ -113,7 +113,7 @@ mod tests {
         facts.format = 0;
         facts.write(&db).unwrap();
         drop(db);
-        let db_bytes = files::finished(&files::sled_folder(folder.path())).unwrap();
+        let db_bytes = files::finished(&layout::sled_folder(folder.path())).unwrap();
         manifest::write(folder.path(), &Manifest { format: 0, db_bytes, ..manifest }).unwrap();
         folder
     }

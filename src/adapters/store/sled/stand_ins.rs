@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use super::{files, log};
+use super::{layout, log};
 
 /// The files that stand in. They are taken away when this is dropped, before any value is read.
 pub(super) struct StandIns(Vec<PathBuf>);
@@ -16,7 +16,7 @@ pub(super) struct StandIns(Vec<PathBuf>);
 impl StandIns {
     /// Puts one in the place of each value that is missing or not whole.
     pub(super) fn put(sled_folder: &Path) -> io::Result<Self> {
-        let folder = files::blobs(sled_folder);
+        let folder = layout::blobs(sled_folder);
         let mut stand_ins = Self(Vec::new());
         for (value, purpose) in log::broken_values(sled_folder)? {
             fs::create_dir_all(&folder)?;
@@ -39,7 +39,7 @@ impl Drop for StandIns {
 
 /// Takes away those of a process that was killed while it opened the store.
 pub(super) fn clear(sled_folder: &Path) -> io::Result<()> {
-    let entries = match fs::read_dir(files::blobs(sled_folder)) {
+    let entries = match fs::read_dir(layout::blobs(sled_folder)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };

@@ -392,7 +392,7 @@ impl Scene {
         }
         let recorded = Recorded { seq, at: self.now, handled: seq, turn: None, event };
         self.journal.push(recorded.clone());
-        self.step(Input::Heard(recorded));
+        self.step(Input::Heard(Box::new(recorded)));
     }
 
     /// The process dies, and the next one goes on from what is on record, so much later.

@@ -5,17 +5,10 @@ use std::sync::Arc;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::json;
-use tertulia::actors::channel::ChannelMessage;
-use tertulia::actors::channel::HungBefore;
-use tertulia::actors::channel::delivery::{Arguments, Delivered, Delivery};
-use tertulia::actors::erasure::taking_back::Turns;
-use tertulia::actors::membership::ignored::Ignored;
-use tertulia::actors::membership::residents::Residents;
-use tertulia::actors::models::{Models, Pool};
-use tertulia::actors::runtime::directory::Directory;
-use tertulia::actors::runtime::hub::Hub;
-use tertulia::actors::runtime::kit::Kit;
-use tertulia::actors::runtime::places::PoolPlace;
+use tertulia::actors::channel::delivery::{Arguments, Delivery};
+use tertulia::actors::messages::channel::{ChannelMessage, Delivered};
+use tertulia::actors::models::Models;
+use tertulia::actors::runtime::kit::{Environment, Kit};
 use tertulia::actors::runtime::root::Root;
 use tertulia::adapters::discord::platform::Discord;
 use tertulia::adapters::llm;
@@ -27,7 +20,6 @@ use tertulia::domain::trigger::Trigger;
 use tertulia::journal::place::Place;
 use tertulia::journal::record::OutboxRecord;
 use tertulia::ports::chat_platform::{ChatPlatform, Part, Platforms};
-use tertulia::ports::gateway::Gateways;
 use tertulia::ports::language_model::ModelRole;
 use tertulia::settings::Settings;
 use tertulia::telemetry::recorder::Recorder;
@@ -129,25 +121,18 @@ fn kit(platforms: Platforms) -> Kit {
     let settings = Arc::new(Settings::overlay(json!({})).expect("the defaults"));
     let model = |role| llm::serving(&settings.models, role).expect("rehearsal");
     let models = Models { side: model(ModelRole::Side), main: model(ModelRole::Main) };
-    let (directory, recorder) = (Directory::new(), Recorder::silent());
-    let finder = directory.clone();
     Kit {
-        store: Arc::new(MemoryStore::new()),
-        clock: Arc::new(SystemClock),
-        chance: Arc::new(SystemChance),
-        directory,
-        hub: Hub::new(),
         platforms,
-        gateways: Gateways::default(),
-        ignored: Ignored::default(),
-        rewriting: Turns::default(),
-        hung: HungBefore::default(),
-        compaction_failed: Arc::default(),
-        pool: Pool::new(&settings.models, models, move || finder.find(&PoolPlace())),
-        residents: Residents::new(BTreeMap::new(), settings.companion_defaults.clone(), recorder.instruments().clone()),
-        recorder,
-        settings,
         store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
+        ..Kit::new(Environment {
+            store: Arc::new(MemoryStore::new()),
+            clock: Arc::new(SystemClock),
+            chance: Arc::new(SystemChance),
+            models,
+            recorder: Recorder::silent(),
+            settings,
+            companions: BTreeMap::new(),
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tempfile::TempDir;
 
+use super::super::files;
 use super::*;
 use crate::adapters::store::sled::open::config;
 

@@ -1,3 +1,4 @@
+use super::super::files;
 use super::super::open::config;
 use super::super::tests::{OnDisk, options};
 use super::super::{SledStore, salvage};
@@ -55,7 +56,7 @@ async fn one_of_a_process_that_was_killed_is_no_value() {
 #[tokio::test]
 async fn values_that_were_replaced_are_not_missed() {
     let subject = filled().await;
-    let folder = files::sled_folder(&subject.data());
+    let folder = layout::sled_folder(&subject.data());
     assert!(!log::broken_values(&folder).unwrap().is_empty(), "sled has taken none away");
     files::remove_notes(&subject.data()).unwrap();
 
@@ -83,13 +84,13 @@ async fn filled() -> OnDisk {
         assert_eq!(subject.open().commit(vec![batch]).await.unwrap(), [Ok(())]);
     }
     subject.store = None;
-    files::finished(&files::sled_folder(&subject.data())).unwrap();
+    files::finished(&layout::sled_folder(&subject.data())).unwrap();
     subject
 }
 
 /// What was written last has not been replaced.
 fn newest_value(subject: &OnDisk) -> PathBuf {
-    let values = fs::read_dir(files::blobs(&files::sled_folder(&subject.data()))).unwrap().map(|entry| entry.unwrap().path());
+    let values = fs::read_dir(layout::blobs(&layout::sled_folder(&subject.data()))).unwrap().map(|entry| entry.unwrap().path());
     let number = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok());
     values.max_by_key(number).expect("a large value")
 }

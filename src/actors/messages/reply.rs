@@ -5,7 +5,7 @@ use std::fmt;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::request::Lost;
+use super::writer::Lost;
 
 type Answer<T, E> = Box<dyn FnOnce(Result<T, E>) + Send>;
 
@@ -27,7 +27,7 @@ impl<T, E: From<Lost>> Reply<T, E> {
     }
 
     /// Since when it is owed.
-    pub(super) const fn since(&self) -> Instant {
+    pub const fn since(&self) -> Instant {
         self.since
     }
 

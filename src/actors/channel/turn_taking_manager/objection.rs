@@ -1,62 +1,9 @@
-//! Why a vote or the words of an external companion were not taken.
+//! Which votes cannot count in a round.
 
+use crate::actors::messages::turn_taking_manager::NotTaken;
 use crate::domain::id::CompanionId;
 use crate::domain::round::Round;
 use crate::domain::vote::State;
-
-/// Why a vote or the words of an external companion were not taken. Each says what to do instead.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotTaken {
-    /// No round is open.
-    #[error("no round is open here; wait for a `round_opened` that names you under `asked`")]
-    NoRound,
-    /// The round does not ask for this companion's vote.
-    #[error("{from} is not asked in this round; wait for a `round_opened` that names it under `asked`")]
-    NotAsked {
-        /// Who voted.
-        from: CompanionId,
-    },
-    /// The vote is for a round that is not open.
-    #[error("messageId {given:?} is not that of the open round, which is {open:?}; vote with that one, if it asks you")]
-    OtherRound {
-        /// What the vote was for.
-        given: String,
-        /// What is open.
-        open: String,
-    },
-    /// It did this before.
-    #[error("{from} has done this already, and it counts once; wait for the next round")]
-    Twice {
-        /// Who.
-        from: CompanionId,
-    },
-    /// The server plays this companion itself.
-    #[error("{from} is not external here, the server plays it; make it external in the room's companions, or send as another")]
-    NotExternal {
-        /// Who.
-        from: CompanionId,
-    },
-    /// It does not have the floor.
-    #[error("{from} was not selected for message_id {message_id:?}; wait for a `respond` that names it")]
-    NotSelected {
-        /// Who.
-        from: CompanionId,
-        /// What the words were for.
-        message_id: String,
-    },
-    /// It had the floor, and lost it again.
-    #[error(
-        "{from} had the floor and its words came too late; post them sooner (turn_taking.external_statement_timeout_secs), or wait for \
-         the next round"
-    )]
-    TooLate {
-        /// Who.
-        from: CompanionId,
-    },
-    /// The channel went away meanwhile.
-    #[error("the channel is being restarted and may have taken this or not; send it again")]
-    Gone,
-}
 
 impl NotTaken {
     /// Why a vote cannot count in this round, in which these were asked, if it cannot. Who was not asked has a State there, too: it listens.

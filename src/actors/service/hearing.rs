@@ -1,5 +1,7 @@
 //! What platforms that are not ours tell: said, changed, taken back, read after a downtime, and gone.
 
+mod answered;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,12 +9,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::answered::replied;
-use super::{Inbound, Speech};
 use crate::actors::erasure::taking_back::{NotRewritten, replace_words, take_back};
+use crate::actors::inbound::{Inbound, Speech};
 use crate::actors::membership::settling::{self, Unsettled};
+use crate::actors::messages::writer;
+use crate::actors::messages::writer::{Contested, Lost};
 use crate::actors::runtime::places::ChannelPlace;
-use crate::actors::writer::{self, Contested, Lost};
 use crate::domain::event::{Event, Gap, Recorded};
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::domain::message::Role;
@@ -24,6 +26,7 @@ use crate::journal::residence::Residence;
 use crate::ports::chat_platform::Serves;
 use crate::ports::hearing::{Answers, Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
 use crate::telemetry::plain::Plain;
+use answered::replied;
 
 /// When to try again what cannot be done for the moment.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -222,7 +225,7 @@ impl Inbound {
         Ok(owed.into_iter().flat_map(|(_, owed)| owed.parts).collect())
     }
 
-    async fn replied(&self, place: &Place, answers: &Answers) -> Result<Option<super::Replied>, ReadError> {
+    async fn replied(&self, place: &Place, answers: &Answers) -> Result<Option<crate::actors::inbound::Replied>, ReadError> {
         let on_record = match self.on_record(place, &answers.message).await {
             // What is said to it is heard all the same.
             Err(ReadError::Illegible { .. }) => None,

@@ -57,22 +57,24 @@ impl InHand {
         Some(Seq(self.event.swap(0, Ordering::AcqRel))).filter(|seq| *seq != Seq::NONE)
     }
 
-    pub(super) fn hold(&self, seq: Seq) {
+    /// This event is in hand from now on.
+    pub fn hold(&self, seq: Seq) {
         self.event.store(seq.0, Ordering::Release);
         at_message(seq);
     }
 
-    pub(super) fn lay_down(&self) {
+    /// Nothing is in hand any more.
+    pub fn lay_down(&self) {
         self.hold(Seq::NONE);
     }
 
     /// It begins to go on from its record.
-    pub(super) fn restore(&self) {
+    pub fn restore(&self) {
         self.is_restoring.store(true, Ordering::Release);
     }
 
     /// It is back, with everything that was on record.
-    pub(super) fn is_restored(&self) {
+    pub fn is_restored(&self) {
         self.is_restoring.store(false, Ordering::Release);
     }
 
@@ -82,7 +84,7 @@ impl InHand {
     }
 
     /// It ends because what is on record of it cannot be read.
-    pub(super) fn cannot_be_read(&self, why: String) {
+    pub fn cannot_be_read(&self, why: String) {
         *self.unreadable.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
     }
 
@@ -92,26 +94,27 @@ impl InHand {
     }
 
     /// It goes on from its record, which any message that is still open may have a part in.
-    pub(super) fn resume(&self) {
+    pub fn resume(&self) {
         self.is_resuming.store(true, Ordering::Release);
     }
 
-    pub(super) fn is_resumed(&self) {
+    /// It went on from its record.
+    pub fn is_resumed(&self) {
         self.is_resuming.store(false, Ordering::Release);
     }
 
     /// Something that was said here is to be looked for over which whoever makes words of it hangs.
-    pub(super) fn is_in_words(&self) -> bool {
+    pub fn is_in_words(&self) -> bool {
         self.is_in_words.load(Ordering::Acquire)
     }
 
     /// It was looked for, and is not there.
-    pub(super) fn is_not_in_words(&self) {
+    pub fn is_not_in_words(&self) {
         self.is_in_words.store(false, Ordering::Release);
     }
 
     /// Whoever had this before died while it went on from its record.
-    pub(super) fn died_resuming(&self) -> bool {
+    pub fn died_resuming(&self) -> bool {
         self.is_resuming.load(Ordering::Acquire)
     }
 }

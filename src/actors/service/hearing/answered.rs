@@ -1,6 +1,6 @@
 //! Whose message something answers that was said on a platform that is not ours.
 
-use super::Replied;
+use crate::actors::inbound::Replied;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::Role;

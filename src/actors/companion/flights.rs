@@ -1,0 +1,88 @@
+//! A companion's calls in flight: the questions that are with the pool.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::actors::messages::companion::Asking;
+use crate::actors::models::{CallId, Pool};
+use crate::domain::id::{ChannelId, Ticket};
+
+/// The questions of a companion that are with the pool. Dropped with it, it cancels them, and their channels are told that they are lost.
+pub(super) struct Flights {
+    pool: Pool,
+    numbers: u64,
+    open: Arc<Mutex<Open>>,
+}
+
+type Open = HashMap<u64, Flight>;
+
+struct Flight {
+    asking: Asking,
+    call: Option<CallId>,
+}
+
+/// What ends a flight when its answer is there.
+pub(super) struct Landing {
+    number: u64,
+    open: Weak<Mutex<Open>>,
+}
+
+impl Flights {
+    pub(super) fn new(pool: Pool) -> Self {
+        Self { pool, numbers: 0, open: Arc::default() }
+    }
+
+    /// A question goes to the pool, in the place of the same one that is in flight already.
+    pub(super) fn take_off(&mut self, asking: Asking) -> (u64, Landing) {
+        self.cancel(&asking.place.channel, asking.ticket);
+        self.numbers += 1;
+        let number = self.numbers;
+        self.open().insert(number, Flight { asking, call: None });
+        (number, Landing { number, open: Arc::downgrade(&self.open) })
+    }
+
+    /// The pool has it. It may have answered by now.
+    pub(super) fn is_called(&self, number: u64, call: CallId) {
+        if let Some(flight) = self.open().get_mut(&number) {
+            flight.call = Some(call);
+        }
+    }
+
+    /// Nobody wants this answer any more.
+    pub(super) fn cancel(&self, channel: &ChannelId, ticket: Ticket) {
+        let is_meant = |flight: &Flight| flight.asking.ticket == ticket && flight.asking.place.channel == *channel;
+        let cancelled: Vec<Flight> = self.open().extract_if(|_, flight| is_meant(flight)).map(|(_, flight)| flight).collect();
+        for mut flight in cancelled {
+            flight.asking.arrived();
+            self.call_off(&flight);
+        }
+    }
+
+    fn call_off(&self, flight: &Flight) {
+        if let Some(call) = flight.call {
+            self.pool.cancel(call);
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Flights {
+    fn drop(&mut self) {
+        let lost = std::mem::take(&mut *self.open());
+        for flight in lost.values() {
+            self.call_off(flight);
+        }
+    }
+}
+
+impl Landing {
+    /// Ends the flight; false: it was cancelled, or lost with its companion.
+    pub(super) fn land(&self) -> bool {
+        let Some(open) = self.open.upgrade() else { return false };
+        let landed = open.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+        landed.map(|mut flight| flight.asking.arrived()).is_some()
+    }
+}

@@ -1,0 +1,58 @@
+//! Changes who does not want to be heard, lastingly.
+
+use async_trait::async_trait;
+
+use crate::actors::messages::writer::{Contested, Lost};
+use crate::actors::runtime::kit::Kit;
+use crate::actors::writer::reaching::administer;
+use crate::domain::id::{GuildId, PersonId, Ward};
+use crate::journal::key;
+use crate::journal::record::{IgnoredRecord, encode};
+use crate::ports::house::Refused;
+use crate::ports::ignoring::Ignoring;
+use crate::ports::store::Write;
+
+/// Changes who is not to be heard, lastingly. What a person said before stays on record, and can be taken back as before; being forgotten
+/// makes nobody heard again.
+pub struct KeptIgnored {
+    kit: Kit,
+}
+
+impl KeptIgnored {
+    /// Those of this system.
+    pub fn new(kit: Kit) -> Self {
+        Self { kit }
+    }
+}
+
+#[async_trait]
+impl Ignoring for KeptIgnored {
+    fn is_ignored(&self, guild: &GuildId, person: &PersonId) -> bool {
+        self.kit.ignored.holds(guild, person)
+    }
+
+    async fn ignore(&self, guild: &GuildId, person: &PersonId, ignored: bool) -> Result<bool, Refused> {
+        let _turn = self.kit.ignored.turn().await;
+        if self.is_ignored(guild, person) == ignored {
+            return Ok(false);
+        }
+        let key = key::ignored(guild, person);
+        let write = if ignored {
+            let record = IgnoredRecord { guild: guild.clone(), person: person.clone(), since: self.kit.clock.now() };
+            Write::Put(key, encode(&record))
+        } else {
+            Write::Remove(key)
+        };
+        administer(&self.kit, Ward::of(guild), vec![write]).await.map_err(not_now)?;
+        self.kit.ignored.note(guild, person, ignored);
+        Ok(true)
+    }
+}
+
+fn not_now(error: Contested) -> Refused {
+    let detail = match error {
+        Contested::Lost(Lost::Unknown) => "it is not known whether this was stored, try again".to_owned(),
+        error => format!("this cannot be stored at the moment, try again: {error}"),
+    };
+    Refused::Unavailable { detail, retry_after: None }
+}

@@ -1,0 +1,149 @@
+//! What a companion is asked.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::channel::ChannelMessage;
+use crate::domain::closing::Stage;
+use crate::domain::id::{ChannelId, Ticket};
+use crate::domain::message::{Message, Modality};
+use crate::domain::trigger::Trigger;
+use crate::journal::place::Place;
+use crate::ports::language_model::Request;
+
+/// What a companion is asked.
+pub enum CompanionMessage {
+    /// Decide whether to speak.
+    Evaluate(Box<Evaluate>),
+    /// Nobody wants this answer any more.
+    Cancel {
+        /// Who asked.
+        channel: ChannelId,
+        /// The question's number.
+        ticket: Ticket,
+    },
+    /// Word what is to be said.
+    Word(Box<Speak>),
+}
+
+/// A decision to be made.
+pub struct Evaluate {
+    /// Who asks, under which number.
+    pub asking: Asking,
+    /// What it is made from.
+    pub matter: Matter,
+}
+
+/// Everything that a decision is made from.
+pub struct Matter {
+    /// Why.
+    pub trigger: Trigger,
+    /// Whether it votes in a round with its answer.
+    pub is_vote: bool,
+    /// Typed or spoken.
+    pub modality: Modality,
+    /// Messages since it spoke last.
+    pub message_count: u64,
+    /// Who said what triggered it.
+    pub speaker: Option<Arc<str>>,
+    /// Whether the last messages were judged to repeat each other.
+    pub is_repetitive: bool,
+    /// The rolling summary.
+    pub summary: Option<Arc<str>>,
+    /// The most recent settled turns, oldest first.
+    pub recent: Vec<Arc<Message>>,
+    /// What it is about, and what the companion said itself meanwhile, oldest first.
+    pub buffer: Vec<Arc<Message>>,
+}
+
+/// A statement to be worded.
+pub struct Speak {
+    /// Where.
+    pub place: Place,
+    /// What it is made from.
+    pub statement: Arc<Statement>,
+    /// Where the words of the request go, once the turn to ask has come. Dropped: there are none.
+    pub words: oneshot::Sender<Words>,
+}
+
+/// Everything that a statement is made from.
+pub struct Statement {
+    /// What it answers to.
+    pub trigger: Trigger,
+    /// How near its end the speaker sees the conversation.
+    pub closing: Stage,
+    /// Typed or spoken.
+    pub modality: Modality,
+    /// Why the companion decided to speak, in its own words.
+    pub why: Option<Arc<str>>,
+    /// Messages since it spoke last, at the decision.
+    pub message_count: u64,
+    /// Who said the newest of what it answers.
+    pub speaker: Option<Arc<str>>,
+    /// Whether the last messages were judged to repeat each other.
+    pub is_repetitive: bool,
+    /// The rolling summary.
+    pub summary: Option<Arc<str>>,
+    /// The most recent turns before the snapshot, oldest first.
+    pub recent: Vec<Arc<Message>>,
+    /// What it answers, and what the companion said itself meanwhile, oldest first.
+    pub snapshot: Vec<Arc<Message>>,
+}
+
+/// How a companion asks for its statement.
+pub struct Words {
+    /// The name that it goes by there.
+    pub name: Arc<str>,
+    /// Words the request. It may panic, and take long: a prompt is long.
+    pub request: Box<dyn FnOnce() -> Request + Send>,
+}
+
+/// Tells a channel, wherever it is then.
+pub type Tell = Arc<dyn Fn(ChannelMessage) + Send + Sync>;
+
+/// A question of a channel on its way to the pool. Dropped on the way, it tells the channel so.
+pub struct Asking {
+    /// Where.
+    pub place: Place,
+    /// The question's number.
+    pub ticket: Ticket,
+    tell: Tell,
+    is_on_its_way: bool,
+}
+
+impl Asking {
+    /// A question of this channel, which is told by this, wherever it is then.
+    pub fn new(place: Place, ticket: Ticket, tell: impl Fn(ChannelMessage) + Send + Sync + 'static) -> Self {
+        Self { place, ticket, tell: Arc::new(tell), is_on_its_way: true }
+    }
+
+    /// Tells the channel.
+    pub fn tell(&self, message: ChannelMessage) {
+        (self.tell)(message);
+    }
+
+    /// What tells the channel later.
+    pub fn teller(&self) -> Tell {
+        self.tell.clone()
+    }
+
+    /// It is with the pool, or its answer is given.
+    pub fn arrived(&mut self) {
+        self.is_on_its_way = false;
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        if self.is_on_its_way {
+            let ticket = self.ticket;
+            let is_unaskable = std::thread::panicking();
+            self.tell(if is_unaskable {
+                ChannelMessage::QuestionUnasked { ticket }
+            } else {
+                ChannelMessage::QuestionLost { ticket }
+            });
+        }
+    }
+}

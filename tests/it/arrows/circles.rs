@@ -1,0 +1,47 @@
+//! Finds import circles among source files.
+//!
+//! A file below a module belongs to it: what it takes from the modules above it is no import. What a module takes from a file below it is one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::paths::scan;
+
+/// Every set of files that all import each other, directly or by way of others of the set; each by its modules' names, in order.
+/// Of each file the module that it holds and its source.
+pub fn circles(files: &[(&[String], &str)]) -> Vec<Vec<String>> {
+    let numbers: BTreeMap<&[String], usize> = files.iter().enumerate().map(|(number, (module, _))| (*module, number)).collect();
+    let imports: Vec<BTreeSet<usize>> = files.iter().map(|(module, source)| imports(module, source, &numbers)).collect();
+    let reached: Vec<BTreeSet<usize>> = (0..files.len()).map(|from| reached(from, &imports)).collect();
+    let mut found = BTreeSet::new();
+    for (one, from_one) in reached.iter().enumerate() {
+        let circle: BTreeSet<String> =
+            from_one.iter().filter(|other| reached[**other].contains(&one)).map(|other| files[*other].0.join("::")).collect();
+        if circle.len() > 1 {
+            found.insert(circle.into_iter().collect::<Vec<_>>());
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// The files that a file imports from, but for those that it is below.
+fn imports(module: &[String], source: &str, numbers: &BTreeMap<&[String], usize>) -> BTreeSet<usize> {
+    let below_itself = |path: &[String]| [module, path].concat();
+    let targets = scan(source, module).named.into_iter().map(|named| match named.path.split_first() {
+        Some((first, rest)) if first == "crate" => rest.to_vec(),
+        _ => below_itself(&named.path),
+    });
+    let file = |path: Vec<String>| {
+        (1..=path.len()).rev().find_map(|length| Some((length, *numbers.get(&path[..length])?, path.clone())))
+    };
+    let is_import = |(length, _, path): &(usize, usize, Vec<String>)| !module.starts_with(&path[..*length]);
+    targets.filter_map(file).filter(is_import).map(|(_, number, _)| number).collect()
+}
+
+fn reached(from: usize, imports: &[BTreeSet<usize>]) -> BTreeSet<usize> {
+    let mut reached = BTreeSet::new();
+    let mut left = vec![from];
+    while let Some(next) = left.pop() {
+        left.extend(imports[next].iter().filter(|file| reached.insert(**file)));
+    }
+    reached
+}
