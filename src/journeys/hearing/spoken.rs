@@ -33,7 +33,7 @@ async fn an_utterance_that_may_go_on_waits_for_quiet_as_long_as_in_voice() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_serves_a_room_of_the_console_can_hand_over_spoken_words() {
-    let world = World::new().await;
+    let world = World::with_lobby().await;
     let said: NewMessage = serde_json::from_value(json!({ "from": "Ana", "text": "the tide is turning" })).unwrap();
 
     world.house.say(&room("lobby"), NewMessage { modality: Modality::Voice, lull_endpoint: true, ..said }).await.unwrap();
