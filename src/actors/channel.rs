@@ -265,6 +265,7 @@ impl Actor for Channel {
             ChannelMessage::Voted { state: ballot, reply } => state.voted(*ballot, reply),
             ChannelMessage::Words { from, message_id, text, reply } => state.worded(&from, message_id, text, reply),
             ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked, *outcome),
+            ChannelMessage::RoundDue(round) => state.round_due(round),
             ChannelMessage::ManagerGone(manager) => state.manager_is_gone(manager),
             ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, *outcome),
             ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),

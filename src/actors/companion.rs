@@ -115,7 +115,7 @@ impl State {
         let request = wording(matter, settings, asking.place.clone(), self.kit.clone());
         let (asked, kit, tell) = (request.clone(), self.kit.clone(), asking.teller());
         let manager = TurnTakingManagerPlace(asking.place.channel.clone());
-        let (number, landing) = self.flights.take_off(asking);
+        let (departure, landing) = self.flights.take_off(asking);
         let call = self.kit.pool.ask(Question {
             request,
             priority,
@@ -134,7 +134,7 @@ impl State {
                 }
             }),
         });
-        self.flights.is_called(number, call);
+        departure.is_called(call);
     }
 
     fn word(&mut self, speak: Speak) {

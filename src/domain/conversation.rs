@@ -395,11 +395,20 @@ impl Conversation {
 
     /// When it wants to be woken next for something else than asking again what was not answered.
     pub fn wake_at_but_for_retries(&self) -> Option<Moment> {
-        let lulls = self.gates.values().filter_map(|gate| gate.lull_at);
         let round = self.round.as_ref().map(|round| round.deadline);
+        self.lulls_and_speakers().chain(round).min()
+    }
+
+    /// When it wants to be woken next for something else than the deadline of its round.
+    pub fn wake_at_but_for_round(&self) -> Option<Moment> {
+        self.gates.values().filter_map(Gate::retry_at).chain(self.lulls_and_speakers()).min()
+    }
+
+    fn lulls_and_speakers(&self) -> impl Iterator<Item = Moment> {
+        let lulls = self.gates.values().filter_map(|gate| gate.lull_at);
         let turn = self.turn.as_ref().and_then(|turn| turn.speak_at);
         let floor = self.floor.as_ref().filter(|floor| !floor.is_posting).and_then(|floor| floor.due_at);
-        lulls.chain(round).chain(turn).chain(floor).min()
+        lulls.chain(turn).chain(floor)
     }
 
     /// Whether nothing is unsettled, armed, in flight or owed: the channel may sleep.

@@ -81,7 +81,7 @@ impl State {
         self.alarm = None;
         self.give_up_overdue();
         let now = self.pace.now(self.kit.clock.now());
-        if self.conversation.wake_at().is_some_and(|at| at <= now) {
+        if self.due_at().is_some_and(|at| at <= now) {
             self.step(Input::Woken);
         } else if self.doze_at.is_some_and(|at| at <= now) {
             self.doze()?;
@@ -437,7 +437,7 @@ impl State {
     pub(super) fn arm(&mut self) {
         let now = tokio::time::Instant::now();
         // Not when by the clock, which may have been set since.
-        let due = self.conversation.wake_at().or(self.doze_at).map(|at| {
+        let due = self.due_at().or(self.doze_at).map(|at| {
             let span = at.since(self.pace.now(self.kit.clock.now()));
             now + span.min(LONGEST_ALARM)
         });

@@ -14,12 +14,13 @@ use crate::actors::runtime::kit::Kit;
 use crate::domain::conversation::{Input, Output};
 use crate::domain::event::{Event, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket};
-use crate::domain::round::message_id;
+use crate::domain::moment::Moment;
+use crate::domain::round::{Round, message_id};
 use crate::domain::vote::State as Ballot;
 use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
 
-/// A round's manager that dies is replaced so many times. Then the channel holds the rest of the round alone.
+/// A round's manager that dies is replaced so many times. Then the channel holds the rest of the round alone, and watches its deadline.
 const MANAGERS_AT_MOST: u32 = 4;
 
 /// The turn-taking manager of a round.
@@ -70,7 +71,30 @@ impl State {
             // Answers come straight to the channel then.
             Err(error) => {
                 tracing::error!(channel = %Plain(self.place.channel.as_str()), %error, "a turn-taking manager could not be started");
+                self.arm();
             }
+        }
+    }
+
+    /// When the next deadline is due that the channel watches itself: that of a round is its manager's.
+    pub(super) fn due_at(&self) -> Option<Moment> {
+        let manager = self.manager.as_ref();
+        let is_managed = |round: &Round| manager.is_some_and(|manager| manager.round == round.message);
+        match self.conversation.round() {
+            Some(round) if is_managed(round) => self.conversation.wake_at_but_for_round(),
+            _ => self.conversation.wake_at(),
+        }
+    }
+
+    /// The manager of this round waits no longer. It is told to if that is too early by the channel's time.
+    pub(super) fn round_due(&mut self, message: Seq) {
+        let now = self.pace.now(self.kit.clock.now());
+        let Some(round) = self.conversation.round().filter(|round| round.message == message) else { return };
+        if round.deadline <= now {
+            self.step(Input::Woken);
+        } else if let Some(manager) = &self.manager {
+            // One that is gone is replaced.
+            let _ = manager.actor.cast(ManagerMessage::Wait(round.deadline.since(now)));
         }
     }
 
@@ -111,6 +135,8 @@ impl State {
         if manager.number < MANAGERS_AT_MOST {
             self.appoint_manager(manager.round, manager.number + 1);
         }
+        // Without another one the deadline is the channel's.
+        self.arm();
         let Some(round) = self.conversation.round() else { return };
         let questions = self.conversation.open_questions().filter(|(companion, _)| round.awaits(companion));
         for ticket in questions.map(|(_, evaluation)| evaluation.ticket).collect::<Vec<_>>() {

@@ -1,4 +1,5 @@
-//! The turn-taking manager of a channel: lives while a round is open, reads the votes, and publishes the States (DESIGN.md 3).
+//! The turn-taking manager of a channel: lives while a round is open, reads the votes, publishes the States, and alone
+//! watches the deadline (DESIGN.md 3).
 //!
 //! What it knows is on record or on its way there, so one that dies is simply replaced: the new one begins with the round as the channel
 //! knows it, and whatever was lost with the old one is asked for again.
@@ -69,7 +70,7 @@ impl Actor for TurnTakingManager {
     async fn pre_start(&self, myself: ActorRef<ManagerMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { place, round, asked, external, patience, channel, kit } = arguments;
         let registration = kit.directory.register(&TurnTakingManagerPlace(place.channel.clone()), &myself);
-        // It dies with its timer; the channel has one of its own.
+        // It dies with its timer: another takes its place, or the channel watches the deadline.
         myself.send_after(patience, || ManagerMessage::Due);
         let known: Vec<Ballot> = round.states().cloned().collect();
         let counted = kit.recorder.instruments().actors.one([Sort::TurnTakingManager.as_str()]);
@@ -106,7 +107,8 @@ impl Actor for TurnTakingManager {
                 state.publish(ballots);
                 myself.stop(None);
             }
-            ManagerMessage::Due => state.channel.cast(ChannelMessage::Woken)?,
+            ManagerMessage::Due => state.channel.cast(ChannelMessage::RoundDue(state.round.message))?,
+            ManagerMessage::Wait(patience) => drop(myself.send_after(patience, || ManagerMessage::Due)),
         }
         Ok(())
     }

@@ -21,6 +21,12 @@ struct Flight {
     call: Option<CallId>,
 }
 
+/// A flight until the pool has its question. Dropped before that, it is lost.
+pub(super) struct Departure {
+    number: u64,
+    open: Option<Arc<Mutex<Open>>>,
+}
+
 /// What ends a flight when its answer is there.
 pub(super) struct Landing {
     number: u64,
@@ -32,20 +38,12 @@ impl Flights {
         Self { pool, numbers: 0, open: Arc::default() }
     }
 
-    /// A question goes to the pool, in the place of the same one that is in flight already.
-    pub(super) fn take_off(&mut self, asking: Asking) -> (u64, Landing) {
-        self.cancel(&asking.place.channel, asking.ticket);
+    /// A question goes to the pool. One that its channel lost sight of may be in flight already: the first answer counts.
+    pub(super) fn take_off(&mut self, asking: Asking) -> (Departure, Landing) {
         self.numbers += 1;
         let number = self.numbers;
         self.open().insert(number, Flight { asking, call: None });
-        (number, Landing { number, open: Arc::downgrade(&self.open) })
-    }
-
-    /// The pool has it. It may have answered by now.
-    pub(super) fn is_called(&self, number: u64, call: CallId) {
-        if let Some(flight) = self.open().get_mut(&number) {
-            flight.call = Some(call);
-        }
+        (Departure { number, open: Some(self.open.clone()) }, Landing { number, open: Arc::downgrade(&self.open) })
     }
 
     /// Nobody wants this answer any more.
@@ -65,7 +63,7 @@ impl Flights {
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.open)
     }
 }
 
@@ -78,11 +76,32 @@ impl Drop for Flights {
     }
 }
 
+impl Departure {
+    /// The pool has the question. It may have answered by now.
+    pub(super) fn is_called(mut self, call: CallId) {
+        let Some(open) = self.open.take() else { return };
+        if let Some(flight) = locked(&open).get_mut(&self.number) {
+            flight.call = Some(call);
+        }
+    }
+}
+
+impl Drop for Departure {
+    fn drop(&mut self) {
+        let lost = self.open.take().and_then(|open| locked(&open).remove(&self.number));
+        drop(lost);
+    }
+}
+
 impl Landing {
     /// Ends the flight; false: it was cancelled, or lost with its companion.
     pub(super) fn land(&self) -> bool {
         let Some(open) = self.open.upgrade() else { return false };
-        let landed = open.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+        let landed = locked(&open).remove(&self.number);
         landed.map(|mut flight| flight.asking.arrived()).is_some()
     }
+}
+
+fn locked(open: &Mutex<Open>) -> MutexGuard<'_, Open> {
+    open.lock().unwrap_or_else(PoisonError::into_inner)
 }

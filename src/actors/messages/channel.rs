@@ -86,6 +86,8 @@ pub enum ChannelMessage {
         /// What came of it.
         outcome: Box<Outcome>,
     },
+    /// States that are missing in the round about this event are waited for no longer.
+    RoundDue(Seq),
     /// A turn-taking manager is gone, after whatever it had to say.
     ManagerGone(ActorId),
     /// A reply is written, or failed.

@@ -1,6 +1,7 @@
 //! What a turn-taking manager is told, and why it does not take a vote.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ractor::RpcReplyPort;
 
@@ -32,6 +33,8 @@ pub enum ManagerMessage {
     Over(Vec<State>),
     /// States that are missing are waited for no longer.
     Due,
+    /// They are still waited for, for so long.
+    Wait(Duration),
 }
 
 /// Why a vote or the words of an external companion were not taken. Each says what to do instead.
