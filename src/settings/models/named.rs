@@ -67,8 +67,8 @@ impl NamedModel {
     pub(super) fn check(&self, name: &ModelName, role: &Endpoint) -> Result<(), Problem> {
         check_name(name)?;
         let secs = [("first_token_timeout_secs", self.first_token_timeout_secs), ("idle_timeout_secs", self.idle_timeout_secs)];
-        let secs = secs.into_iter().filter_map(|(key, secs)| Some((key, secs?)));
-        let ranges = secs.map(|(key, secs)| within(key, secs, 0.1, 3600.0)).collect::<Result<(), _>>();
+        let mut secs = secs.into_iter().filter_map(|(key, secs)| Some((key, secs?)));
+        let ranges = secs.try_for_each(|(key, secs)| within(key, secs, 0.1, 3600.0));
         let found = ranges.and_then(|()| self.in_role(role).check()).and_then(|()| match self.base_url {
             Some(_) => Ok(()),
             None => {
