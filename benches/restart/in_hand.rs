@@ -12,6 +12,7 @@ use tertulia::actors::runtime::kit::Kit;
 use tertulia::actors::runtime::places::{ChannelPlace, PoolPlace};
 use tertulia::domain::id::{ChannelId, GuildId};
 use tertulia::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part, Platforms};
+use tertulia::ports::house::room::is_of_console;
 use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, Usage};
 use tertulia::settings::Settings;
 use tertulia::settings::companion::{Companion, CompanionFile};
@@ -66,12 +67,12 @@ struct SlowPlatform(std::sync::Mutex<Vec<Arc<str>>>);
 
 #[async_trait]
 impl ChatPlatform for SlowPlatform {
-    fn name(&self) -> &'static str {
-        "console"
+    fn serves(&self, channel: &ChannelId) -> bool {
+        is_of_console(channel)
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { longest_part: 2_000, request_timeout: TAKES, typing_shows: None }
+        Capabilities { longest_part: 2_000, request_timeout: TAKES, typing_shows: None, is_written_here: true }
     }
 
     fn newest(&self, _: &ChannelId, _: &[Arc<str>]) -> Option<Arc<str>> {

@@ -135,7 +135,7 @@ impl State {
                 }
             }),
         });
-        departure.is_called(call);
+        departure.called(call);
     }
 
     fn word(&mut self, speak: Speak) {

@@ -2,7 +2,8 @@
 
 use super::world::World;
 use crate::actors::inbound::Inbound;
-use crate::domain::message::{Author, Role};
+use crate::domain::id::ChannelId;
+use crate::domain::message::{Author, Modality, Role};
 use crate::ports::hearing::{Hearing, Spot, Taken, Utterance};
 
 pub(super) fn spot(guild: &str, channel: &str) -> Spot {
@@ -31,6 +32,8 @@ pub(super) fn ana(world: &World, id: &str, text: &str) -> Utterance {
         from: Author { id: "discord:5".into(), name: "Ana".into(), role: Role::Person },
         text: text.into(),
         own_words: text.into(),
+        modality: Modality::Text,
+        lull_endpoint: false,
         at: world.kit.clock.now(),
         mentions: Vec::new(),
         to_all: false,
@@ -43,4 +46,9 @@ pub(super) async fn says(world: &World, spot: &Spot, utterance: Utterance) {
     let utterance = Utterance { to_all: spot.guild.as_str().starts_with("dm:"), ..utterance };
     let taken = Inbound::new(world.kit.clone()).said(spot, utterance).await.unwrap();
     assert!(matches!(taken, Taken::New(_)), "people are taken in");
+}
+
+/// Whether a channel is one of those.
+pub(super) fn is_of_discord(channel: &ChannelId) -> bool {
+    channel.as_str().starts_with("discord:")
 }

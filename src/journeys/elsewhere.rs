@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use serde_json::Value;
 
+use super::abroad::is_of_discord;
 use super::abroad::{self, ana, spot};
 use super::keeping::set_aside_at;
 use super::world::{World, room, said};
@@ -183,12 +184,12 @@ struct Titled(String);
 
 #[async_trait]
 impl ChatPlatform for Titled {
-    fn name(&self) -> &'static str {
-        "discord"
+    fn serves(&self, channel: &ChannelId) -> bool {
+        is_of_discord(channel)
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { longest_part: 2_000, request_timeout: Duration::from_secs(10), typing_shows: None }
+        Capabilities { longest_part: 2_000, request_timeout: Duration::from_secs(10), typing_shows: None, is_written_here: false }
     }
 
     fn newest(&self, _: &ChannelId, _: &[Arc<str>]) -> Option<Arc<str>> {

@@ -3,6 +3,7 @@
 mod gone;
 mod late;
 mod left_alone;
+mod spoken;
 mod taken_back;
 mod turning;
 
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::abroad::is_of_discord;
 use super::abroad::{self, ana, direct, general};
 use super::world::{World, room, said};
 use crate::actors::inbound::Inbound;
@@ -245,11 +247,11 @@ async fn the_guilds_of_a_platform_are_those_in_which_somebody_lives() {
     world.house.admit(&far, &"aria".into()).await.unwrap();
     say_in(&world, &direct(), ana(&world, "1", "hello")).await;
 
-    assert_eq!(hearing(&world).guilds("discord"), ["discord:1", "discord:3", "dm:discord:77"].map(Into::into));
-    assert_eq!(hearing(&world).guilds("disc"), []);
+    assert_eq!(hearing(&world).guilds(is_of_discord), ["discord:1", "discord:3", "dm:discord:77"].map(Into::into));
+    assert_eq!(hearing(&world).guilds(|_| false), []);
 
     world.house.dismiss(&far, &"aria".into()).await.unwrap();
-    assert_eq!(hearing(&world).guilds("discord"), ["discord:1", "dm:discord:77"].map(Into::into));
+    assert_eq!(hearing(&world).guilds(is_of_discord), ["discord:1", "dm:discord:77"].map(Into::into));
 }
 
 #[tokio::test(start_paused = true)]

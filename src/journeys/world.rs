@@ -31,6 +31,7 @@ use crate::ports::gateway::{Gateway, Gateways};
 use crate::ports::house::House;
 use crate::ports::house::live::LiveStream;
 use crate::ports::house::messages::{HistoryQuery, NewMessage};
+use crate::ports::house::room::is_of_console;
 use crate::ports::house::room::{Room, RoomId, RoomPlan};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
 use crate::settings::Settings;
@@ -299,7 +300,7 @@ impl World {
 
     /// The same, and the other has this platform in the place of the console, or is without it.
     pub(super) async fn crash_onto(mut self, platform: Option<Arc<dyn ChatPlatform>>) -> Self {
-        let without = || Platforms::default().without("console");
+        let without = || Platforms::default().without(is_of_console);
         self.kept.platforms = platform.map_or_else(without, |platform| Platforms::new([platform]));
         self.crash().await
     }

@@ -5,13 +5,14 @@
 #[cfg(test)]
 pub(crate) mod fake;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::house::room::is_of_console;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 
 /// What a platform can do.
@@ -23,6 +24,9 @@ pub struct Capabilities {
     pub request_timeout: Duration,
     /// How long a typing sign shows; none: it has none.
     pub typing_shows: Option<Duration>,
+    /// People write there through this server, as in rooms of the console, and programs may play companions there. Else it is the platform that
+    /// tells what is said.
+    pub is_written_here: bool,
 }
 
 /// A part of a statement, small enough for its platform.
@@ -91,8 +95,8 @@ pub enum NotRead {
 /// A platform, as the core sees it.
 #[async_trait]
 pub trait ChatPlatform: Send + Sync + 'static {
-    /// What the ids of its channels begin with, before the colon: `discord`.
-    fn name(&self) -> &'static str;
+    /// Whether a channel is one of its own.
+    fn serves(&self, channel: &ChannelId) -> bool;
 
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
@@ -125,42 +129,45 @@ pub trait ChatPlatform: Send + Sync + 'static {
     async fn typing(&self, guild: &GuildId, channel: &ChannelId);
 }
 
-/// The platforms besides the console, by name. Cheap to clone.
+/// Whether a channel is a platform's own.
+pub type Serves = fn(&ChannelId) -> bool;
+
+/// The platforms besides the console. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Platforms {
-    there: Arc<BTreeMap<&'static str, Arc<dyn ChatPlatform>>>,
-    away: Option<&'static str>,
+    there: Arc<[Arc<dyn ChatPlatform>]>,
+    away: Option<Serves>,
 }
 
 impl Platforms {
     /// These platforms.
     pub fn new(platforms: impl IntoIterator<Item = Arc<dyn ChatPlatform>>) -> Self {
-        let there = platforms.into_iter().map(|platform| (platform.name(), platform)).collect();
-        Self { there: Arc::new(there), away: None }
+        Self { there: platforms.into_iter().collect(), away: None }
     }
 
-    /// The same, and a platform of this name is not used now: its channels sleep until it is.
-    pub fn without(self, name: &'static str) -> Self {
-        Self { away: Some(name), ..self }
+    /// The same, and the platform that serves these channels is not used now: they sleep until it is.
+    pub fn without(self, away: Serves) -> Self {
+        Self { away: Some(away), ..self }
     }
 
     /// The platform of a channel; none for one that posts by storing, as the console does.
     pub fn of(&self, channel: &ChannelId) -> Option<&Arc<dyn ChatPlatform>> {
-        self.there.get(name_of(channel)?)
+        self.there.iter().find(|platform| platform.serves(channel))
     }
 
     /// Whether a channel belongs to a platform that is not used now: nothing can be posted there.
     pub fn is_away(&self, channel: &ChannelId) -> bool {
-        self.away.is_some() && name_of(channel) == self.away
+        self.of(channel).is_none() && self.away.is_some_and(|serves| serves(channel))
     }
-}
 
-fn name_of(channel: &ChannelId) -> Option<&str> {
-    channel.as_str().split_once(':').map(|(name, _)| name)
+    /// Whether people write in a channel [through this server](Capabilities::is_written_here).
+    pub fn is_written_here(&self, channel: &ChannelId) -> bool {
+        self.of(channel).map_or_else(|| is_of_console(channel), |platform| platform.capabilities().is_written_here)
+    }
 }
 
 impl fmt::Debug for Platforms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.there.keys()).finish()
+        f.debug_struct("Platforms").field("there", &self.there.len()).finish_non_exhaustive()
     }
 }

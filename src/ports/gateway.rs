@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use crate::domain::id::{ChannelId, GuildId};
+
 /// Why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Disconnected {
@@ -46,6 +48,36 @@ pub struct Shard {
     pub of: NonZeroU32,
 }
 
+/// What a connection can be told to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// The bot is in this voice channel of a guild from now on.
+    VoiceState {
+        /// The guild.
+        guild: GuildId,
+        /// The voice channel; none: it leaves the one that it is in.
+        channel: Option<ChannelId>,
+        /// Nobody hears it.
+        is_muted: bool,
+        /// It hears nobody.
+        is_deafened: bool,
+    },
+}
+
+/// Why a command is not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsent {
+    /// The connection of its guild has no session now; send it again when it has.
+    #[error("the guild's connection to the platform is down")]
+    NotConnected,
+    /// Too many commands wait on the connection already; send it again later.
+    #[error("too many commands wait on the guild's connection")]
+    TooMany,
+    /// The platform has no such thing.
+    #[error("refused: {0}")]
+    Refused(String),
+}
+
 /// A platform that is heard over connections of its own.
 #[async_trait]
 pub trait Gateway: Send + Sync + 'static {
@@ -58,6 +90,13 @@ pub trait Gateway: Send + Sync + 'static {
     /// Lives as one of the connections: connects, hears, comes back after every loss by itself. Returns only when that has no use any
     /// more. Dropping the future ends the connection in a way that lets the next one go on where it was.
     async fn live(&self, shard: Shard) -> Disconnected;
+
+    /// Accepts a command for the connection of its guild, which sends it as soon as the platform's limits allow. One that waits when the
+    /// connection ends is never sent: whoever has to know waits for what the platform answers.
+    ///
+    /// # Errors
+    /// It is certainly not sent.
+    fn send(&self, command: Command) -> Result<(), Unsent>;
 
     /// How the connections stand.
     fn condition(&self) -> Condition;

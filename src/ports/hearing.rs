@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::chat_platform::Serves;
 use crate::domain::id::{ChannelId, GuildId, Seq};
-use crate::domain::message::{Author, Role};
+use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
 
 /// Where something was heard.
@@ -34,6 +35,10 @@ pub struct Utterance {
     pub text: Arc<str>,
     /// What was really written: names are looked for in this alone.
     pub own_words: Arc<str>,
+    /// Typed or spoken.
+    pub modality: Modality,
+    /// A voice utterance that ends a lull (seed 003): whoever hears knows that the speaker has finished.
+    pub lull_endpoint: bool,
     /// When it was said, by this machine's clock, whatever the platform's says; a moment that is still to come counts as now.
     pub at: Moment,
     /// Whom it mentions, as ids like those of authors.
@@ -144,6 +149,6 @@ pub trait Hearing: Send + Sync + 'static {
     /// The bot is in a guild no more: what goes on there ends. What is on record stays, should it come back.
     async fn guild_gone(&self, guild: &GuildId) -> Result<(), NotTaken>;
 
-    /// Every guild of this platform in which somebody lives, direct messages among them, in the order of ids.
-    fn guilds(&self, platform: &str) -> Vec<GuildId>;
+    /// Every guild in which somebody lives in one of these channels, direct messages among them, in the order of ids.
+    fn guilds(&self, channels: Serves) -> Vec<GuildId>;
 }

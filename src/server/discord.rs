@@ -14,15 +14,13 @@ use crate::adapters::discord::dispatch::{Dispatch, Intake as Takes};
 use crate::adapters::discord::gateway::{Gateway, Parts, Times};
 use crate::adapters::discord::intake::{Ears, Intake, Shared};
 use crate::adapters::discord::platform::Discord;
+use crate::adapters::discord::snowflake::Snowflake;
 use crate::ports::chat_platform::Platforms;
 use crate::ports::gateway::{Gateway as Port, Gateways};
 use crate::ports::notes::Notes;
 use crate::ports::store::keeper::Keeper;
 use crate::settings::Problem;
 use crate::telemetry::gateway::GatewayRecorder;
-
-/// What ids of Discord's channels begin with.
-const PLATFORM: &str = "discord";
 
 /// The system with Discord, if the settings have a token; without one its channels sleep. To be called within a runtime; nothing is asked of Discord yet.
 ///
@@ -31,7 +29,7 @@ const PLATFORM: &str = "discord";
 pub fn join(mut kit: Kit, keeper: &Arc<dyn Keeper>) -> Result<Kit, Problem> {
     let settings = &kit.settings.discord;
     let Some(token) = settings.token()? else {
-        kit.platforms = kit.platforms.without(PLATFORM);
+        kit.platforms = kit.platforms.without(Snowflake::is_of_discord);
         return Ok(kit);
     };
     let instruments = kit.recorder.instruments().clone();

@@ -14,7 +14,7 @@ use super::life::Props;
 use super::plan::{Beat, Plan};
 use super::stage::{Stage, lock};
 use crate::actors::runtime::places::ShardPlace;
-use crate::ports::gateway::{Condition, Disconnected, Gateway, Shard};
+use crate::ports::gateway::{Command, Condition, Disconnected, Gateway, Shard, Unsent};
 use crate::ports::hearing::{Hearing, NotTaken, Taken};
 
 /// What the platform is called, as its rooms are: `sim:3`.
@@ -199,6 +199,10 @@ impl Gateway for SimGateway {
                 return self.later();
             }
         }
+    }
+
+    fn send(&self, _: Command) -> Result<(), Unsent> {
+        Err(Unsent::NotConnected)
     }
 
     fn condition(&self) -> Condition {

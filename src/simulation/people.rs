@@ -332,6 +332,8 @@ impl Props {
             from: author(say),
             own_words: text.clone(),
             text,
+            modality: Modality::Text,
+            lull_endpoint: false,
             at: *at,
             mentions: say.turn.mentions.iter().map(|mention| Arc::from(*mention)).collect(),
             to_all: say.turn.to_all || self.stage.plan.rooms[say.room].is_direct,

@@ -98,12 +98,17 @@ impl SimPlatform {
 
 #[async_trait]
 impl ChatPlatform for SimPlatform {
-    fn name(&self) -> &'static str {
-        PLATFORM
+    fn serves(&self, channel: &ChannelId) -> bool {
+        channel.as_str().split_once(':').is_some_and(|(platform, _)| platform == PLATFORM)
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { longest_part: 120, request_timeout: REQUEST_TIMEOUT, typing_shows: Some(Duration::from_secs(10)) }
+        Capabilities {
+            longest_part: 120,
+            request_timeout: REQUEST_TIMEOUT,
+            typing_shows: Some(Duration::from_secs(10)),
+            is_written_here: false,
+        }
     }
 
     /// A new process has seen nothing yet.

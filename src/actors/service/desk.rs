@@ -51,6 +51,22 @@ impl ActorHouse {
     pub(super) async fn look(&self, channel: &ChannelId) -> Option<Look> {
         reaching::look(&self.kit, channel).await
     }
+
+    /// Whether people write in a room through this server.
+    pub(super) fn is_written_here(&self, room: &RoomId) -> bool {
+        self.kit.platforms.is_written_here(&room.channel())
+    }
+
+    /// What is said in channels of other platforms is said there, under the names that people have there.
+    pub(super) fn check_writable(&self, room: &RoomId) -> Result<(), Refused> {
+        if self.is_written_here(room) {
+            return Ok(());
+        }
+        let platform = platform(room);
+        Err(Refused::Conflict(format!(
+            "what people say in room {room} is said on {platform}, and changed there; write it on {platform}"
+        )))
+    }
 }
 
 pub(super) fn no_room(room: &RoomId) -> Refused {
@@ -71,17 +87,6 @@ pub(super) fn platform(room: &RoomId) -> String {
     let mut chars = name.chars();
     let first = chars.next().into_iter().flat_map(char::to_uppercase);
     if room.is_of_console() { name.to_owned() } else { first.chain(chars).collect() }
-}
-
-/// What is said in channels of other platforms is said there, under the names that people have there.
-pub(super) fn check_writable(room: &RoomId) -> Result<(), Refused> {
-    if room.is_of_console() {
-        return Ok(());
-    }
-    let platform = platform(room);
-    Err(Refused::Conflict(format!(
-        "what people say in room {room} is said on {platform}, and changed there; write it on {platform}"
-    )))
 }
 
 pub(super) fn invalid(field: impl Into<String>, detail: impl Into<String>) -> Refused {

@@ -60,7 +60,7 @@ impl ActorHouse {
     /// Where this companion is present and is played by a program outside.
     fn stage_of(&self, room: &RoomId, companion: &CompanionId) -> Result<Place, Refused> {
         let (place, residence) = self.room_of(room)?;
-        if !room.is_of_console() {
+        if !self.is_written_here(room) {
             let platform = platform(room);
             return Err(Refused::Conflict(format!(
                 "external companions cannot be in channels of {platform} yet; let {companion} vote and speak in a room of the console"

@@ -17,12 +17,13 @@ use crate::actors::messages::writer::{Contested, Lost};
 use crate::actors::runtime::places::ChannelPlace;
 use crate::domain::event::{Event, Gap, Recorded};
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
-use crate::domain::message::{Modality, Role};
+use crate::domain::message::Role;
 use crate::domain::moment::Moment;
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::record::PartRecord;
 use crate::journal::residence::Residence;
+use crate::ports::chat_platform::Serves;
 use crate::ports::hearing::{Answers, Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
 use crate::telemetry::plain::Plain;
 use answered::replied;
@@ -68,14 +69,14 @@ impl Hearing for Inbound {
             Some(answers) => self.replied(&place, answers).await.map_err(unread)?,
             None => None,
         };
-        let Utterance { id, from, text, own_words, at, mentions, to_all, answers: _ } = utterance;
+        let Utterance { id, from, text, own_words, modality, lull_endpoint, at, mentions, to_all, answers: _ } = utterance;
         let speech = Speech {
             id: Some(id),
             from,
             text,
             own_words: Some(own_words),
-            modality: Modality::Text,
-            lull_endpoint: false,
+            modality,
+            lull_endpoint,
             mentions,
             reply_to,
             to_all,
@@ -163,11 +164,10 @@ impl Hearing for Inbound {
         stream::iter(places).map(clear).buffer_unordered(CLEARED_AT_ONCE).try_collect().await
     }
 
-    fn guilds(&self, platform: &str) -> Vec<GuildId> {
+    fn guilds(&self, channels: Serves) -> Vec<GuildId> {
         let residents = &self.kit.residents;
-        let is_of_platform = |channel: &ChannelId| channel.as_str().split_once(':').is_some_and(|(name, _)| name == platform);
         let rooms = residents.all().into_iter();
-        let lived_in = rooms.filter(|(channel, _)| is_of_platform(channel) && residents.is_lived_in(channel) == Some(true));
+        let lived_in = rooms.filter(|(channel, _)| channels(channel) && residents.is_lived_in(channel) == Some(true));
         lived_in.map(|(_, residence)| residence.guild).collect::<BTreeSet<_>>().into_iter().collect()
     }
 }

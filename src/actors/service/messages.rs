@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::ActorHouse;
-use super::desk::{broken, check_writable, invalid, not_rewritten, refused, unread};
+use super::desk::{broken, invalid, not_rewritten, refused, unread};
 use crate::actors::erasure::taking_back::{replace_words, take_back};
 use crate::actors::inbound::{Replied, Speech};
 use crate::actors::writer::reaching::fence;
 use crate::domain::address::at_names;
 use crate::domain::event::Event;
 use crate::domain::id::Seq;
-use crate::domain::message::{Author, Modality, Role};
+use crate::domain::message::{Author, Role};
 use crate::journal::place::Place;
 use crate::journal::redaction::is_wordless;
 use crate::ports::house::Refused;
@@ -21,7 +21,7 @@ use crate::ports::house::room::RoomId;
 impl ActorHouse {
     pub(super) async fn take_in(&self, room: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
         let (place, _) = self.room_of(room)?;
-        check_writable(room)?;
+        self.check_writable(room)?;
         // The first to come with this id counts, whatever the second says.
         if let Some(id) = &message.id
             && let Some(known) = self.known_as(&place, id).await?
@@ -39,8 +39,8 @@ impl ActorHouse {
             from: Author { id: message.from.clone(), name: message.from, role: Role::Person },
             text: message.text,
             own_words: None,
-            modality: Modality::Text,
-            lull_endpoint: false,
+            modality: message.modality,
+            lull_endpoint: message.lull_endpoint,
             mentions,
             reply_to,
             to_all: false,
@@ -52,7 +52,7 @@ impl ActorHouse {
 
     pub(super) async fn replace_words(&self, room: &RoomId, seq: Seq, text: Arc<str>) -> Result<Seq, Refused> {
         let (place, _) = self.room_of(room)?;
-        check_writable(room)?;
+        self.check_writable(room)?;
         if replace_words(&self.kit, &place, seq, text).await.map_err(not_rewritten)? {
             Ok(seq)
         } else {
@@ -62,7 +62,7 @@ impl ActorHouse {
 
     pub(super) async fn take_back(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
         let (place, _) = self.room_of(room)?;
-        check_writable(room)?;
+        self.check_writable(room)?;
         let recorded = self.reader().event(&place, seq).await.map_err(unread)?;
         recorded.filter(|recorded| matches!(recorded.event, Event::Said { .. })).ok_or_else(|| no_message(room, seq))?;
         take_back(&self.kit, &place, &BTreeSet::from([seq])).await.map_err(not_rewritten)?;

@@ -150,7 +150,7 @@ impl ActorHouse {
         let turn = self.kit.residents.turn().await;
         let channel = room.channel();
         let known = self.kit.residents.get(&channel);
-        if known.is_none() && !room.is_of_console() {
+        if known.is_none() && !self.is_written_here(room) {
             return Err(Refused::Conflict(format!(
                 "{room} is a channel of {}, and nobody lives in it: {}",
                 platform(room),
@@ -233,14 +233,14 @@ impl ActorHouse {
             )));
         }
         // Which guild a channel of another platform belongs to, that platform has said.
-        if room.is_of_console() {
+        if self.is_written_here(room) {
             console::check_room_name(plan.guild.as_str())
                 .map_err(|message| invalid("guild", message.strip_prefix("= ").unwrap_or(&message)))?;
         }
         let cast = self.kit.residents.cast();
         for (place, invited) in plan.companions.iter().enumerate() {
             let field = format!("companions[{place}]");
-            if invited.external && !room.is_of_console() {
+            if invited.external && !self.is_written_here(room) {
                 let id = &invited.id;
                 let detail = format!(
                     "{id} is external, which companions in channels of {} cannot be yet; name one of this server, or invite {id} to a room of the console",

@@ -1,6 +1,7 @@
 //! The connections on which Discord is heard: each is lived over many losses, in this process and the next.
 
 mod asking;
+mod commands;
 mod connection;
 mod end;
 mod frame;
@@ -28,6 +29,7 @@ use tokio::time::Instant;
 use tokio_websockets::Connector;
 
 use self::asking::Asking;
+use self::commands::Commands;
 use self::frame::Unreadable;
 use self::life::Life;
 use self::starts::Starts;
@@ -38,7 +40,7 @@ use super::platform::Discord;
 use super::rest::Failed;
 use crate::ports::chance::Chance;
 use crate::ports::clock::Clock;
-use crate::ports::gateway::{Condition, Disconnected, Gateway as Port, Shard};
+use crate::ports::gateway::{Command, Condition, Disconnected, Gateway as Port, Shard, Unsent};
 use crate::ports::notes::Notes;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
@@ -131,6 +133,8 @@ struct Shared {
     starts: Starts,
     asking: Asking,
     standing: Standing,
+    /// Where commands wait for the connections that have a session.
+    commands: Commands,
     /// When it was told last that a frame could not be read, and how many could not since.
     unreadable: Mutex<(Option<Instant>, u64)>,
 }
@@ -170,6 +174,7 @@ impl Gateway {
             starts,
             asking,
             standing: Standing::default(),
+            commands: Commands::default(),
             unreadable: Mutex::default(),
         }))
     }
@@ -200,6 +205,10 @@ impl Port for Gateway {
             self.0.standing.set(shard, Doing::Stopped(why.clone()), self.0.recorder.instruments());
         }
         why
+    }
+
+    fn send(&self, command: Command) -> Result<(), Unsent> {
+        self.0.commands.send(&command)
     }
 
     fn condition(&self) -> Condition {

@@ -190,12 +190,17 @@ impl Discord {
 
 #[async_trait]
 impl ChatPlatform for Discord {
-    fn name(&self) -> &'static str {
-        "discord"
+    fn serves(&self, channel: &ChannelId) -> bool {
+        Snowflake::is_of_discord(channel)
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { longest_part: LONGEST_PART, request_timeout: self.rest.timeout(), typing_shows: Some(TYPING_SHOWS) }
+        Capabilities {
+            longest_part: LONGEST_PART,
+            request_timeout: self.rest.timeout(),
+            typing_shows: Some(TYPING_SHOWS),
+            is_written_here: false,
+        }
     }
 
     /// Always there for a channel of Discord's: of one where nothing was seen yet, an id that is older than anything that is sent now.

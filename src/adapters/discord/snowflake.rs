@@ -95,6 +95,11 @@ impl Snowflake {
         format!("{PREFIX}{self}").into()
     }
 
+    /// Whether a channel is one of Discord's.
+    pub fn is_of_discord(channel: &ChannelId) -> bool {
+        channel.as_str().starts_with(PREFIX)
+    }
+
     /// Discord's id of a channel of ours; none if it is of another platform.
     pub fn of_channel(channel: &ChannelId) -> Option<Self> {
         channel.as_str().strip_prefix(PREFIX)?.parse().ok()

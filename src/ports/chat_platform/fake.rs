@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use super::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
 use crate::domain::id::{ChannelId, GuildId};
+use crate::ports::house::room::is_of_console;
 
 /// How long a request takes, and after which time it never arrives any more.
 pub(crate) const TAKES: Duration = Duration::from_millis(500);
@@ -102,13 +103,18 @@ impl FakePlatform {
 
 #[async_trait]
 impl ChatPlatform for FakePlatform {
-    fn name(&self) -> &'static str {
-        "console"
+    fn serves(&self, channel: &ChannelId) -> bool {
+        is_of_console(channel)
     }
 
     fn capabilities(&self) -> Capabilities {
         let longest_part = lock(&self.longest).unwrap_or(2_000);
-        Capabilities { longest_part, request_timeout: REQUEST_TIMEOUT, typing_shows: Some(Duration::from_secs(10)) }
+        Capabilities {
+            longest_part,
+            request_timeout: REQUEST_TIMEOUT,
+            typing_shows: Some(Duration::from_secs(10)),
+            is_written_here: true,
+        }
     }
 
     fn newest(&self, _: &ChannelId, _: &[Arc<str>]) -> Option<Arc<str>> {

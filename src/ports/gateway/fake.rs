@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
-use super::{Condition, Disconnected, Gateway, Shard};
+use super::{Command, Condition, Disconnected, Gateway, Shard, Unsent};
 
 /// How a connection ends.
 #[derive(Clone, Debug)]
@@ -123,6 +123,10 @@ impl Gateway for FakeGateway {
             }
             changed.await;
         }
+    }
+
+    fn send(&self, _: Command) -> Result<(), Unsent> {
+        Err(Unsent::NotConnected)
     }
 
     fn condition(&self) -> Condition {

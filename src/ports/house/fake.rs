@@ -246,7 +246,7 @@ impl House for FakeHouse {
                 role: Role::Person,
                 text: message.text,
                 at: NOON.into(),
-                modality: Modality::Text,
+                modality: message.modality,
                 reply_to: message.reply_to,
             };
             let _ = room.live.send(rendered(&said));

@@ -27,6 +27,12 @@ pub struct NewMessage {
     /// Names or ids of companions or people that it addresses: at most 64, each 1 to 64 characters.
     #[serde(default)]
     pub mentions: Vec<Arc<str>>,
+    /// Typed or spoken: what the adapter that hands it over says, and no request.
+    #[serde(skip)]
+    pub modality: Modality,
+    /// A voice utterance that ends a lull (seed 003); as above.
+    #[serde(skip)]
+    pub lull_endpoint: bool,
 }
 
 /// What an external companion says when it was selected.

@@ -63,6 +63,11 @@ impl fmt::Display for RoomId {
     }
 }
 
+/// Whether a channel is one of the console's own rooms.
+pub fn is_of_console(channel: &ChannelId) -> bool {
+    RoomId::of(channel).is_some_and(|room| room.is_of_console())
+}
+
 /// Whether a text is 1 to 64 of `A-Z a-z 0-9 _ -`, as ids of rooms and companions are.
 pub fn is_plain_id(text: &str) -> bool {
     (1..=RoomId::MAX_CHARS).contains(&text.len())

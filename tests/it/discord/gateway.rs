@@ -1,6 +1,7 @@
 //! Connections to the counterpart's gateway, by the real adapter.
 
 mod budget;
+mod commanding;
 mod connecting;
 mod nonsense;
 mod receiving;

@@ -17,7 +17,7 @@ use super::{ANSWERED_LATER, Desk, Said, unless_it_panics};
 use crate::adapters::discord::heard::{By, Origin, Told, Us, User, by, in_words, is_talk};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::wire;
-use crate::domain::message::{Author, Role};
+use crate::domain::message::{Author, Modality, Role};
 use crate::ports::hearing::{NotTaken, Taken, Utterance};
 use crate::ports::house::room::{Room, RoomCompanion};
 
@@ -230,6 +230,8 @@ impl Desk {
             text: text.into(),
             // It is for the companion that they chose, whomever the words name.
             own_words: "".into(),
+            modality: Modality::Text,
+            lull_endpoint: false,
             at: self.discord.clocks().said_at(handle.id),
             mentions: vec![companion.id.as_str().into()],
             to_all: false,

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::super::dispatch::Dispatch;
 use super::super::platform::Bot;
 use super::Shared;
+use super::commands::Queue;
 use super::end::{End, Ended};
 use super::frame::{self, Frame};
 use super::keeper::Keeper;
@@ -72,6 +73,8 @@ pub struct Connection<'a> {
     has_greeted: bool,
     /// Since when there is a session on it.
     established: Option<Instant>,
+    /// What is to be sent on it, once there is a session.
+    commands: Option<Queue<'a>>,
     /// An event came besides READY and RESUMED.
     has_heard: bool,
     has_identified: bool,
@@ -93,6 +96,7 @@ impl<'a> Connection<'a> {
             deadline: Some(Instant::now() + times.hello),
             has_greeted: false,
             established: None,
+            commands: None,
             has_heard: false,
             has_identified: false,
         };
@@ -100,6 +104,7 @@ impl<'a> Connection<'a> {
         let keeper = Keeper::new(shelf.clone(), session, ledger, times.notes, instruments);
         let passing = Passing::new((shared.make_intake)(shard));
         let end = connection.hear(plan, &passing).await;
+        connection.commands = None;
         connection.attempt_failed(&end);
         let carries_on = !matches!(end, End::Lost | End::Stuck);
         if !passing.finish(&connection.ledger, times.receipts, carries_on).await {
@@ -168,6 +173,9 @@ impl<'a> Connection<'a> {
                     self.deadline = Some(Instant::now() + self.shared.times.session);
                     let presence = self.shared.presence.as_deref();
                     line.say(&payload::identify(&self.shared.token, self.shard, self.intents, presence));
+                }
+                command = async { match &mut self.commands { Some(commands) => commands.next().await, None => pending().await } } => {
+                    line.say(&command);
                 }
                 () = has_lost(&mut lost) => return End::Lost,
                 () = sleep_until(deadline), if self.deadline.is_some() => {
@@ -298,6 +306,7 @@ impl<'a> Connection<'a> {
             return;
         }
         self.established = Some(Instant::now());
+        self.commands = Some(self.shared.commands.open(self.shard));
         let (Shard { number: shard, of }, recorder) = (self.shard, &self.shared.recorder);
         tracing::info!(platform = "discord", shard, of, resumed = self.is_resume, "connected");
         self.shared.standing.set(self.shard, Doing::Connected, recorder.instruments());

@@ -3,6 +3,7 @@
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
+use super::super::snowflake::Snowflake;
 use super::session::Session;
 use crate::ports::gateway::Shard;
 
@@ -34,6 +35,11 @@ pub fn resume(token: &SecretString, session: &Session) -> Value {
 /// Opcode 3: what stands below the bot's name from now on.
 pub fn update_presence(words: Option<&str>) -> Value {
     json!({ "op": 3, "d": presence(words) })
+}
+
+/// Opcode 4: the bot is in this voice channel of a guild, or in none.
+pub fn voice_state(guild: Snowflake, channel: Option<Snowflake>, is_muted: bool, is_deafened: bool) -> Value {
+    json!({ "op": 4, "d": { "guild_id": guild, "channel_id": channel, "self_mute": is_muted, "self_deaf": is_deafened } })
 }
 
 /// What stands below the bot's name: a custom status, or nothing.

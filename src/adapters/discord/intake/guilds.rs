@@ -21,8 +21,6 @@ use crate::ports::gateway::Shard;
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::instruments::kinds;
 
-/// What ids of this platform begin with.
-const PLATFORM: &str = "discord";
 /// Where Discord did not say what a guild or channel is, it is not asked again for so long.
 const ASKED_AGAIN: Duration = Duration::from_secs(60);
 /// How often it is asked what a channel is where that decides whether it is heard, and how long it takes until it is asked again, the first
@@ -98,7 +96,7 @@ impl Intake {
     /// A new session. A guild where somebody lives and that it does not name was left meanwhile.
     pub(super) fn ready(&mut self, ready: &wire::Ready) -> Vec<Work> {
         self.ears.discord.is(Bot { application: ready.application(), user: ready.user() });
-        let inhabited = self.ears.hearing.guilds(PLATFORM);
+        let inhabited = self.ears.hearing.guilds(Snowflake::is_of_discord);
         let mut work = Vec::new();
         if let Some(told) = ready.guilds() {
             let told: BTreeSet<_> = told.collect();
@@ -290,7 +288,7 @@ impl Ears {
         let Some(guild) = guild else { return false };
         let mut inhabited = self.inhabited.0.lock().unwrap_or_else(PoisonError::into_inner);
         if inhabited.as_ref().is_none_or(|(asked, _)| asked.elapsed() > INHABITED_FOR) {
-            *inhabited = Some((Instant::now(), self.hearing.guilds(PLATFORM).into_iter().collect()));
+            *inhabited = Some((Instant::now(), self.hearing.guilds(Snowflake::is_of_discord).into_iter().collect()));
         }
         inhabited.as_ref().is_some_and(|(_, guilds)| guilds.contains(&guild.guild()))
     }

@@ -9,6 +9,7 @@ use super::super::known::Names;
 use super::super::platform::Bot;
 use super::super::snowflake::Snowflake;
 use super::super::wire;
+use crate::domain::message::Modality;
 use crate::ports::hearing::{Answered, Answers, Utterance};
 
 /// Whose names a message may hold: those of its guild, and of whom it forwards.
@@ -45,6 +46,8 @@ pub(super) fn worded(said: heard::Utterance, to_all: bool, clocks: &Clocks) -> U
         from: said.from,
         text: said.text.into(),
         own_words: said.own_words.into(),
+        modality: Modality::Text,
+        lull_endpoint: false,
         at: clocks.said_at(said.id),
         mentions: said.mentions,
         to_all: to_all || said.mentions_bot,

@@ -10,6 +10,7 @@ use tertulia::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
 use tertulia::domain::moment::Moment;
 use tertulia::domain::trigger::Trigger;
 use tertulia::domain::vote::State;
+use tertulia::ports::chat_platform::Serves;
 use tertulia::ports::company::Company;
 use tertulia::ports::hearing::{Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
 use tertulia::ports::house::decisions::{DecisionQuery, DecisionRecord, Decisions, WaitingFor, Why, WhyQuery};
@@ -201,7 +202,7 @@ impl Hearing for SmallHouse {
         Ok(())
     }
 
-    fn guilds(&self, _: &str) -> Vec<GuildId> {
+    fn guilds(&self, _: Serves) -> Vec<GuildId> {
         Vec::new()
     }
 }

@@ -50,7 +50,8 @@ impl State {
                 Some(6) => self.resume(number, &payload["d"]),
                 Some(3 | 4 | 8 | 31 | 43) if !identified => self.close(number, 4003, "Not authenticated."),
                 Some(3) => self.journal.presences.push(payload["d"].clone()),
-                Some(op @ (4 | 8 | 31 | 43)) => self.journal.left_out.push(format!("gateway op {op}")),
+                Some(4) => self.journal.voice_states.push(payload["d"].clone()),
+                Some(op @ (8 | 31 | 43)) => self.journal.left_out.push(format!("gateway op {op}")),
                 Some(_) => self.close(number, 4001, "Unknown opcode."),
                 None => self.close(number, 4002, "Error while decoding payload."),
             }

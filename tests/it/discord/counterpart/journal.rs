@@ -28,6 +28,8 @@ pub struct Journal {
     pub resumes: Vec<Resumed>,
     /// What clients wanted to be seen doing later on (op 3).
     pub presences: Vec<Value>,
+    /// Which voice channels clients wanted to be in (op 4).
+    pub voice_states: Vec<Value>,
     /// Every event of every session, in the order of their sequences within a session.
     pub deliveries: Vec<Delivery>,
     /// How often the token was reset because there were too many IDENTIFYs.

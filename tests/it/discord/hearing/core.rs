@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use tertulia::domain::id::{ChannelId, GuildId, Seq};
 use tertulia::domain::message::Role;
 use tertulia::domain::moment::Moment;
+use tertulia::ports::chat_platform::Serves;
 use tertulia::ports::hearing::{Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
 use tertulia::ports::notes::{Notes, Unkept};
 use tokio::sync::Notify;
@@ -184,7 +185,7 @@ impl Hearing for Core {
         Ok(())
     }
 
-    fn guilds(&self, _: &str) -> Vec<GuildId> {
+    fn guilds(&self, _: Serves) -> Vec<GuildId> {
         let guilds: BTreeSet<GuildId> = self.kept.lock().unwrap().homes.values().map(|(guild, _)| guild.clone()).collect();
         guilds.into_iter().collect()
     }

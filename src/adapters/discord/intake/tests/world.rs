@@ -16,6 +16,7 @@ use super::super::super::snowflake::Snowflake;
 use super::super::{Ears, Intake, Shared};
 use crate::adapters::system::SystemClock;
 use crate::domain::id::{ChannelId, GuildId, Seq};
+use crate::ports::chat_platform::Serves;
 use crate::ports::gateway::Shard;
 use crate::ports::hearing::{Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
 use crate::ports::notes::{Notes, Unkept};
@@ -177,7 +178,7 @@ impl Hearing for Core {
         self.answer(&ChannelId::from(guild.as_str()), Call::GuildGone(guild.to_string())).await
     }
 
-    fn guilds(&self, _: &str) -> Vec<GuildId> {
+    fn guilds(&self, _: Serves) -> Vec<GuildId> {
         self.guilds.lock().unwrap().clone()
     }
 }

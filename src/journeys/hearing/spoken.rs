@@ -1,0 +1,43 @@
+//! What is said aloud.
+
+use super::*;
+use crate::domain::message::Modality;
+use crate::ports::house::House;
+use crate::ports::house::messages::NewMessage;
+
+fn aloud(world: &World, id: &str, lull_endpoint: bool) -> Utterance {
+    Utterance { modality: Modality::Voice, lull_endpoint, ..ana(world, id, "the tide is turning") }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_utterance_that_ends_a_lull_is_asked_about_at_once() {
+    let world = world().await;
+
+    let seq = say_in(&world, &general(), aloud(&world, "1", true)).await;
+
+    let said = message(&world, &general(), seq).await;
+    assert_eq!((said.modality, said.lull_endpoint), (Modality::Voice, true));
+    assert_eq!(world.side.asked_for("aria"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_utterance_that_may_go_on_waits_for_quiet_as_long_as_in_voice() {
+    let world = world().await;
+
+    say_in(&world, &general(), aloud(&world, "1", false)).await;
+    let at_once = world.side.asked_for("aria");
+    world.pass(6.0).await;
+
+    assert_eq!((at_once, world.side.asked_for("aria")), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_serves_a_room_of_the_console_can_hand_over_spoken_words() {
+    let world = World::with_lobby().await;
+    let said: NewMessage = serde_json::from_value(json!({ "from": "Ana", "text": "the tide is turning" })).unwrap();
+
+    world.house.say(&room("lobby"), NewMessage { modality: Modality::Voice, lull_endpoint: true, ..said }).await.unwrap();
+    world.rest().await;
+
+    assert_eq!(world.side.asked_for("aria"), 1);
+}
