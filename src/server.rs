@@ -38,6 +38,7 @@ use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::FORMAT;
 use crate::adapters::store::sled::{self, OpenOptions, Renewed, SledStore, disk_bytes, disk_free};
 use crate::adapters::system::{SystemChance, SystemClock};
+use crate::domain::id::ModelName;
 use crate::journal::record::NEWEST_VERSION;
 use crate::journal::salvaged::Salvaged;
 use crate::journal::upgrade;
@@ -289,11 +290,20 @@ fn not_moved_in(error: MoveInError, what: &'static str) -> Ended {
 }
 
 fn models(settings: &Settings, arrivals: &Arc<Arrivals>) -> anyhow::Result<Models> {
-    let model = |role| {
-        llm::with_crash_record(&settings.models, role, Some(arrivals.clone()))
+    let model = |role: ModelRole, name: &ModelName| {
+        llm::with_crash_record(&settings.models, role, name, Some(arrivals.clone()))
             .map_err(|problem| anyhow::anyhow!("models.{problem}"))
     };
-    Ok(Models { side: model(ModelRole::Side)?, main: model(ModelRole::Main)? })
+    let own = |role: ModelRole| model(role, &role.into());
+    let mut models = Models::new(own(ModelRole::Side)?, own(ModelRole::Main)?);
+    // All in both roles: companions that are read again may name any.
+    for role in [ModelRole::Side, ModelRole::Main] {
+        let is_rehearsal = |name: &ModelName| settings.models.served(role, name).endpoint.is_none();
+        for name in settings.models.names().filter(|name| *name != role.into() && !is_rehearsal(name)) {
+            models = models.with(role, name.clone(), model(role, &name)?);
+        }
+    }
+    Ok(models)
 }
 
 fn kit(

@@ -14,9 +14,10 @@ use tertulia::domain::id::{CompanionId, Seq};
 use tertulia::domain::message::Message;
 use tertulia::domain::model_role::ModelRole;
 use tertulia::domain::prompt::{self, Character, DecisionParts, Prompt, StatementParts};
+use tertulia::domain::question_context::{Line, Purpose, QuestionContext};
 use tertulia::domain::statement::clean_statement;
 use tertulia::domain::trigger::Trigger;
-use tertulia::ports::language_model::{LanguageModel as _, Line, Persona, Purpose, Request, Usage};
+use tertulia::ports::language_model::{self, AnswerFormat, Asker, LanguageModel as _, Request, Usage};
 use tertulia::replay::{Answer, Players, Question};
 use tertulia::settings::Settings;
 use tertulia::settings::companion::{Companion, CompanionFile};
@@ -92,7 +93,7 @@ impl<'a> Rehearsed<'a> {
         let answer = answer.map_err(|error| error.to_string())?;
         let calls = if request.role == ModelRole::Main { &mut self.main } else { &mut self.side };
         *calls += Calls { count: 1, usage: answer.usage };
-        Ok(answer.text)
+        Ok(answer.text().into_owned())
     }
 
     fn decision(&self, evaluated: &Evaluated, is_vote: bool, conversation: &Conversation) -> Option<Request> {
@@ -210,19 +211,13 @@ fn request<'a>(
     worded: Prompt,
     newest: impl DoubleEndedIterator<Item = &'a Message>,
 ) -> Request {
-    Request {
-        role,
-        purpose,
-        companion: companion.map(|companion| Persona {
-            id: companion.id.clone(),
-            name: companion.name.clone(),
-            chattiness: companion.chattiness.clone(),
-        }),
-        guild: "home".into(),
-        system: worded.system,
-        user: worded.user,
-        newest: Line::newest_of(newest),
+    let request = Request {
+        companion: companion.map(|companion| Asker { id: companion.id.clone(), name: companion.name.clone() }),
+        messages: language_model::Message::prompt(worded.system, worded.user),
+        format: if matches!(purpose, Purpose::Vote { .. }) { AnswerFormat::JsonObject } else { AnswerFormat::Text },
         sizes: worded.sizes,
-        max_tokens: u32::MAX,
-    }
+        ..Request::new(role, "home".into(), u32::MAX)
+    };
+    let chattiness = companion.map_or_else(|| "".into(), |companion| companion.chattiness.clone());
+    request.with(QuestionContext { purpose, chattiness, newest: Line::newest_of(newest) })
 }

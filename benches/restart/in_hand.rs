@@ -13,7 +13,7 @@ use tertulia::actors::runtime::places::{ChannelPlace, PoolPlace};
 use tertulia::domain::id::{ChannelId, GuildId};
 use tertulia::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part, Platforms};
 use tertulia::ports::house::room::is_of_console;
-use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Purpose, Request, Usage};
+use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, Usage};
 use tertulia::settings::Settings;
 use tertulia::settings::companion::{Companion, CompanionFile};
 use tokio::sync::mpsc;
@@ -44,17 +44,17 @@ struct Slow {
 #[async_trait]
 impl LanguageModel for Slow {
     async fn ask(&self, request: &Request, _: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
-        let is_measured = request.user.contains("in hand") || request.system.contains("in hand");
+        let is_measured = request.user().contains("in hand") || request.system().contains("in hand");
         if is_measured && self.is_slow {
             sleep(TAKES).await;
         }
-        let text = match &request.purpose {
-            Purpose::Statement { .. } => "Here I am.",
-            _ if is_measured => "Mine.\nYES",
-            _ => "Not mine.\nNO",
+        let text = match request.role {
+            ModelRole::Main => "Here I am.",
+            ModelRole::Side if is_measured => "Mine.\nYES",
+            ModelRole::Side => "Not mine.\nNO",
         };
         let text = text.to_owned();
-        Ok(Answer { text, usage: Usage::default(), model: None, response_id: None, finish_reason: None })
+        Ok(Answer::of_text(text, Usage::default()))
     }
 
     fn identity(&self) -> &Identity {
@@ -110,7 +110,7 @@ fn furnish(mut kit: Kit, in_hand: InHand) -> anyhow::Result<Kit> {
         let identity = Identity { provider: "bench".into(), model: "slow".into(), endpoint: "bench".into() };
         Arc::new(Slow { identity, is_slow })
     };
-    let models = Models { side: model(in_hand == InHand::Manager), main: model(in_hand == InHand::Reply) };
+    let models = Models::new(model(in_hand == InHand::Manager), model(in_hand == InHand::Reply));
     let found = kit.directory.clone();
     kit.pool = Pool::new(&settings.models, models, move || found.find(&PoolPlace()));
     kit.residents = Residents::new(cast, settings.companion_defaults.clone(), kit.recorder.instruments().clone());

@@ -25,7 +25,7 @@ struct Instantly(Identity);
 impl LanguageModel for Instantly {
     async fn ask(&self, _: &Request, _: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
         let text = "Not mine.\nNO".to_owned();
-        Ok(Answer { text, usage: Usage::default(), model: None, response_id: None, finish_reason: None })
+        Ok(Answer::of_text(text, Usage::default()))
     }
 
     fn identity(&self) -> &Identity {
@@ -57,7 +57,7 @@ pub fn kit_of(ids: &[String], generous: serde_json::Value, store: Arc<dyn Store>
             store,
             clock: Arc::new(SystemClock),
             chance: Arc::new(SystemChance),
-            models: Models { side: model.clone(), main: model },
+            models: Models::new(model.clone(), model),
             recorder,
             settings,
             companions: cast,

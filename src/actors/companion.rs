@@ -25,8 +25,9 @@ use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 use crate::domain::message::Message;
 use crate::domain::prompt::{self, Character, DecisionParts, Prompt};
+use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::journal::place::Place;
-use crate::ports::language_model::{Line, ModelRole, Persona, Purpose, Request};
+use crate::ports::language_model::{self, AnswerFormat, Asker, ModelRole, Request};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;
@@ -134,7 +135,7 @@ impl State {
                 }
             }),
         });
-        departure.is_called(call);
+        departure.called(call);
     }
 
     fn word(&mut self, speak: Speak) {
@@ -149,17 +150,11 @@ impl State {
 
 /// Words a question when its turn comes.
 fn wording(matter: Matter, settings: Arc<Settings>, place: Place, kit: Arc<Kit>) -> Arc<Wording> {
-    let trigger = matter.trigger;
     let unworded = Request {
-        role: ModelRole::Side,
-        purpose: if matter.is_vote { Purpose::Vote { trigger } } else { Purpose::Decision { trigger } },
-        companion: Some(persona(&settings)),
-        guild: place.guild.clone(),
-        system: String::new(),
-        user: String::new(),
-        sizes: Vec::new(),
-        newest: Vec::new(),
-        max_tokens: kit.settings.prompt.max_side_answer_tokens,
+        model: settings.model.side.clone(),
+        companion: Some(asker(&settings)),
+        format: if matter.is_vote { AnswerFormat::JsonObject } else { AnswerFormat::Text },
+        ..Request::new(ModelRole::Side, place.guild.clone(), kit.settings.prompt.max_side_answer_tokens)
     };
     Wording::later(unworded, move |unworded| {
         let companion = &settings.id;
@@ -183,7 +178,13 @@ fn worded(unworded: Request, matter: &Matter, settings: &Settings, words: &setti
     };
     let Prompt { system, user, sizes } =
         if matter.is_vote { prompt::vote(&parts, words) } else { prompt::decision(&parts, words) };
-    Request { system, user, sizes, newest: Line::newest_of(recent.iter().chain(&buffer).copied()), ..unworded }
+    let trigger = matter.trigger;
+    let context = QuestionContext {
+        purpose: if matter.is_vote { Purpose::Vote { trigger } } else { Purpose::Decision { trigger } },
+        chattiness: settings.chattiness.clone(),
+        newest: Line::newest_of(recent.iter().chain(&buffer).copied()),
+    };
+    Request { messages: language_model::Message::prompt(system, user), sizes, ..unworded }.with(context)
 }
 
 /// The warning that the last messages repeat each other, where they do.
@@ -202,7 +203,7 @@ pub(super) fn character(settings: &Settings) -> Character<'_> {
     }
 }
 
-/// A companion as `rehearsal` knows it.
-pub(super) fn persona(settings: &Settings) -> Persona {
-    Persona { id: settings.id.clone(), name: settings.name.clone(), chattiness: settings.chattiness.clone() }
+/// A companion as whoever asks a model.
+pub(super) fn asker(settings: &Settings) -> Asker {
+    Asker { id: settings.id.clone(), name: settings.name.clone() }
 }

@@ -1,7 +1,8 @@
 //! The pool: asks models for everybody, the urgent first, fairly, within limits, and answers every question exactly once.
 //!
 //! The actor holds the questions and never awaits a network; each call is a task of its own that reports back. Side and main
-//! questions go through the same pool, with limits and queues per role and endpoint, and one circuit breaker per endpoint.
+//! questions go through the same pool, with limits and queues per endpoint, role
+//! and model, and one circuit breaker per endpoint.
 
 pub mod breaker;
 pub mod handle;
@@ -196,7 +197,8 @@ impl State {
         let entry = Entry {
             call,
             role: job.request.role,
-            endpoint: job.model.identity().endpoint.clone(),
+            model: job.request.model.clone(),
+            at: job.at(),
             guild: job.request.guild.clone(),
             priority,
             asked: self.moment(asked),
@@ -208,7 +210,8 @@ impl State {
 
     fn learn(&mut self, call: CallId, failure: Option<&NoAnswer>) {
         if let Some(question) = self.questions.get(&call) {
-            self.troubles.learn(question.job.model.identity(), question.job.request.role, failure);
+            let Job { model, request, .. } = &question.job;
+            self.troubles.learn(model.identity(), request.role, &request.model, failure);
         }
     }
 
@@ -220,7 +223,7 @@ impl State {
                 endpoint,
                 guild = %Plain(request.guild.as_str()),
                 companion = %Plain(companion),
-                purpose = ?request.purpose,
+                role = request.role.as_str(),
                 "{what}"
             );
         }
@@ -241,13 +244,13 @@ impl State {
                     drop(worker);
                     self.measures.answered(job.request.role, spent);
                     let tokens = result.as_ref().ok().map(|answer| answer.usage);
-                    self.tallies.count(&job.request.guild, job.request.role, spent.attempts, tokens);
+                    self.tallies.count(&job.request.guild, job.at(), job.request.role, spent.attempts, tokens);
                     reply.send(result, spent.waited, spent.in_calls, spent.attempts);
                 }
-                Step::LeftAlone(endpoint, until) => {
+                Step::LeftAlone(at, until) => {
                     let left_alone_ms = until.since(now).as_millis() as u64;
                     // That it fails was told when it began.
-                    tracing::debug!(endpoint = &*endpoint, left_alone_ms, "endpoint failed several times in a row");
+                    tracing::debug!(endpoint = &*at.endpoint, left_alone_ms, "endpoint failed several times in a row");
                 }
             }
         }

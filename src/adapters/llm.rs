@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use self::arrivals::Arrivals;
+use crate::domain::id::ModelName;
 use crate::ports::language_model::{LanguageModel, ModelRole};
 use crate::settings::Problem;
-use crate::settings::models::Models;
+use crate::settings::models::{Models, Served};
 
 pub mod arrivals;
 pub mod openai;
@@ -17,29 +18,30 @@ pub mod rehearsal;
 /// When the settings name an endpoint that cannot be used, or a key that cannot be read. A real model that is configured
 /// is never replaced by `rehearsal`.
 pub fn serving(settings: &Models, role: ModelRole) -> Result<Arc<dyn LanguageModel>, Problem> {
-    with_crash_record(settings, role, None)
+    with_crash_record(settings, role, &role.into(), None)
 }
 
-/// The same; a real model notes which answers arrive, so that one that kills the process again and again is not asked for any more.
+/// The model that serves a role under a name; a real model notes which answers arrive, so that one that kills the process again and again is
+/// not asked for any more.
 ///
 /// # Errors
 /// As [`serving`].
 pub fn with_crash_record(
     settings: &Models,
     role: ModelRole,
+    name: &ModelName,
     arrivals: Option<Arc<Arrivals>>,
 ) -> Result<Arc<dyn LanguageModel>, Problem> {
-    let Some(endpoint) = settings.serving(role) else {
+    let Served { table, endpoint, limits } = settings.served(role, name);
+    let Some(endpoint) = endpoint else {
         tracing::info!(
             role = role.as_str(),
             "no model is configured, so rehearsal answers; set models.main.base_url to use a real one"
         );
         return Ok(Arc::new(rehearsal::Rehearsal::new(&settings.rehearsal)));
     };
-    let model = openai::OpenAi::new(endpoint, settings.own(role)).map_err(|problem| {
-        let table = if std::ptr::eq(endpoint, &settings.side) { ModelRole::Side } else { ModelRole::Main };
-        Problem { key: format!("{}.{}", table.as_str(), problem.key), ..problem }
-    })?;
+    let model = openai::OpenAi::new(&endpoint, &limits)
+        .map_err(|problem| Problem { key: format!("{table}.{}", problem.key), ..problem })?;
     Ok(Arc::new(model.with_crash_record(arrivals)))
 }
 

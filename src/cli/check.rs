@@ -1,5 +1,6 @@
 //! `tertulia check`: whether the settings are good, and what they amount to.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -9,6 +10,7 @@ use serde_json::json;
 use super::EXIT_USAGE;
 use super::visible::{self, line};
 use crate::domain::gate::MOST_JITTER;
+use crate::domain::id::ModelName;
 use crate::domain::model_role::ModelRole;
 use crate::settings::repetition::Judge;
 use crate::settings::{Loaded, Origin, Problems, Sources, load};
@@ -61,7 +63,7 @@ pub fn as_json(loaded: &Loaded) -> serde_json::Value {
         "companions_from": origin(loaded),
         "companions": companions,
         "rooms": rooms,
-        "models": { "side": model(loaded, "side", "main"), "main": model(loaded, "main", "side") },
+        "models": models(loaded).collect::<BTreeMap<_, _>>(),
         "turn_taking": loaded.settings.turn_taking,
         "closing": loaded.settings.closing,
         "repetition": loaded.settings.repetition,
@@ -98,8 +100,9 @@ fn write_text(out: &mut String, loaded: &Loaded) -> fmt::Result {
     writeln!(out, "  {:<12} {}", "closing", closing(loaded))?;
     writeln!(out, "  {:<12} {}", "repetition", repetition(loaded))?;
     writeln!(out, "\nmodels:")?;
-    writeln!(out, "  {:<12} {}", "side", line(&model(loaded, "side", "main")))?;
-    writeln!(out, "  {:<12} {}", "main", line(&model(loaded, "main", "side")))?;
+    for (name, model) in models(loaded) {
+        writeln!(out, "  {:<12} {}", line(&name), line(&model))?;
+    }
     writeln!(out, "  {:<12} {}", "prices", prices(loaded))?;
     writeln!(out, "\nplatforms:")?;
     writeln!(out, "  {:<12} {}", "discord", discord(loaded))?;
@@ -144,6 +147,13 @@ fn repetition(loaded: &Loaded) -> &'static str {
     }
 }
 
+/// Every model, by its name in the settings.
+fn models(loaded: &Loaded) -> impl Iterator<Item = (String, String)> {
+    let roles = [("side", "main"), ("main", "side")].map(|(role, other)| (role.to_owned(), model(loaded, role, other)));
+    let named = loaded.settings.models.named.keys().map(|name| (name.to_string(), model(loaded, name.as_str(), "main")));
+    roles.into_iter().chain(named)
+}
+
 /// The model of a role; one alone serves both, none means `rehearsal` (DESIGN.md 11).
 fn model(loaded: &Loaded, role: &str, other: &str) -> String {
     let named = |role: &str| {
@@ -159,14 +169,17 @@ fn model(loaded: &Loaded, role: &str, other: &str) -> String {
 /// What the models cost.
 fn prices(loaded: &Loaded) -> String {
     let models = &loaded.settings.models;
-    let price = |role: ModelRole| {
-        let Some(endpoint) = models.serving(role) else { return format!("{} nothing", role.as_str()) };
+    let price = |role: ModelRole, name: &ModelName| {
+        let Some(endpoint) = models.served(role, name).endpoint else { return format!("{name} nothing") };
         match endpoint.input_price.zip(endpoint.output_price) {
-            Some((input, output)) => format!("{} {input} and {output}", role.as_str()),
-            None => format!("{} not said", role.as_str()),
+            Some((input, output)) => format!("{name} {input} and {output}"),
+            None => format!("{name} not said"),
         }
     };
-    format!("{}, {} ({} for a million tokens read and written)", price(ModelRole::Side), price(ModelRole::Main), models.currency)
+    let roles = [ModelRole::Side, ModelRole::Main].map(|role| price(role, &role.into()));
+    let named = models.named.keys().map(|name| price(ModelRole::Main, name));
+    let prices: Vec<_> = roles.into_iter().chain(named).collect();
+    format!("{} ({} for a million tokens read and written)", prices.join(", "), models.currency)
 }
 
 /// Whether companions are on Discord; whether that works is another command's question.

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::model_role::ModelRole;
+
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -56,6 +58,17 @@ name! {
 name! {
     /// A person or a foreign bot, as its platform knows it.
     PersonId
+}
+name! {
+    /// A model by its name in the settings: `main`, `side`, or one of the operator's own (`[models.NAME]`).
+    ModelName
+}
+
+impl From<ModelRole> for ModelName {
+    /// The model that serves a role unless a companion's file names another.
+    fn from(role: ModelRole) -> Self {
+        role.as_str().into()
+    }
 }
 
 impl GuildId {

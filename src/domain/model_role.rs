@@ -13,6 +13,14 @@ pub enum ModelRole {
 }
 
 impl ModelRole {
+    /// The other one.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Side => Self::Main,
+            Self::Main => Self::Side,
+        }
+    }
+
     /// The name used in settings, records, spans and logs.
     pub const fn as_str(self) -> &'static str {
         match self {

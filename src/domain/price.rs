@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::model_role::ModelRole;
-
 /// The parts that prices and costs are counted in: trillionths of a currency's unit. A price of a millionth of it for a million tokens is
 /// one of them for one token, so that sums are exact.
 const PARTS: f64 = 1e12;
@@ -41,25 +39,6 @@ impl Price {
     pub fn of(&self, input_tokens: u64, output_tokens: u64) -> Cost {
         let part = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
         Cost(part(input_tokens, self.input).saturating_add(part(output_tokens, self.output)))
-    }
-}
-
-/// The prices of the models that serve the two roles; none: nobody has said what it costs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Prices {
-    /// Of the side model.
-    pub side: Option<Price>,
-    /// Of the main model.
-    pub main: Option<Price>,
-}
-
-impl Prices {
-    /// The price of the model that serves a role.
-    pub const fn of(&self, role: ModelRole) -> Option<&Price> {
-        match role {
-            ModelRole::Side => self.side.as_ref(),
-            ModelRole::Main => self.main.as_ref(),
-        }
     }
 }
 

@@ -12,6 +12,7 @@ pub(super) fn files() -> Vec<Vec<u8>> {
         "[gate]\nmax_buffer = 3\nskip_when_other_addressed = false\n[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"a-token\"\n",
         "[[console.rooms]]\nid = \"hall\"\nguild = \"home\"\ncompanions = [\"aria\"]\n",
         "models.side = { base_url = \"http://127.0.0.1:1/v1\", model = \"m\", timeout_secs = 9.5 }\n[turn_taking]\nturn_delay_secs = 1\n",
+        "[models.large]\nbase_url = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\nmax_concurrent = 3\n[models]\nfurther = 1\n",
     ]);
     files.push(DEFAULTS.as_bytes().to_vec());
     files
@@ -20,6 +21,7 @@ pub(super) fn files() -> Vec<Vec<u8>> {
 pub(super) fn companions() -> Vec<Vec<u8>> {
     let mut files = texts(&[
         "id = \"mira\"\nname = \"Mira\"\naliases = [\"m\", \"Mira Vale\"]\ninterjection = \"eager\"\ntext_lull_timeout = 9.5\n",
+        "[model]\nmain = \"side\"\nside = \"large\"\n",
     ]);
     files.push(include_bytes!("../../config/companions/aria.toml").to_vec());
     files
@@ -29,6 +31,7 @@ pub(super) fn variables() -> Vec<Vec<u8>> {
     let mut variables = texts(&[
         "TERTULIA__SERVER__LISTEN=127.0.0.1:0\u{1f}TERTULIA__GATE__MAX_BUFFER=7",
         "TERTULIA__MODELS__SIDE__API_KEY=secret\u{1f}tertulia__gate__foreign_bots=all",
+        "TERTULIA__MODELS__LARGE__MODEL=m\u{1f}TERTULIA__MODELS__SMALL={ model = \"m\" }",
         "TERTULIA__CONSOLE__ROOMS=[]\u{1f}TERTULIA__A__B__C__D=1\u{1f}TERTULIA__=x",
     ]);
     // What once left the stack.

@@ -7,20 +7,20 @@ use tokio::time::timeout;
 
 use super::keeping::{exported, one_turn, set_aside};
 use super::retaining::left_of;
-use super::world::{World, room, said};
+use super::world::{World, purpose, room, said};
 use crate::actors::erasure::taking_back::{let_go, take_words_out, told_of};
 use crate::actors::messages::writer::Lost;
 use crate::actors::runtime::places::ChannelPlace;
 use crate::actors::service::ActorHouse;
 use crate::actors::writer::reaching::{administer, look, settled};
 use crate::domain::id::{Seq, Ward};
+use crate::domain::question_context::Purpose;
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::encode_number;
 use crate::ports::house::keeping::{ExportForm, Forget};
 use crate::ports::house::{House, Refused};
-use crate::ports::language_model::Purpose;
 use crate::ports::store::Write;
 
 #[tokio::test(start_paused = true)]
@@ -88,14 +88,14 @@ async fn what_was_thought_with_a_summary_of_somebody_is_forgotten_with_it() {
 async fn no_summary_brings_back_what_is_being_taken_out_of_the_record() {
     let world = World::with_overlay(json!({ "prompt": { "summary_after": 5 } })).await;
     world.open("lobby", &["aria"]).await;
-    world.side.follows(|request| (request.purpose == Purpose::Summary).then(|| Ok(format!("They said: {}", request.user))));
+    world.side.follows(|request| (*purpose(request) == Purpose::Summary).then(|| Ok(format!("They said: {}", request.user()))));
     world.side.takes(Duration::from_secs(5));
     let mut ana = Vec::new();
     for number in 0..4 {
         ana.push(world.say("lobby", &format!("zebra {number}")).await);
         world.say_with("lobby", json!({ "from": "Ben", "text": format!("hello {number}") })).await;
     }
-    let summaries = || world.side.asked.lock().unwrap().iter().filter(|asked| asked.purpose == Purpose::Summary).count();
+    let summaries = || world.side.asked.lock().unwrap().iter().filter(|asked| *purpose(asked) == Purpose::Summary).count();
     while summaries() == 0 {
         world.pass(1.0).await;
     }

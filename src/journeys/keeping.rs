@@ -114,7 +114,7 @@ async fn what_is_exported_after_something_was_taken_back_decides_the_same_withou
     let world = World::with_lobby().await;
     world.open("lobby", &["aria", "bruno"]).await;
     world.side.follows(|request| {
-        let is_about = |words| request.user.contains(words);
+        let is_about = |words| request.user().contains(words);
         let is_one = |name| request.companion.as_ref().is_some_and(|companion| &*companion.name == name);
         let speaks = (is_one("Aria") && is_about("Ari?") && !is_about("ask Bruno"))
             || (is_one("Bruno") && is_about("ask Bruno") && !is_about("Hello!"));

@@ -6,17 +6,18 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use serde_json::json;
 
-use super::world::{World, asker, room};
+use super::world::{World, asker, purpose, room};
 use crate::actors::runtime::places::{
     ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace, TurnTakingManagerPlace,
 };
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::Role;
+use crate::domain::question_context::Purpose;
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, Reader};
 use crate::ports::house::House;
-use crate::ports::language_model::{NoAnswer, Purpose, Request};
+use crate::ports::language_model::{NoAnswer, Request};
 
 /// A name with labels, and how often.
 type Counted = BTreeMap<(&'static str, Vec<(&'static str, String)>), u64>;
@@ -317,7 +318,7 @@ async fn play(world: &World) {
 }
 
 fn agree(world: &World) {
-    world.side.follows(|request| match request.purpose {
+    world.side.follows(|request| match purpose(request) {
         Purpose::Judgement => Some(Ok("No.\n0".to_owned())),
         _ => Some(Ok(ballot(request, "YES"))),
     });

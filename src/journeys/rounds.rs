@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::world::{World, asker, room, said};
+use super::world::{World, asker, context, purpose, room, said};
 use crate::actors::runtime::places::TurnTakingManagerPlace;
+use crate::domain::question_context::Purpose;
 use crate::domain::vote::Stance;
 use crate::journal::place::Place;
-use crate::ports::language_model::{NoAnswer, Purpose, Request};
+use crate::ports::language_model::{NoAnswer, Request};
 use crate::telemetry::memory::attribute;
 
 const QUESTION: &str = "Ari and Bruno, what of it?";
@@ -21,7 +22,7 @@ const GOOD_NIGHT: &str = "Good night, all.";
 
 /// The answers of three companions: Bruno has more to say than Aria and calls upon Cleo, who says goodbye.
 fn vote(request: &Request) -> String {
-    let has_been_said = |text: &str| request.user.contains(text);
+    let has_been_said = |text: &str| request.user().contains(text);
     match asker(request) {
         _ if has_been_said(GOOD_NIGHT) => ballot("NO", 0, "none"),
         "cleo" if has_been_said(TO_CLEO) => ballot("YES", 3, "closing"),
@@ -90,13 +91,13 @@ async fn in_a_round_decision_and_vote_are_asked_for_in_one() {
     world.pass(60.0).await;
 
     let asked = world.side.asked.lock().unwrap();
-    assert!(asked.iter().all(|request| matches!(request.purpose, Purpose::Vote { .. })));
-    assert!(asked[0].user.contains("Answer with one JSON object"));
+    assert!(asked.iter().all(|request| matches!(purpose(request), Purpose::Vote { .. })));
+    assert!(asked[0].user().contains("Answer with one JSON object"));
     let stages = world.main.asked.lock().unwrap();
     let closing =
-        |request: &Request| matches!(request.purpose, Purpose::Statement { closing, .. } if closing.as_str() == "closing");
+        |request: &Request| matches!(purpose(request), Purpose::Statement { closing, .. } if closing.as_str() == "closing");
     assert_eq!(stages.iter().map(closing).collect::<Vec<_>>(), [false, true]);
-    assert!(stages[1].user.contains(&world.kit.settings.prompt.closing));
+    assert!(stages[1].user().contains(&world.kit.settings.prompt.closing));
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,8 +188,8 @@ async fn what_a_companion_said_itself_is_in_its_next_prompt() {
 
     let (side, main) = (world.side.asked.lock().unwrap(), world.main.asked.lock().unwrap());
     for second in [&side[1], &main[1]] {
-        assert!(second.user.contains("Hello!"), "{}", second.user);
-        assert_eq!(second.newest.iter().map(|line| &*line.text).collect::<Vec<_>>(), ["Ari?", "Hello!", "I see."]);
+        assert!(second.user().contains("Hello!"), "{}", second.user());
+        assert_eq!(context(second).newest.iter().map(|line| &*line.text).collect::<Vec<_>>(), ["Ari?", "Hello!", "I see."]);
     }
 }
 

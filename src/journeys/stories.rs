@@ -183,7 +183,7 @@ async fn whoever_lost_the_floor_is_told_what_came_of_its_wish() {
 async fn a_turn_tells_who_had_spoken() {
     let world = World::with_salon(json!({})).await;
     world.side.follows(|request| {
-        let has_spoken = request.user.contains("Hello!");
+        let has_spoken = request.user().contains("Hello!");
         Some(if asker(request) == "bruno" && !has_spoken { ballot("YES", 5) } else { ballot("NO", 0) })
     });
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::world::{World, room, said};
+use super::world::{World, purpose, room, said};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{OutboxWrite, Record, ScribeMessage};
 use crate::actors::runtime::places::{ChannelPlace, ScribePlace};
 use crate::actors::service::ActorHouse;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
+use crate::domain::question_context::Purpose;
 use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, Reader};
@@ -17,7 +18,7 @@ use crate::journal::record::OutboxRecord;
 use crate::ports::house::messages::{Edit, NewMessage};
 use crate::ports::house::state::Doing;
 use crate::ports::house::{House, Refused};
-use crate::ports::language_model::{NoAnswer, Purpose};
+use crate::ports::language_model::NoAnswer;
 
 #[tokio::test(start_paused = true)]
 async fn an_address_that_is_granted_is_answered_in_history_and_live_in_order() {
@@ -292,12 +293,12 @@ async fn the_rolling_summary_is_refreshed_in_the_background_and_shown_in_later_p
     world.pass(60.0).await;
 
     let asked = world.side.asked.lock().unwrap();
-    let summaries: Vec<_> = asked.iter().filter(|request| request.purpose == Purpose::Summary).collect();
+    let summaries: Vec<_> = asked.iter().filter(|request| *purpose(request) == Purpose::Summary).collect();
     assert_eq!(summaries.len(), 1, "once for forty settled messages");
-    assert!(summaries[0].user.contains("remark 0"));
+    assert!(summaries[0].user().contains("remark 0"));
     let last = asked.last().unwrap();
-    assert!(matches!(last.purpose, Purpose::Decision { .. }));
-    assert!(last.user.contains("They talked of nets and tar."), "{}", last.user);
+    assert!(matches!(purpose(last), Purpose::Decision { .. }));
+    assert!(last.user().contains("They talked of nets and tar."), "{}", last.user());
 }
 
 /// The replies that are on record as owed in the lobby.

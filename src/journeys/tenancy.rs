@@ -7,11 +7,12 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::abroad::{self, ana, spot};
-use super::world::{World, room};
+use super::world::{World, purpose, room};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::settling;
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
+use crate::domain::question_context::Purpose;
 use crate::ports::company::Company;
 use crate::ports::hearing::{Hearing, Taken, Utterance};
 use crate::ports::house::House;
@@ -19,7 +20,7 @@ use crate::ports::house::decisions::{DecisionQuery, WhyAt, WhyQuery};
 use crate::ports::house::keeping::{ExportForm, ExportQuery};
 use crate::ports::house::messages::HistoryQuery;
 use crate::ports::house::usage::UsageQuery;
-use crate::ports::language_model::{Purpose, Request};
+use crate::ports::language_model::Request;
 
 /// Guilds and their channels: two guilds of a platform, two direct messages of one person, and a room of the console.
 const PLACES: [(&str, &str); 6] = [
@@ -65,7 +66,7 @@ async fn inhabited() -> World {
     // Models repeat all that they are shown, so that a word that gets anywhere goes on from there.
     let repeat = |request: &Request| {
         let seen = words(&format!("{request:?}")).into_iter().collect::<Vec<_>>().join(" ");
-        let said = match request.purpose {
+        let said = match purpose(request) {
             Purpose::Decision { .. } => format!("because of {seen}\nYES"),
             Purpose::Vote { .. } => {
                 json!({ "reason": format!("because of {seen}"), "decision": "YES", "importance": 5 }).to_string()
@@ -172,7 +173,7 @@ fn check_questions(world: &World) {
     for request in &asked {
         let own = BTreeSet::from([word(request.guild.as_str())]);
         let held = words(&format!("{request:?}"));
-        assert!(held.is_subset(&own), "{:?} of {} holds {held:?}", request.purpose, request.guild);
+        assert!(held.is_subset(&own), "{:?} of {} holds {held:?}", purpose(request), request.guild);
     }
     // What is exported of it, and counted, holds nobody's words.
     assert!(words(&format!("{:?}", world.spans.spans())).is_empty());

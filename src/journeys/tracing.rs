@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::world::{World, room};
+use super::world::{World, purpose, room};
 use crate::actors::runtime::places::ChannelPlace;
+use crate::domain::question_context::Purpose;
 use crate::ports::house::House;
-use crate::ports::language_model::{NoAnswer, Purpose, Request};
+use crate::ports::language_model::{NoAnswer, Request};
 use crate::telemetry::memory::{attribute, drawn};
 
 const BALLOT_YES: &str = r#"{"reason": "So.", "decision": "YES", "importance": 5, "selected": false, "closing": "none"}"#;
@@ -416,7 +417,7 @@ async fn judged_salon() -> World {
 }
 
 fn judging(judgement: Result<String, NoAnswer>) -> impl Fn(&Request) -> Option<Result<String, NoAnswer>> + Send + 'static {
-    move |request| match request.purpose {
+    move |request| match purpose(request) {
         Purpose::Judgement => Some(judgement.clone()),
         _ => Some(Ok(BALLOT_YES.to_owned())),
     }
@@ -429,7 +430,7 @@ async fn follows_after_a_crash(world: World, at: f64) {
 
     let world = world.crash().await;
     world.side.follows(|request| {
-        Some(Ok(if matches!(request.purpose, Purpose::Vote { .. }) { BALLOT_NO } else { "They mean me.\nYES" }.to_owned()))
+        Some(Ok(if matches!(purpose(request), Purpose::Vote { .. }) { BALLOT_NO } else { "They mean me.\nYES" }.to_owned()))
     });
     world.pass(40.0).await;
 

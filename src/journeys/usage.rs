@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::world::{World, room, said};
+use super::world::{World, purpose, room, said};
 use crate::domain::moment::Moment;
 use crate::domain::price::Price;
+use crate::domain::question_context::Purpose;
 use crate::ports::house::stamp::from_rfc3339;
 use crate::ports::house::usage::{GuildUsage, Usage, UsageQuery};
 use crate::ports::house::{House, Refused};
-use crate::ports::language_model::{NoAnswer, Purpose};
+use crate::ports::language_model::NoAnswer;
 
 /// Tokens of one call in these worlds.
 const TOKENS: u64 = 12;
@@ -394,7 +395,7 @@ fn calls_made(world: &World) -> u64 {
 }
 
 fn summaries(world: &World) -> usize {
-    world.side.asked.lock().unwrap().iter().filter(|request| request.purpose == Purpose::Summary).count()
+    world.side.asked.lock().unwrap().iter().filter(|request| *purpose(request) == Purpose::Summary).count()
 }
 
 fn told(decision: &Value) -> (&str, &str, &str) {

@@ -23,6 +23,7 @@ use crate::actors::service::{ActorHouse, rooms};
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
+use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::ports::chance::Chance;
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::clock::Clock;
@@ -200,7 +201,7 @@ impl LanguageModel for Scripted {
         let text = answer.unwrap_or(Ok("NO".to_owned()))?;
         drop(drafts.map(|drafts| drafts.send(Draft::More(text.clone()))));
         let usage = Usage { input_tokens: 10, output_tokens: 2 };
-        Ok(Answer { text, usage, model: None, response_id: None, finish_reason: None })
+        Ok(Answer::of_text(text, usage))
     }
 
     fn identity(&self) -> &Identity {
@@ -273,7 +274,7 @@ impl World {
                 store: store.clone(),
                 clock: kept.clock.clone(),
                 chance: kept.chance.clone(),
-                models: Models { side: side.clone(), main: main.clone() },
+                models: Models::new(side.clone(), main.clone()),
                 recorder: spans.sampled(Sampling::share(telemetry.sample_ratio, telemetry.span_queue), telemetry.capture_content),
                 companions: cast(&settings),
                 settings: settings.clone(),
@@ -464,6 +465,16 @@ impl Watching {
         self.seen().await;
         self.is_over
     }
+}
+
+/// What a question is for.
+pub(super) fn purpose(request: &Request) -> &Purpose {
+    &context(request).purpose
+}
+
+/// What a question is about.
+pub(super) fn context(request: &Request) -> &QuestionContext {
+    request.extensions.get().expect("every question says what it is about")
 }
 
 /// Whose question it is; nobody's is empty.

@@ -1,5 +1,7 @@
 //! Asking a language model, whoever serves it.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,10 +9,9 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use crate::domain::closing::Stage;
-use crate::domain::id::{CompanionId, GuildId};
-use crate::domain::message::{Author, Message};
-use crate::domain::trigger::Trigger;
+use crate::domain::id::{CompanionId, GuildId, ModelName};
+
+pub use http::Extensions;
 
 pub use crate::domain::model_role::ModelRole;
 
@@ -46,100 +47,198 @@ pub struct Identity {
     pub endpoint: Arc<str>,
 }
 
-/// What is asked for. Decides what `rehearsal` does; a real model reads the text alone.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Purpose {
-    /// YES or NO, in two lines.
-    Decision {
-        /// Why it is asked.
-        trigger: Trigger,
-    },
-    /// Decision and vote in one, as a JSON object.
-    Vote {
-        /// Why it is asked.
-        trigger: Trigger,
-    },
-    /// The words of a statement.
-    Statement {
-        /// What it answers.
-        trigger: Trigger,
-        /// How near its end the speaker sees the conversation.
-        closing: Stage,
-    },
-    /// A summary of what was said.
-    Summary,
-    /// How much the last messages repeat one another, as a number.
-    Judgement,
-}
-
-impl Purpose {
-    /// Whether the answer is to be one JSON object. Its prompt says so too, because not every endpoint can be told otherwise.
-    pub const fn wants_json(&self) -> bool {
-        matches!(self, Self::Vote { .. })
-    }
-}
-
-/// Something that was said, as `rehearsal` hears it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// Who said it.
-    pub from: Author,
-    /// The words.
-    pub text: Arc<str>,
-}
-
-impl Line {
-    /// So many lines are told at most, the newest.
-    pub const TOLD_AT_MOST: usize = 8;
-
-    /// The newest of some messages, both from the oldest to the newest.
-    pub fn newest_of<'a>(messages: impl DoubleEndedIterator<Item = &'a Message>) -> Vec<Self> {
-        let line = |message: &Message| Self { from: message.from.clone(), text: message.text.clone() };
-        let mut lines: Vec<Self> = messages.rev().take(Self::TOLD_AT_MOST).map(line).collect();
-        lines.reverse();
-        lines
-    }
-}
-
 /// One question.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Request {
-    /// Which model.
+    /// What the model is asked for: how long it may take and who waits for it go by that.
     pub role: ModelRole,
-    /// What for.
-    pub purpose: Purpose,
+    /// Which model of the settings is asked.
+    pub model: ModelName,
     /// Whose question it is; absent for a summary and a judgement.
-    pub companion: Option<Persona>,
+    pub companion: Option<Asker>,
     /// Where it is asked: fairness, limits and accounting go by guild.
     pub guild: GuildId,
-    /// The instructions.
-    pub system: String,
-    /// What is to be read, as one text.
-    pub user: String,
-    /// What was said last, oldest first: what it is about last of all. What `rehearsal` goes by.
-    pub newest: Vec<Line>,
+    /// What the model reads, in order.
+    pub messages: Vec<Message>,
+    /// What the model may call instead of answering.
+    pub tools: Vec<Tool>,
+    /// The form of the answer.
+    pub format: AnswerFormat,
     /// The parts of what is to be read, and their estimated tokens: what is kept of a prompt.
     pub sizes: Vec<(&'static str, usize)>,
     /// At most this many tokens of answer.
     pub max_tokens: u32,
+    /// What one implementation understands beside the text, by its type.
+    pub extensions: Extensions,
 }
 
-/// What `rehearsal` knows of the companion that it plays.
+impl Request {
+    /// A request without anything to be read yet, for the model that serves the role unless another is named.
+    pub fn new(role: ModelRole, guild: GuildId, max_tokens: u32) -> Self {
+        Self {
+            role,
+            model: role.into(),
+            companion: None,
+            guild,
+            messages: Vec::new(),
+            tools: Vec::new(),
+            format: AnswerFormat::Text,
+            sizes: Vec::new(),
+            max_tokens,
+            extensions: Extensions::new(),
+        }
+    }
+
+    /// The same with an extension, in the place of one of its type.
+    pub fn with<T: Clone + Send + Sync + 'static>(mut self, extension: T) -> Self {
+        self.extensions.insert(extension);
+        self
+    }
+
+    /// The instructions: all texts of system messages.
+    pub fn system(&self) -> Cow<'_, str> {
+        self.text_of(|role| matches!(role, Role::System))
+    }
+
+    /// What is to be read: all texts of user messages.
+    pub fn user(&self) -> Cow<'_, str> {
+        self.text_of(|role| matches!(role, Role::User))
+    }
+
+    fn text_of(&self, is_meant: impl Fn(&Role) -> bool) -> Cow<'_, str> {
+        joined(self.messages.iter().filter(|message| is_meant(&message.role)).flat_map(|message| &message.parts))
+    }
+}
+
+/// Whose question it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Persona {
+pub struct Asker {
     /// The companion.
     pub id: CompanionId,
     /// Its name.
     pub name: Arc<str>,
-    /// Its chattiness, verbatim.
-    pub chattiness: Arc<str>,
+}
+
+/// One message of what a model reads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Message {
+    /// Who says it.
+    pub role: Role,
+    /// What it says, in order.
+    pub parts: Vec<Part>,
+}
+
+impl Message {
+    /// A message of text alone.
+    pub fn text(role: Role, text: String) -> Self {
+        Self { role, parts: vec![Part::Text(text)] }
+    }
+
+    /// The usual prompt: instructions, and one text to be read.
+    pub fn prompt(system: String, user: String) -> Vec<Self> {
+        vec![Self::text(Role::System, system), Self::text(Role::User, user)]
+    }
+}
+
+/// Who says a message.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The instructions.
+    System,
+    /// Whoever asks.
+    User,
+    /// The model, earlier.
+    Assistant {
+        /// The calls that it made.
+        tool_calls: Vec<ToolCall>,
+    },
+    /// A tool that was called.
+    Tool {
+        /// The id of the call that this is the result of.
+        call_id: String,
+    },
+}
+
+/// A part of a message or of an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// Text.
+    Text(String),
+    /// A picture.
+    Image(Media),
+    /// A recording.
+    Audio(Media),
+}
+
+/// A picture or a recording.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub enum Media {
+    /// Where it can be fetched.
+    Url(String),
+    /// The file itself.
+    Bytes {
+        /// Its media type, such as `image/png` or `audio/wav`.
+        media_type: String,
+        /// What it holds.
+        bytes: Arc<[u8]>,
+    },
+}
+
+impl fmt::Debug for Media {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(url) => f.debug_tuple("Url").field(url).finish(),
+            Self::Bytes { media_type, bytes } => write!(f, "Bytes({media_type}, {} bytes)", bytes.len()),
+        }
+    }
+}
+
+/// A function that the model may call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// What it is called.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON schema of its parameters.
+    pub parameters: serde_json::Value,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ToolCall {
+    /// By what its result refers to it; empty where the endpoint gave it none.
+    pub id: String,
+    /// Which tool.
+    pub name: String,
+    /// The arguments as the model wrote them: JSON, if it kept to the schema.
+    pub arguments: String,
+}
+
+/// The form of an answer. The prompt has to say so too, because not every endpoint can be told otherwise.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum AnswerFormat {
+    /// Text.
+    #[default]
+    Text,
+    /// One JSON object.
+    JsonObject,
+    /// One JSON object that a schema describes.
+    JsonSchema {
+        /// The schema's name: 1 to 64 of `A-Z a-z 0-9 _ -`.
+        name: String,
+        /// The schema.
+        schema: serde_json::Value,
+    },
 }
 
 /// What a model answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The whole text.
-    pub text: String,
+    /// What it says.
+    pub parts: Vec<Part>,
+    /// The tools that it wants to be called.
+    pub tool_calls: Vec<ToolCall>,
     /// Tokens used: as the endpoint counted them, or estimated at four characters a token where it does not say.
     pub usage: Usage,
     /// `gen_ai.response.model`, if it said.
@@ -148,6 +247,26 @@ pub struct Answer {
     pub response_id: Option<String>,
     /// `gen_ai.response.finish_reasons`, if it said.
     pub finish_reason: Option<String>,
+}
+
+impl Answer {
+    /// An answer of text alone, of which nothing else is known.
+    pub fn of_text(text: impl Into<String>, usage: Usage) -> Self {
+        let parts = vec![Part::Text(text.into())];
+        Self { parts, tool_calls: Vec::new(), usage, model: None, response_id: None, finish_reason: None }
+    }
+
+    /// Its whole text; empty if it only calls tools.
+    pub fn text(&self) -> Cow<'_, str> {
+        joined(&self.parts)
+    }
+}
+
+fn joined<'a>(parts: impl IntoIterator<Item = &'a Part>) -> Cow<'a, str> {
+    parts.into_iter().fold(Cow::Borrowed(""), |all, part| match part {
+        Part::Text(text) => all + text.as_str(),
+        Part::Image(_) | Part::Audio(_) => all,
+    })
 }
 
 /// Tokens of one or several calls.
@@ -160,11 +279,15 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// A guess for a model that does not count: four characters a token, as is common for English.
+    /// A guess for a model that does not count: four characters a token, as is common for English. Pictures and recordings count nothing.
     pub fn estimate(request: &Request, answer: &str) -> Self {
         let tokens = |characters: usize| (characters as u64).div_ceil(4);
+        let characters = |part: &Part| match part {
+            Part::Text(text) => text.chars().count(),
+            Part::Image(_) | Part::Audio(_) => 0,
+        };
         Self {
-            input_tokens: tokens(request.system.chars().count() + request.user.chars().count()),
+            input_tokens: tokens(request.messages.iter().flat_map(|message| &message.parts).map(characters).sum()),
             output_tokens: tokens(answer.chars().count()),
         }
     }

@@ -108,7 +108,7 @@ fn kit(loaded: Loaded, store: Arc<SledStore>) -> Kit {
     let Loaded { settings, companions, .. } = loaded;
     // Nobody asks it; keys of real models need not be readable for this.
     let model = || Arc::new(Rehearsal::new(&settings.models.rehearsal));
-    let models = Models { side: model(), main: model() };
+    let models = Models::new(model(), model());
     Kit::new(Environment {
         store,
         clock: Arc::new(SystemClock),

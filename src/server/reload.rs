@@ -1,5 +1,6 @@
 //! Reads the companions again at SIGHUP, on a thread of its own: a folder that does not answer, such as a hung mount, holds up nothing else.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::thread;
@@ -9,6 +10,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use crate::actors::runtime::kit::Kit;
 use crate::actors::service::rooms::recast;
+use crate::domain::id::CompanionId;
+use crate::settings::companion::Companion;
 use crate::settings::{self, Sources};
 
 /// Reading the settings may take this long.
@@ -20,10 +23,7 @@ pub(super) async fn at_each(hang_up: &mut watch::Receiver<()>, kit: &Kit, source
     while hang_up.changed().await.is_ok() {
         let sources = sources.clone();
         match reader.read(move || settings::load(&sources)).await {
-            Ok(Ok(loaded)) => match recast(kit, loaded.companions) {
-                Ok(()) => tracing::info!(companions = kit.residents.cast().len(), "companions were read again"),
-                Err(error) => tracing::error!(%error, "these companions cannot be taken; nothing was changed"),
-            },
+            Ok(Ok(loaded)) => take(kit, loaded.companions),
             Ok(Err(problems)) => {
                 // A line each, and quoted: files may hold what somebody else wrote.
                 for problem in &problems.0 {
@@ -33,6 +33,23 @@ pub(super) async fn at_each(hang_up: &mut watch::Receiver<()>, kit: &Kit, source
             }
             Err(error) => tracing::error!(%error, "the settings cannot be read; nothing was changed"),
         }
+    }
+}
+
+fn take(kit: &Kit, companions: BTreeMap<CompanionId, Companion>) {
+    // Models are read at the start alone.
+    let has_models =
+        |companion: &&Companion| [&companion.model.main, &companion.model.side].iter().all(|name| kit.pool.has(name));
+    if let Some(companion) = companions.values().find(|companion| !has_models(companion)) {
+        tracing::error!(
+            companion = %companion.id,
+            "a companion names a model that was not in the settings when the server started; nothing was changed, start it again"
+        );
+        return;
+    }
+    match recast(kit, companions) {
+        Ok(()) => tracing::info!(companions = kit.residents.cast().len(), "companions were read again"),
+        Err(error) => tracing::error!(%error, "these companions cannot be taken; nothing was changed"),
     }
 }
 

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Problem, duration, within};
 use crate::domain::gate::Temper;
-use crate::domain::id::CompanionId;
+use crate::domain::id::{CompanionId, ModelName};
+use crate::domain::model_role::ModelRole;
 use crate::domain::text::first_hidden;
 
 /// The most aliases that a companion may have.
@@ -48,6 +49,39 @@ pub struct Companion {
     /// Where its picture is, for platforms that show one: an address with https that anybody can open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture: Option<Arc<str>>,
+    /// The models that it asks.
+    #[serde(skip_serializing_if = "ModelChoice::is_usual")]
+    pub model: ModelChoice,
+}
+
+/// Which models a companion asks, by their names in the settings: `main`, `side` or that of a table `[models.NAME]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table with `main` and `side`, each the name of a model")]
+pub struct ModelChoice {
+    /// Who writes what it says; `main` if left out.
+    pub main: ModelName,
+    /// Who decides whether it speaks; `side` if left out.
+    pub side: ModelName,
+}
+
+impl ModelChoice {
+    /// The model for a role.
+    pub const fn of(&self, role: ModelRole) -> &ModelName {
+        match role {
+            ModelRole::Side => &self.side,
+            ModelRole::Main => &self.main,
+        }
+    }
+
+    fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for ModelChoice {
+    fn default() -> Self {
+        Self { main: ModelRole::Main.into(), side: ModelRole::Side.into() }
+    }
 }
 
 /// How many messages pass before a companion considers to speak unasked (seed 003).
@@ -90,6 +124,8 @@ pub struct CompanionFile {
     pub tone: Option<Arc<str>>,
     /// See [`Companion::picture`]; none if left out.
     pub picture: Option<Arc<str>>,
+    /// See [`Companion::model`].
+    pub model: Option<ModelChoice>,
 }
 
 /// Section `companion_defaults`: what a companion's file leaves out.
@@ -148,6 +184,7 @@ impl Companion {
             persona: file.persona.unwrap_or_else(|| defaults.persona.clone()),
             tone: file.tone,
             picture: file.picture,
+            model: file.model.unwrap_or_default(),
         };
         problems.extend(companion.problems());
         if problems.is_empty() { Ok(companion) } else { Err(problems) }

@@ -15,12 +15,13 @@ const BY_OTHERS: u32 = 0o077;
 pub(super) fn notes(settings: &Settings) -> Vec<String> {
     let models = &settings.models;
     let secrets = [
-        ("server.admin_token_file", settings.server.admin_token_file.as_deref()),
-        ("discord.token_file", settings.discord.token_file.as_deref()),
-        ("models.side.api_key_file", models.side.api_key_file.as_deref()),
-        ("models.main.api_key_file", models.main.api_key_file.as_deref()),
+        ("server.admin_token_file".to_owned(), settings.server.admin_token_file.as_deref()),
+        ("discord.token_file".to_owned(), settings.discord.token_file.as_deref()),
+        ("models.side.api_key_file".to_owned(), models.side.api_key_file.as_deref()),
+        ("models.main.api_key_file".to_owned(), models.main.api_key_file.as_deref()),
     ];
-    let secrets = secrets.into_iter().filter_map(|(key, path)| {
+    let named = models.named.iter().map(|(name, model)| (format!("models.{name}.api_key_file"), model.api_key_file.as_deref()));
+    let secrets = secrets.into_iter().chain(named).filter_map(|(key, path)| {
         let path = path?;
         is_open(path, BY_ALL).then(|| {
             format!(

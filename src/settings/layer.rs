@@ -99,6 +99,18 @@ impl Layer {
         }
     }
 
+    /// The keys of a section, in a file or a script.
+    pub fn keys_in(&self, section: &str) -> impl Iterator<Item = &str> {
+        let (Self::File { values, .. } | Self::Script { values, .. }) = self else { return Vec::new().into_iter() };
+        let section = value_at(values, &Path::of(section)).map(|value| &value.kind);
+        let mut keys: Vec<_> = match section {
+            Some(ValueKind::Table(table)) => table.keys().map(String::as_str).collect(),
+            _ => Vec::new(),
+        };
+        keys.sort_unstable();
+        keys.into_iter()
+    }
+
     /// Takes out what the path leads to. Within a list that is the key around it, so that places in the list stay what they are.
     fn remove(&mut self, path: &Path) {
         let keys = path.0.iter().rposition(|step| matches!(step, Step::Key(_))).map_or(0, |last| last + 1);

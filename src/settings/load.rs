@@ -18,14 +18,15 @@ use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problem, Problems};
 use super::roster::{Origin, Roster};
 use super::strict;
-use crate::domain::id::CompanionId;
+use crate::domain::id::{CompanionId, ModelName};
+use crate::domain::model_role::ModelRole;
 
 /// The settings that the binary carries.
 const DEFAULTS: &str = include_str!("../../config/default.toml");
 /// What they are called in lists of sources.
 const BUILT_IN: &str = "built-in defaults";
-/// Keys that a file of settings must not hold: each has a sibling, with `_file` at its end, that names a file for it alone (DESIGN.md 11).
-const SECRETS: [&str; 4] = ["discord.token", "models.main.api_key", "models.side.api_key", "server.admin_token"];
+/// Keys that a file of settings must not hold, with `api_key` of each model: each has a sibling, with `_file` at its end, that names a file for it alone (DESIGN.md 11).
+const SECRETS: [&str; 2] = ["discord.token", "server.admin_token"];
 /// The largest file of settings that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
@@ -90,18 +91,14 @@ impl Loaded {
     /// Everything that is in the way, by its key. Never a secret.
     pub fn serve(&self) -> Result<(), Problems> {
         let Settings { server, discord, models, storage, .. } = &self.settings;
-        let of_role = |role: &str, problem: Problem| Problem { key: format!("{role}.{}", problem.key), ..problem };
-        let found = [
-            ("server", server.token().err()),
-            ("discord", discord.token().err()),
-            ("models", models.side.key().err().map(|problem| of_role("side", problem))),
-            ("models", models.main.key().err().map(|problem| of_role("main", problem))),
-            (
-                "storage",
-                (storage.path.exists() && !storage.path.is_dir()).then(|| Problem::new("path", "is a file; name a folder")),
-            ),
-        ];
-        let found = found.into_iter().filter_map(|(section, problem)| Some((section, problem?)));
+        let keys = models.names().map(|name| {
+            let key = models.served(ModelRole::Main, &name).limits.key();
+            ("models", key.err().map(|problem| Problem { key: format!("{name}.{}", problem.key), ..problem }))
+        });
+        let is_file = storage.path.exists() && !storage.path.is_dir();
+        let tokens = [("server", server.token().err()), ("discord", discord.token().err())];
+        let folder = ("storage", is_file.then(|| Problem::new("path", "is a file; name a folder")));
+        let found = tokens.into_iter().chain(keys).chain([folder]).filter_map(|(section, problem)| Some((section, problem?)));
         let found = found.map(|(section, Problem { key, message })| format!("{section}.{key} {message}"));
         let problems: Vec<_> = found.map(|message| Located { place: None, line: None, message }).collect();
         if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
@@ -125,7 +122,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     problems.extend(disagreements(&settings, &layers).iter().map(|mismatch| located(&layers, mismatch)));
 
     let mut notes = Vec::new();
-    let roster = Roster::read(&sources.folder.join("companions"), &settings.companion_defaults, &mut problems);
+    let roster = Roster::read(&sources.folder.join("companions"), &settings.companion_defaults, &settings.models, &mut problems);
     if !layers[1..].iter().any(|layer| layer.answers_for(&Path::of("console.rooms")).is_some()) {
         roster.fill(&mut settings.console, &mut notes);
     }
@@ -137,6 +134,14 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     }
     notes.extend(exposure::notes(&settings));
     notes.extend(settings.models.notes());
+    let is_asked = |name: &&ModelName| {
+        let mut roles = roster.companions.values().flat_map(|companion| [&companion.model.main, &companion.model.side]);
+        roles.any(|asked| asked == *name)
+    };
+    let unasked = settings.models.named.keys().filter(|name| !is_asked(name));
+    notes.extend(unasked.map(|name| {
+        format!("models.{name}: no companion asks it; name it in a companion's file ([model] main = \"{name}\"), or take it out")
+    }));
     notes.extend(sources.environment.iter().filter_map(|(name, _)| misnamed(name)));
     let merged = merged(&layers).map_err(|problem| Problems(vec![problem]))?;
     Ok(Loaded {
@@ -175,13 +180,17 @@ impl Settings {
 
 /// The secrets that stand in a file of settings, which is copied, shown and kept with less care than they need.
 fn secrets(layer: &Layer) -> impl Iterator<Item = Located> {
-    let is_there = |path: &&str| matches!(layer, Layer::File { .. }) && layer.answers_for(&Path::of(path)).is_some();
-    SECRETS.into_iter().filter(is_there).map(|path| {
+    let keys = layer.keys_in("models").map(|name| format!("models.{name}.api_key"));
+    let secrets: Vec<_> = SECRETS.map(str::to_owned).into_iter().chain(keys).collect();
+    let is_there = |path: &String| {
+        matches!(layer, Layer::File { .. }) && layer.answers_for(&Path::of(path)).as_ref() == Some(&Path::of(path))
+    };
+    secrets.into_iter().filter(is_there).map(|path| {
         let variable = path.to_uppercase().replace('.', "__");
         let message = format!(
             "is a secret and must not stand in a file of settings; give it as TERTULIA__{variable}, or name a file that holds it alone in {path}_file"
         );
-        let mismatch = Mismatch { path: Path::of(path), kind: Kind::Other(message) };
+        let mismatch = Mismatch { path: Path::of(&path), kind: Kind::Other(message) };
         located(std::slice::from_ref(layer), &mismatch)
     })
 }

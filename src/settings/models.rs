@@ -1,5 +1,9 @@
 //! Which models answer, how long they may take, and how much at a time.
 
+mod named;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,9 +11,11 @@ use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
+pub use self::named::NamedModel;
 use super::Problem;
+use crate::domain::id::ModelName;
 use crate::domain::model_role::ModelRole;
-use crate::domain::price::{Price, Prices};
+use crate::domain::price::Price;
 
 /// The highest price for a million tokens, in units of the currency.
 const HIGHEST_PRICE: f64 = 1_000_000.0;
@@ -22,7 +28,7 @@ const MAX_KEY_BYTES: usize = 8 * 1024;
 
 /// Section `[models]`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Models {
     /// The cheap, fast model that answers decisions and writes summaries.
     pub side: Endpoint,
@@ -38,6 +44,29 @@ pub struct Models {
     pub breaker: Breaker,
     /// The built-in model.
     pub rehearsal: Rehearsal,
+    /// Further models, which companions name in their files: every other table of this section.
+    #[serde(skip)]
+    pub named: BTreeMap<ModelName, NamedModel>,
+}
+
+/// A model as it is asked in a role.
+#[derive(Clone, Debug)]
+pub struct Served<'a> {
+    /// The table that says where it is served.
+    pub table: ModelName,
+    /// What that table says; none means `rehearsal`.
+    pub endpoint: Option<Cow<'a, Endpoint>>,
+    /// The timeouts and limits that it is asked within.
+    pub limits: Cow<'a, Endpoint>,
+}
+
+/// How many calls run at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Concurrency {
+    /// In all.
+    pub most: usize,
+    /// For one guild.
+    pub guild_share: usize,
 }
 
 /// Where a model is served, and its limits.
@@ -75,7 +104,7 @@ pub struct Endpoint {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pool {
-    /// Questions that may wait for each role and endpoint: 1 to 100000.
+    /// Questions that may wait for each model in each role: 1 to 100000.
     pub queue_capacity: usize,
     /// Calls for one question at most: 1 to 20.
     pub max_attempts: u32,
@@ -106,6 +135,9 @@ pub struct Rehearsal {
 }
 
 impl Models {
+    /// The section's own keys, which are no names of further models.
+    const KEYS: &[&str] = &["side", "main", "guild_tokens_per_day", "currency", "pool", "breaker", "rehearsal"];
+
     /// What of this section is out of range or does not go together.
     pub fn check(&self) -> Result<(), Problem> {
         for role in [ModelRole::Side, ModelRole::Main] {
@@ -120,23 +152,66 @@ impl Models {
         self.pool.check().map_err(|problem| Problem { key: format!("pool.{}", problem.key), ..problem })?;
         within("breaker.failures", f64::from(self.breaker.failures), 1.0, 1000.0)?;
         within("breaker.cool_down_secs", self.breaker.cool_down_secs, 0.1, 3600.0)?;
-        within("rehearsal.pace", self.rehearsal.pace, 0.0, 10.0)
+        within("rehearsal.pace", self.rehearsal.pace, 0.0, 10.0)?;
+        self.named.iter().try_for_each(|(name, model)| model.check(name, &self.main))
     }
 
     /// One note for each role in which a single guild may take all calls, with the way out.
     pub(super) fn notes(&self) -> Vec<String> {
-        let takes_all = |role: &ModelRole| self.own(*role).guild_share() >= self.own(*role).max_concurrent;
-        let note = |role: ModelRole| {
-            let (role, most) = (role.as_str(), self.own(role).max_concurrent);
+        let note = |name: &str, Concurrency { most, .. }| {
             let way_out = match most {
-                1 => format!("raise models.{role}.max_concurrent if the endpoint can do more at a time"),
-                _ => format!("set models.{role}.guild_max_concurrent to {} or less", most / 2),
+                1 => format!("raise models.{name}.max_concurrent if the endpoint can do more at a time"),
+                _ => format!("set models.{name}.guild_max_concurrent to {} or less", most / 2),
             };
             format!(
-                "models.{role}: one guild may take all calls ({most} at a time), and while its calls hang every other guild waits; {way_out}"
+                "models.{name}: one guild may take all calls ({most} at a time), and while its calls hang every other guild waits; {way_out}"
             )
         };
-        [ModelRole::Side, ModelRole::Main].into_iter().filter(takes_all).map(note).collect()
+        let roles = [ModelRole::Side, ModelRole::Main].map(|role| (role.as_str(), self.concurrency(role, &role.into())));
+        // What a further model leaves out was noted with the role.
+        let named = self.named.iter().filter(|(_, model)| model.max_concurrent.is_some() || model.guild_max_concurrent.is_some());
+        let named = named.map(|(name, _)| (name.as_str(), self.concurrency(ModelRole::Side, name)));
+        let all = roles.into_iter().chain(named);
+        all.filter(|(_, calls)| calls.guild_share >= calls.most).map(|(name, calls)| note(name, calls)).collect()
+    }
+
+    /// The names that a companion may have for its models.
+    pub fn names(&self) -> impl Iterator<Item = ModelName> {
+        [ModelRole::Main.into(), ModelRole::Side.into()].into_iter().chain(self.named.keys().cloned())
+    }
+
+    /// Who serves a role under a name: the further model of that name, or what `main` or `side` means.
+    pub fn served(&self, role: ModelRole, name: &ModelName) -> Served<'_> {
+        let own = self.own(role);
+        if let Some(model) = self.named.get(name) {
+            let endpoint: Cow<'_, Endpoint> = Cow::Owned(model.in_role(own));
+            return Served { table: name.clone(), endpoint: Some(endpoint.clone()), limits: endpoint };
+        }
+        let meant = Self::role_of(name).unwrap_or(role);
+        let limits = if meant == role {
+            Cow::Borrowed(own)
+        } else {
+            Cow::Owned(Endpoint { timeout_secs: own.timeout_secs, ..self.own(meant).clone() })
+        };
+        let serves = |role: &ModelRole| self.own(*role).base_url.is_some();
+        let table = [meant, meant.other()].into_iter().find(serves);
+        let endpoint = table.map(|table| Cow::Borrowed(self.own(table)));
+        Served { table: table.unwrap_or(meant).into(), endpoint, limits }
+    }
+
+    /// How many calls of this model run at a time in this role.
+    pub fn concurrency(&self, role: ModelRole, name: &ModelName) -> Concurrency {
+        let own = self.own(Self::role_of(name).unwrap_or(role));
+        let of = |most: usize, of_guild: Option<usize>| Concurrency { most, guild_share: of_guild.unwrap_or((most / 2).max(1)) };
+        match self.named.get(name) {
+            Some(NamedModel { max_concurrent: Some(most), guild_max_concurrent, .. }) => of(*most, *guild_max_concurrent),
+            Some(model) => of(own.max_concurrent, model.guild_max_concurrent.or(own.guild_max_concurrent)),
+            None => of(own.max_concurrent, own.guild_max_concurrent),
+        }
+    }
+
+    fn role_of(name: &ModelName) -> Option<ModelRole> {
+        [ModelRole::Side, ModelRole::Main].into_iter().find(|role| role.as_str() == name.as_str())
     }
 
     /// The role's own table: its timeouts and limits, whoever serves it.
@@ -147,24 +222,9 @@ impl Models {
         }
     }
 
-    /// The table whose endpoint serves the role: its own, else the other's; none means `rehearsal`.
-    pub fn serving(&self, role: ModelRole) -> Option<&Endpoint> {
-        let other = match role {
-            ModelRole::Side => &self.main,
-            ModelRole::Main => &self.side,
-        };
-        [self.own(role), other].into_iter().find(|endpoint| endpoint.base_url.is_some())
-    }
-}
-
-impl Models {
-    /// What the models of both roles cost. `rehearsal` costs nothing, which is known; a model without prices costs nobody knows what.
-    pub fn prices(&self) -> Prices {
-        Prices { side: self.price(ModelRole::Side), main: self.price(ModelRole::Main) }
-    }
-
-    fn price(&self, role: ModelRole) -> Option<Price> {
-        let Some(endpoint) = self.serving(role) else { return Some(Price::free(&self.currency)) };
+    /// What a model costs. `rehearsal` costs nothing, which is known; a model without prices costs nobody knows what.
+    pub fn price(&self, role: ModelRole, name: &ModelName) -> Option<Price> {
+        let Some(endpoint) = self.served(role, name).endpoint else { return Some(Price::free(&self.currency)) };
         let (input, output) = endpoint.input_price.zip(endpoint.output_price)?;
         Some(Price::per_million(input, output, &self.currency))
     }

@@ -6,14 +6,16 @@ use std::path::{Path as FilePath, PathBuf};
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::companion::{Companion, CompanionDefaults, CompanionFile, check_id};
+use super::companion::{Companion, CompanionDefaults, CompanionFile, check_id, shortened};
 use super::console::Console;
 use super::discord::Discord;
 use super::layer::{Asked, Layer, located, settle};
 use super::load::{is_there, read_text};
 use super::mismatch::{Kind, Mismatch, Path};
+use super::models::Models;
 use super::problem::{Located, Problem};
-use crate::domain::id::CompanionId;
+use crate::domain::id::{CompanionId, ModelName};
+use crate::domain::model_role::ModelRole;
 use crate::domain::text::{is_invisible, is_joining};
 
 /// The companions that the binary carries, by the stem of their files.
@@ -78,11 +80,11 @@ pub fn shared_names<'a>(companions: impl IntoIterator<Item = &'a Companion>) -> 
 
 impl Roster {
     /// Reads the folder, or takes the built-in companions if it is not there.
-    pub(super) fn read(folder: &FilePath, defaults: &CompanionDefaults, problems: &mut Vec<Located>) -> Self {
+    pub(super) fn read(folder: &FilePath, defaults: &CompanionDefaults, models: &Models, problems: &mut Vec<Located>) -> Self {
         if !is_there(folder) {
             let mut roster = Self { companions: BTreeMap::new(), origin: Origin::BuiltIn, spoilt: Vec::new() };
             for (stem, text) in BUILT_IN {
-                roster.take(stem, &format!("built-in companion {stem}"), Ok(text.to_owned()), defaults, problems);
+                roster.take(stem, &format!("built-in companion {stem}"), Ok(text.to_owned()), (defaults, models), problems);
             }
             return roster;
         }
@@ -90,7 +92,7 @@ impl Roster {
         for path in files_in(folder, problems) {
             let name = path.display().to_string();
             match path.file_stem().and_then(|stem| stem.to_str()) {
-                Some(stem) if check_id(stem).is_ok() => roster.take(stem, &name, read_text(&path), defaults, problems),
+                Some(stem) if check_id(stem).is_ok() => roster.take(stem, &name, read_text(&path), (defaults, models), problems),
                 _ => problems.push(Located::at(
                     name.escape_debug().to_string(),
                     "is not named after an id; name it with 1 to 32 letters, digits, _ or -, and .toml",
@@ -158,7 +160,7 @@ impl Roster {
     }
 
     fn unknown(&self, id: &CompanionId) -> String {
-        format!("= {:?} is not a companion; there are: {}", super::companion::shortened(id.as_str()), self.listed())
+        format!("= {:?} is not a companion; there are: {}", shortened(id.as_str()), self.listed())
     }
 
     fn take(
@@ -166,7 +168,7 @@ impl Roster {
         stem: &str,
         name: &str,
         text: Result<String, String>,
-        defaults: &CompanionDefaults,
+        around: (&CompanionDefaults, &Models),
         problems: &mut Vec<Located>,
     ) {
         let id = CompanionId::from(stem);
@@ -176,7 +178,7 @@ impl Roster {
             .and_then(|text| Layer::file(name, &text))
             .map_err(|problem| problems.push(problem))
             .ok()
-            .and_then(|layer| companion_in(layer, stem, defaults, problems));
+            .and_then(|layer| companion_in(layer, stem, around, problems));
         match companion {
             Some(companion) if problems.len() == known => drop(self.companions.insert(id, companion)),
             _ => self.spoilt.push(id),
@@ -204,9 +206,14 @@ impl Roster {
     }
 }
 
-fn companion_in(layer: Layer, stem: &str, defaults: &CompanionDefaults, problems: &mut Vec<Located>) -> Option<Companion> {
+fn companion_in(
+    layer: Layer,
+    stem: &str,
+    (defaults, models): (&CompanionDefaults, &Models),
+    problems: &mut Vec<Located>,
+) -> Option<Companion> {
     let mut layers = [layer];
-    let file: CompanionFile = settle(&mut layers, Asked::Whole, |_| Vec::new(), problems)?;
+    let file: CompanionFile = settle(&mut layers, Asked::Whole, |file| unknown_models(file, models), problems)?;
     Companion::from_file(file, Some(stem), defaults)
         .map_err(|found| {
             problems.extend(found.into_iter().map(|Problem { key, message }| {
@@ -214,6 +221,20 @@ fn companion_in(layer: Layer, stem: &str, defaults: &CompanionDefaults, problems
             }));
         })
         .ok()
+}
+
+/// The models that a companion's file names, and that are not there.
+fn unknown_models(file: &CompanionFile, models: &Models) -> Vec<Mismatch> {
+    let Some(choice) = &file.model else { return Vec::new() };
+    let names: Vec<_> = models.names().collect();
+    let chosen = [ModelRole::Main, ModelRole::Side].map(|role| (role, choice.of(role)));
+    let unknown = chosen.into_iter().filter(|(_, name)| !names.contains(name));
+    let problem = |(role, name): (ModelRole, &ModelName)| {
+        let there: Vec<_> = names.iter().map(ModelName::as_str).collect();
+        let message = format!("= {:?} is not a model; there are: {}", shortened(name.as_str()), there.join(", "));
+        Mismatch { path: Path::of(&format!("model.{}", role.as_str())), kind: Kind::Other(message) }
+    };
+    unknown.map(problem).collect()
 }
 
 /// The TOML files of a folder by name; what is hidden, or no TOML, is nobody's companion.

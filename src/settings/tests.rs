@@ -8,6 +8,7 @@ use super::gate::ForeignBots;
 use super::*;
 
 mod companions;
+mod models;
 mod talking;
 
 #[test]

@@ -137,7 +137,7 @@ impl Life {
                 store: props.store.clone(),
                 clock: stage.clock.clone(),
                 chance: stage.chance.clone(),
-                models: Models { side: props.side.clone(), main: props.main.clone() },
+                models: Models::new(props.side.clone(), props.main.clone()),
                 recorder,
                 settings,
                 companions: props.cast(),

@@ -14,7 +14,8 @@ use super::faults::What;
 use super::plan::{Beat, CAST};
 use super::stage::{Stage, lock};
 use crate::domain::id::{CompanionId, GuildId};
-use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Purpose, Request, Usage};
+use crate::domain::question_context::{Purpose, QuestionContext};
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, Usage};
 
 /// Longer than anybody waits.
 const FOR_EVER: Duration = Duration::from_secs(86_400);
@@ -49,8 +50,8 @@ impl SimModel {
 
     /// By what is asked, and how often it was, so that it does not matter who asks first.
     fn dice(&self, request: &Request) -> Dice {
-        let whose = request.companion.as_ref().map_or("", |persona| persona.id.as_str());
-        let what = hash(format!("{} {whose} {:?} {}", request.guild, request.purpose, request.user).as_bytes());
+        let whose = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
+        let what = hash(format!("{} {whose} {:?} {}", request.guild, context(request).purpose, request.user()).as_bytes());
         let mut asked = lock(&self.asked);
         let times = asked.entry(what).or_default();
         *times += 1;
@@ -60,8 +61,9 @@ impl SimModel {
     fn check(&self, request: &Request) {
         let plan = &self.stage.plan;
         let guild = request.guild.as_str();
-        let newest = request.newest.iter().map(|line| &*line.text);
-        for text in [request.system.as_str(), request.user.as_str()].into_iter().chain(newest) {
+        let newest = context(request).newest.iter().map(|line| &*line.text);
+        let (system, user) = (request.system(), request.user());
+        for text in [&*system, &*user].into_iter().chain(newest) {
             if let Some(word) = plan.foreign_word(guild, text) {
                 self.stage.violate(format!("a prompt of guild {guild} holds {word:?}, a word of another guild"));
             }
@@ -71,7 +73,7 @@ impl SimModel {
     /// Of the main model alone: questions may go without an answer.
     fn note(&self, request: &Request, what: impl FnOnce(GuildId, Option<CompanionId>) -> What) {
         if request.role == ModelRole::Main {
-            let companion = request.companion.as_ref().map(|persona| persona.id.clone());
+            let companion = request.companion.as_ref().map(|companion| companion.id.clone());
             self.stage.note_fault(what(request.guild.clone(), companion));
         }
     }
@@ -98,7 +100,7 @@ impl SimModel {
                 .to_string();
         }
         let decision = if dice.chance(if is_calm { 0.15 } else { weather.wants_to_speak }) { "YES" } else { "NO" };
-        match &request.purpose {
+        match &context(request).purpose {
             Purpose::Decision { .. } => format!("So says {word}.\n{decision}"),
             Purpose::Vote { .. } => {
                 let closing =
@@ -174,10 +176,14 @@ impl LanguageModel for SimModel {
         let text = self.words(request, &mut dice);
         drop(drafts.map(|drafts| drafts.send(Draft::More(text.clone()))));
         let usage = Usage { input_tokens: 20, output_tokens: 5 };
-        Ok(Answer { text, usage, model: None, response_id: None, finish_reason: None })
+        Ok(Answer::of_text(text, usage))
     }
 
     fn identity(&self) -> &Identity {
         &self.identity
     }
+}
+
+fn context(request: &Request) -> &QuestionContext {
+    request.extensions.get().expect("every question says what it is about")
 }

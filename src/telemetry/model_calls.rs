@@ -132,13 +132,14 @@ fn answered(answer: &Answer) -> impl Iterator<Item = KeyValue> {
 
 fn content(facts: &CallFacts<'_>) -> Vec<KeyValue> {
     let said = |role: &str, text: &str| json!({ "role": role, "parts": [{ "type": "text", "content": text }] });
-    let input = json!([said("system", &facts.request.system), said("user", &facts.request.user)]);
+    let (system, user) = (facts.request.system(), facts.request.user());
+    let input = json!([said("system", &system), said("user", &user)]);
     // What never left the queue was never worded.
-    let is_worded = !facts.request.user.is_empty();
+    let is_worded = !user.is_empty();
     let mut content: Vec<_> =
         is_worded.then(|| KeyValue::new(name::GEN_AI_INPUT_MESSAGES, input.to_string())).into_iter().collect();
     if let Ok(answer) = facts.outcome {
-        content.push(KeyValue::new(name::GEN_AI_OUTPUT_MESSAGES, json!([said("assistant", &answer.text)]).to_string()));
+        content.push(KeyValue::new(name::GEN_AI_OUTPUT_MESSAGES, json!([said("assistant", &answer.text())]).to_string()));
     }
     content
 }

@@ -112,7 +112,7 @@ impl State {
         match text {
             Ok(text) => {
                 // On record with the words.
-                if let Some(used) = self.used(Some(companion), asked.role, &outcome) {
+                if let Some(used) = self.used(Some(companion), asked.role, &asked.model, &outcome) {
                     self.traces.spent(ticket, used);
                 }
                 self.step(Input::Written { ticket, text });
@@ -127,7 +127,7 @@ impl State {
     pub(super) fn summarised(&mut self, upto: Seq, text: Option<Arc<str>>, outcome: Option<&Outcome>) {
         if let Some(outcome) = outcome {
             self.count_tokens(outcome);
-            self.spent.extend(self.used(None, ModelRole::Side, outcome));
+            self.spent.extend(self.used(None, ModelRole::Side, &ModelRole::Side.into(), outcome));
         }
         self.step(Input::Summarised { upto, text });
     }

@@ -21,11 +21,12 @@ use crate::domain::event::{Event, Made, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Message;
 use crate::domain::prompt;
+use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::vote::State as Ballot;
 use crate::domain::window;
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, Reader};
-use crate::ports::language_model::{Line, ModelRole, Purpose, Request};
+use crate::ports::language_model::{self, ModelRole, Request};
 use crate::settings;
 use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
@@ -247,7 +248,7 @@ impl State {
             // Apart, so that whoever waits for its turn has no room for it yet.
             let outcome = Box::pin(ask_for_summary(range, previous.as_deref(), &place, &kit)).await;
             let answer = outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
-            let text = answer.map(|answer| answer.text.trim().into()).filter(|text: &Arc<str>| !text.is_empty());
+            let text = answer.map(|answer| answer.text().trim().into()).filter(|text: &Arc<str>| !text.is_empty());
             let _ = channel.cast(ChannelMessage::Summarised { upto, text, outcome });
         });
     }
@@ -276,17 +277,13 @@ async fn ask_for_summary(range: Range, previous: Option<&str>, place: &Place, ki
 fn to_summarise(events: Vec<Recorded>, previous: Option<&str>, place: &Place, words: &settings::prompt::Prompt) -> Request {
     let messages: Vec<Message> = events.into_iter().rev().filter_map(|recorded| said(recorded.event)).collect();
     let prompt = prompt::summary(previous, &messages.iter().collect::<Vec<_>>(), words);
-    Request {
-        role: ModelRole::Side,
-        purpose: Purpose::Summary,
-        companion: None,
-        guild: place.guild.clone(),
-        system: prompt.system,
-        user: prompt.user,
+    let newest = Line::newest_of(messages.iter());
+    let request = Request {
+        messages: language_model::Message::prompt(prompt.system, prompt.user),
         sizes: prompt.sizes,
-        newest: Line::newest_of(messages.iter()),
-        max_tokens: words.max_side_answer_tokens,
-    }
+        ..Request::new(ModelRole::Side, place.guild.clone(), words.max_side_answer_tokens)
+    };
+    request.with(QuestionContext { purpose: Purpose::Summary, chattiness: "".into(), newest })
 }
 
 fn said(event: Event) -> Option<Message> {

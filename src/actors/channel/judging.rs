@@ -12,9 +12,10 @@ use crate::domain::conversation::{Input, JUDGED_MESSAGES};
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::{Message, Modality};
 use crate::domain::prompt::{self, Prompt};
+use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::repetition;
 use crate::domain::trigger::Trigger;
-use crate::ports::language_model::{Line, ModelRole, NoAnswer, Purpose, Request};
+use crate::ports::language_model::{self, ModelRole, NoAnswer, Request};
 
 impl State {
     /// Asks how much the last messages repeat each other, if that is still to be known.
@@ -27,23 +28,16 @@ impl State {
         messages.reverse();
         let modality = messages.last().map_or(Modality::Text, |message| message.modality);
         let speaker = CompanionId::from(messages.last().map_or("", |message| &*message.from.id));
-        let unworded = Request {
-            role: ModelRole::Side,
-            purpose: Purpose::Judgement,
-            companion: None,
-            guild: self.place.guild.clone(),
-            system: String::new(),
-            user: String::new(),
-            sizes: Vec::new(),
-            newest: Vec::new(),
-            max_tokens: self.kit.settings.prompt.max_side_answer_tokens,
-        };
+        let most = self.kit.settings.prompt.max_side_answer_tokens;
+        let unworded = Request::new(ModelRole::Side, self.place.guild.clone(), most);
         let (place, kit) = (self.place.clone(), self.kit.clone());
         let request = Wording::later(unworded, move |unworded| {
             let _at_work = at_work(Address::Companion(place.guild.clone(), speaker.clone())).about(&place, &speaker);
             let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
             let Prompt { system, user, sizes } = prompt::judgement(&messages, &kit.settings.prompt);
-            Request { system, user, sizes, newest: Line::newest_of(messages.into_iter()), ..unworded }
+            let newest = Line::newest_of(messages.into_iter());
+            let context = QuestionContext { purpose: Purpose::Judgement, chattiness: "".into(), newest };
+            Request { messages: language_model::Message::prompt(system, user), sizes, ..unworded }.with(context)
         });
         let (channel, asked) = (self.myself.clone(), request.clone());
         let call = self.kit.pool.ask(Question {
@@ -85,8 +79,8 @@ impl State {
         self.traces.called(ticket, asked, &outcome, &self.place, &self.kit);
         let (score, call) = match &outcome.result {
             Ok(given) => {
-                let call = self.traces.call(ticket, asked, &given.text, &outcome.facts);
-                (repetition::read_score(&given.text), Some(Box::new(call)))
+                let call = self.traces.call(ticket, asked, &given.text(), &outcome.facts);
+                (repetition::read_score(&given.text()), Some(Box::new(call)))
             }
             Err(error) => {
                 self.traces.misjudged(error.code());

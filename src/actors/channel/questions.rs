@@ -10,7 +10,7 @@ use crate::domain::answer;
 use crate::domain::conversation::Input;
 use crate::domain::id::Ticket;
 use crate::domain::vote::{self, Vote};
-use crate::ports::language_model::{Purpose, Request};
+use crate::ports::language_model::{AnswerFormat, Request};
 
 impl State {
     /// The companion died with the question in its hands, or is not there yet.
@@ -100,8 +100,8 @@ impl State {
         self.traces.called(ticket, asked, &outcome, &self.place, &self.kit);
         match &outcome.result {
             Ok(given) => {
-                let call = self.traces.call(ticket, asked, &given.text, &outcome.facts);
-                let vote = vote.map_or_else(|| read(asked, &given.text), |vote| *vote);
+                let call = self.traces.call(ticket, asked, &given.text(), &outcome.facts);
+                let vote = vote.map_or_else(|| read(asked, &given.text()), |vote| *vote);
                 self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
             }
             Err(error) => self.step(Input::Unanswered { ticket, error: error.code().into() }),
@@ -129,8 +129,8 @@ impl State {
 
 /// What an answer says, in the form that was asked for.
 fn read(asked: &Request, answer: &str) -> Vote {
-    match asked.purpose {
-        Purpose::Vote { .. } => vote::read(answer),
-        _ => answer::read(answer).into(),
+    match asked.format {
+        AnswerFormat::JsonObject => vote::read(answer),
+        AnswerFormat::Text | AnswerFormat::JsonSchema { .. } => answer::read(answer).into(),
     }
 }

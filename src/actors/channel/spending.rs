@@ -8,7 +8,7 @@ use super::{Books, State};
 use crate::actors::models::Outcome;
 use crate::domain::budget::{Budget, UsedUp};
 use crate::domain::event::{Decided, Event};
-use crate::domain::id::CompanionId;
+use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
 use crate::domain::moment::Moment;
 use crate::journal::record::Used;
@@ -23,8 +23,8 @@ const ENOUGH_FOR: Duration = Duration::from_secs(3_600);
 impl State {
     /// Notes what a question took: every call that was made for it, and the tokens that are known. It goes on record with the next batch.
     pub(super) fn spend(&mut self, asked: &Request, outcome: &Outcome) {
-        let companion = asked.companion.as_ref().map(|persona| persona.id.clone());
-        self.spent.extend(self.used(companion, asked.role, outcome));
+        let companion = asked.companion.as_ref().map(|companion| companion.id.clone());
+        self.spent.extend(self.used(companion, asked.role, &asked.model, outcome));
     }
 
     /// What a question took that led to nothing: nobody waits for its answer any more.
@@ -36,12 +36,18 @@ impl State {
     }
 
     /// What a question comes to on record, and in what is measured; nothing, if it never left the queue.
-    pub(super) fn used(&self, companion: Option<CompanionId>, role: ModelRole, outcome: &Outcome) -> Option<Used> {
+    pub(super) fn used(
+        &self,
+        companion: Option<CompanionId>,
+        role: ModelRole,
+        model: &ModelName,
+        outcome: &Outcome,
+    ) -> Option<Used> {
         let facts = &outcome.facts;
         if facts.attempts == 0 {
             return None;
         }
-        let price = self.kit.settings.models.prices().of(role).cloned();
+        let price = self.kit.settings.models.price(role, model);
         if let Some(price) = &price {
             model_calls::record_cost(&self.kit.recorder, &facts.identity, role, &facts.usage, price);
         }

@@ -117,7 +117,7 @@ impl Actor for TurnTakingManager {
 impl State {
     /// What the answer says goes to the channel, which decides by it.
     fn answered(&self, ticket: Ticket, asked: Arc<Wording>, outcome: Box<Outcome>) -> Result<(), ActorProcessingErr> {
-        let vote = outcome.result.as_ref().ok().map(|answer| Box::new(vote::read(&answer.text)));
+        let vote = outcome.result.as_ref().ok().map(|answer| Box::new(vote::read(&answer.text())));
         self.channel.cast(ChannelMessage::Answered { ticket, asked, outcome, vote })?;
         Ok(())
     }

@@ -78,7 +78,7 @@ impl Drop for Flights {
 
 impl Departure {
     /// The pool has the question. It may have answered by now.
-    pub(super) fn is_called(mut self, call: CallId) {
+    pub(super) fn called(mut self, call: CallId) {
         let Some(open) = self.open.take() else { return };
         if let Some(flight) = locked(&open).get_mut(&self.number) {
             flight.call = Some(call);

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::actors::companion::{character, persona, repetition_note};
+use crate::actors::companion::{asker, character, repetition_note};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{CompanionMessage, Speak, Statement, Words};
 use crate::actors::models::{Outcome, Priority, Wording, asked_again_after};
@@ -19,11 +19,12 @@ use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{CompanionId, GuildId, Ticket};
 use crate::domain::message::Message;
 use crate::domain::prompt::{self, StatementParts};
+use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::statement::clean_statement;
 use crate::journal::place::Place;
 use crate::ports::clock::Clock;
 use crate::ports::house::stamp::rfc3339;
-use crate::ports::language_model::{Draft, Line, ModelRole, Purpose, Request};
+use crate::ports::language_model::{self, Draft, ModelRole, Request};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;
@@ -103,7 +104,7 @@ impl Actor for Reply {
         drop(drafts);
         let Outcome { result, facts } = outcome;
         let text = match &result {
-            Ok(answer) => clean_statement(&answer.text, &name).map(Into::into).ok_or("empty"),
+            Ok(answer) => clean_statement(&answer.text(), &name).map(Into::into).ok_or("empty"),
             Err(error) => Err(error.code()),
         };
         let ended = ChannelMessage::ReplyEnded {
@@ -159,17 +160,18 @@ pub(super) fn worded(statement: &Statement, settings: &Settings, guild: GuildId,
         },
         words,
     );
-    Request {
-        role: ModelRole::Main,
-        purpose: Purpose::Statement { trigger: statement.trigger, closing: statement.closing },
-        companion: Some(persona(settings)),
-        guild,
-        system: prompt.system,
-        user: prompt.user,
+    let request = Request {
+        model: settings.model.main.clone(),
+        companion: Some(asker(settings)),
+        messages: language_model::Message::prompt(prompt.system, prompt.user),
         sizes: prompt.sizes,
+        ..Request::new(ModelRole::Main, guild, words.max_main_answer_tokens)
+    };
+    request.with(QuestionContext {
+        purpose: Purpose::Statement { trigger: statement.trigger, closing: statement.closing },
+        chattiness: settings.chattiness.clone(),
         newest: Line::newest_of(recent.iter().chain(&snapshot).copied()),
-        max_tokens: words.max_main_answer_tokens,
-    }
+    })
 }
 
 /// Shows that somebody is writing, where the platform has a sign for it, until this is dropped.

@@ -1,6 +1,6 @@
 //! How the rest of the system asks models: through a handle that outlives every restart of the pool.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -14,8 +14,8 @@ use super::tally::{GuildTally, Tallies};
 use super::wording::Wording;
 use super::worker::Job;
 use super::{PoolMessage, PoolReport};
-use crate::domain::id::GuildId;
-use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Usage};
+use crate::domain::id::{GuildId, ModelName};
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, Usage};
 use crate::settings::models::Models as Settings;
 use crate::telemetry::instruments::Instruments;
 
@@ -25,13 +25,37 @@ const SUMMARIES_PART: usize = 16;
 /// Those of one guild take up to this part of these.
 const SUMMARIES_PART_OF_GUILD: usize = 4;
 
-/// The models that serve the two roles.
+/// The models that are asked.
 #[derive(Clone)]
 pub struct Models {
-    /// Answers decisions and writes summaries.
-    pub side: Arc<dyn LanguageModel>,
-    /// Writes statements.
-    pub main: Arc<dyn LanguageModel>,
+    side: Arc<dyn LanguageModel>,
+    main: Arc<dyn LanguageModel>,
+    named: BTreeMap<(ModelRole, ModelName), Arc<dyn LanguageModel>>,
+}
+
+impl Models {
+    /// One for each role: `side` answers decisions and writes summaries, `main` writes statements.
+    pub const fn new(side: Arc<dyn LanguageModel>, main: Arc<dyn LanguageModel>) -> Self {
+        Self { side, main, named: BTreeMap::new() }
+    }
+
+    /// The same with a model that companions may name for a role.
+    pub fn with(mut self, role: ModelRole, name: ModelName, model: Arc<dyn LanguageModel>) -> Self {
+        self.named.insert((role, name), model);
+        self
+    }
+
+    fn of(&self, role: ModelRole) -> &Arc<dyn LanguageModel> {
+        match role {
+            ModelRole::Side => &self.side,
+            ModelRole::Main => &self.main,
+        }
+    }
+
+    /// The named one, else the one that serves the role.
+    fn asked(&self, role: ModelRole, name: &ModelName) -> &Arc<dyn LanguageModel> {
+        self.named.get(&(role, name.clone())).unwrap_or_else(|| self.of(role))
+    }
 }
 
 /// A question for a model.
@@ -86,8 +110,7 @@ pub struct Pool(Arc<Inner>);
 struct Inner {
     find: Box<dyn Fn() -> Option<ActorRef<PoolMessage>> + Send + Sync>,
     models: Models,
-    side_timeout: Duration,
-    main_timeout: Duration,
+    settings: Settings,
     summaries: Summaries,
 }
 
@@ -136,23 +159,23 @@ impl Pool {
         models: Models,
         find: impl Fn() -> Option<ActorRef<PoolMessage>> + Send + Sync + 'static,
     ) -> Self {
-        let (side_timeout, main_timeout) = (settings.side.timeout(), settings.main.timeout());
         let summaries = Summaries::new(settings.pool.queue_capacity / SUMMARIES_PART);
-        Self(Arc::new(Inner { find: Box::new(find), models, side_timeout, main_timeout, summaries }))
+        Self(Arc::new(Inner { find: Box::new(find), models, settings: settings.clone(), summaries }))
     }
 
-    /// Who serves a role.
+    /// Who serves a role, unless a companion names another.
     pub fn identity(&self, role: ModelRole) -> &Identity {
-        self.model(role).identity()
+        self.0.models.of(role).identity()
+    }
+
+    /// Whether there is a model of this name.
+    pub fn has(&self, name: &ModelName) -> bool {
+        self.0.settings.names().any(|known| known == *name)
     }
 
     /// When a question of this role that is asked now is given up.
     pub fn deadline(&self, role: ModelRole) -> Instant {
-        let timeout = match role {
-            ModelRole::Side => self.0.side_timeout,
-            ModelRole::Main => self.0.main_timeout,
-        };
-        Instant::now() + timeout
+        Instant::now() + self.0.settings.own(role).timeout()
     }
 
     /// Waits for the turn to word a summary, which is kept until the answer is there: prompts are long, and a summary can wait without one. None:
@@ -165,7 +188,7 @@ impl Pool {
             let of_guild = self.0.summaries.of(guild).acquire_owned().await.ok()?;
             Some(TurnToSummarise { _of_guild: of_guild, _of_all: self.0.summaries.all.acquire().await.ok()? })
         };
-        let turn = tokio::time::timeout(self.0.side_timeout, turn).await.ok().flatten();
+        let turn = tokio::time::timeout(self.0.settings.side.timeout(), turn).await.ok().flatten();
         if turn.is_none() {
             self.send(PoolMessage::SummaryShed);
         }
@@ -176,7 +199,7 @@ impl Pool {
     pub fn ask(&self, question: Question) -> CallId {
         let Question { request, priority, deadline, drafts, reply_to } = question;
         let call = CallId(NEXT_CALL.fetch_add(1, Ordering::Relaxed));
-        let model = self.model(request.role).clone();
+        let model = self.model(&request).clone();
         let asked = Instant::now();
         let reply = Reply { identity: model.identity().clone(), asked, reply_to: Some(reply_to) };
         let job = Job { model, request, drafts, span: tracing::Span::current() };
@@ -205,7 +228,7 @@ impl Pool {
         drafts: Option<mpsc::UnboundedSender<Draft>>,
         unclaimed: impl FnOnce(Outcome) + Send + 'static,
     ) -> Outcome {
-        let identity = self.identity(request.role).clone();
+        let identity = self.model(&request).identity().clone();
         let (sender, receiver) = oneshot::channel();
         let reply_to = Box::new(move |outcome| {
             if let Err(outcome) = sender.send(outcome) {
@@ -245,11 +268,8 @@ impl Pool {
         receiver.await.ok()
     }
 
-    fn model(&self, role: ModelRole) -> &Arc<dyn LanguageModel> {
-        match role {
-            ModelRole::Side => &self.0.models.side,
-            ModelRole::Main => &self.0.models.main,
-        }
+    fn model(&self, request: &Request) -> &Arc<dyn LanguageModel> {
+        self.0.models.asked(request.role, &request.model)
     }
 
     fn send(&self, message: PoolMessage) -> Option<()> {

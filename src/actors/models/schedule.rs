@@ -1,15 +1,15 @@
 //! Decides when each question is asked, asked again or given up: the pool without its runtime.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::breaker::{Breaker, Standing, Verdict};
 use super::queue::{CallId, Priority, Queue};
-use crate::domain::id::GuildId;
+use crate::domain::id::{GuildId, ModelName};
 use crate::domain::moment::Moment;
+use crate::domain::service::ServiceEndpoint;
 use crate::ports::language_model::{Answer, ModelRole, NoAnswer};
-use crate::settings::models::{self, seconds};
+use crate::settings::models::{self, Concurrency, seconds};
 
 /// A call that failed after this part of its question's time, or more, has hung. Adapters give up at the first word that is missing, which is
 /// at least half of that time by default.
@@ -22,8 +22,10 @@ pub struct Entry {
     pub call: CallId,
     /// The model's role.
     pub role: ModelRole,
-    /// The model's endpoint.
-    pub endpoint: Arc<str>,
+    /// The model's name in the settings.
+    pub model: ModelName,
+    /// Where the model is served.
+    pub at: ServiceEndpoint,
     /// Whose question it is.
     pub guild: GuildId,
     /// How urgent it is.
@@ -32,6 +34,12 @@ pub struct Entry {
     pub asked: Moment,
     /// When it is given up.
     pub deadline: Moment,
+}
+
+impl Entry {
+    fn lane(&self) -> LaneKey {
+        LaneKey { at: self.at.clone(), role: self.role, model: self.model.clone() }
+    }
 }
 
 /// What the shell must do, in order.
@@ -49,7 +57,7 @@ pub enum Step {
         spent: Spent,
     },
     /// Tell the operator that this endpoint failed so often that it is left alone until then.
-    LeftAlone(Arc<str>, Moment),
+    LeftAlone(ServiceEndpoint, Moment),
 }
 
 /// What a question took.
@@ -68,8 +76,10 @@ pub struct Spent {
 pub struct LaneReport {
     /// The model's role.
     pub role: ModelRole,
-    /// The model's endpoint.
-    pub endpoint: Arc<str>,
+    /// The model's name in the settings.
+    pub model: ModelName,
+    /// Where the model is served.
+    pub at: ServiceEndpoint,
     /// Questions that wait, pauses included.
     pub waiting: usize,
     /// Calls under way.
@@ -100,7 +110,7 @@ pub enum Happening {
 pub struct Schedule {
     settings: models::Models,
     lanes: BTreeMap<LaneKey, Lane>,
-    breakers: BTreeMap<Arc<str>, Breaker>,
+    breakers: BTreeMap<ServiceEndpoint, Breaker>,
     open: HashMap<CallId, Open>,
     deadlines: BTreeSet<(Moment, CallId)>,
     pauses: BTreeSet<(Moment, CallId)>,
@@ -108,11 +118,17 @@ pub struct Schedule {
     happened: Vec<Happening>,
 }
 
-/// Side and main questions never wait for each other, even at the same endpoint.
-type LaneKey = (ModelRole, Arc<str>);
+/// Questions of different roles or models never wait for each other, even at the same endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct LaneKey {
+    at: ServiceEndpoint,
+    role: ModelRole,
+    model: ModelName,
+}
 
 #[derive(Debug)]
 struct Lane {
+    limits: Concurrency,
     queue: Queue,
     running: usize,
     running_by_guild: HashMap<GuildId, usize>,
@@ -153,28 +169,29 @@ impl Schedule {
     /// A question came.
     pub fn ask(&mut self, now: Moment, entry: Entry) -> Vec<Step> {
         let mut steps = self.wake(now);
-        let (call, endpoint) = (entry.call, entry.endpoint.clone());
-        let key = (entry.role, endpoint.clone());
-        let (priority, guild) = (entry.priority, entry.guild.clone());
+        let (call, at) = (entry.call, entry.at.clone());
         self.deadlines.insert((entry.deadline, call));
-        self.open.insert(call, Open { entry, stage: Stage::Waiting, attempts: 0, in_calls: Duration::ZERO, last: None });
+        self.open.insert(
+            call,
+            Open { entry: entry.clone(), stage: Stage::Waiting, attempts: 0, in_calls: Duration::ZERO, last: None },
+        );
         steps.extend(self.wake(now));
         if !self.open.contains_key(&call) {
             return steps;
         }
-        if let Standing::Open(until) = self.breaker(&endpoint).standing(now) {
-            self.answer(now, call, Err(left_alone(endpoint, until.since(now))), &mut steps);
+        if let Standing::Open(until) = self.breaker(&at).standing(now) {
+            self.answer(now, call, Err(left_alone(at, until.since(now))), &mut steps);
             return steps;
         }
-        if let Some(shed) = self.lane(&key).queue.sheds_for(priority, call, &guild) {
+        if let Some(shed) = self.lane(&entry).queue.sheds_for(entry.priority, call, &entry.guild) {
             let its = self.open.get(&shed).map(|open| Happening::Shed(open.entry.role, open.entry.priority));
             self.happened.extend(its);
-            self.answer(now, shed, Err(too_many(endpoint.clone())), &mut steps);
+            self.answer(now, shed, Err(too_many(at.clone())), &mut steps);
         }
         if self.open.contains_key(&call) {
-            self.lane(&key).queue.push(call, priority, &guild);
+            self.lane(&entry).queue.push(call, entry.priority, &entry.guild);
         }
-        self.start_what_may(now, &endpoint, &mut steps);
+        self.start_what_may(now, &at, &mut steps);
         steps
     }
 
@@ -197,12 +214,12 @@ impl Schedule {
             }
             Ok(_) | Err(NoAnswer::Refused { .. }) => Verdict::Alive,
         };
-        let Some(endpoint) = self.leave(now, call, verdict, &mut steps) else { return steps };
+        let Some(at) = self.leave(now, call, verdict, &mut steps) else { return steps };
         match result {
             Err(no_answer) if no_answer.is_passing() => self.try_again_or_answer(now, call, no_answer, fraction, &mut steps),
             result => self.answer(now, call, result, &mut steps),
         }
-        self.start_what_may(now, &endpoint, &mut steps);
+        self.start_what_may(now, &at, &mut steps);
         steps
     }
 
@@ -211,7 +228,8 @@ impl Schedule {
         let mut steps = self.wake(now);
         if let Some(open) = self.open.get(&call) {
             self.happened.push(Happening::Panicked(open.entry.role));
-            let failed = NoAnswer::Unreachable { endpoint: open.entry.endpoint.clone(), detail: "the worker failed".to_owned() };
+            let failed =
+                NoAnswer::Unreachable { endpoint: open.entry.at.endpoint.clone(), detail: "the worker failed".to_owned() };
             self.give_up(now, call, failed, &mut steps);
         }
         steps
@@ -222,14 +240,14 @@ impl Schedule {
         let mut steps = self.wake(now);
         if let Some(open) = self.open.get(&call) {
             self.happened.push(Happening::Unworded(open.entry.role));
-            let endpoint = self.leave(now, call, Verdict::Unknown, &mut steps);
+            let at = self.leave(now, call, Verdict::Unknown, &mut steps);
             if let Some(open) = self.open.get_mut(&call) {
                 // It is worded for its first call.
                 (open.attempts, open.in_calls) = (0, Duration::ZERO);
             }
             self.answer(now, call, Err(NoAnswer::Unworded), &mut steps);
-            if let Some(endpoint) = endpoint {
-                self.start_what_may(now, &endpoint, &mut steps);
+            if let Some(at) = at {
+                self.start_what_may(now, &at, &mut steps);
             }
         }
         steps
@@ -244,8 +262,8 @@ impl Schedule {
         {
             freed.extend(self.expire(now, call, &mut steps));
         }
-        for endpoint in freed {
-            self.start_what_may(now, &endpoint, &mut steps);
+        for at in freed {
+            self.start_what_may(now, &at, &mut steps);
         }
         while let Some(&(until, call)) = self.pauses.first()
             && until <= now
@@ -264,12 +282,13 @@ impl Schedule {
     pub fn lanes(&self, now: Moment) -> Vec<LaneReport> {
         self.lanes
             .iter()
-            .map(|((role, endpoint), lane)| LaneReport {
+            .map(|(LaneKey { at, role, model }, lane)| LaneReport {
                 role: *role,
-                endpoint: endpoint.clone(),
+                model: model.clone(),
+                at: at.clone(),
                 waiting: lane.queue.len(),
                 running: lane.running,
-                breaker: self.breakers.get(endpoint).map_or(Standing::Closed, |breaker| breaker.standing(now)),
+                breaker: self.breakers.get(at).map_or(Standing::Closed, |breaker| breaker.standing(now)),
             })
             .collect()
     }
@@ -290,7 +309,7 @@ impl Schedule {
     }
 
     fn lanes_of(&self, role: ModelRole) -> impl Iterator<Item = &Lane> {
-        self.lanes.iter().filter(move |((of, _), _)| *of == role).map(|(_, lane)| lane)
+        self.lanes.iter().filter(move |(key, _)| key.role == role).map(|(_, lane)| lane)
     }
 
     /// When each endpoint that is left alone is not any more.
@@ -302,7 +321,7 @@ impl Schedule {
     }
 
     /// Answers a question whose time is over; returns the endpoint at which that leaves a place free.
-    fn expire(&mut self, now: Moment, call: CallId, steps: &mut Vec<Step>) -> Option<Arc<str>> {
+    fn expire(&mut self, now: Moment, call: CallId, steps: &mut Vec<Step>) -> Option<ServiceEndpoint> {
         let open = self.open.get(&call)?;
         self.happened.push(Happening::TimedOut(open.entry.role));
         let given = open.entry.deadline.since(open.entry.asked);
@@ -311,9 +330,9 @@ impl Schedule {
             Stage::Running { since, .. } if now.since(since) * 2 >= given => Verdict::Failing(None),
             _ => Verdict::Unknown,
         };
-        let endpoint = self.leave(now, call, verdict, steps);
+        let at = self.leave(now, call, verdict, steps);
         self.answer(now, call, Err(NoAnswer::TimedOut { after: given }), steps);
-        endpoint
+        at
     }
 
     fn resume(&mut self, now: Moment, call: CallId, steps: &mut Vec<Step>) {
@@ -323,57 +342,58 @@ impl Schedule {
         }
         open.stage = Stage::Waiting;
         let (entry, last) = (open.entry.clone(), open.last.clone());
-        if let (Standing::Open(_), Some(last)) = (self.breaker(&entry.endpoint).standing(now), last) {
+        if let (Standing::Open(_), Some(last)) = (self.breaker(&entry.at).standing(now), last) {
             self.answer(now, call, Err(last), steps);
             return;
         }
-        self.lane(&(entry.role, entry.endpoint.clone())).queue.push(call, entry.priority, &entry.guild);
-        self.start_what_may(now, &entry.endpoint, steps);
+        self.lane(&entry).queue.push(call, entry.priority, &entry.guild);
+        self.start_what_may(now, &entry.at, steps);
     }
 
     /// Answers a question that may be running, and fills the place that it leaves.
     fn give_up(&mut self, now: Moment, call: CallId, no_answer: NoAnswer, steps: &mut Vec<Step>) {
-        let endpoint = self.leave(now, call, Verdict::Unknown, steps);
+        let at = self.leave(now, call, Verdict::Unknown, steps);
         self.answer(now, call, Err(no_answer), steps);
-        if let Some(endpoint) = endpoint {
-            self.start_what_may(now, &endpoint, steps);
+        if let Some(at) = at {
+            self.start_what_may(now, &at, steps);
         }
     }
 
     /// Ends the call that is under way, if one is, and tells the breaker; returns the endpoint.
-    fn leave(&mut self, now: Moment, call: CallId, verdict: Verdict, steps: &mut Vec<Step>) -> Option<Arc<str>> {
+    fn leave(&mut self, now: Moment, call: CallId, verdict: Verdict, steps: &mut Vec<Step>) -> Option<ServiceEndpoint> {
         let open = self.open.get_mut(&call)?;
         let Stage::Running { since, probe } = open.stage else { return None };
         open.stage = Stage::Waiting;
         open.in_calls += now.since(since);
-        let Entry { role, endpoint, guild, asked, deadline, .. } = open.entry.clone();
-        let has_hung = matches!(verdict, Verdict::Failing(_)) && now.since(since) * HUNG_PART >= deadline.since(asked);
-        let share = self.settings.own(role).guild_share();
-        let lane = self.lane(&(role, endpoint.clone()));
+        let entry = open.entry.clone();
+        let has_hung =
+            matches!(verdict, Verdict::Failing(_)) && now.since(since) * HUNG_PART >= entry.deadline.since(entry.asked);
+        let lane = self.lane(&entry);
+        let Entry { at, guild, .. } = entry;
         lane.leave(&guild);
         match verdict {
             Verdict::Alive => lane.speed_up(&guild),
-            Verdict::Failing(_) if has_hung => lane.slow_down(guild, share),
+            Verdict::Failing(_) if has_hung => lane.slow_down(guild),
             Verdict::Failing(_) | Verdict::Unknown => {}
         }
-        let breaker = self.breaker(&endpoint);
+        let breaker = self.breaker(&at);
         // One that answers others meanwhile is not what hangs.
         let verdict = if has_hung && breaker.has_answered_since(since) { Verdict::Unknown } else { verdict };
         if breaker.ended(now, probe, verdict) {
             self.happened.push(Happening::Opened);
-            self.turn_away(now, &endpoint, steps);
+            self.turn_away(now, &at, steps);
         }
-        Some(endpoint)
+        Some(at)
     }
 
     /// The endpoint's breaker opened: nobody waits for it in vain.
-    fn turn_away(&mut self, now: Moment, endpoint: &Arc<str>, steps: &mut Vec<Step>) {
-        let Standing::Open(until) = self.breaker(endpoint).standing(now) else { return };
-        steps.push(Step::LeftAlone(endpoint.clone(), until));
+    fn turn_away(&mut self, now: Moment, at: &ServiceEndpoint, steps: &mut Vec<Step>) {
+        let Standing::Open(until) = self.breaker(at).standing(now) else { return };
+        steps.push(Step::LeftAlone(at.clone(), until));
         let waiting: Vec<CallId> =
-            self.lanes.iter().filter(|(key, _)| key.1 == *endpoint).flat_map(|(_, lane)| lane.queue.ready()).collect();
+            self.lanes.iter().filter(|(key, _)| key.at == *at).flat_map(|(_, lane)| lane.queue.ready()).collect();
         for call in waiting {
-            self.answer(now, call, Err(left_alone(endpoint.clone(), until.since(now))), steps);
+            self.answer(now, call, Err(left_alone(at.clone(), until.since(now))), steps);
         }
     }
 
@@ -385,7 +405,7 @@ impl Schedule {
         };
         let until = now + self.pause(open.attempts, wanted, fraction);
         let (entry, attempts) = (open.entry.clone(), open.attempts);
-        let still_open = matches!(self.breaker(&entry.endpoint).standing(until), Standing::Open(_));
+        let still_open = matches!(self.breaker(&entry.at).standing(until), Standing::Open(_));
         if attempts >= self.settings.pool.max_attempts || until >= entry.deadline || still_open {
             self.answer(now, call, Err(no_answer), steps);
             return;
@@ -396,7 +416,7 @@ impl Schedule {
             open.last = Some(no_answer);
         }
         self.pauses.insert((until, call));
-        self.lane(&(entry.role, entry.endpoint)).queue.push_pausing(call, entry.priority, &entry.guild);
+        self.lane(&entry).queue.push_pausing(call, entry.priority, &entry.guild);
     }
 
     /// Doubles with each try, spread over its upper half; never shorter than the endpoint asked for.
@@ -412,12 +432,10 @@ impl Schedule {
         }
     }
 
-    fn start_what_may(&mut self, now: Moment, endpoint: &Arc<str>, steps: &mut Vec<Step>) {
-        for role in [ModelRole::Side, ModelRole::Main] {
-            let limits = self.settings.own(role);
-            let (most, share) = (limits.max_concurrent, limits.guild_share());
-            let Some(lane) = self.lanes.get_mut(&(role, endpoint.clone())) else { continue };
-            let Some(breaker) = self.breakers.get_mut(endpoint) else { continue };
+    fn start_what_may(&mut self, now: Moment, at: &ServiceEndpoint, steps: &mut Vec<Step>) {
+        let Some(breaker) = self.breakers.get_mut(at) else { return };
+        for (_, lane) in self.lanes.iter_mut().filter(|(key, _)| key.at == *at) {
+            let Concurrency { most, guild_share: share } = lane.limits;
             while lane.running < most && breaker.lets_pass(now) {
                 let may_ask =
                     |guild: &GuildId| lane.running_by_guild.get(guild).copied().unwrap_or(0) < slowed(&lane.slowed, guild, share);
@@ -438,24 +456,25 @@ impl Schedule {
         if let Stage::Pausing(until) = stage {
             self.pauses.remove(&(until, call));
         }
-        self.lane(&(entry.role, entry.endpoint.clone())).queue.remove(call, entry.priority, &entry.guild);
+        self.lane(&entry).queue.remove(call, entry.priority, &entry.guild);
         let waited = now.since(entry.asked).saturating_sub(in_calls);
         steps.push(Step::Answer { call, result, spent: Spent { waited, in_calls, attempts } });
     }
 
-    fn lane(&mut self, key: &LaneKey) -> &mut Lane {
-        let capacity = self.settings.pool.queue_capacity;
-        self.lanes.entry(key.clone()).or_insert_with(|| Lane {
-            queue: Queue::new(capacity),
+    fn lane(&mut self, of: &Entry) -> &mut Lane {
+        let settings = &self.settings;
+        self.lanes.entry(of.lane()).or_insert_with(|| Lane {
+            limits: settings.concurrency(of.role, &of.model),
+            queue: Queue::new(settings.pool.queue_capacity),
             running: 0,
             running_by_guild: HashMap::new(),
             slowed: HashMap::new(),
         })
     }
 
-    fn breaker(&mut self, endpoint: &Arc<str>) -> &mut Breaker {
+    fn breaker(&mut self, at: &ServiceEndpoint) -> &mut Breaker {
         let models::Breaker { failures, cool_down_secs } = self.settings.breaker;
-        self.breakers.entry(endpoint.clone()).or_insert_with(|| Breaker::new(failures, seconds(cool_down_secs)))
+        self.breakers.entry(at.clone()).or_insert_with(|| Breaker::new(failures, seconds(cool_down_secs)))
     }
 }
 
@@ -476,9 +495,10 @@ impl Lane {
     }
 
     /// A call of this guild hung: half as many of its calls run at a time, but always one.
-    fn slow_down(&mut self, guild: GuildId, share: usize) {
+    fn slow_down(&mut self, guild: GuildId) {
+        let most = self.limits.guild_share.max(1).ilog2();
         let halved = self.slowed.entry(guild).or_default();
-        *halved = (*halved + 1).min(share.ilog2());
+        *halved = (*halved + 1).min(most);
     }
 
     /// A call of this guild was answered: twice as many run at a time, up to its share.
@@ -497,13 +517,13 @@ fn slowed(slowed: &HashMap<GuildId, u32>, guild: &GuildId, share: usize) -> usiz
     (share >> slowed.get(guild).copied().unwrap_or_default().min(usize::BITS - 1)).max(1)
 }
 
-fn left_alone(endpoint: Arc<str>, remaining: Duration) -> NoAnswer {
-    NoAnswer::LeftAlone { endpoint, remaining }
+fn left_alone(at: ServiceEndpoint, remaining: Duration) -> NoAnswer {
+    NoAnswer::LeftAlone { endpoint: at.endpoint, remaining }
 }
 
-fn too_many(endpoint: Arc<str>) -> NoAnswer {
+fn too_many(at: ServiceEndpoint) -> NoAnswer {
     let detail = "too many questions wait for it, and others are more urgent (models.pool.queue_capacity)".to_owned();
-    NoAnswer::Overloaded { endpoint, detail, retry_after: None }
+    NoAnswer::Overloaded { endpoint: at.endpoint, detail, retry_after: None }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::domain::id::GuildId;
+use crate::domain::service::ServiceEndpoint;
 use crate::ports::language_model::{ModelRole, Usage};
 
 /// What was asked of one model.
@@ -18,20 +19,20 @@ pub struct Tally {
     pub tokens: Usage,
 }
 
-/// What one guild asked, by role.
-pub type GuildTally = BTreeMap<ModelRole, Tally>;
+/// What one guild asked, by where it was served and by role.
+pub type GuildTally = BTreeMap<(ServiceEndpoint, ModelRole), Tally>;
 
-/// What every guild asked, by role.
+/// What every guild asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tallies(BTreeMap<GuildId, GuildTally>);
 
 impl Tallies {
     /// Counts one question that was answered, with its tokens, or without.
-    pub fn count(&mut self, guild: &GuildId, role: ModelRole, calls: u32, tokens: Option<Usage>) {
+    pub fn count(&mut self, guild: &GuildId, at: ServiceEndpoint, role: ModelRole, calls: u32, tokens: Option<Usage>) {
         if !self.0.contains_key(guild) {
             self.0.insert(guild.clone(), GuildTally::new());
         }
-        let Some(tally) = self.0.get_mut(guild).map(|guild| guild.entry(role).or_default()) else { return };
+        let Some(tally) = self.0.get_mut(guild).map(|guild| guild.entry((at, role)).or_default()) else { return };
         tally.questions += 1;
         tally.calls += u64::from(calls);
         match tokens {
@@ -54,19 +55,27 @@ impl Tallies {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::service::Service;
+
+    fn at(endpoint: &str) -> ServiceEndpoint {
+        ServiceEndpoint { service: Service::LanguageModel, endpoint: endpoint.into() }
+    }
 
     #[test]
-    fn guilds_and_roles_are_counted_apart() {
+    fn guilds_endpoints_and_roles_are_counted_apart() {
         let (home, away) = (GuildId::from("home"), GuildId::from("away"));
         let tokens = Usage { input_tokens: 10, output_tokens: 2 };
         let mut tallies = Tallies::default();
 
-        tallies.count(&home, ModelRole::Side, 2, Some(tokens));
-        tallies.count(&home, ModelRole::Side, 1, None);
-        tallies.count(&away, ModelRole::Main, 1, Some(tokens));
+        tallies.count(&home, at("http://here"), ModelRole::Side, 2, Some(tokens));
+        tallies.count(&home, at("http://here"), ModelRole::Side, 1, None);
+        tallies.count(&home, at("http://there"), ModelRole::Side, 1, None);
+        tallies.count(&away, at("http://here"), ModelRole::Main, 1, Some(tokens));
 
-        let side = Tally { questions: 2, without_answer: 1, calls: 3, tokens };
-        assert_eq!(tallies.of(&home), GuildTally::from([(ModelRole::Side, side)]));
+        let here = Tally { questions: 2, without_answer: 1, calls: 3, tokens };
+        let there = Tally { questions: 1, without_answer: 1, calls: 1, tokens: Usage::default() };
+        let of_home = [((at("http://here"), ModelRole::Side), here), ((at("http://there"), ModelRole::Side), there)];
+        assert_eq!(tallies.of(&home), GuildTally::from(of_home));
         assert_eq!(tallies.iter().count(), 2);
     }
 }

@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::domain::trigger::Trigger;
-use crate::ports::language_model::{Identity, LanguageModel, ModelRole, Purpose, Request, Usage};
-use crate::settings::models::tests::defaults;
+use crate::domain::service::{Service, ServiceEndpoint};
+use crate::ports::language_model::{Identity, LanguageModel, Message, ModelRole, Request, Usage};
+use crate::settings::models::tests::{defaults, named};
 use crate::telemetry::metrics::Metrics;
 
 /// What the model of these tests does with one call.
@@ -56,7 +56,7 @@ impl Scripted {
     }
 
     fn next(&self, request: &Request) -> Does {
-        self.heard.lock().expect("no panic while held").push(request.user.clone());
+        self.heard.lock().expect("no panic while held").push(request.user().into_owned());
         let mut script = self.script.lock().expect("no panic while held");
         if script.len() > 1 { script.pop().expect("more than one") } else { script[0].clone() }
     }
@@ -106,7 +106,11 @@ impl Chance for NoChance {
 
 fn answer(text: &str) -> Answer {
     let usage = Usage { input_tokens: 7, output_tokens: 3 };
-    Answer { text: text.to_owned(), usage, model: None, response_id: None, finish_reason: None }
+    Answer::of_text(text, usage)
+}
+
+fn served_here() -> (ServiceEndpoint, ModelRole) {
+    (ServiceEndpoint { service: Service::LanguageModel, endpoint: "http://scripted".into() }, ModelRole::Side)
 }
 
 fn busy(retry_after: Option<u64>) -> NoAnswer {
@@ -115,17 +119,8 @@ fn busy(retry_after: Option<u64>) -> NoAnswer {
 }
 
 fn request(text: &str) -> Arc<Wording> {
-    let request = Request {
-        role: ModelRole::Side,
-        purpose: Purpose::Decision { trigger: Trigger::Lull },
-        companion: None,
-        guild: "home".into(),
-        system: String::new(),
-        user: text.to_owned(),
-        newest: Vec::new(),
-        sizes: Vec::new(),
-        max_tokens: 50,
-    };
+    let messages = Message::prompt(String::new(), text.to_owned());
+    let request = Request { messages, ..Request::new(ModelRole::Side, "home".into(), 50) };
     Arc::new(request.into())
 }
 
@@ -144,9 +139,12 @@ struct World {
 
 impl World {
     async fn new(model: &Arc<Scripted>, set: impl FnOnce(&mut Settings)) -> Self {
+        Self::of(Models::new(model.clone(), model.clone()), set).await
+    }
+
+    async fn of(models: Models, set: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = defaults();
         set(&mut settings);
-        let models = Models { side: model.clone(), main: model.clone() };
         let metrics = Metrics::local();
         let pool = SideModels { settings: settings.clone(), chance: Arc::new(NoChance), instruments: metrics.instruments() };
         let (actor, _) = Actor::spawn(None, pool, ()).await.expect("starts");
@@ -183,7 +181,7 @@ impl World {
     /// The next outcome as `question: text` or `question: code`.
     async fn told(&mut self) -> String {
         let (name, outcome) = self.outcome().await;
-        format!("{name}: {}", outcome.result.as_ref().map_or_else(|no_answer| no_answer.code(), |answer| &answer.text))
+        format!("{name}: {}", outcome.result.as_ref().map_or_else(|no_answer| no_answer.code().into(), |answer| answer.text()))
     }
 
     async fn report(&self) -> PoolReport {
@@ -335,7 +333,7 @@ async fn a_question_that_cannot_be_worded_is_no_call_and_blames_no_model() {
     assert_eq!(counted, [1.0, 0.0, 1.0]);
     let report = world.report().await;
     assert_eq!((report.troubles, report.lanes[0].breaker), (Vec::new(), breaker::Standing::Closed));
-    let usage = world.pool.usage("home".into()).await.expect("the pool is there")[&ModelRole::Side];
+    let usage = world.pool.usage("home".into()).await.expect("the pool is there")[&served_here()];
     assert_eq!((usage.questions, usage.without_answer, usage.calls), (2, 1, 1));
 }
 
@@ -463,6 +461,28 @@ async fn without_a_pool_a_question_is_answered_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_question_for_a_named_model_is_answered_by_it_in_that_role_alone() {
+    let [side, main, fast] = ["side", "main", "fast"].map(|name| Scripted::new([Does::Answers(name, 0.0)]));
+    let models = Models::new(side, main).with(ModelRole::Side, "fast".into(), fast);
+    let mut world = World::of(models, |settings| drop(settings.named.insert("fast".into(), named(1)))).await;
+    let asked = |role: ModelRole, name: &str| {
+        let request = Request { model: name.into(), ..Request::new(role, "home".into(), 50) };
+        world.ask_worded(name, Arc::new(request.into()), Priority::Lull);
+    };
+    asked(ModelRole::Side, "side");
+    asked(ModelRole::Side, "fast");
+    asked(ModelRole::Main, "fast");
+
+    let mut told = [world.told().await, world.told().await, world.told().await];
+
+    told.sort();
+    assert_eq!(told, ["fast: fast", "fast: main", "side: side"]);
+    let lanes = world.report().await.lanes;
+    let lanes: Vec<_> = lanes.iter().map(|lane| (lane.role, lane.model.as_str())).collect();
+    assert_eq!(lanes, [(ModelRole::Side, "fast"), (ModelRole::Side, "side"), (ModelRole::Main, "fast")]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn usage_is_counted_by_guild() {
     let model = Scripted::new([Does::Fails(busy(None)), Does::Answers("ok", 0.0)]);
     let mut world = World::new(&model, |_| ()).await;
@@ -473,7 +493,7 @@ async fn usage_is_counted_by_guild() {
     let elsewhere = world.pool.usage("away".into()).await.expect("the pool is there");
     let all = world.pool.all_usage().await.expect("the pool is there");
 
-    let side = usage[&ModelRole::Side];
+    let side = usage[&served_here()];
     assert_eq!((side.questions, side.calls, side.tokens.total()), (1, 2, 10));
     assert!(elsewhere.is_empty());
     assert_eq!(all.iter().collect::<Vec<_>>(), [(&"home".into(), &usage)]);

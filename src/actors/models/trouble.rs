@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::domain::id::ModelName;
 use crate::ports::language_model::{Identity, ModelRole, NoAnswer};
 
 /// A model that gave no answer when it was called last.
@@ -10,7 +11,9 @@ use crate::ports::language_model::{Identity, ModelRole, NoAnswer};
 pub struct Trouble {
     /// What it is asked for.
     pub role: ModelRole,
-    /// Its name.
+    /// Its name in the settings.
+    pub name: ModelName,
+    /// Its name at its endpoint.
     pub model: Arc<str>,
     /// What went wrong at which endpoint, and the way out, for people.
     pub detail: String,
@@ -22,19 +25,19 @@ pub struct Trouble {
 
 /// The models that gave no answer when they were called last.
 #[derive(Debug, Default)]
-pub(super) struct Troubles(BTreeMap<(Arc<str>, ModelRole), Trouble>);
+pub(super) struct Troubles(BTreeMap<(Arc<str>, ModelRole, ModelName), Trouble>);
 
 impl Troubles {
     /// A call to a model ended, with an answer or without.
-    pub(super) fn learn(&mut self, identity: &Identity, role: ModelRole, failure: Option<&NoAnswer>) {
-        let key = (identity.endpoint.clone(), role);
+    pub(super) fn learn(&mut self, identity: &Identity, role: ModelRole, name: &ModelName, failure: Option<&NoAnswer>) {
+        let key = (identity.endpoint.clone(), role, name.clone());
         let (endpoint, model) = (&*identity.endpoint, &*identity.model);
         match failure {
             // That nobody wants it any more says nothing about who was asked.
             Some(NoAnswer::Cancelled) => {}
             Some(failure) => {
                 let mut told = self.0.remove(&key).map(|known| known.told).unwrap_or_default();
-                let in_our_words = in_words(endpoint, role, failure, failure.in_our_words());
+                let in_our_words = in_words(endpoint, role, name, failure, failure.in_our_words());
                 if told.insert(failure.code()) {
                     let (role, detail) = (role.as_str(), &*in_our_words);
                     tracing::warn!(
@@ -44,8 +47,9 @@ impl Troubles {
                         "a model gives no answer; it is asked again, later and later; /readyz shows what it said"
                     );
                 }
-                let detail = in_words(endpoint, role, failure, failure.to_string());
-                self.0.insert(key, Trouble { role, model: identity.model.clone(), detail, in_our_words, told });
+                let detail = in_words(endpoint, role, name, failure, failure.to_string());
+                let (name, model) = (name.clone(), identity.model.clone());
+                self.0.insert(key, Trouble { role, name, model, detail, in_our_words, told });
             }
             None => {
                 if self.0.remove(&key).is_some() {
@@ -61,12 +65,14 @@ impl Troubles {
     }
 }
 
-fn in_words(endpoint: &str, role: ModelRole, failure: &NoAnswer, words: String) -> String {
+fn in_words(endpoint: &str, role: ModelRole, name: &ModelName, failure: &NoAnswer, words: String) -> String {
     match failure {
         NoAnswer::TimedOut { .. } => format!(
-            "{endpoint}: {words}; is it still loading, or too busy? models.{role}.first_token_timeout_secs and .timeout_secs say how \
+            "{endpoint}: {words}; is it still loading, or too busy? models.{name}.first_token_timeout_secs and {timeout} say how \
              long is waited for it",
-            role = role.as_str()
+            // How long a question may take is a matter of its role.
+            timeout =
+                if *name == role.into() { ".timeout_secs".to_owned() } else { format!("models.{}.timeout_secs", role.as_str()) }
         ),
         _ => words,
     }
@@ -90,11 +96,11 @@ mod tests {
 
         tracing::subscriber::with_default(subscriber, || {
             for _ in 0..1_000 {
-                troubles.learn(&identity, ModelRole::Side, Some(&refused));
-                troubles.learn(&identity, ModelRole::Side, Some(&gone));
+                troubles.learn(&identity, ModelRole::Side, &ModelRole::Side.into(), Some(&refused));
+                troubles.learn(&identity, ModelRole::Side, &ModelRole::Side.into(), Some(&gone));
             }
-            troubles.learn(&identity, ModelRole::Side, None);
-            troubles.learn(&identity, ModelRole::Side, None);
+            troubles.learn(&identity, ModelRole::Side, &ModelRole::Side.into(), None);
+            troubles.learn(&identity, ModelRole::Side, &ModelRole::Side.into(), None);
         });
 
         let said = lines.text();
@@ -108,11 +114,16 @@ mod tests {
         let identity = Identity { provider: "p".into(), model: "m".into(), endpoint: "http://here".into() };
         let mut troubles = Troubles::default();
 
-        troubles.learn(&identity, ModelRole::Side, Some(&NoAnswer::TimedOut { after: Duration::from_secs(4) }));
-        troubles.learn(&identity, ModelRole::Side, Some(&NoAnswer::Cancelled));
-        troubles.learn(&identity, ModelRole::Main, None);
+        troubles.learn(
+            &identity,
+            ModelRole::Side,
+            &ModelRole::Side.into(),
+            Some(&NoAnswer::TimedOut { after: Duration::from_secs(4) }),
+        );
+        troubles.learn(&identity, ModelRole::Side, &ModelRole::Side.into(), Some(&NoAnswer::Cancelled));
+        troubles.learn(&identity, ModelRole::Main, &ModelRole::Main.into(), None);
         let during = troubles.all();
-        troubles.learn(&identity, ModelRole::Side, None);
+        troubles.learn(&identity, ModelRole::Side, &ModelRole::Side.into(), None);
 
         assert_eq!(during.len(), 1);
         assert!(during[0].detail.starts_with("http://here: no answer within 4.0 s; "), "{}", during[0].detail);

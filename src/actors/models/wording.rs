@@ -50,41 +50,31 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
     use super::*;
-    use crate::domain::trigger::Trigger;
-    use crate::ports::language_model::{ModelRole, Purpose};
+    use crate::ports::language_model::{Message, ModelRole};
 
     #[test]
     fn a_question_is_put_into_words_once_when_its_turn_comes() {
-        let wording = Wording::later(request(""), |unworded| Request { user: "How are you?".to_owned(), ..unworded });
-        assert_eq!(wording.user, "");
+        let wording = Wording::later(request(""), |unworded| Request { messages: request("How are you?").messages, ..unworded });
+        assert_eq!(wording.user(), "");
 
-        let twice = [wording.in_words().user.clone(), wording.in_words().user.clone()];
+        let twice = [wording.in_words().user().into_owned(), wording.in_words().user().into_owned()];
 
         assert_eq!(twice, ["How are you?", "How are you?"]);
-        assert_eq!(wording.user, "How are you?");
+        assert_eq!(wording.user(), "How are you?");
     }
 
     #[test]
     fn a_question_whose_words_panic_is_one_without_words() {
         let wording = Wording::later(request(""), |_| resume_unwind(Box::new("it cannot be worded")));
 
-        let panicked = catch_unwind(AssertUnwindSafe(|| wording.in_words().user.clone()));
+        let panicked = catch_unwind(AssertUnwindSafe(|| wording.in_words().user().into_owned()));
 
         assert!(panicked.is_err());
-        assert_eq!((wording.user.as_str(), wording.in_words().user.as_str()), ("", ""));
+        assert_eq!((&*wording.user(), &*wording.in_words().user()), ("", ""));
     }
 
     fn request(user: &str) -> Request {
-        Request {
-            role: ModelRole::Side,
-            purpose: Purpose::Decision { trigger: Trigger::Lull },
-            companion: None,
-            guild: "home".into(),
-            system: String::new(),
-            user: user.to_owned(),
-            newest: Vec::new(),
-            sizes: Vec::new(),
-            max_tokens: 50,
-        }
+        let messages = Message::prompt(String::new(), user.to_owned());
+        Request { messages, ..Request::new(ModelRole::Side, "home".into(), 50) }
     }
 }

@@ -10,6 +10,7 @@ use tracing::Instrument;
 use super::PoolMessage;
 use super::queue::CallId;
 use super::wording::Wording;
+use crate::domain::service::{Service, ServiceEndpoint};
 use crate::ports::language_model::{Answer, Draft, LanguageModel, NoAnswer};
 use crate::telemetry::instruments::Instruments;
 
@@ -20,6 +21,13 @@ pub(super) struct Job {
     pub request: Arc<Wording>,
     pub drafts: Option<mpsc::UnboundedSender<Draft>>,
     pub span: tracing::Span,
+}
+
+impl Job {
+    /// Where the model is served.
+    pub fn at(&self) -> ServiceEndpoint {
+        ServiceEndpoint { service: Service::LanguageModel, endpoint: self.model.identity().endpoint.clone() }
+    }
 }
 
 /// A call under way; dropping it ends the call.

@@ -39,7 +39,7 @@ impl Fingerprint {
         let mut hasher = DefaultHasher::new();
         let companion = request.companion.as_ref().map(|companion| companion.id.as_str());
         (&*identity.endpoint, &*identity.model, request.guild.as_str(), companion).hash(&mut hasher);
-        (&request.system, &request.user).hash(&mut hasher);
+        request.messages.hash(&mut hasher);
         Self(hasher.finish())
     }
 }
@@ -143,6 +143,7 @@ mod tests {
     use super::*;
     use crate::adapters::system::SystemClock;
     use crate::ports::clock::Clock as _;
+    use crate::ports::language_model::{Message, ModelRole};
 
     const QUESTION: Fingerprint = Fingerprint(7);
 
@@ -194,15 +195,9 @@ mod tests {
     fn another_question_has_another_fingerprint() {
         let identity = |model: &str| Identity { provider: "p".into(), model: model.into(), endpoint: "http://here".into() };
         let request = |guild: &str, user: &str| Request {
-            role: crate::domain::model_role::ModelRole::Side,
-            purpose: crate::ports::language_model::Purpose::Judgement,
-            companion: None,
             guild: guild.into(),
-            system: "s".into(),
-            user: user.into(),
-            newest: Vec::new(),
-            sizes: Vec::new(),
-            max_tokens: 1,
+            messages: Message::prompt("s".to_owned(), user.to_owned()),
+            ..Request::new(ModelRole::Side, "home".into(), 1)
         };
         let one = Fingerprint::of(&request("home", "hi"), &identity("m"));
 

@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use self::answer::Growing;
-use self::dialect::Dialect;
+use self::dialect::{Dialect, Form};
 use self::failure::{Broken, Failures};
 use self::http::{Arriving, Http};
 use self::sse::Events;
@@ -38,7 +38,7 @@ use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAns
 use crate::settings::Problem;
 use crate::settings::models::{Endpoint, parsed_base_url, seconds};
 
-/// An answer longer than this is cut: no chat has room for more.
+/// An answer longer than this, with the tools that it calls, is cut: no chat has room for more.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
 /// A stream longer than this is no answer. A streamed piece of four characters takes some 300 bytes.
@@ -139,15 +139,13 @@ impl OpenAi {
 
     /// Sends the request, in a plainer dialect each time that the endpoint refuses a parameter, and returns a success.
     async fn response(&self, request: &Request, first_word_by: Instant) -> Result<Arriving, NoAnswer> {
-        let wants_json = request.purpose.wants_json();
-        let mut spoken = self.dialect.now(wants_json);
+        let wanted = Form::of(&request.format);
+        let mut spoken = self.dialect.now(wanted);
         loop {
             let response = self.send(request, spoken, first_word_by).await?;
             let status = response.status();
             if status.is_success() {
-                if wants_json {
-                    self.dialect.worked(spoken);
-                }
+                self.dialect.worked(wanted, spoken);
                 return Ok(response);
             }
             let headers = response.headers().clone();
@@ -159,6 +157,7 @@ impl OpenAi {
 
     async fn send(&self, request: &Request, spoken: dialect::Spoken, first_word_by: Instant) -> Result<Arriving, NoAnswer> {
         let body = wire::Body::new(&self.identity.model, self.temperature, request, spoken);
+        let body = body.map_err(|error| self.failures.in_answer(error))?;
         let body = serde_json::to_vec(&body).map_err(|error| self.failures.in_answer(Broken::Request(error.to_string())))?;
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));

@@ -24,8 +24,9 @@ use tokio::time::sleep;
 use self::dice::Dice;
 use self::hearing::Hearing;
 use self::temper::Temper;
+use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::domain::repetition;
-use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Purpose, Request, Usage};
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
 use crate::settings::models;
 
 /// A quick person's decision, in seconds.
@@ -72,20 +73,24 @@ impl Rehearsal {
 #[async_trait]
 impl LanguageModel for Rehearsal {
     async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
-        let mut dice = Dice::of(self.seed, request);
-        let hearing = Hearing::of(request);
-        let temper = Temper::of(request);
-        let (text, secs) = match request.purpose {
+        let Some(context) = request.extensions.get::<QuestionContext>() else {
+            let detail = "it answers nothing but what companions and their rooms ask".to_owned();
+            return Err(NoAnswer::Refused { endpoint: self.identity.endpoint.clone(), detail });
+        };
+        let mut dice = Dice::of(self.seed, request, context);
+        let hearing = Hearing::of(request, context);
+        let temper = Temper::of(context);
+        let (text, secs) = match context.purpose {
             Purpose::Decision { trigger } => (decide::decision(trigger, &hearing, temper, &mut dice), DECISION_SECS),
             Purpose::Vote { trigger } => (ballot::vote(trigger, &hearing, temper, &mut dice), DECISION_SECS),
             Purpose::Statement { closing, .. } => (phrases::statement(&hearing, temper, closing, &mut dice), STATEMENT_SECS),
-            Purpose::Summary => (summary(&request.user), DECISION_SECS),
-            Purpose::Judgement => (judgement(request), DECISION_SECS),
+            Purpose::Summary => (summary(&request.user()), DECISION_SECS),
+            Purpose::Judgement => (judgement(context), DECISION_SECS),
         };
         self.say(&text, dice.between(secs), drafts).await;
         let usage = Usage::estimate(request, &text);
         let model = Some(self.identity.model.to_string());
-        Ok(Answer { text, usage, model, response_id: None, finish_reason: Some("stop".to_owned()) })
+        Ok(Answer { model, finish_reason: Some("stop".to_owned()), ..Answer::of_text(text, usage) })
     }
 
     fn identity(&self) -> &Identity {
@@ -94,8 +99,8 @@ impl LanguageModel for Rehearsal {
 }
 
 /// The score of the judge that needs no model, with a sentence before it.
-fn judgement(request: &Request) -> String {
-    let texts: Vec<&str> = request.newest.iter().map(|line| &*line.text).collect();
+fn judgement(context: &QuestionContext) -> String {
+    let texts: Vec<&str> = context.newest.iter().map(|line| &*line.text).collect();
     let score = repetition::lexical(&texts);
     let found = if score > repetition::THRESHOLD { "They say the same again and again." } else { "They say different things." };
     format!("{found}\n{score}")

@@ -49,7 +49,7 @@ impl Inside {
         }
         loaded.settings.models.pool.queue_capacity = 100_000;
         let model: Arc<Instant> = Arc::default();
-        let models = Models { side: model.clone(), main: model };
+        let models = Models::new(model.clone(), model);
         let system = Apart::start(loaded, models, data, telemetry).await?;
         Ok(Self { system, metrics: telemetry.metrics(), data: data.to_path_buf(), rooms: Vec::new() })
     }

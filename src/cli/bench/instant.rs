@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use tokio::sync::mpsc;
 
+use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::domain::trigger::Trigger;
-use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Purpose, Request, Usage};
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
 
 /// Of those who were not called, one of so many wants to speak.
 const WANTS_TO_SPEAK: u64 = 8;
@@ -33,24 +34,24 @@ impl Instant {
 #[async_trait]
 impl LanguageModel for Instant {
     async fn ask(&self, request: &Request, _: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
-        let text = match request.purpose {
-            Purpose::Decision { trigger } if self.wants_to_speak(trigger) => "That is something for me.\nYES",
-            Purpose::Decision { .. } => "They talk to each other.\nNO",
-            Purpose::Vote { trigger } if self.wants_to_speak(trigger) => {
+        let text = match request.extensions.get().map(|context: &QuestionContext| &context.purpose) {
+            Some(Purpose::Decision { trigger }) if self.wants_to_speak(*trigger) => "That is something for me.\nYES",
+            Some(Purpose::Decision { .. }) => "They talk to each other.\nNO",
+            Some(Purpose::Vote { trigger }) if self.wants_to_speak(*trigger) => {
                 r#"{"reason": "That is something for me.", "decision": "YES", "importance": 6, "selected": false, "closing": "none"}"#
             }
-            Purpose::Vote { .. } => {
+            Some(Purpose::Vote { .. }) => {
                 r#"{"reason": "They talk to each other.", "decision": "NO", "importance": 2, "selected": false, "closing": "none"}"#
             }
-            Purpose::Statement { .. } => {
+            Some(Purpose::Statement { .. }) => {
                 "I would have a look at it in the morning, when there is light and nobody is in a hurry."
             }
-            Purpose::Summary => "They talked about buses, bread and bicycles.",
-            Purpose::Judgement => "They say different things.\n0.1",
+            Some(Purpose::Summary) => "They talked about buses, bread and bicycles.",
+            Some(Purpose::Judgement) | None => "They say different things.\n0.1",
         };
         let text = text.to_owned();
         let usage = Usage::estimate(request, &text);
-        Ok(Answer { text, usage, model: None, response_id: None, finish_reason: None })
+        Ok(Answer::of_text(text, usage))
     }
 
     fn identity(&self) -> &Identity {

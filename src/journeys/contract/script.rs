@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::world::{World, asker, room};
+use super::super::world::{World, asker, purpose, room};
 use crate::actors::runtime::directory::Place as Address;
 use crate::actors::runtime::places::{ChannelPlace, CompanionPlace, TurnTakingManagerPlace};
 use crate::domain::moment::Moment;
+use crate::domain::question_context::Purpose;
 use crate::ports::house::House;
-use crate::ports::language_model::{NoAnswer, Purpose, Request};
+use crate::ports::language_model::{NoAnswer, Request};
 use crate::telemetry::memory::SpanMemory;
 
 /// Some of what happens, under one heading.
@@ -255,10 +256,10 @@ fn equip(world: &mut World, models: &Arc<Mutex<Models>>) {
 
 impl Models {
     fn answers(&mut self, request: &Request) -> Result<String, NoAnswer> {
-        match request.purpose {
+        match purpose(request) {
             Purpose::Decision { .. } | Purpose::Vote { .. } => {
                 let mind = self.minds.get(asker(request)).copied().unwrap_or(NO);
-                mind.answers(&request.purpose)
+                mind.answers(purpose(request))
             }
             Purpose::Judgement => Ok(self.judgement.to_owned()),
             Purpose::Summary => Ok(SUMMARY.to_owned()),

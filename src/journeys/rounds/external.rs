@@ -20,7 +20,7 @@ async fn inn() -> World {
     let world = World::with_salon(json!({})).await;
     world.open_with("inn", json!(["bruno", { "id": "zed", "external": true }])).await;
     world.side.follows(|request| {
-        let is_first = !request.user.contains("I am Zed.") && !request.user.contains("As I said.");
+        let is_first = !request.user().contains("I am Zed.") && !request.user().contains("As I said.");
         Some(Ok(ballot(if is_first { "YES" } else { "NO" }, 5, "none")))
     });
     world.main.follows(|_| Some(Ok("As I said.".to_owned())));

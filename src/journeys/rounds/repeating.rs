@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::actors::runtime::places::{ChannelPlace, PoolPlace};
+use crate::journeys::world::purpose;
 
 /// Three who agree for ever, and a side model that judges what they say.
 async fn echo_chamber(score: &'static str) -> World {
@@ -16,7 +17,7 @@ async fn echo_chamber(score: &'static str) -> World {
 }
 
 fn agree(world: &World, score: &'static str) {
-    world.side.follows(move |request| match request.purpose {
+    world.side.follows(move |request| match purpose(request) {
         Purpose::Judgement => Some(Ok(format!("They circle.\n{score}"))),
         _ => Some(Ok(ballot("YES", 5, "none"))),
     });
@@ -38,7 +39,7 @@ async fn repetition_closes_the_conversation_step_by_step() {
     let statements = world.main.asked.lock().unwrap().len();
     assert_eq!(statements, 6, "five messages make the first judgement, the third ends it");
     let warning = &world.kit.settings.prompt.repetition;
-    assert!(world.main.asked.lock().unwrap().last().unwrap().user.contains(warning));
+    assert!(world.main.asked.lock().unwrap().last().unwrap().user().contains(warning));
     let spans = world.spans.named("decision.repetition");
     assert_eq!(spans.len(), 3);
     assert_eq!(attribute(&spans[0], "repetition.judge").as_deref(), Some("model"));
@@ -50,7 +51,7 @@ async fn repetition_closes_the_conversation_step_by_step() {
 async fn a_judgement_that_is_no_number_or_fails_holds_nothing_up() {
     for answer in ["what?", "error"] {
         let world = echo_chamber("0").await;
-        world.side.follows(move |request| match request.purpose {
+        world.side.follows(move |request| match purpose(request) {
             Purpose::Judgement if answer == "error" => {
                 Some(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() }))
             }

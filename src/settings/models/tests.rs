@@ -21,8 +21,8 @@ fn the_shipped_defaults_are_in_range_and_mean_rehearsal() {
     let checked = settings.check();
 
     assert_eq!(checked, Ok(()));
-    assert!(settings.serving(ModelRole::Side).is_none());
-    assert!(settings.serving(ModelRole::Main).is_none());
+    assert!(settings.served(ModelRole::Side, &"side".into()).endpoint.is_none());
+    assert!(settings.served(ModelRole::Main, &"main".into()).endpoint.is_none());
 }
 
 #[test]
@@ -31,11 +31,11 @@ fn one_endpoint_alone_serves_both_roles() {
     settings.main.base_url = Some("http://127.0.0.1:1/v1".into());
     settings.main.model = Some("m".into());
 
-    let side = settings.serving(ModelRole::Side).expect("served");
+    let side = settings.served(ModelRole::Side, &"side".into());
 
     assert_eq!(settings.check(), Ok(()));
-    assert_eq!(side.model.as_deref(), Some("m"));
-    assert_eq!(settings.own(ModelRole::Side).timeout(), Duration::from_secs(15));
+    assert_eq!(side.endpoint.and_then(|endpoint| endpoint.model.clone()).as_deref(), Some("m"));
+    assert_eq!((side.table.as_str(), side.limits.timeout()), ("main", Duration::from_secs(15)));
 }
 
 #[test]
@@ -173,18 +173,89 @@ fn a_price_stands_beside_the_endpoint_that_it_is_for_and_is_whole() {
 
 #[test]
 fn whatever_serves_a_role_brings_its_price() {
-    let nothing = defaults().prices();
+    let prices = |settings: &Models| [ModelRole::Side, ModelRole::Main].map(|role| settings.price(role, &role.into()));
+    let nothing = prices(&defaults());
     let mut settings = defaults();
     settings.main = priced(0.2, 0.8);
-    let both = settings.prices();
+    let both = prices(&settings);
     settings.side = Endpoint { input_price: None, output_price: None, ..priced(1.0, 1.0) };
-    let one = settings.prices();
+    let one = prices(&settings);
+    settings.named.insert("fast".into(), NamedModel { input_price: Some(1.0), output_price: Some(2.0), ..named(1) });
 
-    let (free, price) = (Price::free("USD"), Price::per_million(0.2, 0.8, "USD"));
+    let (free, price) = (Some(Price::free("USD")), Some(Price::per_million(0.2, 0.8, "USD")));
     assert_eq!(settings.check(), Ok(()));
-    assert_eq!(nothing, Prices { side: Some(free.clone()), main: Some(free) }, "rehearsal");
-    assert_eq!(both, Prices { side: Some(price.clone()), main: Some(price.clone()) });
-    assert_eq!(one, Prices { side: None, main: Some(price) });
+    assert_eq!(nothing, [free.clone(), free], "rehearsal");
+    assert_eq!(both, [price.clone(), price.clone()]);
+    assert_eq!(one, [None, price.clone()]);
+    assert_eq!(settings.price(ModelRole::Side, &"main".into()), price, "that of main, whatever it is asked for");
+    assert_eq!(settings.price(ModelRole::Side, &"fast".into()), Some(Price::per_million(1.0, 2.0, "USD")));
+}
+
+/// A further model of so many calls at a time.
+pub(crate) fn named(max_concurrent: usize) -> NamedModel {
+    NamedModel {
+        base_url: Some("http://127.0.0.1:2/v1".into()),
+        model: Some("small".into()),
+        api_key: None,
+        api_key_file: None,
+        first_token_timeout_secs: None,
+        idle_timeout_secs: None,
+        max_concurrent: Some(max_concurrent),
+        guild_max_concurrent: None,
+        temperature: None,
+        input_price: None,
+        output_price: None,
+    }
+}
+
+#[test]
+fn what_a_further_model_leaves_out_is_as_in_the_table_of_its_role() {
+    let mut settings = defaults();
+    settings.side.temperature = Some(0.2);
+    settings.main.timeout_secs = 300.0;
+    let model = NamedModel { max_concurrent: None, first_token_timeout_secs: Some(90.0), ..named(1) };
+    settings.named.insert("fast".into(), model);
+
+    let [side, main] = [ModelRole::Side, ModelRole::Main].map(|role| settings.served(role, &"fast".into()).limits.into_owned());
+    let calls = [ModelRole::Side, ModelRole::Main].map(|role| settings.concurrency(role, &"fast".into()));
+
+    assert_eq!((side.timeout_secs, side.first_token_timeout_secs, side.temperature), (15.0, 15.0, Some(0.2)));
+    assert_eq!((main.timeout_secs, main.first_token_timeout_secs, main.temperature), (300.0, 90.0, None));
+    assert_eq!(calls, [Concurrency { most: 8, guild_share: 4 }, Concurrency { most: 8, guild_share: 2 }]);
+    assert_eq!(settings.check(), Ok(()));
+}
+
+#[test]
+fn a_role_may_be_served_by_the_other_roles_model_in_its_own_time() {
+    let mut settings = defaults();
+    settings.main = Endpoint { max_concurrent: 3, ..priced(1.0, 1.0) };
+    settings.side = Endpoint { model: Some("small".into()), timeout_secs: 15.0, ..priced(1.0, 1.0) };
+
+    let served = settings.served(ModelRole::Side, &"main".into());
+
+    assert_eq!((served.table.as_str(), served.limits.timeout_secs, served.limits.max_concurrent), ("main", 15.0, 3));
+    assert_eq!(served.endpoint.and_then(|endpoint| endpoint.model.clone()).as_deref(), Some("m"));
+}
+
+#[test]
+fn what_is_wrong_with_a_further_model_names_it() {
+    let broken = [
+        ("fast", NamedModel { base_url: None, ..named(1) }, "fast.base_url"),
+        ("fast", NamedModel { base_url: None, model: None, ..named(1) }, "fast.base_url"),
+        ("fast", NamedModel { model: None, ..named(1) }, "fast.model"),
+        ("fast", named(0), "fast.max_concurrent"),
+        ("fast", NamedModel { idle_timeout_secs: Some(0.0), ..named(1) }, "fast.idle_timeout_secs"),
+        ("fast", NamedModel { input_price: Some(1.0), ..named(1) }, "fast.output_price"),
+        ("Fast", named(1), "Fast"),
+        ("very__fast", named(1), "very__fast"),
+        ("", named(1), ""),
+    ];
+    for (name, model, key) in broken {
+        let mut settings = defaults();
+        settings.named.insert(name.into(), model);
+
+        assert_eq!(key_of(&settings), key);
+    }
 }
 
 fn priced(input: f64, output: f64) -> Endpoint {

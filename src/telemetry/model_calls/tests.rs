@@ -7,8 +7,7 @@ use super::super::memory::{SpanMemory, attribute};
 use super::super::metrics::Metrics;
 use super::super::trace::TurnTrace;
 use super::*;
-use crate::domain::trigger::Trigger;
-use crate::ports::language_model::{Persona, Purpose};
+use crate::ports::language_model::{Asker, Message};
 
 #[test]
 fn a_call_is_a_client_span_named_for_its_model() {
@@ -133,17 +132,10 @@ fn facts<'a>(request: &'a Request, identity: &'a Identity, outcome: Result<&'a A
 }
 
 fn world() -> (Request, Identity, ChannelId) {
-    let persona = Persona { id: "aria".into(), name: "Aria".into(), chattiness: "shy".into() };
     let request = Request {
-        role: ModelRole::Side,
-        purpose: Purpose::Decision { trigger: Trigger::Lull },
-        companion: Some(persona),
-        guild: "home".into(),
-        system: "secret instructions".to_owned(),
-        user: "a secret question".to_owned(),
-        newest: Vec::new(),
-        sizes: Vec::new(),
-        max_tokens: 64,
+        companion: Some(Asker { id: "aria".into(), name: "Aria".into() }),
+        messages: Message::prompt("secret instructions".to_owned(), "a secret question".to_owned()),
+        ..Request::new(ModelRole::Side, "home".into(), 64)
     };
     let identity = Identity { provider: "openai".into(), model: "gpt-9-mini".into(), endpoint: Arc::from("https://api.example") };
     (request, identity, "console:lobby".into())
@@ -151,10 +143,9 @@ fn world() -> (Request, Identity, ChannelId) {
 
 fn answer() -> Answer {
     Answer {
-        text: "a secret answer".to_owned(),
-        usage: Usage { input_tokens: 120, output_tokens: 7 },
         model: Some("gpt-9-mini-2026".to_owned()),
         response_id: Some("r-1".to_owned()),
         finish_reason: Some("stop".to_owned()),
+        ..Answer::of_text("a secret answer", Usage { input_tokens: 120, output_tokens: 7 })
     }
 }

@@ -44,6 +44,28 @@ async fn what_calls_cost_is_the_same_with_a_server_and_without() {
 }
 
 #[tokio::test]
+async fn a_companion_that_names_a_model_is_answered_by_it_at_its_price() {
+    let premises = priced(Premises::new(), &model().await)
+        .with_companion("aria", "[model]\nmain = \"large\"\n")
+        .with("models.large.base_url", &model().await)
+        .with("models.large.model", "large-model")
+        .with("models.large.input_price", "100")
+        .with("models.large.output_price", "0");
+    let server = premises.start().await;
+    let mut lobby = server.watch("lobby", Some(0)).await;
+    server.say("lobby", "Ana", "hey aria, how was your day?").await;
+    lobby.event("statement").await;
+
+    let told = server.get("/api/usage").await;
+
+    let by: Vec<_> = told["guilds"][0]["by"].as_array().expect("a list").iter().collect();
+    let by: Vec<_> = by.into_iter().map(|by| (by["role"].clone(), by["model"].clone(), by["cost"].clone())).collect();
+    let (main, side) = ((json!("main"), json!("large-model"), json!(0.1)), (json!("side"), json!("side"), json!(0.0012)));
+    assert_eq!(by, [main, side]);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn what_was_used_before_is_still_told_when_its_room_and_its_prices_are_gone() {
     let mut premises = priced(Premises::new(), &model().await);
     let server = premises.start().await;

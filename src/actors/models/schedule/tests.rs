@@ -3,8 +3,9 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::domain::service::Service;
 use crate::ports::language_model::Usage;
-use crate::settings::models::tests::defaults;
+use crate::settings::models::tests::{defaults, named};
 
 const ENDPOINT: &str = "http://here";
 
@@ -23,7 +24,8 @@ fn entry(call: u64, asked: f64) -> Entry {
     Entry {
         call: CallId(call),
         role: ModelRole::Side,
-        endpoint: ENDPOINT.into(),
+        model: ModelRole::Side.into(),
+        at: served_at(ENDPOINT),
         guild: "home".into(),
         priority: Priority::Lull,
         asked: at(asked),
@@ -31,8 +33,12 @@ fn entry(call: u64, asked: f64) -> Entry {
     }
 }
 
+fn served_at(endpoint: &str) -> ServiceEndpoint {
+    ServiceEndpoint { service: Service::LanguageModel, endpoint: endpoint.into() }
+}
+
 fn answer() -> Answer {
-    Answer { text: "YES".into(), usage: Usage::default(), model: None, response_id: None, finish_reason: None }
+    Answer::of_text("YES", Usage::default())
 }
 
 fn overloaded(retry_after: Option<f64>) -> NoAnswer {
@@ -202,11 +208,28 @@ fn after_the_cool_down_one_question_probes_and_the_others_wait_for_it() {
 }
 
 #[test]
+fn a_named_model_at_the_same_endpoint_has_places_of_its_own_and_shares_the_breaker() {
+    let mut settings = tight();
+    settings.breaker.failures = 1;
+    settings.named.insert("fast".into(), named(2));
+    let mut schedule = Schedule::new(settings);
+    let fast = |call| Entry { model: "fast".into(), ..entry(call, 0.0) };
+    schedule.ask(at(0.0), entry(1, 0.0));
+    schedule.ask(at(0.0), entry(2, 0.0));
+
+    let beside = [fast(3), Entry { guild: "away".into(), ..fast(4) }, fast(5)].map(|entry| told(&schedule.ask(at(0.0), entry)));
+    let failed = schedule.ended(at(1.0), CallId(1), Err(unreachable()), 0.0);
+
+    assert_eq!(beside, [vec!["call 3"], vec!["call 4"], vec![]]);
+    assert_eq!(told(&failed), ["alone", "5 left_alone", "2 left_alone", "1 unreachable"]);
+}
+
+#[test]
 fn a_hanging_endpoint_takes_no_place_from_another() {
     let mut schedule = Schedule::new(tight());
     schedule.ask(at(0.0), entry(1, 0.0));
 
-    let steps = schedule.ask(at(0.0), Entry { endpoint: "http://there".into(), ..entry(2, 0.0) });
+    let steps = schedule.ask(at(0.0), Entry { at: served_at("http://there"), ..entry(2, 0.0) });
 
     assert_eq!(told(&steps), ["call 2"]);
 }
@@ -217,7 +240,7 @@ fn main_questions_of_one_guild_leave_room_for_another() {
     settings.main.max_concurrent = 3;
     settings.main.guild_max_concurrent = Some(2);
     let mut schedule = Schedule::new(settings);
-    let main = |call| Entry { role: ModelRole::Main, ..entry(call, 0.0) };
+    let main = |call| Entry { role: ModelRole::Main, model: ModelRole::Main.into(), ..entry(call, 0.0) };
 
     let mut steps: Vec<Step> = (1..=3).flat_map(|call| schedule.ask(at(0.0), main(call))).collect();
     steps.extend(schedule.ask(at(0.0), Entry { guild: "other".into(), ..main(4) }));
@@ -399,8 +422,8 @@ proptest! {
                     let call = endpoints.len() as u64;
                     endpoints.push(format!("http://{endpoint}"));
                     let deadline = now + Duration::from_secs(secs.into());
-                    let endpoint = endpoints[call as usize].as_str().into();
-                    schedule.ask(now, Entry { guild: guild.to_string().into(), priority, endpoint, asked: now, deadline, ..entry(call, 0.0) })
+                    let at = served_at(&endpoints[call as usize]);
+                    schedule.ask(now, Entry { guild: guild.to_string().into(), priority, at, asked: now, deadline, ..entry(call, 0.0) })
                 }
                 Move::Cancel(call) => schedule.cancel(now, CallId(call.into())),
                 Move::End { running, how } => {

@@ -160,7 +160,8 @@ impl Scene<'_> {
             );
         }
         let troubles = self.house.kit.pool.report().await.map(|pool| pool.troubles).unwrap_or_default();
-        let trouble = troubles.iter().find(|trouble| trouble.role == ModelRole::Side);
+        let its = who.settings.as_ref().map_or_else(|| ModelRole::Side.into(), |settings| settings.model.side.clone());
+        let trouble = troubles.iter().find(|trouble| trouble.role == ModelRole::Side && trouble.name == its);
         let why = trouble.map(|trouble| format!(" ({})", trouble.in_our_words)).unwrap_or_default();
         format!("{when}, because the model gave no answer{why}")
     }

@@ -3,13 +3,15 @@
 use tokio::sync::mpsc;
 
 use super::failure::{Broken, shortened};
-use super::wire::{Piece, Tokens};
-use crate::ports::language_model::{Answer, Draft, Request, Usage};
+use super::wire::{CallPiece, MAX_TOOL_CALLS, Piece, Tokens};
+use crate::ports::language_model::{Answer, Draft, Part, Request, ToolCall, Usage};
 
 /// An answer in the making.
 pub(super) struct Growing<'a> {
     text: String,
-    most: usize,
+    calls: Vec<GrowingCall>,
+    /// As many bytes of text and calls of tools may still come.
+    room: usize,
     drafts: Option<&'a mpsc::UnboundedSender<Draft>>,
     chosen: bool,
     begun: bool,
@@ -21,12 +23,19 @@ pub(super) struct Growing<'a> {
     finish_reason: Option<String>,
 }
 
+/// A call of a tool in the making.
+struct GrowingCall {
+    index: Option<u64>,
+    call: ToolCall,
+}
+
 impl<'a> Growing<'a> {
     /// An answer of at most so many bytes.
     pub fn new(most: usize, drafts: Option<&'a mpsc::UnboundedSender<Draft>>) -> Self {
         Self {
             text: String::new(),
-            most,
+            calls: Vec::new(),
+            room: most,
             drafts,
             chosen: false,
             begun: false,
@@ -81,12 +90,17 @@ impl<'a> Growing<'a> {
     /// The answer, its tokens estimated where the endpoint did not tell them.
     pub fn finish(self, request: &Request) -> Result<Answer, Broken> {
         let filtered = self.finish_reason.as_deref() == Some("content_filter");
-        if filtered && self.text.trim().is_empty() {
+        // What has no name cannot be called.
+        let tool_calls: Vec<_> =
+            self.calls.into_iter().map(|growing| growing.call).filter(|call| !call.name.is_empty()).collect();
+        if filtered && self.text.trim().is_empty() && tool_calls.is_empty() {
             return Err(Broken::Failed(Some(403), "its content filter withheld the answer".to_owned()));
         }
-        let estimate = Usage::estimate(request, &self.text);
+        let arguments = tool_calls.iter().map(|call| call.arguments.as_str());
+        let estimate = Usage::estimate(request, &[self.text.as_str()].into_iter().chain(arguments).collect::<String>());
         let usage = self.tokens.map_or(estimate, |tokens| tokens.or(estimate));
-        Ok(Answer { text: self.text, usage, model: self.model, response_id: self.id, finish_reason: self.finish_reason })
+        let parts = Some(self.text).filter(|text| !text.is_empty()).map(Part::Text).into_iter().collect();
+        Ok(Answer { parts, tool_calls, usage, model: self.model, response_id: self.id, finish_reason: self.finish_reason })
     }
 
     fn take(&mut self, piece: Piece) {
@@ -97,23 +111,70 @@ impl<'a> Growing<'a> {
             self.chosen = true;
             self.begun |= choice.is_a_word;
             self.grow(choice.text);
+            choice.tool_calls.into_iter().for_each(|piece| self.call(piece));
             self.finish_reason = self.finish_reason.take().or_else(|| named(choice.finish_reason));
         }
     }
 
     fn grow(&mut self, mut words: String) {
-        let room = self.most - self.text.len();
-        if words.len() > room {
-            let end = (0..=room).rev().find(|end| words.is_char_boundary(*end)).unwrap_or_default();
+        if words.len() > self.room {
+            let end = (0..=self.room).rev().find(|end| words.is_char_boundary(*end)).unwrap_or_default();
             words.truncate(end);
-            self.finish_reason = Some("length".to_owned());
-            self.cut = true;
+            self.cut_off();
         }
         if !words.is_empty() {
+            self.room -= words.len();
             self.text.push_str(&words);
             // Nobody has to listen.
             drop(self.drafts.map(|drafts| drafts.send(Draft::More(words))));
         }
+    }
+
+    /// Takes a call of a tool, or the next piece of one. One that does not fit as a whole is left out as a whole: half of its arguments
+    /// might say something else.
+    fn call(&mut self, piece: CallPiece) {
+        if self.cut {
+            return;
+        }
+        let known = self.position(&piece);
+        let bytes = piece.id.len() + piece.name.len() + piece.arguments.len();
+        if bytes > self.room || (known.is_none() && self.calls.len() == MAX_TOOL_CALLS) {
+            known.map(|at| self.calls.remove(at));
+            self.cut_off();
+            return;
+        }
+        self.room -= bytes;
+        let CallPiece { index, id, name, arguments } = piece;
+        let Some(GrowingCall { call, .. }) = known.and_then(|at| self.calls.get_mut(at)) else {
+            self.calls.push(GrowingCall { index, call: ToolCall { id, name, arguments } });
+            return;
+        };
+        // Some servers repeat the id and the name with every piece.
+        for (whole, told) in [(&mut call.id, id), (&mut call.name, name)] {
+            if whole.is_empty() {
+                *whole = told;
+            }
+        }
+        call.arguments.push_str(&arguments);
+    }
+
+    /// Which call a piece goes on with: that of its index, unless the piece has an id of its own (some servers give every call the
+    /// index 0); without an index that of its id, and without either the last one, unless the piece has a name.
+    fn position(&self, piece: &CallPiece) -> Option<usize> {
+        let has_id = |growing: &GrowingCall| growing.call.id == piece.id;
+        match piece.index {
+            Some(_) => self.calls.iter().rposition(|growing| {
+                growing.index == piece.index && (piece.id.is_empty() || growing.call.id.is_empty() || has_id(growing))
+            }),
+            None if !piece.id.is_empty() => self.calls.iter().rposition(has_id),
+            None if piece.name.is_empty() => self.calls.len().checked_sub(1),
+            None => None,
+        }
+    }
+
+    fn cut_off(&mut self) {
+        self.finish_reason = Some("length".to_owned());
+        self.cut = true;
     }
 }
 

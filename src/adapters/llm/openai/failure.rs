@@ -79,7 +79,7 @@ impl Failures {
             return self.overloaded(detail, retry_after(headers));
         }
         self.refused(match status.as_u16() {
-            401 | 403 => format!("{detail} (check the key: TERTULIA__MODELS__<ROLE>__API_KEY or api_key_file)"),
+            401 | 403 => format!("{detail} (check the key: TERTULIA__MODELS__<NAME>__API_KEY or api_key_file)"),
             404 => format!("{detail} (check base_url, which usually ends in /v1, and model)"),
             _ => detail,
         })

@@ -8,11 +8,10 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use super::answer::Growing;
 use super::failure::{Broken, Failures};
 use super::sse::Events;
-use super::wire::Piece;
+use super::wire::{MAX_TOOL_CALLS, Piece};
 use super::{MAX_ANSWER_BYTES, MAX_ERROR_BYTES};
-use crate::domain::id::GuildId;
 use crate::fuzzing::{is_bounded, is_plain_line, texts};
-use crate::ports::language_model::{Answer, ModelRole, NoAnswer, Purpose, Request};
+use crate::ports::language_model::{Answer, ModelRole, NoAnswer, Request};
 
 const KEY: &str = "sk-0123456789abcdef";
 /// More than an error that is told ever has.
@@ -22,6 +21,7 @@ pub(crate) fn streams() -> Vec<Vec<u8>> {
     texts(&[
         "data: {\"id\":\"1\",\"model\":\"m\",\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"Hé\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"llo\"},\"finish_reason\":\"stop\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n",
         ": OPENROUTER PROCESSING\r\n\r\nevent: x\r\ndata: {\"choices\":[{\"delta\":{\"reasoning\":\"hm\"}}]}\r\n\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"YES\"},\"finish_reason\":\"length\"}]}\r\rdata: [DONE]",
+        "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"look\",\"arguments\":\"{\\\"a\\\"\"}}]}}]}\n\ndata: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\":1}\"}},{\"index\":1,\"id\":\"c2\",\"function\":{\"name\":\"go\",\"arguments\":\"\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n",
         "data: {\"error\":{\"message\":\"the key sk-0123456789abcdef is wrong\",\"code\":401}}\n\n",
         "data: {\"choices\":\r\ndata: [{\"delta\":{\"content\":\"in two lines\"}}]}\r\n\r\ndata: {\"choices\":\rdata: []}\r\r",
         "\u{feff}data: {\"choices\":[{\"delta\":null,\"message\":{\"content\":\"a\"}}]}\n\n",
@@ -32,6 +32,7 @@ pub(crate) fn wholes() -> Vec<Vec<u8>> {
     texts(&[
         r#"{"id":"1","model":"m","choices":[{"message":{"role":"assistant","content":"Hello\nYES"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2}}"#,
         r#"{"choices":[{"message":{"content":null},"finish_reason":"content_filter"}]}"#,
+        r#"{"choices":[{"message":{"content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"look","arguments":"{}"}},{"function":{"name":"go","arguments":{"far":true}}}]}}]}"#,
         r#"{"error":{"message":"overloaded","type":"invalid_request_error"}}"#,
     ])
 }
@@ -114,7 +115,10 @@ fn read(pieces: &[&[u8]]) -> Result<Vec<Vec<u8>>, Broken> {
 fn finished(answer: Result<Answer, Broken>, bytes: &[u8]) {
     match answer {
         Ok(answer) => {
-            assert!(answer.text.len() <= MAX_ANSWER_BYTES, "an answer of {} bytes", answer.text.len());
+            let called = answer.tool_calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len());
+            let bytes = answer.text().len() + called.sum::<usize>();
+            assert!(bytes <= MAX_ANSWER_BYTES, "an answer of {bytes} bytes");
+            assert!(answer.tool_calls.len() <= MAX_TOOL_CALLS, "{} calls of tools", answer.tool_calls.len());
             for named in [answer.model, answer.response_id, answer.finish_reason].into_iter().flatten() {
                 assert!(!named.is_empty() && is_bounded(&named, 201) && !named.chars().any(char::is_control), "{named:?}");
             }
@@ -137,15 +141,5 @@ fn failures() -> Failures {
 }
 
 fn request() -> Request {
-    Request {
-        role: ModelRole::Side,
-        purpose: Purpose::Summary,
-        companion: None,
-        guild: GuildId::from("home"),
-        system: String::new(),
-        user: String::new(),
-        newest: Vec::new(),
-        sizes: Vec::new(),
-        max_tokens: 100,
-    }
+    Request::new(ModelRole::Side, "home".into(), 100)
 }

@@ -5,10 +5,8 @@ use serde_json::{Value, json};
 use super::fake::{Does, Fake, Then, done, error, piece, plain, stop, streamed, usage};
 use super::*;
 use crate::adapters::system::SystemClock;
-use crate::domain::closing::Stage;
-use crate::domain::trigger::Trigger;
 use crate::ports::clock::Clock as _;
-use crate::ports::language_model::{ModelRole, Purpose, Usage};
+use crate::ports::language_model::{AnswerFormat, Media, Message, ModelRole, Part, Role, Tool, ToolCall, Usage};
 use crate::settings::models::tests::defaults;
 
 fn endpoint(url: &str) -> Endpoint {
@@ -24,17 +22,8 @@ fn model(endpoint: &Endpoint) -> OpenAi {
 }
 
 fn request() -> Request {
-    Request {
-        role: ModelRole::Main,
-        purpose: Purpose::Statement { trigger: Trigger::Turn, closing: Stage::None },
-        companion: None,
-        guild: "home".into(),
-        system: "You are Mira.".to_owned(),
-        user: "Bob: hi".to_owned(),
-        newest: Vec::new(),
-        sizes: Vec::new(),
-        max_tokens: 50,
-    }
+    let messages = Message::prompt("You are Mira.".to_owned(), "Bob: hi".to_owned());
+    Request { messages, ..Request::new(ModelRole::Main, "home".into(), 50) }
 }
 
 async fn asked(does: Does) -> Result<Answer, NoAnswer> {
@@ -57,7 +46,7 @@ async fn a_streamed_answer_comes_whole_and_grows_before() {
 
     let answer = model(&endpoint(&fake.url)).ask(&request(), Some(&sender)).await.expect("an answer");
 
-    assert_eq!(answer.text, "Hello, é!");
+    assert_eq!(answer.text(), "Hello, é!");
     assert_eq!(answer.usage, Usage { input_tokens: 21, output_tokens: 4 });
     assert_eq!(
         (answer.model.as_deref(), answer.response_id.as_deref(), answer.finish_reason.as_deref()),
@@ -103,7 +92,7 @@ async fn a_server_that_ignores_streaming_is_understood() {
 
     let answer = asked(plain(200, "application/json", body.to_string())).await.expect("an answer");
 
-    assert_eq!((answer.text.as_str(), answer.usage.total()), ("Hello", 4));
+    assert_eq!((&*answer.text(), answer.usage.total()), ("Hello", 4));
 }
 
 #[tokio::test]
@@ -130,7 +119,7 @@ async fn counts_that_are_null_or_fractions_do_not_cost_the_answer() {
             let answer = asked(does).await.unwrap_or_else(|error| panic!("{told}: {error}"));
 
             assert_eq!(
-                (answer.text.as_str(), answer.usage.input_tokens, answer.usage.output_tokens),
+                (&*answer.text(), answer.usage.input_tokens, answer.usage.output_tokens),
                 ("Hello", expected.0, expected.1)
             );
         }
@@ -147,7 +136,7 @@ async fn the_first_choice_counts_and_nothing_else_is_read() {
     let answer = asked(plain(200, "application/json", json!({ "id": 7, "choices": choices, "extra": [{}] }).to_string())).await;
 
     let answer = answer.expect("an answer");
-    assert_eq!((answer.text.as_str(), answer.response_id, answer.finish_reason), ("Hello", None, None));
+    assert_eq!((&*answer.text(), &answer.response_id, &answer.finish_reason), ("Hello", &None, &None));
 }
 
 #[tokio::test]
@@ -159,7 +148,7 @@ async fn an_answer_in_one_piece_of_more_than_a_mebibyte_is_refused() {
     let answer = asked(plain(200, "application/json", with(MAX_WHOLE_BYTES - 100))).await.expect("an answer");
     let detail = refusal(plain(200, "application/json", with(MAX_WHOLE_BYTES))).await;
 
-    assert_eq!(answer.text, "Hello");
+    assert_eq!(answer.text(), "Hello");
     assert!(detail.contains("too long"), "{detail}");
 }
 
@@ -226,7 +215,7 @@ async fn a_few_informational_answers_do_no_harm() {
 
     let answer = model(&endpoint(&url)).ask(&request(), None).await.expect("an answer");
 
-    assert_eq!(answer.text, "Hello");
+    assert_eq!(answer.text(), "Hello");
     serving.join().expect("no panic");
 }
 
@@ -270,7 +259,7 @@ async fn a_question_whose_answer_killed_the_process_twice_is_failed_and_not_aske
 
     let died = [asks(request()).await, asks(request()).await];
     let third = asks(request()).await.expect("it is not asked");
-    let other = asks(Request { user: "Bob: ho".to_owned(), ..request() }).await;
+    let other = asks(Request { messages: Message::prompt(String::new(), "Bob: ho".to_owned()), ..request() }).await;
 
     assert_eq!(died, [None, None]);
     assert_eq!(third.expect_err("no answer").code(), "fatal_answer");
@@ -291,7 +280,7 @@ async fn a_stream_that_said_why_it_stopped_is_whole_however_it_ends() {
     for then in [Then::Ends, Then::Breaks] {
         let answer = asked(streamed([piece("Hello"), stop()], then)).await.expect("an answer");
 
-        assert_eq!(answer.text, "Hello");
+        assert_eq!(answer.text(), "Hello");
     }
 }
 
@@ -343,7 +332,7 @@ async fn an_answer_without_end_is_cut_at_the_bound() {
 
     let answer = asked(plain(200, "text/event-stream", Body::from_stream(endless))).await.expect("an answer");
 
-    assert_eq!(answer.text.len(), MAX_ANSWER_BYTES);
+    assert_eq!(answer.text().len(), MAX_ANSWER_BYTES);
     assert_eq!(answer.finish_reason.as_deref(), Some("length"));
 }
 
@@ -437,7 +426,7 @@ async fn parameters_that_an_endpoint_refuses_are_left_out_from_then_on() {
 
     let heard = fake.heard();
     let last: &Value = &heard[3].body;
-    assert_eq!(second.text, "second");
+    assert_eq!(second.text(), "second");
     assert_eq!(
         (&last["stream_options"], &last["max_tokens"], &last["max_completion_tokens"]),
         (&Value::Null, &Value::Null, &json!(50))
@@ -445,7 +434,7 @@ async fn parameters_that_an_endpoint_refuses_are_left_out_from_then_on() {
 }
 
 fn vote() -> Request {
-    Request { purpose: Purpose::Vote { trigger: Trigger::Turn }, ..request() }
+    Request { format: AnswerFormat::JsonObject, ..request() }
 }
 
 /// Which of the requests that arrived asked for JSON.
@@ -553,4 +542,157 @@ fn the_endpoint_is_what_limits_count_together() {
         (&*identity.provider, &*identity.model, &*identity.endpoint),
         ("api.example.org", "m", "https://api.example.org:8443")
     );
+}
+
+fn tool_request() -> Request {
+    let parameters = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    let call = ToolCall { id: "c0".to_owned(), name: "weather".to_owned(), arguments: r#"{"city":"Bern"}"#.to_owned() };
+    let wav = Media::Bytes { media_type: "audio/wav".to_owned(), bytes: (*b"RIFF").into() };
+    let png = Media::Bytes { media_type: "image/png".to_owned(), bytes: (*b"PNG").into() };
+    let seen = vec![
+        Part::Text("look".to_owned()),
+        Part::Image(Media::Url("https://example.org/a.png".to_owned())),
+        Part::Image(png),
+        Part::Audio(wav),
+    ];
+    Request {
+        messages: vec![
+            Message::text(Role::System, "You are Mira.".to_owned()),
+            Message { role: Role::User, parts: seen },
+            Message { role: Role::Assistant { tool_calls: vec![call] }, parts: Vec::new() },
+            Message::text(Role::Tool { call_id: "c0".to_owned() }, "rain".to_owned()),
+        ],
+        tools: vec![Tool { name: "weather".to_owned(), description: "Tells the weather.".to_owned(), parameters }],
+        format: AnswerFormat::JsonSchema { name: "report".to_owned(), schema: json!({ "type": "object" }) },
+        ..request()
+    }
+}
+
+#[tokio::test]
+async fn messages_of_every_role_and_part_tools_and_a_schema_are_sent() {
+    let fake = Fake::new([streamed([piece("ok"), done()], Then::Ends)]).await;
+
+    model(&endpoint(&fake.url)).ask(&tool_request(), None).await.expect("an answer");
+
+    let heard = &fake.heard()[0].body;
+    let function = json!({ "name": "weather", "arguments": r#"{"city":"Bern"}"# });
+    assert_eq!(
+        heard["messages"],
+        json!([
+            { "role": "system", "content": "You are Mira." },
+            { "role": "user", "content": [
+                { "type": "text", "text": "look" },
+                { "type": "image_url", "image_url": { "url": "https://example.org/a.png" } },
+                { "type": "image_url", "image_url": { "url": "data:image/png;base64,UE5H" } },
+                { "type": "input_audio", "input_audio": { "data": "UklGRg==", "format": "wav" } },
+            ] },
+            { "role": "assistant", "tool_calls": [{ "id": "c0", "type": "function", "function": function }] },
+            { "role": "tool", "content": "rain", "tool_call_id": "c0" },
+        ])
+    );
+    assert_eq!(heard["tools"][0]["type"], "function");
+    assert_eq!(heard["tools"][0]["function"]["name"], "weather");
+    assert_eq!(heard["tools"][0]["function"]["parameters"]["properties"]["city"]["type"], "string");
+    assert_eq!(
+        heard["response_format"],
+        json!({ "type": "json_schema", "json_schema": { "name": "report", "schema": { "type": "object" } } })
+    );
+}
+
+#[tokio::test]
+async fn a_recording_that_the_protocol_cannot_carry_is_refused_before_anything_is_sent() {
+    let bytes = Media::Bytes { media_type: "audio/ogg".to_owned(), bytes: (*b"OggS").into() };
+    for media in [bytes, Media::Url("https://example.org/a.wav".to_owned())] {
+        let fake = Fake::new([streamed([piece("ok"), done()], Then::Ends)]).await;
+        let heard = Request { messages: vec![Message { role: Role::User, parts: vec![Part::Audio(media)] }], ..request() };
+
+        let refused = model(&endpoint(&fake.url)).ask(&heard, None).await.expect_err("it cannot be sent");
+
+        assert!(refused.to_string().contains("the request cannot be written: a recording has to be"), "{refused}");
+        assert_eq!(fake.heard().len(), 0);
+    }
+}
+
+fn calling(calls: Value) -> String {
+    json!({ "choices": [{ "delta": { "tool_calls": calls } }] }).to_string()
+}
+
+fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
+    ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() }
+}
+
+#[tokio::test]
+async fn calls_of_tools_are_put_together_from_a_stream() {
+    let events = [
+        piece("Let me see."),
+        calling(json!([{ "index": 0, "id": "c1", "type": "function", "function": { "name": "weather", "arguments": "" } }])),
+        calling(json!([{ "index": 0, "function": { "arguments": "{\"city\":" } }])),
+        calling(json!([{ "index": 1, "id": "c2", "function": { "name": "clock", "arguments": "{}" } }])),
+        calling(json!([{ "index": 0, "function": { "arguments": "\"Bern\"}" } }])),
+        done(),
+    ];
+
+    let answer = asked(streamed(events, Then::Ends)).await.expect("an answer");
+
+    assert_eq!(answer.text(), "Let me see.");
+    assert_eq!(answer.tool_calls, [call("c1", "weather", r#"{"city":"Bern"}"#), call("c2", "clock", "{}")]);
+}
+
+#[tokio::test]
+async fn calls_of_tools_without_indices_or_all_of_index_0_are_told_apart() {
+    for index in [Value::Null, json!(0)] {
+        let one = |id: &str| calling(json!([{ "index": index, "id": id, "function": { "name": "look", "arguments": "{}" } }]));
+
+        let answer = asked(streamed([one("c1"), one("c2"), done()], Then::Ends)).await.expect("an answer");
+
+        assert_eq!(answer.tool_calls, [call("c1", "look", "{}"), call("c2", "look", "{}")], "{index}");
+        assert_eq!((answer.text().as_ref(), answer.parts.len()), ("", 0));
+    }
+}
+
+#[tokio::test]
+async fn calls_of_tools_are_read_from_an_answer_in_one_piece() {
+    let calls = json!([
+        { "id": "c1", "type": "function", "function": { "name": "weather", "arguments": "{\"city\":\"Bern\"}" } },
+        { "function": { "name": "clock", "arguments": { "zone": "UTC" } } },
+        { "id": "c3", "function": { "arguments": "{}" } },
+    ]);
+    let whole = json!({ "choices": [{ "message": { "content": null, "tool_calls": calls }, "finish_reason": "tool_calls" }] });
+
+    let answer = asked(plain(200, "application/json", whole.to_string())).await.expect("an answer");
+
+    assert_eq!(answer.tool_calls, [call("c1", "weather", r#"{"city":"Bern"}"#), call("", "clock", r#"{"zone":"UTC"}"#)]);
+    assert_eq!((answer.text().as_ref(), answer.finish_reason.as_deref()), ("", Some("tool_calls")));
+}
+
+#[tokio::test]
+async fn a_call_of_a_tool_that_does_not_fit_is_left_out_as_a_whole() {
+    let begun = calling(json!([{ "index": 0, "id": "c1", "function": { "name": "look", "arguments": "{}" } }]));
+    let more = calling(
+        json!([{ "index": 1, "id": "c2", "function": { "name": "look", "arguments": "x".repeat(MAX_ANSWER_BYTES / 2) } }]),
+    );
+    let too_much = calling(json!([{ "index": 1, "function": { "arguments": "x".repeat(MAX_ANSWER_BYTES / 2) } }]));
+
+    let answer = asked(streamed([begun, more, too_much, done()], Then::Ends)).await.expect("an answer");
+
+    assert_eq!(answer.tool_calls, [call("c1", "look", "{}")]);
+    assert_eq!(answer.finish_reason.as_deref(), Some("length"));
+}
+
+#[tokio::test]
+async fn more_calls_of_tools_than_anybody_makes_are_not_read() {
+    let many: Vec<_> = (0..1_000).map(|n| json!({ "index": n, "id": format!("c{n}"), "function": { "name": "look" } })).collect();
+
+    let answer = asked(streamed([calling(json!(many)), done()], Then::Ends)).await.expect("an answer");
+
+    assert_eq!((answer.tool_calls.len(), answer.finish_reason.as_deref()), (wire::MAX_TOOL_CALLS, Some("length")));
+}
+
+#[tokio::test]
+async fn what_is_no_list_of_calls_is_passed_over() {
+    for calls in [json!("look"), json!({ "index": 0 }), json!([1, 2]), json!([{ "function": "look" }])] {
+        let answer = asked(streamed([piece("Hi"), calling(calls), done()], Then::Ends)).await.expect("an answer");
+
+        assert_eq!((answer.text().as_ref(), answer.tool_calls.len()), ("Hi", 0));
+    }
 }

@@ -3,16 +3,23 @@
 //! Only what is needed of an answer is built. The rest is skipped without being kept, so that reading an answer takes no more memory than
 //! the answer itself, whatever it holds.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::dialect::Spoken;
+use super::dialect::{Form, Spoken};
 use super::failure::{Broken, message_of, status_of};
-use crate::ports::language_model::{Request, Usage};
+use crate::ports::language_model::{AnswerFormat, Media, Message, Part, Request, Role, Tool, ToolCall, Usage};
+
+/// More calls of tools in one answer are not read.
+pub(super) const MAX_TOOL_CALLS: usize = 64;
 
 /// A request's body.
 #[derive(Serialize)]
@@ -29,18 +36,86 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<ResponseFormat>,
+    response_format: Option<ResponseFormat<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Function<Offered<'a>>>,
 }
 
 #[derive(Serialize)]
 struct Said<'a> {
     role: &'static str,
-    content: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Content<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Called<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+}
+
+/// Many servers take nothing but one text, so what is text alone goes as that.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<SentPart<'a>>),
 }
 
 #[derive(Serialize)]
-struct ResponseFormat {
+#[serde(tag = "type", rename_all = "snake_case")]
+enum SentPart<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: Url<'a> },
+    InputAudio { input_audio: Recording },
+}
+
+#[derive(Serialize)]
+struct Url<'a> {
+    url: Cow<'a, str>,
+}
+
+#[derive(Serialize)]
+struct Recording {
+    data: String,
+    format: &'static str,
+}
+
+#[derive(Serialize)]
+struct Function<T> {
     r#type: &'static str,
+    function: T,
+}
+
+#[derive(Serialize)]
+struct Offered<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+#[derive(Serialize)]
+struct Called<'a> {
+    id: &'a str,
+    #[serde(flatten)]
+    call: Function<CalledFunction<'a>>,
+}
+
+#[derive(Serialize)]
+struct CalledFunction<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ResponseFormat<'a> {
+    JsonObject,
+    JsonSchema { json_schema: Schema<'a> },
+}
+
+#[derive(Serialize)]
+struct Schema<'a> {
+    name: &'a str,
+    schema: &'a Value,
 }
 
 #[derive(Serialize)]
@@ -49,24 +124,100 @@ struct StreamOptions {
 }
 
 impl<'a> Body<'a> {
-    pub fn new(model: &'a str, temperature: Option<f64>, request: &'a Request, spoken: Spoken) -> Self {
-        let messages = [("system", &request.system), ("user", &request.user)];
+    /// # Errors
+    /// When the request holds what the protocol has no words for.
+    pub fn new(model: &'a str, temperature: Option<f64>, request: &'a Request, spoken: Spoken) -> Result<Self, Broken> {
         let limit = Some(request.max_tokens);
-        Self {
+        let messages: Result<Vec<_>, _> = request.messages.iter().map(Said::of).collect();
+        Ok(Self {
             model,
-            messages: messages
-                .into_iter()
-                .filter(|(_, content)| !content.is_empty())
-                .map(|(role, content)| Said { role, content })
-                .collect(),
+            messages: messages?.into_iter().filter(|said| !said.is_empty()).collect(),
             stream: true,
             stream_options: spoken.stream_options.then_some(StreamOptions { include_usage: true }),
             max_tokens: limit.filter(|_| !spoken.completion_tokens),
             max_completion_tokens: limit.filter(|_| spoken.completion_tokens),
             temperature: temperature.filter(|_| spoken.temperature),
-            response_format: spoken.json.then_some(ResponseFormat { r#type: "json_object" }),
-        }
+            response_format: match (spoken.form, &request.format) {
+                (Form::Text, _) | (_, AnswerFormat::Text) => None,
+                (Form::Schema, AnswerFormat::JsonSchema { name, schema }) => {
+                    Some(ResponseFormat::JsonSchema { json_schema: Schema { name, schema } })
+                }
+                (Form::Object | Form::Schema, _) => Some(ResponseFormat::JsonObject),
+            },
+            tools: request.tools.iter().map(offered).collect(),
+        })
     }
+}
+
+impl<'a> Said<'a> {
+    fn of(message: &'a Message) -> Result<Self, Broken> {
+        let (role, tool_calls, tool_call_id) = match &message.role {
+            Role::System => ("system", &[][..], None),
+            Role::User => ("user", &[][..], None),
+            Role::Assistant { tool_calls } => ("assistant", &tool_calls[..], None),
+            Role::Tool { call_id } => ("tool", &[][..], Some(call_id.as_str())),
+        };
+        let content = Content::of(&message.parts)?;
+        let is_silent = matches!(&content, Content::Text(text) if text.is_empty());
+        Ok(Self {
+            role,
+            // The result of a tool is one though it is empty.
+            content: (!is_silent || tool_call_id.is_some()).then_some(content),
+            tool_calls: tool_calls.iter().map(called).collect(),
+            tool_call_id,
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.content.is_none() && self.tool_calls.is_empty()
+    }
+}
+
+impl<'a> Content<'a> {
+    fn of(parts: &'a [Part]) -> Result<Self, Broken> {
+        let text = |part: &'a Part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            Part::Image(_) | Part::Audio(_) => None,
+        };
+        if let Some(texts) = parts.iter().map(text).collect::<Option<Vec<_>>>() {
+            return Ok(Self::Text(texts.into_iter().fold(Cow::Borrowed(""), |all, text| all + text)));
+        }
+        parts.iter().map(SentPart::of).collect::<Result<_, _>>().map(Self::Parts)
+    }
+}
+
+impl<'a> SentPart<'a> {
+    fn of(part: &'a Part) -> Result<Self, Broken> {
+        Ok(match part {
+            Part::Text(text) => Self::Text { text },
+            Part::Image(Media::Url(url)) => Self::ImageUrl { image_url: Url { url: url.into() } },
+            Part::Image(Media::Bytes { media_type, bytes }) => {
+                let url = format!("data:{media_type};base64,{}", BASE64.encode(bytes));
+                Self::ImageUrl { image_url: Url { url: url.into() } }
+            }
+            Part::Audio(Media::Bytes { media_type, bytes }) => {
+                let format = match media_type.as_str() {
+                    "audio/wav" | "audio/x-wav" => "wav",
+                    "audio/mpeg" => "mp3",
+                    other => {
+                        return Err(Broken::Request(format!("a recording has to be audio/wav or audio/mpeg, and is {other}")));
+                    }
+                };
+                Self::InputAudio { input_audio: Recording { data: BASE64.encode(bytes), format } }
+            }
+            Part::Audio(Media::Url(_)) => {
+                return Err(Broken::Request("a recording has to be sent itself, and only its address is given".to_owned()));
+            }
+        })
+    }
+}
+
+fn offered(Tool { name, description, parameters }: &Tool) -> Function<Offered<'_>> {
+    Function { r#type: "function", function: Offered { name, description, parameters } }
+}
+
+fn called(ToolCall { id, name, arguments }: &ToolCall) -> Called<'_> {
+    Called { id, call: Function { r#type: "function", function: CalledFunction { name, arguments } } }
 }
 
 /// A streamed piece, or a whole answer: they differ in `delta` and `message` alone.
@@ -81,9 +232,19 @@ pub(super) struct Piece {
 /// What the model said and how it ended.
 pub(super) struct Choice {
     pub text: String,
-    /// The model says or thinks something here; the first piece often names a role alone.
+    pub tool_calls: Vec<CallPiece>,
+    /// The model says or thinks something here, or calls a tool; the first piece often names a role alone.
     pub is_a_word: bool,
     pub finish_reason: Option<String>,
+}
+
+/// A call of a tool, or a piece of one.
+pub(super) struct CallPiece {
+    /// Which call of the answer it belongs to.
+    pub index: Option<u64>,
+    pub id: String,
+    pub name: String,
+    pub arguments: String,
 }
 
 /// The tokens that the endpoint counted, as far as it did.
@@ -103,7 +264,7 @@ impl Piece {
         Ok(Self {
             id: sent.id.and_then(text_in),
             model: sent.model.and_then(text_in),
-            choice: sent.choices.and_then(|first| first.0).map(Choice::from),
+            choice: sent.choices.and_then(|first| first.0.into_iter().next()).map(Choice::from),
             tokens: sent.usage.and_then(|usage| serde_json::from_str(usage.get()).ok()).map(|counts: Counts<'_>| Tokens {
                 prompt: counts.prompt_tokens.and_then(count),
                 completion: counts.completion_tokens.and_then(count),
@@ -141,7 +302,7 @@ struct Sent<'a> {
     #[serde(borrow)]
     model: Option<&'a RawValue>,
     #[serde(borrow)]
-    choices: Option<First<SentChoice<'a>>>,
+    choices: Option<First<SentChoice<'a>, 1>>,
     #[serde(borrow)]
     usage: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -165,6 +326,26 @@ struct SentWords<'a> {
     reasoning: Option<&'a RawValue>,
     #[serde(borrow)]
     reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_calls: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct SentCall<'a> {
+    #[serde(borrow)]
+    index: Option<&'a RawValue>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    function: Option<SentFunction<'a>>,
+}
+
+#[derive(Deserialize)]
+struct SentFunction<'a> {
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -179,32 +360,56 @@ impl From<SentChoice<'_>> for Choice {
     fn from(sent: SentChoice<'_>) -> Self {
         let finish_reason = sent.finish_reason.and_then(text_in);
         let Some(words) = sent.delta.or(sent.message) else {
-            return Self { text: String::new(), is_a_word: false, finish_reason };
+            return Self { text: String::new(), tool_calls: Vec::new(), is_a_word: false, finish_reason };
         };
         let text = words.content.unwrap_or_default();
+        // What is no list of calls is passed over, like everything else that nobody needs.
+        let calls = words.tool_calls.and_then(|calls| serde_json::from_str(calls.get()).ok());
+        let calls = calls.map(|calls: First<SentCall<'_>, { MAX_TOOL_CALLS + 1 }>| calls.0).unwrap_or_default();
+        let tool_calls: Vec<_> = calls.into_iter().map(CallPiece::from).collect();
         // A text is a word unless it is empty: `""`.
         let is_thought = |value: &RawValue| value.get().starts_with('"') && value.get().len() > 2;
         let thinks = [words.reasoning, words.reasoning_content].into_iter().flatten().any(is_thought);
-        Self { is_a_word: thinks || !text.is_empty(), text, finish_reason }
+        Self { is_a_word: thinks || !text.is_empty() || !tool_calls.is_empty(), text, tool_calls, finish_reason }
     }
 }
 
-/// The first element of an array. The others are skipped.
-struct First<T>(Option<T>);
+impl From<SentCall<'_>> for CallPiece {
+    fn from(SentCall { index, id, function }: SentCall<'_>) -> Self {
+        let (name, arguments) = function.map_or((None, None), |function| (function.name, function.arguments));
+        let text = |value: Option<&RawValue>| value.and_then(text_in).unwrap_or_default();
+        // Some servers send the arguments as the object that they are.
+        let object = arguments.map(RawValue::get).filter(|json| json.starts_with('{'));
+        Self {
+            index: index.and_then(count),
+            id: text(id),
+            name: text(name),
+            arguments: object.map_or_else(|| text(arguments), str::to_owned),
+        }
+    }
+}
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
+/// The first elements of an array, `N` at most. The others are skipped.
+struct First<T, const N: usize>(Vec<T>);
+
+impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for First<T, N> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Elements<T>(PhantomData<T>);
+        struct Elements<T, const N: usize>(PhantomData<T>);
 
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Elements<T> {
-            type Value = First<T>;
+        impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Elements<T, N> {
+            type Value = First<T, N>;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("an array")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<First<T>, A::Error> {
-                let first = elements.next_element()?;
+            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<First<T, N>, A::Error> {
+                let mut first = Vec::new();
+                while first.len() < N
+                    && let Some(element) = elements.next_element()?
+                {
+                    first.push(element);
+                }
                 while elements.next_element::<IgnoredAny>()?.is_some() {}
                 Ok(First(first))
             }

@@ -1,6 +1,7 @@
 //! Chance that is none: numbers that follow from the question alone.
 
-use crate::ports::language_model::{Purpose, Request};
+use crate::domain::question_context::{Purpose, QuestionContext};
+use crate::ports::language_model::Request;
 
 /// Numbers drawn one after the other, always the same for the same question.
 #[derive(Debug)]
@@ -8,18 +9,19 @@ pub(super) struct Dice(u64);
 
 impl Dice {
     /// Thrown by the seed, the companion, what is asked for and what was said last.
-    pub fn of(seed: u64, request: &Request) -> Self {
-        let purpose = match request.purpose {
+    pub fn of(seed: u64, request: &Request, context: &QuestionContext) -> Self {
+        let purpose = match context.purpose {
             Purpose::Decision { trigger } => trigger.as_str(),
             Purpose::Vote { .. } => "vote",
             Purpose::Statement { .. } => "statement",
             Purpose::Summary => "summary",
             Purpose::Judgement => "judgement",
         };
-        let companion = request.companion.as_ref().map_or("", |persona| persona.id.as_str());
-        let lines = request.newest.iter().flat_map(|line| [&*line.from.name, &*line.text]);
+        let companion = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
+        let user = request.user();
+        let lines = context.newest.iter().flat_map(|line| [&*line.from.name, &*line.text]);
         // 64-bit FNV-1a over the parts, each ended so that none runs into the next.
-        let parts = [companion, purpose].into_iter().chain(lines).chain(request.newest.is_empty().then_some(&*request.user));
+        let parts = [companion, purpose].into_iter().chain(lines).chain(context.newest.is_empty().then_some(&*user));
         let bytes = parts.flat_map(|part| part.bytes().chain([0]));
         Self(bytes.fold(0xcbf2_9ce4_8422_2325 ^ seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
     }

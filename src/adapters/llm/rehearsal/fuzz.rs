@@ -8,11 +8,12 @@ use super::*;
 use crate::domain::answer::{self, Verdict};
 use crate::domain::closing::Stage;
 use crate::domain::message::{Author, Role};
+use crate::domain::question_context::Line;
 use crate::domain::statement::clean_statement;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote;
 use crate::fuzzing::{is_bounded, parts, text};
-use crate::ports::language_model::{Line, ModelRole, Persona};
+use crate::ports::language_model::{Asker, Message, ModelRole};
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Builder::new_current_thread().enable_time().build().expect("a runtime"));
 
@@ -20,7 +21,7 @@ pub(crate) fn prompt(bytes: &[u8]) {
     let all = text(bytes);
     let given = parts(&all);
     let roles = [Role::Person, Role::Companion, Role::Bot];
-    let lines = given.chunks(2).take(Line::TOLD_AT_MOST).enumerate().map(|(at, pair)| Line {
+    let lines = given.chunks(2).take(Line::MOST).enumerate().map(|(at, pair)| Line {
         from: Author { id: pair[0].into(), name: pair[0].into(), role: roles[at % 3] },
         text: pair.last().copied().unwrap_or_default().into(),
     });
@@ -35,19 +36,16 @@ pub(crate) fn prompt(bytes: &[u8]) {
         Purpose::Judgement,
     ] {
         let request = Request {
-            role: ModelRole::Side,
-            purpose: purpose.clone(),
-            companion: Some(Persona { id: "aria".into(), name: "Aria".into(), chattiness: given[0].into() }),
-            guild: "home".into(),
-            system: given[0].to_owned(),
-            user: all.clone().into_owned(),
-            newest: lines.clone(),
-            sizes: Vec::new(),
-            max_tokens: 100,
+            companion: Some(Asker { id: "aria".into(), name: "Aria".into() }),
+            messages: Message::prompt(given[0].to_owned(), all.clone().into_owned()),
+            ..Request::new(ModelRole::Side, "home".into(), 100)
         };
+        let context = QuestionContext { purpose: purpose.clone(), chattiness: given[0].into(), newest: lines.clone() };
+        let request = request.with(context);
         let model = Rehearsal::new(&models::Rehearsal { seed: 7, pace: 0.0 });
 
-        let answer = RUNTIME.block_on(model.ask(&request, None)).expect("it always answers").text;
+        let answer = RUNTIME.block_on(model.ask(&request, None)).expect("it always answers");
+        let answer = answer.text();
 
         assert!(is_bounded(&answer, 4_000), "{} bytes of answer", answer.len());
         match purpose {

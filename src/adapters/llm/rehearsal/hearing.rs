@@ -3,7 +3,8 @@
 use super::kind::{Kind, is_brief, is_for_all, is_goodbye, words};
 use super::topic::topic;
 use crate::domain::message::Role;
-use crate::ports::language_model::{Line, Request};
+use crate::domain::question_context::{Line, QuestionContext};
+use crate::ports::language_model::Request;
 
 /// The newest message, understood, and the run of companions' statements that it ends.
 #[derive(Debug)]
@@ -50,22 +51,22 @@ const EMPTY: &str = " about after again against almost already also always anoth
 
 impl Hearing {
     /// Reads the newest messages of a question.
-    pub fn of(request: &Request) -> Self {
-        let newest = request.newest.last();
+    pub fn of(request: &Request, context: &QuestionContext) -> Self {
+        let newest = context.newest.last();
         let (speaker, text) = newest.map_or(("", ""), |line| (&*line.from.name, &*line.text));
         let lower = text.to_lowercase();
         let words = words(&lower);
-        let me = request.companion.as_ref().map_or(String::new(), |persona| persona.name.to_lowercase());
+        let me = request.companion.as_ref().map_or(String::new(), |companion| companion.name.to_lowercase());
         let me = self::words(&me);
-        let names = names(request);
+        let names = names(request, context);
         let is_telling = |word: &&&str| is_telling(word) && !names.iter().any(|name| name == **word);
-        let card = request.system.to_lowercase();
+        let card = request.system().to_lowercase();
         let card: Vec<&str> = card.split(|c: char| !c.is_alphanumeric()).collect();
 
-        let is_mine = |line: &Line| request.companion.as_ref().is_some_and(|persona| *line.from.id == *persona.id.as_str());
+        let is_mine = |line: &Line| request.companion.as_ref().is_some_and(|companion| *line.from.id == *companion.id.as_str());
         let is_statement = |line: &&Line| line.from.role == Role::Companion;
-        let run: Vec<&Line> = request.newest.iter().rev().take_while(is_statement).collect();
-        let other = request.newest.iter().rev().nth(run.len()).map_or("", |line| &*line.text);
+        let run: Vec<&Line> = context.newest.iter().rev().take_while(is_statement).collect();
+        let other = context.newest.iter().rev().nth(run.len()).map_or("", |line| &*line.text);
         Self {
             speaker: shown(speaker),
             kind: Kind::of(text),
@@ -79,7 +80,7 @@ impl Hearing {
             is_over: run.iter().any(|line| is_goodbye(&line.text)),
             opening: Kind::of(other),
             word: topic(other, &names),
-            said: request.newest.iter().map(|line| line.text.to_lowercase()).collect(),
+            said: context.newest.iter().map(|line| line.text.to_lowercase()).collect(),
         }
     }
 
@@ -90,9 +91,9 @@ impl Hearing {
 }
 
 /// What everybody is called, as far as it is known, word by word.
-fn names(request: &Request) -> Vec<String> {
-    let authors = request.newest.iter().flat_map(|line| [line.from.name.to_string(), line.from.id.to_string()]);
-    let me = request.companion.iter().flat_map(|persona| [persona.name.to_string(), persona.id.as_str().to_owned()]);
+fn names(request: &Request, context: &QuestionContext) -> Vec<String> {
+    let authors = context.newest.iter().flat_map(|line| [line.from.name.to_string(), line.from.id.to_string()]);
+    let me = request.companion.iter().flat_map(|companion| [companion.name.to_string(), companion.id.as_str().to_owned()]);
     let lower: Vec<String> = authors.chain(me).map(|name| name.to_lowercase()).collect();
     lower.iter().flat_map(|name| words(name)).map(str::to_owned).collect()
 }

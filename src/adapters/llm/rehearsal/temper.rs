@@ -1,6 +1,6 @@
 //! Reads a companion's temper from the words about its chattiness.
 
-use crate::ports::language_model::Request;
+use crate::domain::question_context::QuestionContext;
 
 /// How a companion takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +33,9 @@ const SIGNS: [(Temper, &[&str]); 5] = [
 
 impl Temper {
     /// The temper of whom a question is for.
-    pub fn of(request: &Request) -> Self {
-        let chattiness = request.companion.as_ref().map_or("", |persona| &*persona.chattiness);
+    pub fn of(context: &QuestionContext) -> Self {
         // The instructions are full of such words; only what is said of the companion counts.
-        Self::in_words(chattiness).unwrap_or(Self::Even)
+        Self::in_words(&context.chattiness).unwrap_or(Self::Even)
     }
 
     /// How likely it is to say something that nobody asked for, from 0 to 1.

@@ -9,25 +9,25 @@ use tokio::time::Instant;
 use super::*;
 use crate::domain::closing::Stage;
 use crate::domain::message::{Author, Role};
+use crate::domain::question_context::Line;
 use crate::domain::trigger::Trigger;
-use crate::ports::language_model::{Line, ModelRole, Persona};
+use crate::ports::language_model::{Asker, Message, ModelRole};
 
 fn rehearsal(pace: f64) -> Rehearsal {
     Rehearsal::new(&models::Rehearsal { seed: 7, pace })
 }
 
 fn request(purpose: Purpose, chattiness: &str, text: &str) -> Request {
-    Request {
-        role: ModelRole::Side,
-        purpose,
-        companion: Some(Persona { id: "mira".into(), name: "Mira".into(), chattiness: chattiness.into() }),
-        guild: "home".into(),
-        system: "You are Mira, who repairs telescopes.".to_owned(),
-        user: format!("Bob: {text}"),
-        newest: vec![person("Bob", text)],
-        sizes: Vec::new(),
-        max_tokens: 100,
-    }
+    let request = Request {
+        companion: Some(Asker { id: "mira".into(), name: "Mira".into() }),
+        messages: Message::prompt("You are Mira, who repairs telescopes.".to_owned(), format!("Bob: {text}")),
+        ..Request::new(ModelRole::Side, "home".into(), 100)
+    };
+    request.with(QuestionContext { purpose, chattiness: chattiness.into(), newest: vec![person("Bob", text)] })
+}
+
+fn context(request: &mut Request) -> &mut QuestionContext {
+    request.extensions.get_mut().expect("it has one")
 }
 
 fn person(name: &str, text: &str) -> Line {
@@ -47,7 +47,7 @@ fn statement(chattiness: &str, text: &str) -> Request {
 }
 
 async fn said(request: &Request) -> String {
-    rehearsal(0.0).ask(request, None).await.expect("it always answers").text
+    rehearsal(0.0).ask(request, None).await.expect("it always answers").text().into_owned()
 }
 
 /// How many of two hundred different messages it wants to answer.
@@ -104,7 +104,7 @@ async fn the_same_question_gets_the_same_answer_and_another_seed_another() {
     let mut others = BTreeSet::new();
     for seed in 0..20 {
         let other = Rehearsal::new(&models::Rehearsal { seed, pace: 0.0 });
-        others.insert(other.ask(&asked, None).await.expect("it always answers").text);
+        others.insert(other.ask(&asked, None).await.expect("it always answers").text().into_owned());
     }
 
     assert_eq!(first, second);
@@ -138,7 +138,7 @@ async fn greetings_thanks_and_goodbyes_are_answered_in_kind() {
 #[tokio::test]
 async fn what_people_are_called_cannot_decide() {
     let mut asked = decision(Trigger::Lull, "shy", "the {name} lamp {word}");
-    asked.newest = vec![person("Bob\nYES\n{word}", "lamp")];
+    context(&mut asked).newest = vec![person("Bob\nYES\n{word}", "lamp")];
 
     let text = said(&asked).await;
 
@@ -158,7 +158,7 @@ async fn a_statement_grows_word_by_word_at_a_persons_pace() {
         assert!(piece.trim().split(' ').count() == 1);
         grown.push_str(&piece);
     }
-    assert_eq!(grown, answer.text);
+    assert_eq!(grown, answer.text());
     assert!((1.5..3.1).contains(&took), "{took} s");
 }
 
@@ -174,7 +174,8 @@ async fn a_decision_takes_less_than_a_second() {
 #[tokio::test]
 async fn a_summary_is_short_and_made_of_what_was_said() {
     let mut asked = request(Purpose::Summary, "", "");
-    asked.user = (0..100).map(|number| format!("Bob: line {number} {}\n", "x".repeat(500))).collect();
+    let lines = (0..100).map(|number| format!("Bob: line {number} {}\n", "x".repeat(500))).collect();
+    asked.messages = Message::prompt(String::new(), lines);
 
     let text = said(&asked).await;
 
@@ -185,7 +186,7 @@ proptest! {
     #[test]
     fn whatever_is_said_it_answers_something(name in ".{0,40}", text in ".{0,80}", chattiness in ".{0,20}") {
         let mut asked = statement(&chattiness, &text);
-        asked.newest = vec![person(&name, &text)];
+        context(&mut asked).newest = vec![person(&name, &text)];
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
 
         let said = runtime.block_on(said(&asked));

@@ -120,7 +120,7 @@ async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
 fn kit(platforms: Platforms) -> Kit {
     let settings = Arc::new(Settings::overlay(json!({})).expect("the defaults"));
     let model = |role| llm::serving(&settings.models, role).expect("rehearsal");
-    let models = Models { side: model(ModelRole::Side), main: model(ModelRole::Main) };
+    let models = Models::new(model(ModelRole::Side), model(ModelRole::Main));
     Kit {
         platforms,
         store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),

@@ -25,14 +25,16 @@ const OPENINGS: [&str; 6] = [
 
 fn asked(seat: (&str, &str), purpose: Purpose, said: &[Line]) -> Request {
     let mut asked = request(purpose, seat.1, "");
-    asked.companion = Some(Persona { id: seat.0.to_lowercase().into(), name: seat.0.into(), chattiness: seat.1.into() });
-    asked.system = format!("You are {}.", seat.0);
-    asked.newest = said[said.len().saturating_sub(Line::TOLD_AT_MOST)..].to_vec();
+    asked.companion = Some(Asker { id: seat.0.to_lowercase().into(), name: seat.0.into() });
+    context(&mut asked).chattiness = seat.1.into();
+    asked.messages = Message::prompt(format!("You are {}.", seat.0), asked.user().into_owned());
+    context(&mut asked).newest = said[said.len().saturating_sub(Line::MOST)..].to_vec();
     asked
 }
 
 async fn voted(model: &Rehearsal, seat: (&str, &str), trigger: Trigger, said: &[Line]) -> Vote {
-    let text = model.ask(&asked(seat, Purpose::Vote { trigger }, said), None).await.expect("it always answers").text;
+    let text =
+        model.ask(&asked(seat, Purpose::Vote { trigger }, said), None).await.expect("it always answers").text().into_owned();
     assert!(text.starts_with("{\"reason\":"), "{text}");
     vote::read(&text)
 }
@@ -50,7 +52,7 @@ pub(super) async fn exchange(seed: u64, opening: &str) -> (Vec<Line>, Vec<Stage>
         let vote = voted(&model, seat, Trigger::Lull, &said).await;
         if vote.verdict == Verdict::Yes {
             let purpose = Purpose::Statement { trigger: Trigger::Lull, closing: vote.closing };
-            let text = model.ask(&asked(seat, purpose, &said), None).await.expect("it always answers").text;
+            let text = model.ask(&asked(seat, purpose, &said), None).await.expect("it always answers").text().into_owned();
             said.push(companion(seat.0, &text));
             let (said, mut stages) = turns(seed, said, Some(seat)).await;
             stages.insert(0, vote.closing);
@@ -76,7 +78,7 @@ async fn turns(seed: u64, mut said: Vec<Line>, mut speaker: Option<(&str, &str)>
         }
         let Some((seat, vote)) = best else { return (said, stages) };
         let purpose = Purpose::Statement { trigger, closing: vote.closing };
-        let text = model.ask(&asked(seat, purpose, &said), None).await.expect("it always answers").text;
+        let text = model.ask(&asked(seat, purpose, &said), None).await.expect("it always answers").text().into_owned();
         said.push(companion(seat.0, &text));
         stages.push(vote.closing);
         speaker = Some(seat);
@@ -172,7 +174,8 @@ async fn a_statement_answers_another_companion_and_says_nothing_twice() {
     let mut named = 0;
     for _ in 0..4 {
         let purpose = Purpose::Statement { trigger: Trigger::Turn, closing: Stage::None };
-        let text = rehearsal(0.0).ask(&asked(ROOM[0], purpose, &said), None).await.expect("it always answers").text;
+        let text =
+            rehearsal(0.0).ask(&asked(ROOM[0], purpose, &said), None).await.expect("it always answers").text().into_owned();
 
         assert!(said.iter().all(|line| *line.text != *text), "{text}");
         named += usize::from(text.contains("Cleo"));
@@ -185,7 +188,12 @@ async fn a_statement_answers_another_companion_and_says_nothing_twice() {
 async fn a_judgement_is_the_score_that_needs_no_model() {
     let said = [person("Ana", "So true!"), companion("Aria", "So true!"), companion("Cleo", "So true, so true!")];
 
-    let text = rehearsal(0.0).ask(&asked(("", ""), Purpose::Judgement, &said), None).await.expect("it always answers").text;
+    let text = rehearsal(0.0)
+        .ask(&asked(("", ""), Purpose::Judgement, &said), None)
+        .await
+        .expect("it always answers")
+        .text()
+        .into_owned();
 
     let score = lexical(&["So true!", "So true!", "So true, so true!"]);
     assert_eq!(read_score(&text), score, "{text}");

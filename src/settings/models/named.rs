@@ -1,0 +1,199 @@
+//! Further models, each under a name of its own: `[models.NAME]`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use secrecy::SecretString;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, de};
+
+use super::{Endpoint, Models, Problem, problem, within};
+use crate::domain::id::ModelName;
+
+/// A model that companions name in their files. Except for its address, its key and its prices, what it leaves out is as in the table of the
+/// role in which it is asked, `models.main` or `models.side`; how long a question may take always is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedModel {
+    /// See [`Endpoint::base_url`]; needed.
+    pub base_url: Option<String>,
+    /// See [`Endpoint::model`]; needed.
+    pub model: Option<String>,
+    /// See [`Endpoint::api_key`].
+    pub api_key: Option<SecretString>,
+    /// See [`Endpoint::api_key_file`].
+    pub api_key_file: Option<PathBuf>,
+    /// Seconds until the first word: 0.1 to 3600; at most what a question of the role may take counts.
+    pub first_token_timeout_secs: Option<f64>,
+    /// Seconds that a stream may pause: the same.
+    pub idle_timeout_secs: Option<f64>,
+    /// See [`Endpoint::max_concurrent`]; in each role.
+    pub max_concurrent: Option<usize>,
+    /// See [`Endpoint::guild_max_concurrent`]; half of `max_concurrent` if that alone is set.
+    pub guild_max_concurrent: Option<usize>,
+    /// See [`Endpoint::temperature`].
+    pub temperature: Option<f64>,
+    /// See [`Endpoint::input_price`].
+    pub input_price: Option<f64>,
+    /// See [`Endpoint::output_price`].
+    pub output_price: Option<f64>,
+}
+
+impl NamedModel {
+    /// The model as it is asked in a role, by the role's own table.
+    pub fn in_role(&self, role: &Endpoint) -> Endpoint {
+        let at_most = |secs: Option<f64>, otherwise: f64| secs.unwrap_or(otherwise).min(role.timeout_secs);
+        Endpoint {
+            base_url: self.base_url.clone(),
+            model: self.model.clone(),
+            api_key: self.api_key.clone(),
+            api_key_file: self.api_key_file.clone(),
+            timeout_secs: role.timeout_secs,
+            first_token_timeout_secs: at_most(self.first_token_timeout_secs, role.first_token_timeout_secs),
+            idle_timeout_secs: at_most(self.idle_timeout_secs, role.idle_timeout_secs),
+            max_concurrent: self.max_concurrent.unwrap_or(role.max_concurrent),
+            guild_max_concurrent: self
+                .guild_max_concurrent
+                .or(role.guild_max_concurrent.filter(|_| self.max_concurrent.is_none())),
+            temperature: self.temperature.or(role.temperature),
+            input_price: self.input_price,
+            output_price: self.output_price,
+        }
+    }
+
+    /// `role` is the table of any role, which was checked.
+    pub(super) fn check(&self, name: &ModelName, role: &Endpoint) -> Result<(), Problem> {
+        check_name(name)?;
+        let secs = [("first_token_timeout_secs", self.first_token_timeout_secs), ("idle_timeout_secs", self.idle_timeout_secs)];
+        let mut secs = secs.into_iter().filter_map(|(key, secs)| Some((key, secs?)));
+        let ranges = secs.try_for_each(|(key, secs)| within(key, secs, 0.1, 3600.0));
+        let found = ranges.and_then(|()| self.in_role(role).check()).and_then(|()| match self.base_url {
+            Some(_) => Ok(()),
+            None => {
+                Err(problem("base_url", "is missing; say where the model is served, for example \"http://127.0.0.1:11434/v1\""))
+            }
+        });
+        found.map_err(|problem| Problem { key: format!("{name}.{}", problem.key), ..problem })
+    }
+}
+
+/// A name has to fit into a variable of the environment, too: two `_` part what stands there.
+fn check_name(name: &ModelName) -> Result<(), Problem> {
+    let text = name.as_str();
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    let is_name = text.len() <= 32
+        && text.bytes().all(allowed)
+        && text.starts_with(|first: char| first.is_ascii_lowercase())
+        && !text.contains("__")
+        && !text.ends_with('_');
+    if is_name {
+        return Ok(());
+    }
+    Err(problem(
+        text,
+        "is not a name of 1 to 32 letters a-z, digits and single _ between them that begins with a letter; rename it",
+    ))
+}
+
+impl<'de> Deserialize<'de> for Models {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Section;
+
+        impl<'de> Visitor<'de> for Section {
+            type Value = Models;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("struct Models")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Models, A::Error> {
+                let mut named = BTreeMap::new();
+                // Reads everything but those tables, which it leaves in `named`.
+                let models = Models::deserialize(MapAccessDeserializer::new(Apart { map, named: &mut named }))?;
+                Ok(Models { named, ..models })
+            }
+        }
+
+        deserializer.deserialize_struct("Models", &[], Section)
+    }
+}
+
+/// A table of which the tables with further models are set apart.
+struct Apart<'a, A> {
+    map: A,
+    named: &'a mut BTreeMap<ModelName, NamedModel>,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Apart<'_, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        while let Some(key) = self.map.next_key::<String>()? {
+            if Models::KEYS.contains(&&*key) {
+                return seed.deserialize(key.into_deserializer()).map(Some);
+            }
+            match self.map.next_value()? {
+                Entry::Table(model) => drop(self.named.insert(key.into(), *model)),
+                Entry::Other => return Err(A::Error::unknown_field(&key, Models::KEYS)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.map.next_value_seed(seed)
+    }
+}
+
+/// What stands under a key that is not among the section's own.
+enum Entry {
+    Table(Box<NamedModel>),
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        macro_rules! other {
+            ($($visit:ident: $type:ty,)+) => {
+                $(fn $visit<E: de::Error>(self, _: $type) -> Result<Entry, E> {
+                    Ok(Entry::Other)
+                })+
+            };
+        }
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Entry;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Entry, A::Error> {
+                NamedModel::deserialize(MapAccessDeserializer::new(map)).map(|model| Entry::Table(Box::new(model)))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Entry, A::Error> {
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Entry::Other)
+            }
+
+            fn visit_unit<E: de::Error>(self) -> Result<Entry, E> {
+                Ok(Entry::Other)
+            }
+
+            other! {
+                visit_bool: bool,
+                visit_i64: i64,
+                visit_u64: u64,
+                visit_f64: f64,
+                visit_str: &str,
+            }
+        }
+
+        deserializer.deserialize_map(Either)
+    }
+}

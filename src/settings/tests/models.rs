@@ -1,0 +1,118 @@
+//! Further models by name, and who names them.
+
+use secrecy::ExposeSecret as _;
+
+use super::*;
+use crate::domain::id::ModelName;
+
+const FAST: &str = "[models.fast]\nbase_url = \"http://127.0.0.1:1/v1\"\nmodel = \"small\"\n";
+
+#[test]
+fn a_further_model_stands_beside_the_two_roles_and_leaves_them_as_they_are() {
+    let folder = Folder::with(&[
+        ("default.toml", &format!("{FAST}max_concurrent = 3\n[models.pool]\nqueue_capacity = 7\n")),
+        ("companions/ana.toml", "[model]\nside = \"fast\"\n"),
+        ("companions/ben.toml", ""),
+    ]);
+
+    let loaded = folder.load().expect("nothing is wrong");
+
+    let models = &loaded.settings.models;
+    let names: Vec<ModelName> = models.names().collect();
+    assert_eq!(names, ["main".into(), "side".into(), "fast".into()]);
+    assert_eq!((models.named[&"fast".into()].max_concurrent, models.pool.queue_capacity), (Some(3), 7));
+    assert_eq!((models.side.max_concurrent, models.pool.max_attempts), (8, 4));
+    let chosen = |id: &str| {
+        let model = &loaded.companions[&id.into()].model;
+        (model.main.to_string(), model.side.to_string())
+    };
+    assert_eq!(chosen("ana"), ("main".to_owned(), "fast".to_owned()));
+    assert_eq!(chosen("ben"), ("main".to_owned(), "side".to_owned()));
+    assert!(!loaded.notes.iter().any(|note| note.contains("models.fast")), "{:?}", loaded.notes);
+}
+
+#[test]
+fn a_model_that_is_not_there_is_told_by_the_companions_file_with_those_that_are() {
+    let folder = Folder::with(&[
+        ("default.toml", FAST),
+        ("companions/ana.toml", "name = \"Ana\"\n[model]\nmain = \"fsat\"\nside = \"pool\"\n"),
+        ("companions/ben.toml", "[model]\nmian = \"fast\"\n"),
+    ]);
+
+    assert_eq!(
+        folder.problems(),
+        [
+            "companions/ana.toml:3: model.main = \"fsat\" is not a model; there are: main, side, fast",
+            "companions/ana.toml:4: model.side = \"pool\" is not a model; there are: main, side, fast",
+            "companions/ben.toml:2: model.mian is not a known key; did you mean main?",
+        ]
+    );
+}
+
+#[test]
+fn the_environment_sets_further_models_too() {
+    let folder = Folder::empty()
+        .variable("TERTULIA__MODELS__FAST__BASE_URL", "http://127.0.0.1:1/v1")
+        .variable("TERTULIA__MODELS__FAST__MODEL", "small")
+        .variable("TERTULIA__MODELS__FAST__API_KEY", "sk-1")
+        .variable("TERTULIA__MODELS__FAST__MAX_CONCURRENT", "5")
+        .variable("TERTULIA__MODELS__SLOW", "{ base_url = \"http://127.0.0.1:2/v1\", model = \"large\" }");
+
+    let models = folder.load().expect("nothing is wrong").settings.models;
+
+    let fast = &models.named[&"fast".into()];
+    assert_eq!((fast.model.as_deref(), fast.max_concurrent), (Some("small"), Some(5)));
+    assert_eq!(fast.api_key.as_ref().map(|key| key.expose_secret()), Some("sk-1"));
+    assert_eq!(models.named[&"slow".into()].model.as_deref(), Some("large"));
+}
+
+#[test]
+fn what_is_wrong_with_a_further_model_is_told_at_its_line() {
+    let cases = [
+        ("[models.fast]\nmodel = \"m\"\n", "default.toml:1: models.fast.base_url is missing; say where \"m\" is served"),
+        ("[models.fast]\ntimeout_secs = 3.0\n", "default.toml:2: models.fast.timeout_secs is not a known key"),
+        ("[models.fast]\nmax_concurrent = \"3\"\n", "default.toml:2: models.fast.max_concurrent = \"3\" is not"),
+        (
+            "[models.Fast]\nbase_url = \"http://h/v1\"\nmodel = \"m\"\n",
+            "default.toml:1: models.Fast is not a name of 1 to 32 letters",
+        ),
+        ("[models]\ncurency = \"EUR\"\n", "default.toml:2: models.curency is not a known key; did you mean currency?"),
+        ("[models]\nfast = [1]\n", "default.toml:2: models.fast is not a known key"),
+        ("[models.pool]\nbase_url = \"http://h/v1\"\n", "default.toml:2: models.pool.base_url is not a known key"),
+        ("[models.currency]\nbase_url = \"http://h/v1\"\n", "default.toml:1: models.currency is not"),
+    ];
+    for (written, expected) in cases {
+        let problems = Folder::with(&[("default.toml", written)]).problems();
+
+        assert!(problems.iter().any(|problem| problem.starts_with(expected)), "{written}: {problems:#?}");
+    }
+}
+
+#[test]
+fn a_key_of_a_further_model_in_a_file_of_settings_is_refused_and_not_shown() {
+    let problems = Folder::with(&[("default.toml", &format!("{FAST}api_key = \"AbCdEf\"\n"))]).problems();
+
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].starts_with("default.toml:4: models.fast.api_key is a secret"), "{problems:?}");
+    assert!(problems[0].contains("TERTULIA__MODELS__FAST__API_KEY") && !problems[0].contains("AbCdEf"), "{problems:?}");
+}
+
+#[test]
+fn a_key_file_of_a_further_model_that_cannot_be_read_is_told_before_a_server_begins() {
+    let loaded = Folder::with(&[("default.toml", &format!("{FAST}api_key_file = \"/nowhere/key\"\n"))]).load();
+
+    let problems = loaded.expect("each value is good by itself").serve().expect_err("there is no key").0;
+
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].message.starts_with("models.fast.api_key_file /nowhere/key cannot be read"), "{problems:?}");
+}
+
+#[test]
+fn a_further_model_that_nobody_names_is_noted() {
+    let loaded = Folder::with(&[("default.toml", FAST)]).load().expect("nothing is wrong");
+
+    assert_eq!(
+        loaded.notes,
+        ["models.fast: no companion asks it; name it in a companion's file ([model] main = \"fast\"), or take it out"]
+    );
+}
