@@ -28,6 +28,7 @@ use ending::Judgement;
 use gates::Gates;
 use parts::Spoken;
 pub use parts::{Candidate, Episode, Floor, Selection, Summary, Tally, Turn};
+use turns::name_turn_that_begins;
 pub use view::{Doing, View};
 
 pub use super::answer::Verdict;
@@ -255,6 +256,9 @@ pub struct Conversation {
     /// The turn that began in this step and that nobody has been asked in yet.
     #[serde(skip)]
     begun: Option<TurnId>,
+    /// The first turn that began in this step.
+    #[serde(skip)]
+    first_begun: Option<TurnId>,
     /// The newest event from outside that was handled.
     handled: Seq,
     /// The newest moment that was seen; time never goes back behind it.
@@ -269,6 +273,7 @@ impl Conversation {
     /// `now` may lie behind what the conversation has seen already; then the newest moment seen counts.
     pub fn step(&mut self, now: Moment, input: Input, world: &mut World<'_>) -> Vec<Output> {
         let mut out = Vec::with_capacity(USUALLY_TOLD);
+        let before = self.clock;
         let now = self.clock.max(now);
         let mut occasion = Occasion { by_deadline: matches!(input, Input::Woken), after_statement: false };
         let mut over = Vec::new();
@@ -296,6 +301,10 @@ impl Conversation {
             Input::Woken => self.wake(world, &mut out),
         }
         self.advance(occasion, over, world, &mut out);
+        if heard_at.is_none() && !out.iter().any(|output| matches!(output, Output::Made(_))) {
+            // Time goes on by events alone.
+            self.clock = before;
+        }
         self.end_step(world, out)
     }
 
@@ -369,6 +378,7 @@ impl Conversation {
     /// [`open_questions`](Self::open_questions) and [`floor`](Self::floor); the shell asks and makes them again.
     pub fn resume(&mut self, now: Moment, world: &mut World<'_>) -> Vec<Output> {
         let mut out = Vec::new();
+        let before = self.clock;
         self.come_to(now, world, &mut out);
         self.extend_deadlines(world, &mut out);
         self.tell_opened_again(world, &mut out);
@@ -378,12 +388,17 @@ impl Conversation {
         self.wake(world, &mut out);
         let after_statement = self.spoken.is_some();
         self.advance(Occasion { by_deadline: true, after_statement }, Vec::new(), world, &mut out);
+        if !out.iter().any(|output| matches!(output, Output::Made(_))) {
+            self.clock = before;
+        }
         self.end_step(world, out)
     }
 
     fn end_step(&mut self, world: &mut World<'_>, mut out: Vec<Output>) -> Vec<Output> {
         self.begun = None;
-        self.name_turn_that_begins(&mut out);
+        if let Some(turn) = self.first_begun.take() {
+            name_turn_that_begins(turn, &mut out);
+        }
         world.ledger.promise_statement(world.channel, self.owes_statement());
         out
     }

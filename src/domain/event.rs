@@ -132,7 +132,7 @@ pub enum Event {
         round: Option<Moment>,
         /// Of the external companion that has the floor: when its words are waited for no longer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        words: Option<Moment>,
+        floor: Option<Moment>,
     },
     /// Somebody addressed companions more often than `gate.addresses_per_minute` allows: nobody will be asked about this message. It is
     /// on record before the message is handled; after it only where the message was on record before a restart.

@@ -33,7 +33,7 @@ const EVENTS: &[&str] = &[
     r#"{"at":5,"handled":4,"event":{"event":"jitter_drawn","companion":"aria","next_interjection_at":9}}"#,
     r#"{"at":5,"handled":4,"event":{"event":"lull_fired","companions":["aria"]}}"#,
     r#"{"at":5,"handled":4,"event":{"event":"back_off_ended","companions":["aria","bob"]}}"#,
-    r#"{"at":5,"handled":4,"event":{"event":"deadlines_extended","round":25,"words":60}}"#,
+    r#"{"at":5,"handled":4,"event":{"event":"deadlines_extended","round":25,"floor":60}}"#,
     r#"{"at":5,"handled":4,"event":{"event":"address_refused","message":4}}"#,
     r#"{"at":5,"handled":4,"event":{"event":"round_opened","message":4,"deadline":25,"asked":["aria"],"listening":[{"from":"bob","messageId":"4","state":"listen","importance":0.0,"selected":false,"closing":"none"}]},"turn":"0123456789abcdef0123456789abcdef"}"#,
     r#"{"at":5,"handled":4,"event":{"event":"evaluated","companion":"aria","ticket":1,"trigger":"lull","message":4,"messages":[3,4],"upto":4,"message_count":2,"check_count":0,"threshold":9}}"#,
@@ -145,8 +145,8 @@ fn told(error: &RecordError, bytes: &[u8]) {
     assert!(!told.contains("Hi, Aria"), "it quotes what is stored: {told}");
     match error {
         RecordError::UnknownVersion { found, .. } => assert_eq!(bytes.first(), Some(found)),
-        RecordError::UnknownWord { .. } => assert!(bytes.first().is_some_and(|version| *version <= NEWEST_VERSION)),
-        RecordError::Malformed { .. } => assert!(bytes.first().is_none_or(|version| *version == NEWEST_VERSION)),
+        RecordError::UnknownVariant { .. } => assert_eq!(bytes.first(), Some(&NEWEST_VERSION)),
+        RecordError::Malformed { .. } => assert!(bytes.first().is_none_or(|version| *version <= NEWEST_VERSION)),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::ports::store::key::Key;
 /// The version in which records are written. Every version up to it is read.
 ///
 /// A record is a JSON object whose absent fields have a default. So another kind of event, or another field, needs no new version: what was
-/// written before reads as it is, and a server that does not know what a newer one wrote says so ([`RecordError::UnknownWord`]).
+/// written before reads as it is, and a server that does not know what a newer one wrote says so ([`RecordError::UnknownVariant`]).
 pub const NEWEST_VERSION: u8 = 2;
 
 /// Why a stored value cannot be read.
@@ -39,7 +39,7 @@ pub enum RecordError {
     },
     /// A newer server wrote it: of a kind, or with a word, that came without a new version of the format.
     #[error("{key} says something that this version of tertulia does not know: start the version that wrote it, or a newer one")]
-    UnknownWord {
+    UnknownVariant {
         /// Which value.
         key: Key,
     },
@@ -57,7 +57,7 @@ impl RecordError {
     /// Which value.
     pub const fn key(&self) -> &Key {
         match self {
-            Self::UnknownVersion { key, .. } | Self::UnknownWord { key } | Self::Malformed { key, .. } => key,
+            Self::UnknownVersion { key, .. } | Self::UnknownVariant { key } | Self::Malformed { key, .. } => key,
         }
     }
 
@@ -67,7 +67,7 @@ impl RecordError {
             Self::UnknownVersion { found, newest, .. } => {
                 format!("it has format version {found}, and this version of tertulia reads up to {newest}")
             }
-            Self::UnknownWord { .. } => "it says something that this version of tertulia does not know".into(),
+            Self::UnknownVariant { .. } => "it says something that this version of tertulia does not know".into(),
             Self::Malformed { detail, .. } => detail.clone(),
         }
     }
@@ -88,7 +88,7 @@ pub fn encode<T: Serialize + ?Sized>(record: &T) -> Value {
 pub fn decode<T: DeserializeOwned>(key: &Key, value: &[u8]) -> Result<T, RecordError> {
     match value.split_first() {
         None => Err(RecordError::Malformed { key: key.clone(), detail: "it is empty".into() }),
-        Some((&NEWEST_VERSION, json)) => serde_json::from_slice(json).map_err(|error| malformed_json(key, &error)),
+        Some((&NEWEST_VERSION, json)) => serde_json::from_slice(json).map_err(|error| unreadable_json(key, &error)),
         Some((&older @ ..NEWEST_VERSION, json)) => {
             let read = upgraded(key, older, json).and_then(serde_json::from_value);
             read.map_err(|error| malformed_json(key, &error))
@@ -111,11 +111,15 @@ pub fn decode_bytes(key: &Key, value: &[u8]) -> Result<Vec<u8>, RecordError> {
     }
 }
 
+fn unreadable_json(key: &Key, error: &serde_json::Error) -> RecordError {
+    if error.is_data() && error.to_string().starts_with("unknown variant") {
+        return RecordError::UnknownVariant { key: key.clone() };
+    }
+    malformed_json(key, error)
+}
+
 /// Where JSON is wrong, and how; not in serde's words, which quote what is stored.
 fn malformed_json(key: &Key, error: &serde_json::Error) -> RecordError {
-    if error.is_data() && error.to_string().starts_with("unknown variant") {
-        return RecordError::UnknownWord { key: key.clone() };
-    }
     let detail = match error.classify() {
         serde_json::error::Category::Syntax => "no JSON",
         serde_json::error::Category::Eof => "cut off",

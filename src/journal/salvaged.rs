@@ -140,7 +140,7 @@ impl Complete for Salvaged {
             (Kind::Meta, _) if *key == key::next_channel(ward) => match decode(key, value) {
                 Ok(next) => drop(self.kept_next.insert(ward, next)),
                 // Whoever wrote it knows what it is.
-                Err(RecordError::UnknownVersion { .. } | RecordError::UnknownWord { .. }) => {
+                Err(RecordError::UnknownVersion { .. } | RecordError::UnknownVariant { .. }) => {
                     self.kept_next.insert(ward, u32::MAX);
                 }
                 Err(RecordError::Malformed { .. }) => {}
@@ -213,7 +213,7 @@ impl Complete for Salvaged {
         match inspection::read(key, there) {
             Ok(()) => key.is(Kind::MessageId) && seq(value) > seq(there),
             Err(RecordError::Malformed { .. }) => true,
-            Err(RecordError::UnknownVersion { .. } | RecordError::UnknownWord { .. }) => false,
+            Err(RecordError::UnknownVersion { .. } | RecordError::UnknownVariant { .. }) => false,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use serde_json::Value as Json;
 
+use super::key::channel_in;
 use super::record::NEWEST_VERSION;
 use crate::domain::id::TurnId;
 use crate::ports::store::Value;
@@ -19,7 +20,8 @@ pub(super) fn upgraded(key: &Key, version: u8, json: &[u8]) -> Result<Json, serd
     for from in version..NEWEST_VERSION {
         match from {
             0 => from_version_0(key, &mut record),
-            _ => from_version_1(key, &mut record),
+            1 => from_version_1(key, &mut record),
+            _ => {}
         }
     }
     Ok(record)
@@ -51,31 +53,62 @@ fn from_version_0(key: &Key, record: &mut Json) {
     }
 }
 
-/// Version 1 did not record when timers fired and when back-offs ended. What fired is not derived: a lull timer that is still armed when the
-/// journal was read fires then, and a back-off that is still on record ends then. Only some events named their turn, by its trace.
+/// Version 1 did not record when timers fired and when back-offs ended. What fired is not derived: a lull timer that is armed once the journal
+/// was read fires when its time comes, or has come; so does a back-off end. One that is in a snapshot, with something to ask again, is over.
+///
+/// Only some events named their turn, by its trace. What goes on without one belongs to one turn of its channel.
 fn from_version_1(key: &Key, record: &mut Json) {
+    let nameless = TurnId((1 << 64) | u128::from(channel_in(key).map_or(0, |channel| channel.0)));
     if key.is(Kind::Journal) {
-        name_turn(record);
+        name_turn(record, nameless);
     } else if key.is(Kind::Snapshot) {
         end_back_offs(record);
+        name_turns_that_go_on(record, nameless);
     }
 }
 
 /// Of a question, a round, a reply or a judgement its own trace, of an answer that of its call.
-fn name_turn(record: &mut Json) -> Option<()> {
+fn name_turn(record: &mut Json, nameless: TurnId) -> Option<()> {
     let event = record.get_mut("event")?.as_object_mut()?;
     event.remove("by_deadline");
-    let trace = event.remove("trace").or_else(|| event.get("call")?.get("trace").cloned())?;
-    let is_turn = trace.as_str().is_some_and(|trace| trace.parse::<TurnId>().is_ok());
-    record.as_object_mut()?.extend(is_turn.then(|| ("turn".to_owned(), trace)));
+    let trace = event.remove("trace").or_else(|| event.get("call")?.get("trace").cloned());
+    let trace = trace.filter(|trace| trace.as_str().is_some_and(|trace| trace.parse::<TurnId>().is_ok()));
+    let begins = ["round_opened", "evaluated", "repetition_asked", "reply_owed"].contains(&event.get("event")?.as_str()?);
+    let turn = trace.or_else(|| begins.then(|| nameless.to_string().into()))?;
+    record.as_object_mut()?.insert("turn".to_owned(), turn);
     Some(())
+}
+
+/// A round, questions, wishes, whoever was selected or has the floor, a statement that is being judged.
+fn name_turns_that_go_on(record: &mut Json, nameless: TurnId) {
+    let Some(conversation) = record.get_mut("conversation").and_then(Json::as_object_mut) else { return };
+    let mut parts = Vec::new();
+    for (name, part) in conversation {
+        match (name.as_str(), part) {
+            ("round" | "spoken", part) => parts.push(part),
+            ("turn" | "floor", part) => parts.extend(part.get_mut("selection")),
+            ("gates", Json::Object(gates)) => {
+                for gate in gates.values_mut().filter_map(Json::as_object_mut) {
+                    parts.extend(
+                        gate.iter_mut().filter(|(name, _)| ["evaluation", "wish"].contains(&name.as_str())).map(|(_, part)| part),
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+    for part in parts.into_iter().filter_map(Json::as_object_mut) {
+        part.insert("turn".to_owned(), nameless.to_string().into());
+    }
 }
 
 /// Whoever waits to ask again asks when the channel goes on; the next pause is as long as the first.
 fn end_back_offs(record: &mut Json) {
     let gates = record.pointer_mut("/conversation/gates").and_then(Json::as_object_mut);
     for gate in gates.into_iter().flat_map(|gates| gates.values_mut()).filter_map(Json::as_object_mut) {
-        gate.insert("back_off".to_owned(), Json::Null);
+        if gate.get("waiting").is_some_and(|waiting| !waiting.is_null()) {
+            gate.insert("back_off".to_owned(), Json::Null);
+        }
     }
 }
 
@@ -174,6 +207,8 @@ mod tests {
 
         let turn = Some("0123456789abcdef0123456789abcdef".to_owned());
         assert_eq!(turns, [turn.clone(), turn, None]);
+        let untold = asked.replace(",\"trace\":\"0123456789abcdef0123456789abcdef\"", "");
+        assert!(decode_event(&event_key(), &[b"\x01", untold.as_bytes()].concat()).unwrap().turn.is_some(), "a question has one");
     }
 
     /// What a channel of version 1 left: a lull that was asked about and got no answer, and a message after it.
@@ -230,16 +265,17 @@ mod tests {
     }
 
     #[test]
-    fn back_offs_of_a_snapshot_of_version_1_are_over() {
+    fn back_offs_of_a_snapshot_of_version_1_are_over_and_what_goes_on_has_a_turn() {
         let gate = r#"{"cursor":1,"message_counter":1,"check_count":0,"next_interjection_at":9,"lull_at":null,"evaluation":null,"wish":null,"waiting":{"trigger":"lull","message":2,"check":"unsettled","urgent":false},"back_off":{"pause":{"secs":320,"nanos":0},"until":99},"tried":2,"paused":false}"#;
         let old = format!(
-            r#"{{"handled":2,"made":5,"conversation":{{"window":{{"entries":[]}},"gates":{{"aria":{gate}}},"floor":null,"episode":null,"summary":{{"text":null,"upto":0,"behind":0,"counted":0}},"handled":2,"clock":9,"tickets":1}}}}"#
+            r#"{{"handled":2,"made":5,"conversation":{{"window":{{"entries":[]}},"gates":{{"aria":{gate}}},"floor":{{"companion":"ben","ticket":1,"trigger":"lull","messages":[2],"upto":2,"why":null,"selection":{{"opened":2,"selected_at":2,"asked_for_turn":false,"others":[]}}}},"episode":null,"summary":{{"text":null,"upto":0,"behind":0,"counted":0}},"handled":2,"clock":9,"tickets":1}}}}"#
         );
 
         let read: SnapshotRecord = decode(&key::snapshot(Ward(1), ChannelNo(2)), &[b"\x01", old.as_bytes()].concat()).unwrap();
 
         let gate = read.conversation.gate(&"aria".into()).unwrap();
         assert_eq!((gate.back_off, gate.message_counter, gate.waiting.is_some()), (None, 1, true));
+        assert_eq!(read.conversation.turns().count(), 1, "the reply that is owed has a turn");
     }
 
     #[test]

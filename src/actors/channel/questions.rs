@@ -15,6 +15,9 @@ use crate::ports::language_model::{AnswerFormat, Request};
 impl State {
     /// The companion died with the question in its hands, or is not there yet.
     pub(super) fn question_lost(&mut self, ticket: Ticket) {
+        if !self.is_waited_for(ticket) {
+            return;
+        }
         let tries = self.tries.entry(ticket).or_default();
         *tries += 1;
         if *tries < ASK_AGAIN_AT_MOST {

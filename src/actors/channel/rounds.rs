@@ -6,7 +6,7 @@ use std::time::Duration;
 use ractor::{ActorId, ActorRef, ActorRuntime, RpcReplyPort};
 
 use super::State;
-use super::duties::Duty;
+use super::duties::{Duty, GRACE};
 use crate::actors::channel::turn_taking_manager::{Arguments, TurnTakingManager};
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
 use crate::actors::runtime::directory::Sort;
@@ -76,12 +76,15 @@ impl State {
         }
     }
 
-    /// When the next deadline is due that the channel watches itself: that of a round is its manager's.
+    /// When the next deadline is due that the channel watches itself. That of a round is its manager's; only a manager that died before it could
+    /// watch anything would let it pass.
     pub(super) fn due_at(&self) -> Option<Moment> {
         let manager = self.manager.as_ref();
         let is_managed = |round: &Round| manager.is_some_and(|manager| manager.round == round.message);
         match self.conversation.round() {
-            Some(round) if is_managed(round) => self.conversation.wake_at_but_for_round(),
+            Some(round) if is_managed(round) => {
+                self.conversation.wake_at_but_for_round().into_iter().chain([round.deadline + GRACE]).min()
+            }
             _ => self.conversation.wake_at(),
         }
     }

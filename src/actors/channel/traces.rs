@@ -74,7 +74,7 @@ impl Traces {
             Event::Unanswered { companion, ticket, error, .. } => {
                 let flight = self.landed(*ticket).unwrap_or_else(|| self.unknown(turn, Trigger::Lull, now, kit));
                 self.unanswered.insert(companion.clone(), (flight.turn.trace, flight.turn.message));
-                let open = self.open(turn, now, kit);
+                let open = self.open(Some(flight.turn.id), now, kit);
                 match &mut open.round {
                     Some(round) => round.errors.push(error.clone()),
                     None => open.ends("failed", Some(error.clone())),
@@ -119,7 +119,7 @@ impl Traces {
             Event::ReplyFailed { companion, ticket, error, .. } => {
                 self.spent.remove(ticket);
                 let Some(flight) = self.landed(*ticket) else { return };
-                self.open(turn, now, kit).ends("failed", Some(error.clone()));
+                self.open(Some(flight.turn.id), now, kit).ends("failed", Some(error.clone()));
                 let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
                 told.push(Tale::StatementFailed { companion, ticket, error, flight, at: now });
             }
@@ -187,7 +187,7 @@ impl Traces {
         }
         let flight = Flight { counts, trigger: decided.trigger, ..flight };
         let is_yes = decided.decision == Decision::Yes;
-        let open = self.open(turn, now, kit);
+        let open = self.open(Some(flight.turn.id), now, kit);
         let mut floor = None;
         match &mut open.round {
             Some(round) if decided.vote.is_some() => {
@@ -237,6 +237,8 @@ impl Traces {
     }
 
     fn round_closed(&mut self, closed: &RoundClosed, turn: Option<TurnId>, now: Moment, kit: &Kit, told: &mut Vec<Tale>) {
+        // Stores of older formats do not say it.
+        let turn = turn.or_else(|| self.turns.values().find(|open| open.round.is_some()).map(|open| open.turn.id));
         let open = self.open(turn, now, kit);
         let Round { since, wishes, answers, errors } = open.round.take().unwrap_or_else(|| Round::new(now));
         let floor = |companion: &CompanionId| {

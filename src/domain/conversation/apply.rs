@@ -52,15 +52,20 @@ impl Conversation {
             Event::JitterDrawn { companion, next_interjection_at } => {
                 if let Some(gate) = self.gates.get_mut(companion) {
                     gate.next_interjection_at = Some(*next_interjection_at);
+                    // After a crash before this was on record, the counter may be past it already.
+                    let newest = self.window.newest(companion, gate.cursor).filter(|_| gate.is_interjection_due());
+                    if let Some(message) = newest.map(|newest| newest.seq) {
+                        gate.fire(Waiting { trigger: Trigger::Interjection, message, check: Check::Counter, urgent: false });
+                    }
                 }
             }
             Event::LullFired { companions } => self.apply_lull_fired(companions),
             Event::BackOffEnded { companions } => self.apply_back_off_ended(companions, world, notes),
-            Event::DeadlinesExtended { round, words } => {
+            Event::DeadlinesExtended { round, floor: due } => {
                 if let (Some(open), Some(deadline)) = (&mut self.round, round) {
                     open.deadline = *deadline;
                 }
-                if let (Some(floor), Some(due_at)) = (&mut self.floor, words) {
+                if let (Some(floor), Some(due_at)) = (&mut self.floor, due) {
                     floor.due_at = Some(*due_at);
                 }
             }

@@ -21,13 +21,6 @@ impl Conversation {
         let Some(temper) = world.tempers.get(companion).filter(|_| gate.lacks_interval()) else { return };
         let next_interjection_at = temper.interval(0, (world.jitter)());
         self.make(Event::JitterDrawn { companion: companion.clone(), next_interjection_at }, world, out);
-        // After a crash before this was on record, the counter may be past it already.
-        let newest = self.window.newest(companion, self.gates[companion].cursor).map(|entry| entry.seq);
-        if let (Some(gate), Some(message)) = (self.gates.get_mut(companion), newest)
-            && gate.is_interjection_due()
-        {
-            gate.fire(Waiting { trigger: Trigger::Interjection, message, check: Check::Counter, urgent: false });
-        }
     }
 
     /// Notes whose back-off is over: its deadline was handled, or a human's address cuts it short.

@@ -159,9 +159,9 @@ impl Conversation {
         let turn_taking = world.rules.turn_taking;
         let round = self.round.as_ref().map(|round| round.deadline.max(self.clock + turn_taking.state_timeout()));
         let is_waited_for = self.floor.as_ref().is_some_and(|floor| floor.due_at.is_some());
-        let words = is_waited_for.then(|| self.clock + turn_taking.external_statement_timeout());
-        if round.is_some() || words.is_some() {
-            self.make(Event::DeadlinesExtended { round, words }, world, out);
+        let floor = is_waited_for.then(|| self.clock + turn_taking.external_statement_timeout());
+        if round.is_some() || floor.is_some() {
+            self.make(Event::DeadlinesExtended { round, floor }, world, out);
         }
     }
 

@@ -7,14 +7,18 @@ impl Conversation {
     /// The turn of an event that is about to be made. Questions begin one, unless a round is open or something was decided in the same step.
     pub(super) fn turn_of(&mut self, event: &Event, world: &mut World<'_>) -> Option<TurnId> {
         match event {
-            Event::RoundOpened(_) => Some(self.begun.take().unwrap_or_else(|| (world.turn)())),
+            Event::RoundOpened(_) => Some(self.begun.take().unwrap_or_else(|| self.begin(world))),
             Event::Evaluated(_) => match &self.round {
                 Some(round) => round.turn,
-                None => Some(self.begun.take().unwrap_or_else(|| (world.turn)())),
+                None => Some(self.begun.take().unwrap_or_else(|| self.begin(world))),
             },
             Event::Decided(Decided { ticket: None, .. }) => match &self.round {
                 Some(round) => round.turn,
-                None => Some(*self.begun.get_or_insert_with(|| (world.turn)())),
+                None => {
+                    let turn = self.begun.unwrap_or_else(|| self.begin(world));
+                    self.begun = Some(turn);
+                    Some(turn)
+                }
             },
             Event::Decided(Decided { ticket: Some(ticket), .. }) | Event::Unanswered { ticket, .. } => {
                 self.asked(*ticket).and_then(|(_, evaluation)| evaluation.turn)
@@ -48,23 +52,10 @@ impl Conversation {
         }
     }
 
-    /// What led to a turn that begins in this step belongs to it: timers that fired, stages that a message took back.
-    pub(super) fn name_turn_that_begins(&self, out: &mut [Output]) {
-        let begins = |output: &&Output| match output {
-            Output::Made(made) => match &made.event {
-                Event::RoundOpened(_) | Event::Evaluated(_) => true,
-                Event::Decided(decided) => decided.ticket.is_none(),
-                _ => false,
-            },
-            _ => false,
-        };
-        let Some(Output::Made(first)) = out.iter().find(begins) else { return };
-        let turn = first.turn;
-        for output in out {
-            if let Output::Made(made) = output {
-                made.turn = made.turn.or(turn);
-            }
-        }
+    fn begin(&mut self, world: &mut World<'_>) -> TurnId {
+        let turn = (world.turn)();
+        self.first_begun.get_or_insert(turn);
+        turn
     }
 
     /// The turns that go on: something is still to come of them.
@@ -82,5 +73,23 @@ impl Conversation {
     /// The turn whose statement is being judged for repetition.
     pub fn judged_turn(&self) -> Option<TurnId> {
         self.spoken.as_ref().filter(|_| self.is_being_judged()).and_then(|spoken| spoken.turn)
+    }
+}
+
+/// What led to a turn that begins in this step belongs to it: timers that fired, stages that a message took back.
+pub(super) fn name_turn_that_begins(turn: TurnId, out: &mut [Output]) {
+    for output in out {
+        let Output::Made(made) = output else { continue };
+        let leads_to_it = matches!(
+            made.event,
+            Event::LullFired { .. }
+                | Event::BackOffEnded { .. }
+                | Event::AddressRefused { .. }
+                | Event::JitterDrawn { .. }
+                | Event::StageChanged { .. }
+        );
+        if leads_to_it {
+            made.turn = made.turn.or(Some(turn));
+        }
     }
 }

@@ -31,7 +31,7 @@ fn a_kind_of_event_that_only_a_newer_version_knows_is_no_damage() {
 
     let error = decode_event(&key, &value).unwrap_err();
 
-    assert_eq!(error, RecordError::UnknownWord { key });
+    assert_eq!(error, RecordError::UnknownVariant { key });
     assert!(error.to_string().contains("start the version that wrote it") && !error.to_string().contains("floor"), "{error}");
 }
 

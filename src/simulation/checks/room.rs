@@ -157,7 +157,7 @@ impl<'a> Record<'a> {
             Event::Edited { .. } | Event::CaughtUp { .. } | Event::JitterDrawn { .. } | Event::AddressRefused { .. } => {}
             Event::LullFired { companions } => self.fires_after_quiet(recorded, companions),
             Event::BackOffEnded { companions } => self.ends_back_offs(recorded, companions),
-            Event::DeadlinesExtended { round, words } => self.extended(recorded, *round, *words),
+            Event::DeadlinesExtended { round, floor } => self.extended(recorded, *round, *floor),
             Event::Deleted { messages } => self.deleted(messages),
             Event::Joined { companion, external } => self.seats.entry(companion.clone()).or_default().is_external = *external,
             Event::Left { companion } => self.left(companion),

@@ -1,4 +1,4 @@
-//! Goes on after a restart: in new traces, each of which follows the one of before.
+//! Goes on after a restart: in new traces, each of which follows the first of its turn.
 
 use super::turn::{Append, Flight, OpenTurn, Round, Turn};
 use super::{Kit, Traces};
@@ -19,7 +19,7 @@ impl Traces {
         now: Moment,
         kit: &Kit,
     ) {
-        // All that was told is told.
+        // What was to be told of these events was told before.
         let told = &mut Vec::new();
         for recorded in earlier.iter().chain(events) {
             self.heard(recorded, recorded.at);

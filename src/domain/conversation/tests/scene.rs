@@ -1,12 +1,16 @@
 //! A channel, its journal, and everything that is lived through there; what must hold at every moment is asserted in every step.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 
 use super::super::super::event::order_of_handling;
 use super::super::super::message::{Address, Author, Message, Modality, Role};
 use super::super::*;
+
+/// So that no two turns have the same id.
+static TURNS: AtomicU64 = AtomicU64::new(1);
 
 /// Something that may happen next. A number picks whom or what it concerns.
 #[derive(Clone, Debug)]
@@ -347,8 +351,6 @@ impl Scene {
                 folded.fold(recorded, world);
             }
         });
-        // That time went by without anything happening is not on record.
-        folded.clock = self.conversation.clock();
         folded
     }
 
@@ -546,11 +548,7 @@ pub(super) fn with_world<T>(
         *drawn = drawn.wrapping_add(3);
         (*drawn % 5) as i8 - 2
     };
-    let mut turns = 0;
-    let mut turn = || {
-        turns += 1;
-        TurnId(turns)
-    };
+    let mut turn = || TurnId(u128::from(TURNS.fetch_add(1, Ordering::Relaxed)));
     run(&mut World {
         channel: &"test".into(),
         rules: Rules::from(settings),

@@ -191,14 +191,14 @@ impl Record<'_> {
     }
 
     /// After a restart, a round and an external companion that has the floor are waited for anew.
-    pub(super) fn extended(&mut self, recorded: &Recorded, round: Option<Moment>, words: Option<Moment>) {
+    pub(super) fn extended(&mut self, recorded: &Recorded, round: Option<Moment>, floor: Option<Moment>) {
         self.told.reach("waited for anew after a restart");
         if let (Some(open), Some(deadline)) = (&mut self.round, round) {
             if deadline < open.deadline {
                 self.told.violate(format!("{}: a deadline is put earlier: {recorded:?}", self.place));
             }
             open.deadline = deadline;
-        } else if round.is_some() || self.floor.is_none() && words.is_some() {
+        } else if round.is_some() || self.floor.is_none() && floor.is_some() {
             self.broken(format_args!("nobody is waited for: {recorded:?}"));
         }
     }
