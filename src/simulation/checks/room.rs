@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::super::stage::Stage;
 use crate::domain::closing::{Cause, Stage as Closing};
-use crate::domain::event::{Evaluated, Event, Recorded};
-use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::event::{Decided, Evaluated, Event, Recorded};
+use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::{Message, Role};
 use crate::domain::moment::Moment;
 use crate::journal::place::Place;
@@ -88,6 +88,8 @@ pub(super) struct Record<'a> {
     /// Replies that were owed and dropped: what was on its way may still be posted.
     dropped: BTreeSet<Ticket>,
     tickets: BTreeSet<Ticket>,
+    /// The turn of each question and each reply.
+    turns: BTreeMap<Ticket, TurnId>,
     spoke: BTreeMap<CompanionId, Seq>,
     newest_human: Seq,
     longest_streak: u32,
@@ -120,6 +122,7 @@ impl<'a> Record<'a> {
             floor: None,
             dropped: BTreeSet::new(),
             tickets: BTreeSet::new(),
+            turns: BTreeMap::new(),
             spoke: BTreeMap::new(),
             newest_human: Seq::NONE,
             longest_streak: 0,
@@ -149,6 +152,7 @@ impl<'a> Record<'a> {
             self.since = self.since.max(now);
         }
         self.clock = self.clock.max(recorded.at);
+        self.stays_in_its_turn(recorded);
         match &recorded.event {
             Event::Said { message, reply, said_at, .. } => {
                 self.note_heard(recorded.seq, message, *said_at);
@@ -182,6 +186,27 @@ impl<'a> Record<'a> {
             }
             Event::ReplyFailed { companion, ticket, .. } => self.failed(recorded, companion, *ticket),
             Event::Summarised { .. } => self.told.reach("summary"),
+        }
+    }
+
+    /// Questions and replies belong to a turn, and so does whatever comes of them.
+    fn stays_in_its_turn(&mut self, recorded: &Recorded) {
+        match &recorded.event {
+            Event::Evaluated(Evaluated { ticket, .. }) | Event::ReplyOwed { ticket, .. } => match recorded.turn {
+                Some(turn) => drop(self.turns.insert(*ticket, turn)),
+                None => self.broken(format_args!("a question or a reply belongs to no turn: {recorded:?}")),
+            },
+            Event::Decided(Decided { ticket: Some(ticket), .. })
+            | Event::Unanswered { ticket, .. }
+            | Event::ReplyFailed { ticket, .. }
+            | Event::Said { reply: Some(ticket), .. } => {
+                let turn = self.turns.get(ticket).copied();
+                let is_posted_late = matches!(recorded.event, Event::Said { .. }) && recorded.turn.is_none();
+                if recorded.turn != turn && !is_posted_late {
+                    self.broken(format_args!("it belongs to turn {turn:?}: {recorded:?}"));
+                }
+            }
+            _ => {}
         }
     }
 
