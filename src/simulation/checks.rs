@@ -18,6 +18,7 @@ use super::life::{Life, Props};
 use super::people::{Fate, Said};
 use super::stage::lock;
 use super::store::is_gapless;
+use crate::domain::conversation::poison;
 use crate::domain::event::{Event, Recorded, order_of_handling};
 use crate::domain::id::{Seq, Ward};
 use crate::domain::message::Role;
@@ -67,7 +68,7 @@ pub(super) fn of_record(props: &Props) {
     accepted(props, &journals, &deleted);
     connections::in_order(props, &deleted);
     posted(props, &journals, &deleted);
-    poison(props, &set_aside);
+    poison(props, &journals, &set_aside);
     tenancy(props);
     gone::check(props, &journals, &deleted);
     times::check(props);
@@ -188,8 +189,9 @@ fn number_of(mark: &str) -> Option<usize> {
     mark.strip_prefix('m')?.strip_suffix('m')?.parse().ok()
 }
 
-/// What kills is set aside, and nothing else is. Where handlers panicked without a reason, anything may be blamed.
-fn poison(props: &Props, set_aside: &BTreeMap<Place, BTreeSet<Seq>>) {
+/// What kills is set aside, and nothing else is. Where handlers panicked without a reason, anything may be blamed; of two that kill only
+/// together, the later is.
+fn poison(props: &Props, journals: &Journals, set_aside: &BTreeMap<Place, BTreeSet<Seq>>) {
     let stage = &props.stage;
     if !stage.chance.panicked().is_empty() {
         return;
@@ -200,12 +202,23 @@ fn poison(props: &Props, set_aside: &BTreeMap<Place, BTreeSet<Seq>>) {
         if planned.contains(&(place.clone(), seq)) {
             continue;
         }
-        let mut said = committed.iter().filter(|entry| entry.place == *place && entry.recorded.seq == seq);
-        let is_deadly =
-            said.any(|entry| matches!(&entry.recorded.event, Event::Said { message, .. } if message.text.contains("poison-")));
-        match is_deadly {
-            true => stage.reach("message that kills set aside"),
-            false => stage.violate(format!("{place}: {seq} is set aside and has killed nobody")),
+        let kills = |seq: Seq, how: &str| {
+            let mut said = committed.iter().filter(|entry| entry.place == *place && entry.recorded.seq == seq);
+            said.any(|entry| matches!(&entry.recorded.event, Event::Said { message, .. } if message.text.contains(how)))
+        };
+        // Of the addresses that a record leaves open, only the newest may be refused after a restart. What kills while it is unsettled, and
+        // would be refused and thereby settle, kills only together with an address after it.
+        let is_harmless_without = |recorded: &Recorded| match recorded.event {
+            Event::AddressRefused { message } => {
+                let kills_while_open = kills(message, poison::GONE_ON) || kills(message, poison::WOKEN);
+                message < seq && seq <= recorded.handled && kills_while_open
+            }
+            _ => false,
+        };
+        if kills(seq, "poison-") {
+            stage.reach("message that kills set aside");
+        } else if !journals.get(place).is_some_and(|events| events.iter().any(is_harmless_without)) {
+            stage.violate(format!("{place}: {seq} is set aside and has killed nobody"));
         }
     }
 }
