@@ -43,6 +43,7 @@
 //! | what a connection tells has no id: told again it is another message | 1 |
 //! | a number of a journal is left out | 1 |
 //! | what is owed leaves the outbox before it is sent: a reply is lost | 1 |
+//! | a lull timer fires twice | 1 |
 //! | a part that may have left is sent again without a look: a reply is doubled | 2 |
 //! | messages are stale after half their time | 2 |
 //! | a connection that was killed does not come back | 2 |
@@ -56,6 +57,7 @@
 //! | a wish to speak of before a restart is not counted | 3 |
 //! | a question without an answer is not counted in a restored channel | 3 |
 //! | a commit of unknown outcome is taken for one that succeeded | 3 |
+//! | a back-off ends twice | 3 |
 //! | what is addressed to others is judged by its newest message alone | 4 |
 //! | an unreadable answer settles nothing: it is settled twice, or asked about for ever | 4 |
 //! | who has ended the conversation is selected | 4 |

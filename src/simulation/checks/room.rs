@@ -36,6 +36,8 @@ struct Seat {
     tried: Seq,
     pause: Option<Pause>,
     back_off: Option<Duration>,
+    /// Its lull timer has fired, and nothing has happened since that could arm it again.
+    has_fired: bool,
     /// Something was taken back since it settled everything, and perhaps what it waits with.
     is_unsure: bool,
 }
@@ -212,6 +214,7 @@ impl<'a> Record<'a> {
 
     /// A message that was set aside. If it is a statement, it was made all the same.
     fn skip(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>) {
+        self.lulls_may_be_armed();
         if message.from.role == Role::Person {
             (self.newest_human_maybe, self.streak) = (seq, 0);
         }
@@ -226,6 +229,7 @@ impl<'a> Record<'a> {
     }
 
     fn said(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>) {
+        self.lulls_may_be_armed();
         if message.from.role == Role::Person {
             (self.newest_human, self.longest_streak, self.newest_human_maybe, self.streak) = (seq, 0, seq, 0);
         }
@@ -260,6 +264,7 @@ impl<'a> Record<'a> {
     /// Nothing comes of a wish, a turn or a reply of which nothing is left. A question goes on with what it has read.
     fn deleted(&mut self, gone: &[Seq]) {
         self.calls.clear();
+        self.lulls_may_be_armed();
         let lose_last = |about: &mut Vec<Seq>| {
             let before = about.len();
             about.retain(|seq| !gone.contains(seq));
@@ -313,7 +318,7 @@ impl<'a> Record<'a> {
         for (_, seat) in self.seats.iter_mut().filter(|(companion, _)| whom.is_none_or(|whom| whom == *companion)) {
             seat.paused = paused;
             if paused {
-                (seat.asked, seat.pause, seat.back_off) = (None, None, None);
+                (seat.asked, seat.pause, seat.back_off, seat.has_fired) = (None, None, None, false);
             }
         }
         if paused {
@@ -368,7 +373,7 @@ impl<'a> Record<'a> {
         };
         let before = seat.asked.replace((evaluated.ticket, evaluated.upto));
         seat.about.clone_from(&evaluated.messages);
-        (seat.message, seat.pause) = (evaluated.message, None);
+        (seat.message, seat.pause, seat.has_fired) = (evaluated.message, None, false);
         let (is_silent, unsettled) = (seat.is_silent(), seat.unsettled.clone());
         if before.is_some() {
             self.broken(format_args!("{} is asked twice at once: {recorded:?}", evaluated.companion));

@@ -21,6 +21,7 @@ impl Record<'_> {
                 self.broken(format_args!("{companion} is not present: {recorded:?}"));
                 continue;
             };
+            seat.has_fired = false;
             if let Some(ticket) = decided.ticket {
                 match seat.asked.take_if(|(asked, _)| *asked == ticket) {
                     // Whatever came after the question was read by nobody.

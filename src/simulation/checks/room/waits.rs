@@ -40,6 +40,8 @@ pub(super) struct Pause {
     pub(super) until: Moment,
     /// By the time of the run.
     pub(super) due: Duration,
+    /// Its end is on record.
+    is_over: bool,
 }
 
 impl Seat {
@@ -150,8 +152,8 @@ impl Record<'_> {
         }
     }
 
-    /// A lull timer fires for somebody who is there, and not before it was quiet for long enough.
-    pub(super) fn fires_after_quiet(&self, recorded: &Recorded, companions: &[CompanionId]) {
+    /// A lull timer fires for somebody who is there, not before it was quiet for long enough, and once.
+    pub(super) fn fires_after_quiet(&mut self, recorded: &Recorded, companions: &[CompanionId]) {
         self.told.reach("lull fired");
         for companion in companions {
             let Some(seat) = self.seats.get(companion) else {
@@ -165,11 +167,20 @@ impl Record<'_> {
             {
                 self.broken(format_args!("{companion} was not quiet for {} s: {recorded:?}", quiet.as_secs()));
             }
+            if seat.has_fired {
+                self.broken(format_args!("nothing happened since the last lull of {companion}: {recorded:?}"));
+            }
+            self.seats.entry(companion.clone()).and_modify(|seat| seat.has_fired = true);
         }
     }
 
-    /// A back-off ends when its time has come, or because a person addresses whoever waits.
-    pub(super) fn ends_back_offs(&self, recorded: &Recorded, companions: &[CompanionId]) {
+    /// Something is said, or taken back: whoever was quiet may have to be quiet anew.
+    pub(super) fn lulls_may_be_armed(&mut self) {
+        self.seats.values_mut().for_each(|seat| seat.has_fired = false);
+    }
+
+    /// A back-off ends when its time has come, or because a person addresses whoever waits, and once.
+    pub(super) fn ends_back_offs(&mut self, recorded: &Recorded, companions: &[CompanionId]) {
         for companion in companions {
             let Some(seat) = self.seats.get(companion) else {
                 self.broken(format_args!("{companion} is not present: {recorded:?}"));
@@ -180,6 +191,7 @@ impl Record<'_> {
                 heard.is_some_and(|heard| heard.role == Role::Person && heard.address.includes(companion))
             };
             match seat.pause {
+                Some(Pause { is_over: true, .. }) => self.broken(format_args!("{companion} waits no more: {recorded:?}")),
                 Some(pause) if recorded.at >= pause.until => self.told.reach("back-off ended in time"),
                 Some(_) if seat.unsettled.iter().any(is_urgent) || seat.is_unsure || !self.is_plain() => {
                     self.told.reach("back-off cut short");
@@ -187,6 +199,11 @@ impl Record<'_> {
                 Some(pause) => self.broken(format_args!("{companion} was to wait until {:?}: {recorded:?}", pause.until)),
                 None => self.broken(format_args!("{companion} waited for nothing: {recorded:?}")),
             }
+            self.seats.entry(companion.clone()).and_modify(|seat| {
+                if let Some(pause) = &mut seat.pause {
+                    pause.is_over = true;
+                }
+            });
         }
     }
 
@@ -214,7 +231,7 @@ impl Record<'_> {
             return self.broken(format_args!("nobody asked {companion}: {recorded:?}"));
         };
         seat.tried = seat.tried.max(upto);
-        seat.pause = Some(Pause { until, due: now + back_off });
+        seat.pause = Some(Pause { until, due: now + back_off, is_over: false });
         let before = seat.back_off.replace(back_off);
         let first = patience(companion.as_str()).map(|quiet| quiet.max(SHORTEST_BACK_OFF));
         let expected = before.map(|before| before * 2).or(first).map(|pause| pause.min(LONGEST_BACK_OFF));
