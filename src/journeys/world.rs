@@ -89,16 +89,21 @@ fn takes_one(left: &AtomicU64) -> bool {
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }
 
+/// Whether now is the moment.
+type Condition = Box<dyn Fn() -> bool + Send>;
+
 /// The machine's clock, which somebody may set.
 struct TokioClock {
     began: tokio::time::Instant,
+    /// Whoever looks at it when this holds panics, once.
+    panics: Mutex<Option<Condition>>,
     /// By how many seconds it was set.
     offset: AtomicI64,
 }
 
 impl Default for TokioClock {
     fn default() -> Self {
-        Self { began: tokio::time::Instant::now(), offset: AtomicI64::new(0) }
+        Self { began: tokio::time::Instant::now(), panics: Mutex::default(), offset: AtomicI64::new(0) }
     }
 }
 
@@ -111,6 +116,8 @@ struct Counting {
 
 impl Clock for TokioClock {
     fn now(&self) -> Moment {
+        let panics = self.panics.lock().unwrap().take_if(|holds| holds());
+        assert!(panics.is_none(), "as the test wants it");
         let now = NOON + self.began.elapsed();
         Moment::from_micros(now.as_micros().saturating_add_signed(self.offset.load(Ordering::Relaxed) * 1_000_000))
     }
@@ -329,6 +336,17 @@ impl World {
     /// Somebody sets the machine's clock, forward or back.
     pub(super) fn set_clock(&self, secs: i64) {
         self.kept.clock.offset.fetch_add(secs, Ordering::Relaxed);
+    }
+
+    /// Whoever is the first to look at the clock once somebody is at this place panics.
+    pub(super) fn clock_panics_at<P: Address + Send + 'static>(&self, place: P) {
+        let directory = self.kit.directory.clone();
+        *self.kept.clock.panics.lock().unwrap() = Some(Box::new(move || directory.find(&place).is_some()));
+    }
+
+    /// Calls to models that are under way.
+    pub(super) async fn calls(&self) -> usize {
+        self.kit.pool.report().await.unwrap().lanes.iter().map(|lane| lane.running).sum()
     }
 
     /// How many of the next draws panic.

@@ -243,3 +243,6 @@ fn is_vote_of(output: &Output, from: &CompanionId) -> bool {
     let Event::Decided(decided) = &made.event else { return false };
     decided.vote.as_ref().is_some_and(|vote| vote.from == *from)
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,6 +70,25 @@ async fn one_that_votes_and_is_selected_says_its_words() {
     assert_eq!(speak(&world, "zed", &seq, "I am Zed.").await, Err(NotTaken::Twice { from: "zed".into() }));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_round_whose_manager_fails_as_it_starts_is_closed_a_little_after_its_deadline() {
+    let world = inn().await;
+    world.open_with("inn", json!(["aria", "bruno", { "id": "zed", "external": true }])).await;
+    let manager = || TurnTakingManagerPlace(room("inn").channel());
+    let deadline = world.kit.settings.turn_taking.state_timeout().as_secs_f64();
+    // For whoever watches, it looks at the clock as it starts: that Aria listens is to be told.
+    let _watching = world.watch("inn", None).await;
+    world.clock_panics_at(manager());
+
+    world.say("inn", CALL).await;
+    world.pass(deadline + 4.9).await;
+    assert!(world.kit.directory.find(&manager()).is_none());
+    assert_eq!((world.told("inn", "round_opened").await.len(), world.told("inn", "round").await.len()), (1, 0));
+    world.pass(0.2).await;
+
+    assert_eq!(world.told("inn", "round").await[0]["selected"], "bruno");
+}
+
 /// A turn-taking manager that ends before it reads what it is told.
 struct Ended;
 

@@ -1,0 +1,115 @@
+use std::collections::BTreeMap;
+
+use ractor::{Actor, ActorProcessingErr, Message};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::super::{Arguments as ChannelArguments, Channel};
+use super::*;
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::models::Models;
+use crate::actors::runtime::kit::Environment;
+use crate::adapters::llm::rehearsal::Rehearsal;
+use crate::adapters::store::memory::MemoryStore;
+use crate::adapters::system::{SystemChance, SystemClock};
+use crate::domain::event::{Recorded, RoundOpened};
+use crate::journal::place::Place;
+use crate::settings::Settings;
+use crate::telemetry::recorder::Recorder;
+
+/// Passes on what it is told.
+struct Probe<M>(mpsc::UnboundedSender<M>);
+
+impl<M: Message> Actor for Probe<M> {
+    type Msg = M;
+    type State = ();
+    type Arguments = ();
+
+    async fn pre_start(&self, _: ActorRef<M>, (): ()) -> Result<(), ActorProcessingErr> {
+        Ok(())
+    }
+
+    async fn handle(&self, _: ActorRef<M>, message: M, (): &mut ()) -> Result<(), ActorProcessingErr> {
+        // A test that is over reads nothing.
+        let _ = self.0.send(message);
+        Ok(())
+    }
+}
+
+async fn probe<M: Message>() -> (ActorRef<M>, mpsc::UnboundedReceiver<M>) {
+    let (sender, told) = mpsc::unbounded_channel();
+    let (actor, _) = Actor::spawn(None, Probe(sender), ()).await.unwrap();
+    (actor, told)
+}
+
+async fn next<M>(told: &mut mpsc::UnboundedReceiver<M>) -> M {
+    tokio::time::timeout(Duration::from_secs(60), told.recv()).await.unwrap().unwrap()
+}
+
+fn kit() -> Kit {
+    let settings = Arc::new(Settings::overlay(json!({})).unwrap());
+    let model = || Arc::new(Rehearsal::new(&settings.models.rehearsal));
+    Kit::new(Environment {
+        store: Arc::new(MemoryStore::new()),
+        clock: Arc::new(SystemClock),
+        chance: Arc::new(SystemChance),
+        models: Models::new(model(), model()),
+        recorder: Recorder::silent(),
+        settings: settings.clone(),
+        companions: BTreeMap::new(),
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manager_that_ends_its_round_too_early_is_told_to_wait() {
+    let (channel, _) = probe().await;
+    let (manager, mut told) = probe().await;
+    let place = Place::new(&"home".into(), &"console:lobby".into());
+    let arguments = ChannelArguments { place, kit: Arc::new(kit()), books: Arc::default(), in_hand: Arc::default() };
+    let mut state = Channel.pre_start(channel, arguments).await.unwrap();
+    let round = Seq(7);
+    state.with_world(|conversation, now, world| {
+        let opened = RoundOpened {
+            message: round,
+            deadline: now + Duration::from_secs(20),
+            asked: vec!["zed".into()],
+            listening: Vec::new(),
+        };
+        let event = Event::RoundOpened(opened);
+        conversation.fold(&Recorded { seq: Seq(8), at: now, handled: round, turn: None, event }, world);
+    });
+    state.manager = Some(Managed { actor: manager, round, number: 1 });
+
+    state.round_due(round);
+
+    let ManagerMessage::Wait(patience) = next(&mut told).await else { panic!("it waits for nothing else") };
+    assert!(patience > Duration::from_secs(10) && patience <= Duration::from_secs(20), "{patience:?}");
+    assert!(state.conversation.round().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manager_that_is_told_to_wait_ends_its_round_after_that() {
+    let (channel, mut told) = probe().await;
+    let round = Round::new(Seq(7), Moment::ZERO, Moment::ZERO, &[], &["zed".into()]);
+    let arguments = Arguments {
+        place: Place::new(&"home".into(), &"console:lobby".into()),
+        round,
+        asked: vec!["zed".into()],
+        external: ["zed".into()].into(),
+        patience: Duration::from_secs(1),
+        channel,
+        kit: kit(),
+    };
+    let began = tokio::time::Instant::now();
+    let (manager, _) = Actor::spawn(None, TurnTakingManager, arguments).await.unwrap();
+
+    let mut due = Vec::new();
+    for _ in 0..2 {
+        let ChannelMessage::RoundDue(round) = next(&mut told).await else { panic!("nothing else is told") };
+        due.push((round, began.elapsed().as_secs()));
+        manager.cast(ManagerMessage::Wait(Duration::from_secs(3))).unwrap();
+    }
+
+    assert_eq!(due, [(Seq(7), 1), (Seq(7), 4)]);
+    manager.stop(None);
+}
