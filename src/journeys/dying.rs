@@ -1,10 +1,15 @@
 //! Actors that die in the middle of something: nothing that was accepted is lost, and nothing is answered twice.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::sync::Notify;
 
+use super::keeping::one_turn;
 use super::world::{World, room, said};
+use crate::actors::membership::residents::Cast;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Administer, ScribeMessage};
@@ -51,6 +56,55 @@ survives! {
     a_scribe_that_dies_loses_nothing: ScribePlace();
     a_switchboard_that_dies_loses_nothing: SwitchboardPlace();
     a_pool_that_dies_loses_nothing: PoolPlace();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_dying_companion_had_asked_is_called_off_and_asked_again_at_once() {
+    let mut world = World::with_lobby().await;
+    world.side.takes(Duration::from_secs(5));
+    world.say("lobby", "Ari, one").await;
+    world.pass(0.5).await;
+    assert_eq!((world.side.asked_for("aria"), world.calls().await), (1, 1));
+
+    world.kill(&CompanionPlace("home".into(), "aria".into())).await;
+    world.pass(0.5).await;
+
+    assert_eq!((world.side.asked_for("aria"), world.calls().await), (2, 1));
+    world.pass(60.0).await;
+    assert_eq!(world.side.asked_for("aria"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_of_a_companion_that_is_configured_no_more_fails_at_once() {
+    let mut outcomes = BTreeSet::new();
+    for steps in 0..24 {
+        let world = World::with_lobby().await;
+        let answered = Arc::new(Notify::new());
+        let first = answered.clone();
+        world.side.follows(move |_| {
+            first.notify_one();
+            Some(Ok("Me.\nYES".to_owned()))
+        });
+        let residents = world.kit.residents.clone();
+        let reload = tokio::spawn(async move {
+            answered.notified().await;
+            for _ in 0..steps {
+                one_turn().await;
+            }
+            // The channel is not told.
+            residents.recast(Cast::new()).unwrap();
+        });
+
+        world.say("lobby", "Ari, one").await;
+        world.pass(5.0).await;
+
+        reload.await.unwrap();
+        let failed = world.told("lobby", "failed").await;
+        let outcome = failed.first().map_or("posted", |failed| failed["error"].as_str().unwrap()).to_owned();
+        assert_eq!(world.history("lobby").await.len(), 1 + usize::from(outcome == "posted"), "{steps} steps");
+        outcomes.insert(outcome);
+    }
+    assert_eq!(outcomes, ["absent", "posted"].map(str::to_owned).into());
 }
 
 /// Hears, and does nothing.

@@ -161,7 +161,7 @@ impl State {
             self.await_words(ticket);
             return;
         }
-        if self.kit.residents.companion(&self.place.channel, &floor.companion).is_none() {
+        if self.is_absent(&floor.companion) {
             self.step(Input::ReplyFailed { ticket, error: "absent".into() });
             return;
         }
@@ -208,10 +208,19 @@ impl State {
         self.conversation.tally().detections > 0
     }
 
+    /// Whether a companion is configured no more.
+    fn is_absent(&self, companion: &CompanionId) -> bool {
+        self.kit.residents.companion(&self.place.channel, companion).is_none()
+    }
+
     /// A reply's actor is gone. If its words never came, they are asked for again.
     pub(super) fn reply_is_gone(&mut self, reply: ActorId) {
         let Some((ticket, _)) = self.replies.remove(&reply) else { return };
-        if self.conversation.floor().is_none_or(|floor| floor.ticket != ticket || floor.is_posting) {
+        let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket && !floor.is_posting) else {
+            return;
+        };
+        if self.is_absent(&floor.companion) {
+            self.step(Input::ReplyFailed { ticket, error: "absent".into() });
             return;
         }
         let tries = self.tries.entry(ticket).or_default();

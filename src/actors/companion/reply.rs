@@ -119,7 +119,8 @@ impl Actor for Reply {
     }
 }
 
-/// Gets its words from the companion, and asks again for those that are lost with it. None: it has none, or did not answer in time.
+/// Gets its words from the companion, and asks again for those that are lost with it. None: it is configured no more, or did not answer in
+/// time.
 async fn words(reply: &Arguments, deadline: Instant) -> Option<Words> {
     let at = CompanionPlace(reply.place.guild.clone(), reply.companion.clone());
     let mut losses = 0;
@@ -132,6 +133,7 @@ async fn words(reply: &Arguments, deadline: Instant) -> Option<Words> {
                 return Some(words);
             }
         }
+        reply.kit.residents.companion(&reply.place.channel, &reply.companion)?;
         losses += 1;
         let pause = asked_again_after(losses);
         if Instant::now() + pause >= deadline {
