@@ -13,7 +13,10 @@ use crate::domain::id::{CompanionId, GuildId, ModelName};
 
 pub use http::Extensions;
 
+pub use self::wording::Wording;
 pub use crate::domain::model_role::ModelRole;
+
+mod wording;
 
 /// A model behind one endpoint.
 #[async_trait]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::traces::tell_late_call;
 use super::{Books, State};
-use crate::actors::models::Outcome;
+use crate::actors::messages::models::Outcome;
 use crate::domain::budget::{Budget, UsedUp};
 use crate::domain::event::{Decided, Event};
 use crate::domain::id::{CompanionId, ModelName};

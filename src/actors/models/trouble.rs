@@ -3,29 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::actors::messages::models::Trouble;
 use crate::domain::id::ModelName;
 use crate::ports::language_model::{Identity, ModelRole, NoAnswer};
 
-/// A model that gave no answer when it was called last.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
-    /// What it is asked for.
-    pub role: ModelRole,
-    /// Its name in the settings.
-    pub name: ModelName,
-    /// Its name at its endpoint.
-    pub model: Arc<str>,
-    /// What went wrong at which endpoint, and the way out, for people.
-    pub detail: String,
-    /// The same without what the endpoint said itself, which may quote what people of any guild said.
-    pub in_our_words: String,
+/// The models that gave no answer when they were called last.
+#[derive(Debug, Default)]
+pub(super) struct Troubles(BTreeMap<(Arc<str>, ModelRole, ModelName), Known>);
+
+#[derive(Debug)]
+struct Known {
+    trouble: Trouble,
     /// What was said of it in the log: each kind of failure once, until it is over.
     told: BTreeSet<&'static str>,
 }
-
-/// The models that gave no answer when they were called last.
-#[derive(Debug, Default)]
-pub(super) struct Troubles(BTreeMap<(Arc<str>, ModelRole, ModelName), Trouble>);
 
 impl Troubles {
     /// A call to a model ended, with an answer or without.
@@ -49,7 +40,7 @@ impl Troubles {
                 }
                 let detail = in_words(endpoint, role, name, failure, failure.to_string());
                 let (name, model) = (name.clone(), identity.model.clone());
-                self.0.insert(key, Trouble { role, name, model, detail, in_our_words, told });
+                self.0.insert(key, Known { trouble: Trouble { role, name, model, detail, in_our_words }, told });
             }
             None => {
                 if self.0.remove(&key).is_some() {
@@ -61,7 +52,7 @@ impl Troubles {
 
     /// All of them, by endpoint.
     pub(super) fn all(&self) -> Vec<Trouble> {
-        self.0.values().cloned().collect()
+        self.0.values().map(|known| known.trouble.clone()).collect()
     }
 }
 
