@@ -161,14 +161,14 @@ impl State {
 
     fn learn(&mut self, call: CallId, failure: Option<&NoAnswer>) {
         if let Some(question) = self.questions.get(&call) {
-            let Job { model, request, .. } = &question.job;
-            self.troubles.learn(model.identity(), request.role, &request.model, failure);
+            let Job { at, model, request, .. } = &question.job;
+            self.troubles.learn(at, &model.identity().model, request.role, &request.model, failure);
         }
     }
 
     fn tell_panic(&self, call: CallId, what: &str) {
         if let Some(question) = self.questions.get(&call) {
-            let (endpoint, request) = (&*question.job.model.identity().endpoint, &question.job.request);
+            let (endpoint, request) = (&*question.job.at.endpoint, &question.job.request);
             let companion = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
             tracing::error!(
                 endpoint,
@@ -195,6 +195,7 @@ impl State {
                     drop(worker);
                     self.measures.answered(job.request.role, spent);
                     let facts = CallFacts {
+                        service: job.at.service,
                         identity: job.model.identity().clone(),
                         waited_ms: millis(spent.waited),
                         model_ms: millis(spent.in_calls),

@@ -10,7 +10,7 @@ use super::reply::{Dropped, Reply};
 use crate::domain::id::ModelName;
 use crate::domain::moment::Moment;
 use crate::domain::priority::Priority;
-use crate::domain::service::ServiceEndpoint;
+use crate::domain::service::{Service, ServiceEndpoint};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Usage, Wording};
 
 /// What the pool can be told. Others go through [`Pool`](crate::actors::models::Pool).
@@ -86,6 +86,8 @@ pub struct Outcome {
 /// What a question took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFacts {
+    /// Which kind of service.
+    pub service: Service,
     /// Who was asked.
     pub identity: Identity,
     /// Milliseconds in the queue and in pauses between tries.

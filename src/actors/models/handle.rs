@@ -118,6 +118,9 @@ pub struct TurnToSummarise<'a> {
     _of_all: SemaphorePermit<'a>,
 }
 
+/// What a [`Question`] asks.
+const SERVICE: Service = Service::LanguageModel;
+
 /// Numbers questions uniquely in this process, so that two handles of one pool cannot mean the same one.
 static NEXT_CALL: AtomicU64 = AtomicU64::new(1);
 
@@ -170,7 +173,7 @@ impl Pool {
         let call = CallId(NEXT_CALL.fetch_add(1, Ordering::Relaxed));
         let model = self.model(&request).clone();
         let identity = model.identity().clone();
-        let at = ServiceEndpoint { service: Service::LanguageModel, endpoint: identity.endpoint.clone() };
+        let at = ServiceEndpoint { service: SERVICE, endpoint: identity.endpoint.clone() };
         let asked = Instant::now();
         let reply = Reply::new(move |given| reply_to(given.unwrap_or_else(|_| Outcome::lost(identity, asked.elapsed()))));
         let job = Job { at, model, request, drafts, span: tracing::Span::current() };
@@ -244,7 +247,14 @@ impl Outcome {
     fn lost(identity: Identity, waited: Duration) -> Self {
         let detail = "the pool that asks it was restarted".to_owned();
         let result = Err(NoAnswer::Unreachable { endpoint: identity.endpoint.clone(), detail });
-        let facts = CallFacts { identity, waited_ms: millis(waited), model_ms: 0, attempts: 0, usage: Usage::default() };
+        let facts = CallFacts {
+            service: SERVICE,
+            identity,
+            waited_ms: millis(waited),
+            model_ms: 0,
+            attempts: 0,
+            usage: Usage::default(),
+        };
         Self { result, facts }
     }
 }
