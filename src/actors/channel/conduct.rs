@@ -384,7 +384,8 @@ impl State {
         let channel = self.myself.clone();
         // What goes to a platform was sent before, and counted, also where nobody knows its ids: it is only put on record.
         let sent = self.kit.platforms.of(&self.place.channel).is_none().then(tokio::time::Instant::now);
-        let (instruments, platform) = (self.kit.recorder.instruments().clone(), platform_label(self.place.channel.as_str()));
+        let platform = platform_label(self.kit.platforms.name(&self.place.channel));
+        let instruments = self.kit.recorder.instruments().clone();
         self.send(ScribeMessage::Post(Post {
             place: self.place.clone(),
             at: None,

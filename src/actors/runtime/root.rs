@@ -202,6 +202,7 @@ impl State {
 fn scribe_arguments(kit: &Kit) -> writer::Arguments {
     let (deliverer, failed) = (kit.clone(), kit.store_failed.clone());
     writer::Arguments {
+        platforms: kit.platforms.clone(),
         store: kit.store.clone(),
         clock: kit.clock.clone(),
         hub: kit.hub.clone(),
