@@ -197,7 +197,7 @@ impl fmt::Debug for Media {
 }
 
 /// A function that the model may call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tool {
     /// What it is called.
     pub name: String,
@@ -219,7 +219,7 @@ pub struct ToolCall {
 }
 
 /// The form of an answer. The prompt has to say so too, because not every endpoint can be told otherwise.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AnswerFormat {
     /// Text.
     #[default]
