@@ -351,6 +351,14 @@ pub enum NoAnswer {
         /// What it said; never holds a key.
         detail: String,
     },
+    /// The request cannot be sent to this endpoint as it is, so it was not asked: trying again will not help.
+    #[error("{endpoint} was not asked: {detail}")]
+    Unsendable {
+        /// Which endpoint.
+        endpoint: Arc<str>,
+        /// What is in the way; never holds a key.
+        detail: String,
+    },
     /// The process died again and again while it read the answer to this very question, so it is not asked for a while.
     #[error("{endpoint} is not asked: the server died twice while the answer to this question arrived")]
     Fatal {
@@ -373,7 +381,7 @@ impl NoAnswer {
             Self::Unreachable { .. } => "unreachable",
             Self::LeftAlone { .. } => "left_alone",
             Self::Overloaded { .. } => "overloaded",
-            Self::Refused { .. } => "refused",
+            Self::Refused { .. } | Self::Unsendable { .. } => "refused",
             Self::Fatal { .. } => "fatal_answer",
             Self::Unworded => "unworded",
             Self::Cancelled => "cancelled",

@@ -194,9 +194,13 @@ impl Schedule {
             Err(NoAnswer::Overloaded { retry_after, .. }) => Verdict::Failing(*retry_after),
             Err(NoAnswer::TimedOut { .. } | NoAnswer::Unreachable { .. }) => Verdict::Failing(None),
             // Of an endpoint that was not asked nothing is learned.
-            Err(NoAnswer::Cancelled | NoAnswer::Unworded | NoAnswer::LeftAlone { .. } | NoAnswer::Fatal { .. }) => {
-                Verdict::Unknown
-            }
+            Err(
+                NoAnswer::Cancelled
+                | NoAnswer::Unworded
+                | NoAnswer::Unsendable { .. }
+                | NoAnswer::LeftAlone { .. }
+                | NoAnswer::Fatal { .. },
+            ) => Verdict::Unknown,
             Ok(_) | Err(NoAnswer::Refused { .. }) => Verdict::Alive,
         };
         let Some(at) = self.leave(now, call, verdict, &mut steps) else { return steps };
