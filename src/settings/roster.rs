@@ -58,7 +58,7 @@ pub struct SharedName {
     pub second: CompanionId,
 }
 
-/// The names that any two of these companions share, in any case: within one guild that is an error (DESIGN.md 2).
+/// The names that any two of these companions share, in any case: within one guild that is an error (docs/design/gate.md G-6).
 pub fn shared_names<'a>(companions: impl IntoIterator<Item = &'a Companion>) -> Vec<SharedName> {
     let sorted: BTreeMap<_, _> = companions.into_iter().map(|companion| (&companion.id, companion)).collect();
     let mut owners: BTreeMap<String, &CompanionId> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Holds the arrows of DESIGN.md 14: which part of the source may know which; and that files do not import each other in circles.
+//! Holds the arrows of docs/design/layout.md L-1: which part of the source may know which; and that files do not import each other in circles.
 
 mod circles;
 mod paths;

@@ -1,4 +1,4 @@
-//! Has the side model judge whether companions go in circles (DESIGN.md 4).
+//! Has the side model judge whether companions go in circles (docs/design/closing.md C-13).
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;

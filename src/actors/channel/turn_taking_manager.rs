@@ -1,5 +1,5 @@
 //! The turn-taking manager of a channel: lives while a round is open, reads the votes, publishes the States, and alone
-//! watches the deadline (DESIGN.md 3).
+//! watches the deadline (docs/design/turn-taking.md T-18).
 //!
 //! What it knows is on record or on its way there, so one that dies is simply replaced: the new one begins with the round as the channel
 //! knows it, and whatever was lost with the old one is asked for again.
