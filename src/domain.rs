@@ -16,6 +16,7 @@ pub mod model_role;
 pub mod moment;
 pub mod names;
 pub mod price;
+pub mod priority;
 pub mod prompt;
 pub mod question_context;
 pub mod repetition;

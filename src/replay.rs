@@ -1,7 +1,7 @@
 //! Runs a scripted conversation through the real one, in virtual time: without a network, a runtime or a store.
 //!
 //! A tuning tool, the format of the recorded talks under `tests/conversations/`, and how checks from outside drive the engine
-//! (DESIGN.md 13).
+//! (docs/design/replay.md).
 
 mod happening;
 mod players;

@@ -1,4 +1,4 @@
-//! The whole system from a seed: the real actors in paused time, and everything around them faulty (DESIGN.md 14).
+//! The whole system from a seed: the real actors in paused time, and everything around them faulty (docs/design/layout.md L-5).
 //!
 //! A seed gives guilds, rooms, threads and direct messages, settings, what people do, and what goes wrong. Afterwards a reference holds the
 //! record to the rules. A seed that fails tells the command that runs it again.

@@ -23,7 +23,7 @@ const EXAMPLES: usize = 3;
 /// How it is decided who is asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// In every round every companion present is asked (seed 001), and what is meant for others, too.
+    /// In every round every companion present is asked (as aikyo does, docs/design/turn-taking.md T-3), and what is meant for others, too.
     Seeds,
     /// Who has a reason of its own to speak is asked.
     WithoutSkipping,

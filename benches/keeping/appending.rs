@@ -73,6 +73,7 @@ async fn append(way: Way) -> anyhow::Result<(f64, f64, f64)> {
     let store: Arc<dyn Store> =
         if way.on_disk { Arc::new(open(folder.path(), metrics.instruments())?) } else { Arc::new(MemoryStore::new()) };
     let arguments = Arguments {
+        platforms: tertulia::ports::chat_platform::Platforms::default(),
         store: store.clone(),
         clock: Arc::new(SystemClock),
         hub: Hub::new(),

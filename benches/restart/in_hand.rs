@@ -67,6 +67,10 @@ struct SlowPlatform(std::sync::Mutex<Vec<Arc<str>>>);
 
 #[async_trait]
 impl ChatPlatform for SlowPlatform {
+    fn name(&self) -> &'static str {
+        "console"
+    }
+
     fn serves(&self, channel: &ChannelId) -> bool {
         is_of_console(channel)
     }

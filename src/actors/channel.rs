@@ -29,8 +29,8 @@ use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::OnceCell;
 
 use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::models::CallId;
 use crate::actors::messages::writer::{Committed, Lost};
-use crate::actors::models::CallId;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::in_hand::InHand;
 use crate::actors::runtime::kit::Kit;

@@ -2,7 +2,7 @@
 //!
 //! A channel hands it what a question or a statement is made from. Its questions go to the pool, which has them worded when their turn comes;
 //! a statement is asked for by a [`reply`], which gets its words here. A companion that dies takes its questions along: they are cancelled,
-//! and asked again by their channels, which are told by [`Asking`](super::messages::companion::Asking)'s drop. A question that it cannot ask
+//! and asked again by their channels, which learn it by the drop of [`Asking::arrival`](super::messages::companion::Asking). A question that it cannot ask
 //! must not take it along, again and again, and with it the guild: it fails alone; and so does one that cannot be worded, in the pool.
 
 mod flights;
@@ -17,17 +17,18 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{CompanionMessage, Evaluate, Matter, Speak, Words};
 use crate::actors::messages::turn_taking_manager::ManagerMessage;
-use crate::actors::models::{Priority, Question, Wording};
+use crate::actors::models::Question;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{CompanionPlace, TurnTakingManagerPlace};
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 use crate::domain::message::Message;
+use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, Character, DecisionParts, Prompt};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::journal::place::Place;
-use crate::ports::language_model::{self, AnswerFormat, Asker, ModelRole, Request};
+use crate::ports::language_model::{self, AnswerFormat, Asker, ModelRole, Request, Wording};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;
@@ -106,15 +107,15 @@ impl State {
     }
 
     fn ask(&mut self, evaluate: Evaluate) {
-        let Evaluate { mut asking, matter } = evaluate;
+        let Evaluate { asking, matter } = evaluate;
         let Some(settings) = self.settings_in(&asking.place.channel) else {
             // The channel is told that it left, and wants no answer then.
-            asking.arrived();
+            asking.arrival.send(Ok(()));
             return;
         };
         let (ticket, priority, is_vote) = (asking.ticket, Priority::of(matter.trigger, matter.modality), matter.is_vote);
         let request = wording(matter, settings, asking.place.clone(), self.kit.clone());
-        let (asked, kit, tell) = (request.clone(), self.kit.clone(), asking.teller());
+        let (asked, kit, tell) = (request.clone(), self.kit.clone(), asking.tell.clone());
         let manager = TurnTakingManagerPlace(asking.place.channel.clone());
         let (departure, landing) = self.flights.take_off(asking);
         let call = self.kit.pool.ask(Question {

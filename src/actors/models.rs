@@ -9,9 +9,7 @@ pub mod handle;
 mod measures;
 pub mod queue;
 pub mod schedule;
-pub mod tally;
 pub mod trouble;
-mod wording;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -19,67 +17,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-pub use handle::{Asked, CallFacts, Models, Outcome, Pool, Question};
-pub use queue::{CallId, Priority};
-pub use wording::Wording;
+pub use handle::{Models, Pool, Question};
 
+use crate::actors::messages::models::{Asked, CallFacts, CallId, Job, Outcome, PoolMessage, PoolReport};
+use crate::actors::messages::reply::{Dropped, Reply};
 use crate::actors::runtime::directory::Sort;
-use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 use crate::ports::chance::Chance;
-use crate::ports::language_model::{Answer, Draft, NoAnswer};
+use crate::ports::language_model::{Draft, NoAnswer, Usage};
 use crate::settings::models::Models as Settings;
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::plain::Plain;
-use handle::Reply;
 use measures::Measures;
-use schedule::{Entry, LaneReport, Schedule, Step};
-use tally::{GuildTally, Tallies};
-use trouble::{Trouble, Troubles};
-use worker::{Job, Worker};
+use schedule::{Entry, Schedule, Step};
+use trouble::Troubles;
+use worker::Worker;
 
 /// How long after a question was lost for so many times, from 1, it is asked again: soon, for whoever had it is mostly back at once, and
 /// then every 50 ms.
 pub fn asked_again_after(losses: u32) -> Duration {
     Duration::from_millis((5 << losses.saturating_sub(1).min(4)).min(50))
-}
-
-/// What the pool can be told. Others go through [`Pool`].
-pub enum PoolMessage {
-    /// A question.
-    Ask(Box<Asked>),
-    /// Nobody wants this answer any more.
-    Cancel(CallId),
-    /// A call ended.
-    Ended(CallId, Result<Answer, NoAnswer>),
-    /// A call ended without returning.
-    Panicked(CallId),
-    /// A question could not be put into words: nobody was called.
-    Unworded(CallId),
-    /// A summary waited for its turn for too long, without a prompt.
-    SummaryShed,
-    /// A deadline or the end of a pause is due.
-    Wake,
-    /// How does it stand?
-    Report(oneshot::Sender<PoolReport>),
-    /// What did this guild ask?
-    GuildUsage(GuildId, oneshot::Sender<GuildTally>),
-    /// What did every guild ask?
-    Usage(oneshot::Sender<Tallies>),
-}
-
-/// How the pool stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PoolReport {
-    /// Every queue that was used so far.
-    pub lanes: Vec<LaneReport>,
-    /// The models that gave no answer when they were called last.
-    pub troubles: Vec<Trouble>,
 }
 
 /// The pool's actor, named `side_models` in the tree.
@@ -98,7 +59,6 @@ pub struct State {
     schedule: Schedule,
     /// In the order in which they came: what is lost with the pool is told in that order.
     questions: BTreeMap<CallId, Waiting>,
-    tallies: Tallies,
     troubles: Troubles,
     measures: Measures,
     alarm: Option<Alarm>,
@@ -107,7 +67,7 @@ pub struct State {
 
 struct Waiting {
     job: Job,
-    reply: Reply,
+    reply: Reply<Outcome, Dropped>,
     worker: Option<Worker>,
 }
 
@@ -132,7 +92,6 @@ impl Actor for SideModels {
             started: Instant::now(),
             schedule: Schedule::new(self.settings.clone()),
             questions: BTreeMap::new(),
-            tallies: Tallies::default(),
             troubles: Troubles::default(),
             measures: Measures::new(self.instruments.clone()),
             alarm: None,
@@ -171,14 +130,6 @@ impl Actor for SideModels {
                 drop(reply.send(state.report(now)));
                 return Ok(());
             }
-            PoolMessage::GuildUsage(guild, reply) => {
-                drop(reply.send(state.tallies.of(&guild)));
-                return Ok(());
-            }
-            PoolMessage::Usage(reply) => {
-                drop(reply.send(state.tallies.clone()));
-                return Ok(());
-            }
         };
         state.carry_out(&myself, now, steps, &self.instruments);
         state.measures.take(&mut state.schedule, now);
@@ -198,7 +149,7 @@ impl State {
             call,
             role: job.request.role,
             model: job.request.model.clone(),
-            at: job.at(),
+            at: job.at.clone(),
             guild: job.request.guild.clone(),
             priority,
             asked: self.moment(asked),
@@ -210,14 +161,14 @@ impl State {
 
     fn learn(&mut self, call: CallId, failure: Option<&NoAnswer>) {
         if let Some(question) = self.questions.get(&call) {
-            let Job { model, request, .. } = &question.job;
-            self.troubles.learn(model.identity(), request.role, &request.model, failure);
+            let Job { at, model, request, .. } = &question.job;
+            self.troubles.learn(at, &model.identity().model, request.role, &request.model, failure);
         }
     }
 
     fn tell_panic(&self, call: CallId, what: &str) {
         if let Some(question) = self.questions.get(&call) {
-            let (endpoint, request) = (&*question.job.model.identity().endpoint, &question.job.request);
+            let (endpoint, request) = (&*question.job.at.endpoint, &question.job.request);
             let companion = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
             tracing::error!(
                 endpoint,
@@ -243,9 +194,15 @@ impl State {
                     let Some(Waiting { job, reply, worker }) = self.questions.remove(&call) else { continue };
                     drop(worker);
                     self.measures.answered(job.request.role, spent);
-                    let tokens = result.as_ref().ok().map(|answer| answer.usage);
-                    self.tallies.count(&job.request.guild, job.at(), job.request.role, spent.attempts, tokens);
-                    reply.send(result, spent.waited, spent.in_calls, spent.attempts);
+                    let facts = CallFacts {
+                        service: job.at.service,
+                        identity: job.model.identity().clone(),
+                        waited_ms: millis(spent.waited),
+                        model_ms: millis(spent.in_calls),
+                        attempts: spent.attempts,
+                        usage: result.as_ref().map_or_else(|_| Usage::default(), |answer| answer.usage),
+                    };
+                    reply.send(Ok(Outcome { result, facts }));
                 }
                 Step::LeftAlone(at, until) => {
                     let left_alone_ms = until.since(now).as_millis() as u64;
@@ -285,6 +242,10 @@ impl State {
     fn report(&self, now: Moment) -> PoolReport {
         PoolReport { lanes: self.schedule.lanes(now), troubles: self.troubles.all() }
     }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

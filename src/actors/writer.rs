@@ -34,6 +34,7 @@ use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, GuildId, Ward};
 use crate::domain::moment::Moment;
 use crate::journal::reader::{ReadError, Reader};
+use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
 use crate::ports::store::{Batch, Refusal, Store, StoreError};
 use crate::telemetry::instruments::Instruments;
@@ -55,6 +56,8 @@ pub struct Arguments {
     pub clock: Arc<dyn Clock>,
     /// Where what is committed is published.
     pub hub: Hub,
+    /// By whose names what is said is measured.
+    pub platforms: Platforms,
     /// What it measures with.
     pub instruments: Instruments,
     /// Takes a committed event from outside to its channel, in the order of numbers. Must not wait.

@@ -1,7 +1,6 @@
-//! Discord: what is heard and said there, as its documentation has it, in plain types of our own.
+//! The Discord adapter: pure decisions over plain types, and the connections and requests that carry them out.
 //!
-//! What is decided about it is pure and synchronous: no network, no clock, no chance. What carries it out are [`platform`], [`rest`] and
-//! [`webhooks`], which say what companions say, and [`gateway`], which keeps the connections on which is heard.
+#![doc = include_str!("discord/README.md")]
 
 pub mod backfill;
 pub mod check;

@@ -154,7 +154,7 @@ fn models(loaded: &Loaded) -> impl Iterator<Item = (String, String)> {
     roles.into_iter().chain(named)
 }
 
-/// The model of a role; one alone serves both, none means `rehearsal` (DESIGN.md 11).
+/// The model of a role; one alone serves both, none means `rehearsal` (docs/design/models.md M-1).
 fn model(loaded: &Loaded, role: &str, other: &str) -> String {
     let named = |role: &str| {
         let model = loaded.text(&format!("models.{role}.model"))?;

@@ -23,7 +23,7 @@ pub struct Heard<'a> {
 /// To whom a message is addressed: the companions that it mentions, answers or names, and whether it turns to somebody else.
 ///
 /// `is_companion` says whether an id is a companion's. A speaker never addresses itself. People count by mention or reply, never by
-/// display name; roles, `everyone` and `here` never count (DESIGN.md 2).
+/// display name; roles, `everyone` and `here` never count (docs/design/gate.md G-5).
 pub fn resolve(names: &Names, is_companion: impl Fn(&str) -> bool, heard: &Heard<'_>) -> Address {
     let speaker = heard.speaker;
     let mut companions: Vec<CompanionId> = names.find(heard.text);
@@ -56,7 +56,7 @@ pub fn meant<'a>(names: &'a Names, mention: &'a str) -> &'a str {
 }
 
 /// Whether what somebody says is taken in at all. People always are; a foreign bot by the policy, of which `mentions` admits what
-/// mentions or answers one of the companions (DESIGN.md 2).
+/// mentions or answers one of the companions (docs/design/gate.md G-3).
 pub fn admits(policy: ForeignBots, is_companion: impl Fn(&str) -> bool, heard: &Heard<'_>) -> bool {
     if heard.speaker.role != Role::Bot {
         return true;

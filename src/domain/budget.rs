@@ -1,4 +1,4 @@
-//! How much may be asked and said within a while (DESIGN.md 2, "Budgets").
+//! How much may be asked and said within a while (docs/design/gate.md G-19).
 
 mod sliding;
 

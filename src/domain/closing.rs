@@ -1,4 +1,4 @@
-//! How far a companion is on its way out of a conversation (seed 002).
+//! How far a companion is on its way out of a conversation (docs/design/closing.md C-1).
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ impl Stage {
         }
     }
 
-    /// What so many detections of repetition in a row force at least (DESIGN.md 4).
+    /// What so many detections of repetition in a row force at least (docs/design/closing.md C-14).
     pub const fn forced_by(detections: u32) -> Self {
         match detections {
             0 => Self::None,

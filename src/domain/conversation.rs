@@ -211,8 +211,8 @@ pub struct Rules<'a> {
     pub closing: &'a Closing,
     /// When it goes in circles.
     pub repetition: &'a Repetition,
-    /// In every round everyone is asked who has something unsettled, listeners too (seed 001 asks so). No setting turns it on: it is
-    /// there to measure what it would cost.
+    /// In every round everyone is asked who has something unsettled, listeners too (as aikyo does, docs/design/turn-taking.md T-3). No setting
+    /// turns it on: it is there to measure what it would cost.
     pub asks_everyone: bool,
 }
 

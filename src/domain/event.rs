@@ -97,7 +97,7 @@ pub enum Event {
         /// Silenced, or free.
         paused: bool,
     },
-    /// What was going on was dropped (seed 004: unsubscribe); the history stays.
+    /// What was going on was dropped (unsubscribe, docs/design/gate.md G-25); the history stays.
     Cleared,
     /// What was said while nobody listened was read: it stands before this, and what is missing of it is missing for good.
     CaughtUp {

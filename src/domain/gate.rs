@@ -12,11 +12,11 @@ use super::id::{Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::trigger::Trigger;
 
-/// The shortest interval between two interjection checks, in messages (seed 003).
+/// The shortest interval between two interjection checks, in messages (docs/design/gate.md G-7).
 const SHORTEST_INTERVAL: u64 = 3;
-/// By how much each declined check shortens the next interval, in messages (seed 003).
+/// By how much each declined check shortens the next interval, in messages (docs/design/gate.md G-7).
 const STEP_DOWN: u64 = 3;
-/// By how much an interval may be longer or shorter, in messages, so that companions do not act in step (seed 004).
+/// By how much an interval may be longer or shorter, in messages, so that companions do not act in step (docs/design/gate.md G-7).
 pub const MOST_JITTER: i8 = 2;
 /// The shortest and the longest pause before a question without an answer is asked again.
 const SHORTEST_BACK_OFF: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);
 /// How patient a companion is, as its settings say for one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Temper {
-    /// Messages until the first interjection check (seed 003: 3 to 15).
+    /// Messages until the first interjection check (3 to 15, docs/design/gate.md G-7).
     pub starting_interval: u64,
     /// Quiet on a text channel before a lull.
     pub text_lull_timeout: Duration,
@@ -35,7 +35,7 @@ pub struct Temper {
 
 impl Temper {
     /// Messages from one interjection check to the next, after so many declined ones: `max(3, starting − 3·checks)`, plus the jitter, and 3 at
-    /// the least again (seeds 003 and 004).
+    /// the least again (docs/design/gate.md G-7).
     pub fn interval(&self, check_count: u64, jitter: i8) -> u64 {
         self.starting_interval
             .saturating_sub(STEP_DOWN.saturating_mul(check_count))

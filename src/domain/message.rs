@@ -19,7 +19,7 @@ pub struct Message {
     /// Typed or spoken.
     #[serde(default)]
     pub modality: Modality,
-    /// A voice utterance that ends a lull (seed 003).
+    /// A voice utterance that ends a lull (docs/design/gate.md G-4).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lull_endpoint: bool,
     /// To whom it is addressed.

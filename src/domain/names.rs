@@ -24,7 +24,7 @@ const FAST_UP_TO: usize = 32 * 1024;
 /// The names of the companions of one guild, ready to be looked for.
 ///
 /// Names compare case-insensitively and in Unicode's composed form. They are found at word boundaries, outside code, links and
-/// quoted lines (DESIGN.md 2); several words may be separated by any white space. The edges of a name in a text are
+/// quoted lines (docs/design/gate.md G-6); several words may be separated by any white space. The edges of a name in a text are
 ///
 /// * the ends of the text,
 /// * beside a character that is no word character (regex `\w`), which for a name of word characters is Unicode's `\b`,

@@ -20,7 +20,7 @@ use data::{unmarked_name, weight};
 use frame::{FRAME_WEIGHT, HOW_TO_READ, Shown, block, context, in_character, paragraphs, quoted, sizes};
 use transcript::transcript;
 
-/// How many settled turns a decision is shown (seed 004).
+/// How many settled turns a decision is shown (docs/design/gate.md G-26).
 pub const RECENT_TURNS: usize = 5;
 
 /// What a model is told, and how large its parts are.
@@ -103,7 +103,7 @@ pub fn decision(parts: &DecisionParts<'_>, words: &settings::prompt::Prompt) -> 
     question(parts, &form, words)
 }
 
-/// Asks for decision and vote in one (seed 000). The answer is read by `vote::read`.
+/// Asks for decision and vote in one (docs/design/turn-taking.md T-5). The answer is read by `vote::read`.
 pub fn vote(parts: &DecisionParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
     let name = unmarked_name(parts.character.name);
     // Some endpoints answer in JSON only where a prompt says so in this word.
@@ -126,7 +126,7 @@ fn question(parts: &DecisionParts<'_>, form: &str, words: &settings::prompt::Pro
     in_character(&parts.character, words.tone.of(parts.character.tier), &shown, &ending, words.decision_tokens)
 }
 
-/// What a companion's closing stage adds to the notes of its statement (seed 002); nothing where the stage asks for none.
+/// What a companion's closing stage adds to the notes of its statement (docs/design/closing.md C-2); nothing where the stage asks for none.
 pub fn closing_note(stage: Stage, words: &settings::prompt::Prompt) -> Option<&str> {
     let sentence = match stage {
         Stage::None => return None,

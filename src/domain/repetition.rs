@@ -1,4 +1,4 @@
-//! How much the last messages repeat one another (seed 002).
+//! How much the last messages repeat one another (docs/design/closing.md C-12).
 
 use std::collections::BTreeSet;
 

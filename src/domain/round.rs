@@ -1,4 +1,4 @@
-//! One election: States are collected for one moment of a channel, and one speaker, or nobody, is selected (DESIGN.md 3).
+//! One election: States are collected for one moment of a channel, and one speaker, or nobody, is selected (docs/design/turn-taking.md T-1).
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -103,7 +103,7 @@ pub fn is_tied(states: &[State], selected: &CompanionId) -> bool {
     states.iter().filter(|state| is_candidate(state) && state.from != *selected).any(|other| is_level(&other))
 }
 
-/// How an event's number is written in a State (seed 000: a string).
+/// How an event's number is written in a State (a string, docs/design/turn-taking.md T-4).
 pub fn message_id(message: Seq) -> String {
     message.to_string()
 }

@@ -32,7 +32,7 @@ impl Trigger {
         }
     }
 
-    /// Whether a statement that it leads to comes unasked (seed 004).
+    /// Whether a statement that it leads to comes unasked (docs/design/speaking.md S-3).
     pub const fn is_unsolicited(self) -> bool {
         matches!(self, Self::Interjection)
     }

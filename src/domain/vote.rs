@@ -1,4 +1,4 @@
-//! A companion's vote in a round: how a model's answer is read, and the State that it becomes (seed 000).
+//! A companion's vote in a round: how a model's answer is read, and the State that it becomes (docs/design/turn-taking.md T-4 to T-6).
 
 mod object;
 mod state;

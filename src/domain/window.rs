@@ -10,7 +10,7 @@ use super::id::{CompanionId, Seq};
 use super::message::Message;
 use super::moment::Moment;
 
-/// Settled messages that a prompt still shows (seed 004: the five most recent turns).
+/// Settled messages that a prompt still shows (the five most recent turns, docs/design/gate.md G-2).
 pub const RECENT_TURNS: usize = 5;
 
 /// Room for so many more messages stays when a window becomes smaller.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::record::{UsageRecord, Used};
 use crate::domain::id::CompanionId;
 use crate::domain::price::Cost;
+use crate::domain::service::Service;
 
 /// What was used in a while.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Account {
 /// Who called which model, and in which role.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Caller {
+    /// Of which kind of service.
+    pub service: Service,
     /// For whom; none: for the channel itself (summaries, judgements).
     pub companion: Option<CompanionId>,
     /// `gen_ai.request.model`.
@@ -57,8 +60,8 @@ impl Account {
             Used::Statement { .. } => self.statements += 1,
             Used::Evaluation { .. } => self.evaluations += 1,
             Used::Address { .. } => self.addresses += 1,
-            Used::Call { companion, model, provider, role, input_tokens, output_tokens, calls, failed_calls, price } => {
-                let one = self.by.entry(Caller { companion, model, provider, role }).or_default();
+            Used::Call { service, companion, model, provider, role, input_tokens, output_tokens, calls, failed_calls, price } => {
+                let one = self.by.entry(Caller { service, companion, model, provider, role }).or_default();
                 one.calls += u64::from(calls);
                 one.failed += u64::from(failed_calls);
                 one.input_tokens = one.input_tokens.saturating_add(input_tokens);
@@ -165,6 +168,7 @@ pub(crate) mod tests {
 
     pub(crate) fn call(companion: Option<&str>, role: &str, input: u64, output: u64, price: Option<&Price>) -> Used {
         Used::Call {
+            service: Service::LanguageModel,
             companion: companion.map(Into::into),
             model: "m".into(),
             provider: "p".into(),

@@ -12,6 +12,7 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::price::Price;
+use crate::domain::service::Service;
 use crate::domain::trigger::Trigger;
 use crate::ports::store::Value;
 use crate::ports::store::key::Key;
@@ -297,8 +298,11 @@ pub enum Used {
         /// Whose.
         companion: CompanionId,
     },
-    /// A question to a model, and every call that was made for it.
+    /// A question to a service, and every call that was made for it.
     Call {
+        /// Of which kind of service; absent: a language model.
+        #[serde(default, skip_serializing_if = "is_language_model")]
+        service: Service,
         /// For whom; absent for a summary and a judgement.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         companion: Option<CompanionId>,
@@ -332,6 +336,11 @@ const fn one() -> u32 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 const fn is_one(number: &u32) -> bool {
     *number == 1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_language_model(service: &Service) -> bool {
+    matches!(service, Service::LanguageModel)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]

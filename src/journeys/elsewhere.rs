@@ -184,6 +184,10 @@ struct Titled(String);
 
 #[async_trait]
 impl ChatPlatform for Titled {
+    fn name(&self) -> &'static str {
+        "discord"
+    }
+
     fn serves(&self, channel: &ChannelId) -> bool {
         is_of_discord(channel)
     }

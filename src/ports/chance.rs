@@ -2,7 +2,7 @@
 
 /// Makes what nobody should be able to foresee.
 pub trait Chance: Send + Sync + 'static {
-    /// A jitter for an interjection interval: one of −2, −1, 0, 1, 2, equally likely (seed 003).
+    /// A jitter for an interjection interval: one of −2, −1, 0, 1, 2, equally likely (docs/design/gate.md G-7).
     fn jitter(&self) -> i8;
 
     /// A fraction in `0.0..1.0`, for spreading retries and restarts.

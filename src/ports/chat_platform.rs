@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::house::room::is_of_console;
+use super::house::room::{is_of_console, platform_in};
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 
 /// What a platform can do.
@@ -95,6 +95,9 @@ pub enum NotRead {
 /// A platform, as the core sees it.
 #[async_trait]
 pub trait ChatPlatform: Send + Sync + 'static {
+    /// Its name in what is measured and told: `discord`.
+    fn name(&self) -> &'static str;
+
     /// Whether a channel is one of its own.
     fn serves(&self, channel: &ChannelId) -> bool;
 
@@ -153,6 +156,11 @@ impl Platforms {
     /// The platform of a channel; none for one that posts by storing, as the console does.
     pub fn of(&self, channel: &ChannelId) -> Option<&Arc<dyn ChatPlatform>> {
         self.there.iter().find(|platform| platform.serves(channel))
+    }
+
+    /// The name of a channel's platform. One that posts by storing, or is not used now, has nothing but the channel's id to tell it.
+    pub fn name<'a>(&self, channel: &'a ChannelId) -> &'a str {
+        self.of(channel).map_or_else(|| platform_in(channel), |platform| platform.name())
     }
 
     /// Whether a channel belongs to a platform that is not used now: nothing can be posted there.

@@ -37,7 +37,7 @@ pub struct Utterance {
     pub own_words: Arc<str>,
     /// Typed or spoken.
     pub modality: Modality,
-    /// A voice utterance that ends a lull (seed 003): whoever hears knows that the speaker has finished.
+    /// A voice utterance that ends a lull (docs/design/gate.md G-4): whoever hears knows that the speaker has finished.
     pub lull_endpoint: bool,
     /// When it was said, by this machine's clock, whatever the platform's says; a moment that is still to come counts as now.
     pub at: Moment,
@@ -126,7 +126,7 @@ pub trait Hearing: Send + Sync + 'static {
     /// How far a channel is on record; none: nobody lives there.
     async fn reached(&self, spot: &Spot) -> Result<Option<Reached>, NotTaken>;
 
-    /// Takes in what was said. What says nothing visible is not taken in; what was said long ago is, and answered no more (DESIGN.md 2,
+    /// Takes in what was said. What says nothing visible is not taken in; what was said long ago is, and answered no more (docs/design/gate.md G-22,
     /// `gate.stale_after_secs`).
     async fn said(&self, spot: &Spot, utterance: Utterance) -> Result<Taken, NotTaken>;
 

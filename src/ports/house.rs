@@ -59,7 +59,7 @@ pub trait House: Send + Sync + 'static {
     /// Takes a message out of buffers and history; returns the number of the message. Deleting it again changes nothing.
     async fn unsay(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused>;
 
-    /// Drops what is going on in a room (seed 004: unsubscribe); the history stays.
+    /// Drops what is going on in a room (unsubscribe, docs/design/gate.md G-25); the history stays.
     async fn clear(&self, room: &RoomId) -> Result<(), Refused>;
 
     /// An external companion votes in the round that is open: its State counts when this returns.

@@ -13,7 +13,10 @@ use crate::domain::id::{CompanionId, GuildId, ModelName};
 
 pub use http::Extensions;
 
+pub use self::wording::Wording;
 pub use crate::domain::model_role::ModelRole;
+
+mod wording;
 
 /// A model behind one endpoint.
 #[async_trait]
@@ -194,7 +197,7 @@ impl fmt::Debug for Media {
 }
 
 /// A function that the model may call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tool {
     /// What it is called.
     pub name: String,
@@ -216,7 +219,7 @@ pub struct ToolCall {
 }
 
 /// The form of an answer. The prompt has to say so too, because not every endpoint can be told otherwise.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AnswerFormat {
     /// Text.
     #[default]
@@ -348,6 +351,14 @@ pub enum NoAnswer {
         /// What it said; never holds a key.
         detail: String,
     },
+    /// The request cannot be sent to this endpoint as it is, so it was not asked: trying again will not help.
+    #[error("{endpoint} was not asked: {detail}")]
+    Unsendable {
+        /// Which endpoint.
+        endpoint: Arc<str>,
+        /// What is in the way; never holds a key.
+        detail: String,
+    },
     /// The process died again and again while it read the answer to this very question, so it is not asked for a while.
     #[error("{endpoint} is not asked: the server died twice while the answer to this question arrived")]
     Fatal {
@@ -370,7 +381,7 @@ impl NoAnswer {
             Self::Unreachable { .. } => "unreachable",
             Self::LeftAlone { .. } => "left_alone",
             Self::Overloaded { .. } => "overloaded",
-            Self::Refused { .. } => "refused",
+            Self::Refused { .. } | Self::Unsendable { .. } => "refused",
             Self::Fatal { .. } => "fatal_answer",
             Self::Unworded => "unworded",
             Self::Cancelled => "cancelled",

@@ -123,6 +123,7 @@ fn kit(loaded: Loaded, store: Arc<SledStore>) -> Kit {
 fn scribe_arguments(kit: &Kit) -> writer::Arguments {
     let failed = kit.store_failed.clone();
     writer::Arguments {
+        platforms: kit.platforms.clone(),
         store: kit.store.clone(),
         clock: kit.clock.clone(),
         hub: kit.hub.clone(),

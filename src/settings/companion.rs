@@ -32,15 +32,15 @@ pub struct Companion {
     pub id: CompanionId,
     /// What people see.
     pub name: Arc<str>,
-    /// Further names that it answers to (seed 003).
+    /// Further names that it answers to (docs/design/gate.md G-6).
     pub aliases: Vec<Arc<str>>,
-    /// How willing it is to speak, in free text; goes into the prompt verbatim (seed 003).
+    /// How willing it is to speak, in free text; goes into the prompt verbatim (docs/design/gate.md G-26).
     pub chattiness: Arc<str>,
-    /// How patient it is before it considers to speak unasked (seed 003).
+    /// How patient it is before it considers to speak unasked (docs/design/gate.md G-7).
     pub interjection: Interjection,
-    /// Seconds of quiet after which a text channel has paused (0 to 86,400; seed 003).
+    /// Seconds of quiet after which a text channel has paused (0 to 86,400; docs/design/gate.md G-4).
     pub text_lull_timeout: f64,
-    /// Seconds of quiet after which a voice channel has paused (0 to 86,400; seed 003).
+    /// Seconds of quiet after which a voice channel has paused (0 to 86,400; docs/design/gate.md G-4).
     pub voice_lull_timeout: f64,
     /// Who it is, in its prompts.
     pub persona: Arc<str>,
@@ -84,7 +84,7 @@ impl Default for ModelChoice {
     }
 }
 
-/// How many messages pass before a companion considers to speak unasked (seed 003).
+/// How many messages pass before a companion considers to speak unasked (docs/design/gate.md G-7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Interjection {
@@ -160,7 +160,7 @@ pub struct Overrides {
     /// Instead of [`Companion::voice_lull_timeout`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice_lull_timeout: Option<f64>,
-    /// Whether it hears and stays silent (`paused`, DESIGN.md 2).
+    /// Whether it hears and stays silent (`paused`, docs/design/gate.md G-21).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
 }
@@ -237,7 +237,7 @@ impl Interjection {
     /// Every tier, the most patient first.
     pub const ALL: [Self; 5] = [Self::VeryQuiet, Self::Quiet, Self::Average, Self::Eager, Self::VeryEager];
 
-    /// The interval before the first check, in messages (seed 003).
+    /// The interval before the first check, in messages (docs/design/gate.md G-7).
     pub const fn starting_interval(self) -> u32 {
         match self {
             Self::VeryQuiet => 15,

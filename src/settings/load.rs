@@ -25,7 +25,8 @@ use crate::domain::model_role::ModelRole;
 const DEFAULTS: &str = include_str!("../../config/default.toml");
 /// What they are called in lists of sources.
 const BUILT_IN: &str = "built-in defaults";
-/// Keys that a file of settings must not hold, with `api_key` of each model: each has a sibling, with `_file` at its end, that names a file for it alone (DESIGN.md 11).
+/// Keys that a file of settings must not hold, with `api_key` of each model: each has a sibling, with `_file` at its end, that names a file for
+/// it alone (docs/design/interfaces.md I-4).
 const SECRETS: [&str; 2] = ["discord.token", "server.admin_token"];
 /// The largest file of settings that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -155,7 +156,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
 }
 
 impl Settings {
-    /// The built-in defaults with a tree laid on them strictly, as a replay script has it under `settings` (DESIGN.md 13).
+    /// The built-in defaults with a tree laid on them strictly, as a replay script has it under `settings` (docs/design/replay.md R-1).
     ///
     /// # Errors
     /// Everything in the tree that is unknown, does not fit or is out of range, named from `settings` down.

@@ -153,7 +153,18 @@ impl Models {
         within("breaker.failures", f64::from(self.breaker.failures), 1.0, 1000.0)?;
         within("breaker.cool_down_secs", self.breaker.cool_down_secs, 0.1, 3600.0)?;
         within("rehearsal.pace", self.rehearsal.pace, 0.0, 10.0)?;
-        self.named.iter().try_for_each(|(name, model)| model.check(name, &self.main))
+        self.named.iter().try_for_each(|(name, model)| {
+            model.check(name, &self.main)?;
+            // One that is asked in one role alone may take longer than the other's questions.
+            let longest = if self.main.timeout_secs < self.side.timeout_secs { &self.side } else { &self.main };
+            let Some((key, secs)) = model.overlong(longest).next() else { return Ok(()) };
+            let (main, side) = (self.main.timeout_secs, self.side.timeout_secs);
+            let message = format!(
+                "is {secs}, longer than a question may take in any role (models.main.timeout_secs = {main}, models.side.timeout_secs = \
+                 {side}); lower it, or raise one of those"
+            );
+            Err(problem(&format!("{name}.{key}"), message))
+        })
     }
 
     /// One note for each role in which a single guild may take all calls, with the way out.

@@ -20,7 +20,7 @@ pub struct Prompt {
     pub unsolicited: String,
     /// What one that was asked, or follows a lull or another companion, is told about its statement.
     pub solicited: String,
-    /// What a companion is told about its statement when it should prepare the end of the conversation (seed 002).
+    /// What a companion is told about its statement when it should prepare the end of the conversation (docs/design/closing.md C-2).
     pub pre_closing: String,
     /// What it is told about its statement when it should say goodbye.
     pub closing: String,
@@ -42,7 +42,7 @@ pub struct Prompt {
     pub summary_after: u64,
 }
 
-/// One sentence for each interjection tier (seed 003).
+/// One sentence for each interjection tier (docs/design/gate.md G-26).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tone {

@@ -58,7 +58,7 @@ pub struct SharedName {
     pub second: CompanionId,
 }
 
-/// The names that any two of these companions share, in any case: within one guild that is an error (DESIGN.md 2).
+/// The names that any two of these companions share, in any case: within one guild that is an error (docs/design/gate.md G-6).
 pub fn shared_names<'a>(companions: impl IntoIterator<Item = &'a Companion>) -> Vec<SharedName> {
     let sorted: BTreeMap<_, _> = companions.into_iter().map(|companion| (&companion.id, companion)).collect();
     let mut owners: BTreeMap<String, &CompanionId> = BTreeMap::new();
@@ -213,7 +213,7 @@ fn companion_in(
     problems: &mut Vec<Located>,
 ) -> Option<Companion> {
     let mut layers = [layer];
-    let file: CompanionFile = settle(&mut layers, Asked::Whole, |file| unknown_models(file, models), problems)?;
+    let file: CompanionFile = settle(&mut layers, Asked::Whole, |file| unfit_models(file, models), problems)?;
     Companion::from_file(file, Some(stem), defaults)
         .map_err(|found| {
             problems.extend(found.into_iter().map(|Problem { key, message }| {
@@ -223,18 +223,27 @@ fn companion_in(
         .ok()
 }
 
-/// The models that a companion's file names, and that are not there.
-fn unknown_models(file: &CompanionFile, models: &Models) -> Vec<Mismatch> {
+/// The models that a companion's file names, and that are not there, or wait longer than a question of that role may take.
+fn unfit_models(file: &CompanionFile, models: &Models) -> Vec<Mismatch> {
     let Some(choice) = &file.model else { return Vec::new() };
     let names: Vec<_> = models.names().collect();
     let chosen = [ModelRole::Main, ModelRole::Side].map(|role| (role, choice.of(role)));
-    let unknown = chosen.into_iter().filter(|(_, name)| !names.contains(name));
     let problem = |(role, name): (ModelRole, &ModelName)| {
-        let there: Vec<_> = names.iter().map(ModelName::as_str).collect();
-        let message = format!("= {:?} is not a model; there are: {}", shortened(name.as_str()), there.join(", "));
-        Mismatch { path: Path::of(&format!("model.{}", role.as_str())), kind: Kind::Other(message) }
+        let own = models.own(role);
+        let message = if !names.contains(name) {
+            let there: Vec<_> = names.iter().map(ModelName::as_str).collect();
+            format!("= {:?} is not a model; there are: {}", shortened(name.as_str()), there.join(", "))
+        } else {
+            let (key, secs) = models.named.get(name)?.overlong(own).next()?;
+            let (role, most) = (role.as_str(), own.timeout_secs);
+            format!(
+                "= \"{name}\" waits longer than its question may take: models.{name}.{key} = {secs}, models.{role}.timeout_secs = {most}; \
+                 lower the one or raise the other"
+            )
+        };
+        Some(Mismatch { path: Path::of(&format!("model.{}", role.as_str())), kind: Kind::Other(message) })
     };
-    unknown.map(problem).collect()
+    chosen.into_iter().filter_map(problem).collect()
 }
 
 /// The TOML files of a folder by name; what is hidden, or no TOML, is nobody's companion.

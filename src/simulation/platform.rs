@@ -98,6 +98,10 @@ impl SimPlatform {
 
 #[async_trait]
 impl ChatPlatform for SimPlatform {
+    fn name(&self) -> &'static str {
+        PLATFORM
+    }
+
     fn serves(&self, channel: &ChannelId) -> bool {
         channel.as_str().split_once(':').is_some_and(|(platform, _)| platform == PLATFORM)
     }

@@ -115,7 +115,7 @@ fn log(facts: &DecisionFacts<'_>) {
     let (channel, companion) = (Plain(facts.channel.as_str()), Plain(facts.companion.as_str()));
     let (trigger, msgs, trace) = (facts.trigger, facts.message_count, facts.trace);
     match facts.answer {
-        // Seed 004: this line is what a decision looks like from outside.
+        // This line is what a decision looks like from outside (docs/design/telemetry.md O-6).
         Answer::Decided { decision, reason } => {
             let (decision, reason) = (Plain(decision), Plain(reason));
             let floor = facts.vote.and_then(|vote| vote.floor).map(tracing::field::display);

@@ -373,9 +373,8 @@ pub fn error_label(code: &str) -> &'static str {
     values::ERRORS.iter().find(|known| **known == code).copied().unwrap_or("other")
 }
 
-/// The platform that a channel's id begins with, as a label: what is none of the closed list is `other`.
-pub fn platform_label(channel: &str) -> &'static str {
-    let platform = channel.split_once(':').map_or("", |(platform, _)| platform);
+/// The name of a platform, as a label: what is none of the closed list is `other`.
+pub fn platform_label(platform: &str) -> &'static str {
     values::PLATFORMS.iter().find(|known| **known == platform).copied().unwrap_or("other")
 }
 

@@ -39,6 +39,8 @@ pub struct SendFacts<'a> {
     pub guild: &'a GuildId,
     /// Where.
     pub channel: &'a ChannelId,
+    /// The platform's name.
+    pub platform: &'a str,
     /// Whose.
     pub companion: &'a CompanionId,
     /// When its words were there.
@@ -68,11 +70,9 @@ pub fn record_send(recorder: &Recorder, facts: &SendFacts<'_>) -> Option<SpanRef
         return None;
     }
     let channel = facts.channel.as_str();
-    // The id of a channel carries its platform.
-    let platform = channel.split_once(':').map_or(channel, |(platform, _)| platform).to_owned();
-    let span = format!("send {platform}");
+    let span = format!("send {}", facts.platform);
     let attributes = vec![
-        KeyValue::new(name::MESSAGING_SYSTEM, platform),
+        KeyValue::new(name::MESSAGING_SYSTEM, facts.platform.to_owned()),
         KeyValue::new(name::MESSAGING_OPERATION_NAME, "send"),
         KeyValue::new(name::MESSAGING_OPERATION_TYPE, "send"),
         KeyValue::new(name::MESSAGING_DESTINATION_NAME, channel.to_owned()),
@@ -110,6 +110,7 @@ mod tests {
             turn_id: "console:lobby#7",
             guild: &guild,
             channel: &channel,
+            platform: "console",
             companion: &companion,
             started: Moment::from_micros(1),
             ended: Moment::from_micros(2),

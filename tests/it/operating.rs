@@ -1,7 +1,6 @@
-//! What operators are told and given agrees with the program: the settings that `docs/operating.md` and `docs/discord.md` name, and the
-//! service.
+//! The documents agree with the program and with each other: settings, alerts, tests and files that they name, their links, and the service.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -13,7 +12,7 @@ use yaml_rust2::{Yaml, YamlLoader};
 fn every_setting_that_operators_are_told_of_is_one_and_has_this_default() {
     let settings = settings();
     let sections: Vec<_> = settings.keys().map(String::as_str).collect();
-    let pages = ["docs/operating.md", "docs/discord.md", "docs/security.md", "docs/promises.md"].map(read);
+    let pages: Vec<_> = pages().into_iter().filter(|page| page.starts_with("docs/")).map(|page| read(&page)).collect();
 
     let named: Vec<_> = pages
         .iter()
@@ -54,6 +53,53 @@ fn every_test_and_file_that_the_pages_on_security_and_promises_name_is_there() {
     }
 
     assert!(tests > 5 && files > 10, "{tests} tests, {files} files");
+}
+
+#[test]
+fn every_link_of_a_document_leads_to_a_file_and_to_a_heading_that_is_there() {
+    let (mut broken, mut links) = (Vec::new(), 0);
+    for page in pages() {
+        for target in links_of(&read(&page)) {
+            links += 1;
+            let (path, anchor) = target.split_once('#').map_or((&*target, None), |(path, anchor)| (path, Some(anchor)));
+            let folder = Path::new(&page).parent().expect("a folder");
+            let path = if path.is_empty() { root().join(&page) } else { root().join(folder).join(path) };
+            let is_there = path.exists()
+                && anchor.is_none_or(|anchor| fs::read_to_string(&path).is_ok_and(|text| anchors(&text).contains(anchor)));
+            if !is_there {
+                broken.push(format!("{page}: {target}"));
+            }
+        }
+    }
+
+    assert!(links > 50, "{links} links");
+    assert_eq!(broken, [""; 0]);
+}
+
+/// The documents of the repository, by their paths from its root.
+fn pages() -> Vec<String> {
+    let named = ["README.md", "CHANGELOG.md", "src/README.md", "src/adapters/discord/README.md", "dashboards/README.md"];
+    let docs = fs::read_dir(root().join("docs")).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+    let docs = docs.map(|name| format!("docs/{}", name.to_string_lossy())).filter(|path| path.ends_with(".md"));
+    named.map(str::to_owned).into_iter().chain(docs).collect()
+}
+
+/// The targets of a document's links within the repository.
+fn links_of(page: &str) -> Vec<String> {
+    let prose: Vec<_> = page.split("```").step_by(2).collect();
+    let prose = prose.concat();
+    let targets = prose.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target.to_owned());
+    targets.filter(|target| !target.contains("://")).collect()
+}
+
+/// The anchors of a document's headings, as GitHub makes them.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let prose: Vec<_> = page.split("```").step_by(2).collect();
+    let prose = prose.concat();
+    let headings =
+        prose.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim().to_lowercase());
+    let is_kept = |char: &char| char.is_alphanumeric() || "-_ ".contains(*char);
+    headings.map(|heading| heading.chars().filter(is_kept).collect::<String>().replace(' ', "-")).collect()
 }
 
 /// The sources below a folder, by their paths.

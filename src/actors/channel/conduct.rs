@@ -13,10 +13,10 @@ use crate::actors::inbound::Inbound;
 use crate::actors::membership::settling;
 use crate::actors::messages::channel::{ChannelMessage, Look};
 use crate::actors::messages::guild::GuildMessage;
+use crate::actors::messages::models::Outcome;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::turn_taking_manager::NotTaken;
 use crate::actors::messages::writer::{Accepted, OutboxWrite, Post, Record, ScribeMessage};
-use crate::actors::models::Outcome;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{GuildPlace, ScribePlace};
 use crate::domain::address::{self, Heard};
@@ -384,7 +384,8 @@ impl State {
         let channel = self.myself.clone();
         // What goes to a platform was sent before, and counted, also where nobody knows its ids: it is only put on record.
         let sent = self.kit.platforms.of(&self.place.channel).is_none().then(tokio::time::Instant::now);
-        let (instruments, platform) = (self.kit.recorder.instruments().clone(), platform_label(self.place.channel.as_str()));
+        let platform = platform_label(self.kit.platforms.name(&self.place.channel));
+        let instruments = self.kit.recorder.instruments().clone();
         self.send(ScribeMessage::Post(Post {
             place: self.place.clone(),
             at: None,

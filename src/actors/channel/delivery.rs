@@ -294,7 +294,7 @@ impl Arguments {
     }
 
     fn label(&self) -> &'static str {
-        platform_label(self.place.channel.as_str())
+        platform_label(self.platform.name())
     }
 
     fn part(&self, index: usize, text: &str) -> Part {

@@ -10,9 +10,10 @@ use super::traces::{self, Tale};
 use super::{REPLY_AGAIN_AT_MOST, State};
 use crate::actors::companion::reply;
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{Asking, CompanionMessage, Evaluate, Matter, Statement};
+use crate::actors::messages::companion::{Asking, CompanionMessage, Evaluate, Matter, Statement, Tell};
+use crate::actors::messages::models::Outcome;
+use crate::actors::messages::reply::{Dropped, Reply};
 use crate::actors::messages::turn_taking_manager::NotTaken;
-use crate::actors::models::{Outcome, Priority, Wording};
 use crate::actors::runtime::directory::Sort;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{ChannelPlace, CompanionPlace};
@@ -20,13 +21,14 @@ use crate::domain::conversation::Input;
 use crate::domain::event::{Event, Made, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Message;
+use crate::domain::priority::Priority;
 use crate::domain::prompt;
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::vote::State as Ballot;
 use crate::domain::window;
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, Reader};
-use crate::ports::language_model::{self, ModelRole, Request};
+use crate::ports::language_model::{self, ModelRole, Request, Wording};
 use crate::settings;
 use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
@@ -124,7 +126,21 @@ impl State {
             recent: window.recent(gate.cursor).map(|entry| entry.message.clone()).collect(),
             buffer,
         };
-        let evaluate = Evaluate { asking: Asking::new(self.place.clone(), ticket, self.teller()), matter };
+        let tell: Tell = Arc::new(self.teller());
+        let lost = tell.clone();
+        let arrival = Reply::new(move |arrived: Result<(), Dropped>| {
+            if arrived.is_err() {
+                // Handed over again, one whose asking panics would panic again.
+                let is_unaskable = std::thread::panicking();
+                lost(if is_unaskable {
+                    ChannelMessage::QuestionUnasked { ticket }
+                } else {
+                    ChannelMessage::QuestionLost { ticket }
+                });
+            }
+        });
+        let asking = Asking { place: self.place.clone(), ticket, tell, arrival };
+        let evaluate = Evaluate { asking, matter };
         let at = CompanionPlace(self.place.guild.clone(), companion.clone());
         // A question that finds nobody is dropped, which tells us to ask again.
         match self.kit.directory.find(&at) {

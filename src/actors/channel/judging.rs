@@ -1,21 +1,23 @@
-//! Has the side model judge whether companions go in circles (DESIGN.md 4).
+//! Has the side model judge whether companions go in circles (docs/design/closing.md C-13).
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::State;
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::models::{Outcome, Priority, Question, Wording};
+use crate::actors::messages::models::Outcome;
+use crate::actors::models::Question;
 use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::conversation::{Input, JUDGED_MESSAGES};
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::{Message, Modality};
+use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, Prompt};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::repetition;
 use crate::domain::trigger::Trigger;
-use crate::ports::language_model::{self, ModelRole, NoAnswer, Request};
+use crate::ports::language_model::{self, ModelRole, NoAnswer, Request, Wording};
 
 impl State {
     /// Asks how much the last messages repeat each other, if that is still to be known.

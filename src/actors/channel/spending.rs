@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use super::traces::tell_late_call;
 use super::{Books, State};
-use crate::actors::models::Outcome;
+use crate::actors::messages::models::Outcome;
 use crate::domain::budget::{Budget, UsedUp};
 use crate::domain::event::{Decided, Event};
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
 use crate::domain::moment::Moment;
+use crate::domain::service::Service;
 use crate::journal::record::Used;
 use crate::ports::house::stamp::rfc3339;
 use crate::ports::language_model::Request;
@@ -47,11 +48,14 @@ impl State {
         if facts.attempts == 0 {
             return None;
         }
-        let price = self.kit.settings.models.price(role, model);
+        let price = match facts.service {
+            Service::LanguageModel => self.kit.settings.models.price(role, model),
+        };
         if let Some(price) = &price {
             model_calls::record_cost(&self.kit.recorder, &facts.identity, role, &facts.usage, price);
         }
         Some(Used::Call {
+            service: facts.service,
             companion,
             model: facts.identity.model.clone(),
             provider: facts.identity.provider.clone(),

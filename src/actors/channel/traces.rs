@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::models::{CallFacts as PoolFacts, Outcome};
+use crate::actors::messages::models::{CallFacts as PoolFacts, Outcome};
 use crate::actors::runtime::kit::Kit;
 use crate::domain::closing::Cause;
 use crate::domain::conversation::Conversation;

@@ -1,5 +1,5 @@
 //! The turn-taking manager of a channel: lives while a round is open, reads the votes, publishes the States, and alone
-//! watches the deadline (DESIGN.md 3).
+//! watches the deadline (docs/design/turn-taking.md T-18).
 //!
 //! What it knows is on record or on its way there, so one that dies is simply replaced: the new one begins with the round as the channel
 //! knows it, and whatever was lost with the old one is asked for again.
@@ -14,8 +14,8 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use serde_json::{Value, json};
 
 use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::models::Outcome;
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
-use crate::actors::models::{Outcome, Wording};
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::hub::Live;
 use crate::actors::runtime::kit::Kit;
@@ -26,6 +26,7 @@ use crate::domain::round::Round;
 use crate::domain::vote::{self, State as Ballot};
 use crate::journal::place::Place;
 use crate::ports::house::stamp::rfc3339;
+use crate::ports::language_model::Wording;
 use crate::telemetry::instruments::kinds::Counted;
 
 /// The actor.

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::actors::messages::companion::Asking;
-use crate::actors::models::{CallId, Pool};
+use crate::actors::messages::models::CallId;
+use crate::actors::models::Pool;
 use crate::domain::id::{ChannelId, Ticket};
 
 /// The questions of a companion that are with the pool. Dropped with it, it cancels them, and their channels are told that they are lost.
@@ -50,9 +51,9 @@ impl Flights {
     pub(super) fn cancel(&self, channel: &ChannelId, ticket: Ticket) {
         let is_meant = |flight: &Flight| flight.asking.ticket == ticket && flight.asking.place.channel == *channel;
         let cancelled: Vec<Flight> = self.open().extract_if(|_, flight| is_meant(flight)).map(|(_, flight)| flight).collect();
-        for mut flight in cancelled {
-            flight.asking.arrived();
+        for flight in cancelled {
             self.call_off(&flight);
+            flight.asking.arrival.send(Ok(()));
         }
     }
 
@@ -98,7 +99,7 @@ impl Landing {
     pub(super) fn land(&self) -> bool {
         let Some(open) = self.open.upgrade() else { return false };
         let landed = locked(&open).remove(&self.number);
-        landed.map(|mut flight| flight.asking.arrived()).is_some()
+        landed.map(|flight| flight.asking.arrival.send(Ok(()))).is_some()
     }
 }
 

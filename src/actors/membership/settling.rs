@@ -174,7 +174,7 @@ pub async fn keep_up(kit: &Kit, thread: &ChannelId) -> Result<(), Unsettled> {
 pub fn would_be(kit: &Kit, spot: &Spot) -> Option<Residence> {
     let empty = Residence::empty(spot.guild.clone(), kit.clock.now());
     if spot.guild.is_direct() {
-        let companions = directly(kit, &spot.guild);
+        let companions = directly(kit, &spot.channel);
         return Some(Residence { companions, ..empty });
     }
     let parent = spot.parent.as_ref()?;
@@ -183,9 +183,10 @@ pub fn would_be(kit: &Kit, spot: &Spot) -> Option<Residence> {
 }
 
 /// Who answers in direct messages.
-fn directly(kit: &Kit, guild: &GuildId) -> std::collections::BTreeSet<CompanionId> {
+fn directly(kit: &Kit, channel: &ChannelId) -> std::collections::BTreeSet<CompanionId> {
     let cast = kit.residents.cast();
-    let is_discord = guild.as_str().starts_with("dm:discord:");
+    // Its section of the settings goes by its name.
+    let is_discord = kit.platforms.name(channel) == "discord";
     match kit.settings.discord.direct_companions.as_ref().filter(|_| is_discord) {
         Some(ids) => ids.iter().filter(|id| cast.contains_key(*id)).cloned().collect(),
         None => cast.keys().next().cloned().into_iter().collect(),

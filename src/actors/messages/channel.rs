@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use ractor::{ActorId, RpcReplyPort};
 
+use super::models::Outcome;
 use super::turn_taking_manager::NotTaken;
 use super::writer::{Accepted, Committed, Lost};
-use crate::actors::models::{Outcome, Wording};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::vote::{State as Ballot, Vote};
 use crate::journal::reader::{ReadError, Restored};
+use crate::ports::language_model::Wording;
 
 /// What a channel is told.
 pub enum ChannelMessage {

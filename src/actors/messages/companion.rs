@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::channel::ChannelMessage;
+use super::reply::{Dropped, Reply};
 use crate::domain::closing::Stage;
 use crate::domain::id::{ChannelId, Ticket};
 use crate::domain::message::{Message, Modality};
@@ -102,48 +103,14 @@ pub struct Words {
 /// Tells a channel, wherever it is then.
 pub type Tell = Arc<dyn Fn(ChannelMessage) + Send + Sync>;
 
-/// A question of a channel on its way to the pool. Dropped on the way, it tells the channel so.
+/// A question of a channel on its way to the pool.
 pub struct Asking {
     /// Where.
     pub place: Place,
     /// The question's number.
     pub ticket: Ticket,
-    tell: Tell,
-    is_on_its_way: bool,
-}
-
-impl Asking {
-    /// A question of this channel, which is told by this, wherever it is then.
-    pub fn new(place: Place, ticket: Ticket, tell: impl Fn(ChannelMessage) + Send + Sync + 'static) -> Self {
-        Self { place, ticket, tell: Arc::new(tell), is_on_its_way: true }
-    }
-
-    /// Tells the channel.
-    pub fn tell(&self, message: ChannelMessage) {
-        (self.tell)(message);
-    }
-
-    /// What tells the channel later.
-    pub fn teller(&self) -> Tell {
-        self.tell.clone()
-    }
-
-    /// It is with the pool, or its answer is given.
-    pub fn arrived(&mut self) {
-        self.is_on_its_way = false;
-    }
-}
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        if self.is_on_its_way {
-            let ticket = self.ticket;
-            let is_unaskable = std::thread::panicking();
-            self.tell(if is_unaskable {
-                ChannelMessage::QuestionUnasked { ticket }
-            } else {
-                ChannelMessage::QuestionLost { ticket }
-            });
-        }
-    }
+    /// Tells the channel what comes of it.
+    pub tell: Tell,
+    /// Answered once the question needs no other way to the pool; dropped, it was lost on its way there.
+    pub arrival: Reply<(), Dropped>,
 }

@@ -1,6 +1,6 @@
 //! What a guild is told.
 
-use crate::actors::runtime::supervision::children::Upkeep;
+use super::supervision::Upkeep;
 use crate::domain::id::{ChannelId, CompanionId};
 
 /// A child of a guild.

@@ -2,7 +2,7 @@
 
 use ractor::{ActorId, RpcReplyPort};
 
-use crate::actors::runtime::supervision::children::Upkeep;
+use super::supervision::Upkeep;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
 

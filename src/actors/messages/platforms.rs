@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use crate::actors::runtime::supervision::children::Upkeep;
+use super::supervision::Upkeep;
 use crate::ports::gateway::{Disconnected, Shard};
 
 /// What the supervisor of the connections is told.

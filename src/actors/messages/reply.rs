@@ -9,13 +9,17 @@ use super::writer::Lost;
 
 type Answer<T, E> = Box<dyn FnOnce(Result<T, E>) + Send>;
 
-/// Takes an answer to whoever asked. Dropped unused, it answers that the outcome is [`Unknown`](Lost::Unknown).
-pub struct Reply<T, E: From<Lost> = Lost> {
+/// Nobody answers any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dropped;
+
+/// Takes an answer to whoever asked. Dropped unused, it answers that it was [`Dropped`].
+pub struct Reply<T, E: From<Dropped> = Lost> {
     answer: Option<Answer<T, E>>,
     since: Instant,
 }
 
-impl<T, E: From<Lost>> Reply<T, E> {
+impl<T, E: From<Dropped>> Reply<T, E> {
     /// Answers by calling this, which must not wait: typically it casts a message to whoever asked.
     pub fn new(answer: impl FnOnce(Result<T, E>) + Send + 'static) -> Self {
         Self { answer: Some(Box::new(answer)), since: Instant::now() }
@@ -39,7 +43,7 @@ impl<T, E: From<Lost>> Reply<T, E> {
     }
 }
 
-impl<T: Send + 'static, E: From<Lost> + Send + 'static> Reply<T, E> {
+impl<T: Send + 'static, E: From<Dropped> + Send + 'static> Reply<T, E> {
     /// To somebody who waits for it.
     pub fn awaited() -> (Self, oneshot::Receiver<Result<T, E>>) {
         let (sender, receiver) = oneshot::channel();
@@ -51,15 +55,15 @@ impl<T: Send + 'static, E: From<Lost> + Send + 'static> Reply<T, E> {
     }
 }
 
-impl<T, E: From<Lost>> Drop for Reply<T, E> {
+impl<T, E: From<Dropped>> Drop for Reply<T, E> {
     fn drop(&mut self) {
         if let Some(deliver) = self.answer.take() {
-            deliver(Err(Lost::Unknown.into()));
+            deliver(Err(Dropped.into()));
         }
     }
 }
 
-impl<T, E: From<Lost>> fmt::Debug for Reply<T, E> {
+impl<T, E: From<Dropped>> fmt::Debug for Reply<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Reply")
     }

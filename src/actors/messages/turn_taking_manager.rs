@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use ractor::RpcReplyPort;
 
-use crate::actors::models::{Outcome, Wording};
+use super::models::Outcome;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::vote::State;
+use crate::ports::language_model::Wording;
 
 /// What a turn-taking manager is told.
 pub enum ManagerMessage {

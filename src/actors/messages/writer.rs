@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::reply::Reply;
+use super::reply::{Dropped, Reply};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{Seq, Ticket, TurnId, Ward};
@@ -248,6 +248,12 @@ pub enum Lost {
     Unfit(&'static str),
 }
 
+impl From<Dropped> for Lost {
+    fn from(_: Dropped) -> Self {
+        Self::Unknown
+    }
+}
+
 impl From<ReadError> for Lost {
     fn from(error: ReadError) -> Self {
         let why = error.to_string().into();
@@ -269,6 +275,12 @@ pub enum Refused {
     Lost(#[from] Lost),
 }
 
+impl From<Dropped> for Refused {
+    fn from(dropped: Dropped) -> Self {
+        Self::Lost(dropped.into())
+    }
+}
+
 /// Why an administrative write was not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Contested {
@@ -283,4 +295,10 @@ pub enum Contested {
     /// It was not stored, or may not have been.
     #[error(transparent)]
     Lost(#[from] Lost),
+}
+
+impl From<Dropped> for Contested {
+    fn from(dropped: Dropped) -> Self {
+        Self::Lost(dropped.into())
+    }
 }

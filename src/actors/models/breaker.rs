@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::actors::messages::models::BreakerState;
 use crate::domain::moment::Moment;
 
 /// What one call says about its endpoint.
@@ -13,17 +14,6 @@ pub enum Verdict {
     Failing(Option<Duration>),
     /// The call says nothing: it was cancelled, or ended too early to tell.
     Unknown,
-}
-
-/// How an endpoint's breaker stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Calls pass.
-    Closed,
-    /// No call passes before this moment.
-    Open(Moment),
-    /// One call may try whether the endpoint is back.
-    HalfOpen,
 }
 
 /// The circuit breaker of one endpoint.
@@ -45,11 +35,11 @@ impl Breaker {
     }
 
     /// How it stands at `now`.
-    pub fn standing(&self, now: Moment) -> Standing {
+    pub fn state(&self, now: Moment) -> BreakerState {
         match self.open_until {
-            None => Standing::Closed,
-            Some(until) if now < until => Standing::Open(until),
-            Some(_) => Standing::HalfOpen,
+            None => BreakerState::Closed,
+            Some(until) if now < until => BreakerState::Open(until),
+            Some(_) => BreakerState::HalfOpen,
         }
     }
 
@@ -60,16 +50,16 @@ impl Breaker {
 
     /// Whether a call may start now.
     pub fn lets_pass(&self, now: Moment) -> bool {
-        match self.standing(now) {
-            Standing::Closed => true,
-            Standing::HalfOpen => !self.probing,
-            Standing::Open(_) => false,
+        match self.state(now) {
+            BreakerState::Closed => true,
+            BreakerState::HalfOpen => !self.probing,
+            BreakerState::Open(_) => false,
         }
     }
 
     /// A call starts; true if it is the probe of a half-open breaker.
     pub fn started(&mut self, now: Moment) -> bool {
-        let probe = self.standing(now) == Standing::HalfOpen;
+        let probe = self.state(now) == BreakerState::HalfOpen;
         self.probing |= probe;
         probe
     }
@@ -124,7 +114,7 @@ mod tests {
         let opened = [failing(&mut breaker, at(1)), failing(&mut breaker, at(2)), failing(&mut breaker, at(3))];
 
         assert_eq!(opened, [false, false, true]);
-        assert_eq!(breaker.standing(at(12)), Standing::Open(at(13)));
+        assert_eq!(breaker.state(at(12)), BreakerState::Open(at(13)));
         assert!(!breaker.lets_pass(at(12)));
     }
 
@@ -160,7 +150,7 @@ mod tests {
         let opened = failing(&mut breaker, at(10));
 
         assert!(opened);
-        assert_eq!(breaker.standing(at(11)), Standing::Open(at(20)));
+        assert_eq!(breaker.state(at(11)), BreakerState::Open(at(20)));
     }
 
     #[test]
@@ -171,7 +161,7 @@ mod tests {
         let probe = breaker.started(at(10));
         breaker.ended(at(11), probe, Verdict::Alive);
 
-        assert_eq!(breaker.standing(at(11)), Standing::Closed);
+        assert_eq!(breaker.state(at(11)), BreakerState::Closed);
     }
 
     #[test]
@@ -191,6 +181,6 @@ mod tests {
 
         breaker.ended(at(0), false, Verdict::Failing(Some(Duration::from_secs(60))));
 
-        assert_eq!(breaker.standing(at(59)), Standing::Open(at(60)));
+        assert_eq!(breaker.state(at(59)), BreakerState::Open(at(60)));
     }
 }

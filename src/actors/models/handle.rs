@@ -9,13 +9,13 @@ use ractor::ActorRef;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::queue::{CallId, Priority};
-use super::tally::{GuildTally, Tallies};
-use super::wording::Wording;
-use super::worker::Job;
-use super::{PoolMessage, PoolReport};
+use super::millis;
+use crate::actors::messages::models::{Asked, CallFacts, CallId, Job, Outcome, PoolMessage, PoolReport};
+use crate::actors::messages::reply::Reply;
 use crate::domain::id::{GuildId, ModelName};
-use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, Usage};
+use crate::domain::priority::Priority;
+use crate::domain::service::{Service, ServiceEndpoint};
+use crate::ports::language_model::{Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, Usage, Wording};
 use crate::settings::models::Models as Settings;
 use crate::telemetry::instruments::Instruments;
 
@@ -72,37 +72,6 @@ pub struct Question {
     pub reply_to: Box<dyn FnOnce(Outcome) + Send>,
 }
 
-/// What came of a question.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// The answer, or why there is none.
-    pub result: Result<Answer, NoAnswer>,
-    /// What it took.
-    pub facts: CallFacts,
-}
-
-impl Outcome {
-    /// Whether the pool went away with the question: nobody has answered it, and nobody refused to. Worth asking again at once.
-    pub fn is_lost(&self) -> bool {
-        self.facts.attempts == 0 && matches!(self.result, Err(NoAnswer::Unreachable { .. }))
-    }
-}
-
-/// What a question took.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallFacts {
-    /// Who was asked.
-    pub identity: Identity,
-    /// Milliseconds in the queue and in pauses between tries.
-    pub waited_ms: u64,
-    /// Milliseconds in calls to the model.
-    pub model_ms: u64,
-    /// Calls made; 0 if the question never left the queue.
-    pub attempts: u32,
-    /// Tokens used; zero without an answer.
-    pub usage: Usage,
-}
-
 /// Asks models. Cheap to clone; stays valid when the pool's actor is replaced.
 #[derive(Clone)]
 pub struct Pool(Arc<Inner>);
@@ -148,6 +117,9 @@ pub struct TurnToSummarise<'a> {
     _of_guild: OwnedSemaphorePermit,
     _of_all: SemaphorePermit<'a>,
 }
+
+/// What a [`Question`] asks.
+const SERVICE: Service = Service::LanguageModel;
 
 /// Numbers questions uniquely in this process, so that two handles of one pool cannot mean the same one.
 static NEXT_CALL: AtomicU64 = AtomicU64::new(1);
@@ -200,9 +172,11 @@ impl Pool {
         let Question { request, priority, deadline, drafts, reply_to } = question;
         let call = CallId(NEXT_CALL.fetch_add(1, Ordering::Relaxed));
         let model = self.model(&request).clone();
+        let identity = model.identity().clone();
+        let at = ServiceEndpoint { service: SERVICE, endpoint: identity.endpoint.clone() };
         let asked = Instant::now();
-        let reply = Reply { identity: model.identity().clone(), asked, reply_to: Some(reply_to) };
-        let job = Job { model, request, drafts, span: tracing::Span::current() };
+        let reply = Reply::new(move |given| reply_to(given.unwrap_or_else(|_| Outcome::lost(identity, asked.elapsed()))));
+        let job = Job { at, model, request, drafts, span: tracing::Span::current() };
         // What cannot be delivered is dropped, and thereby answered.
         self.send(PoolMessage::Ask(Box::new(Asked { call, priority, asked, deadline, job, reply })));
         call
@@ -237,7 +211,7 @@ impl Pool {
         });
         let call = self.ask(Question { request, priority, deadline, drafts, reply_to });
         let unwanted = CancelOnDrop { pool: self, call };
-        let outcome = receiver.await.unwrap_or_else(|_| Reply::lost(identity, Duration::ZERO));
+        let outcome = receiver.await.unwrap_or_else(|_| Outcome::lost(identity, Duration::ZERO));
         std::mem::forget(unwanted);
         outcome
     }
@@ -254,20 +228,6 @@ impl Pool {
         receiver.await.ok()
     }
 
-    /// What a guild asked since the pool started; none if the pool is not there.
-    pub async fn usage(&self, guild: GuildId) -> Option<GuildTally> {
-        let (sender, receiver) = oneshot::channel();
-        self.send(PoolMessage::GuildUsage(guild, sender))?;
-        receiver.await.ok()
-    }
-
-    /// What every guild asked since the pool started; none if the pool is not there. Grows with the number of guilds.
-    pub async fn all_usage(&self) -> Option<Tallies> {
-        let (sender, receiver) = oneshot::channel();
-        self.send(PoolMessage::Usage(sender))?;
-        receiver.await.ok()
-    }
-
     fn model(&self, request: &Request) -> &Arc<dyn LanguageModel> {
         self.0.models.asked(request.role, &request.model)
     }
@@ -277,46 +237,25 @@ impl Pool {
     }
 }
 
-/// A question on its way to the pool.
-pub struct Asked {
-    pub(super) call: CallId,
-    pub(super) priority: Priority,
-    pub(super) asked: Instant,
-    pub(super) deadline: Instant,
-    pub(super) job: Job,
-    pub(super) reply: Reply,
-}
-
-/// Owes somebody an outcome, and pays even when it is only dropped.
-pub(super) struct Reply {
-    identity: Identity,
-    asked: Instant,
-    reply_to: Option<Box<dyn FnOnce(Outcome) + Send>>,
-}
-
-impl Reply {
-    pub(super) fn send(mut self, result: Result<Answer, NoAnswer>, waited: Duration, in_calls: Duration, attempts: u32) {
-        let usage = result.as_ref().map_or_else(|_| Usage::default(), |answer| answer.usage);
-        let identity = self.identity.clone();
-        let facts = CallFacts { identity, waited_ms: millis(waited), model_ms: millis(in_calls), attempts, usage };
-        if let Some(reply_to) = self.reply_to.take() {
-            reply_to(Outcome { result, facts });
-        }
+impl Outcome {
+    /// Whether the pool went away with the question: nobody has answered it, and nobody refused to. Worth asking again at once.
+    pub fn is_lost(&self) -> bool {
+        self.facts.attempts == 0 && matches!(self.result, Err(NoAnswer::Unreachable { .. }))
     }
 
-    fn lost(identity: Identity, waited: Duration) -> Outcome {
+    /// The pool went away with the question after this time.
+    fn lost(identity: Identity, waited: Duration) -> Self {
         let detail = "the pool that asks it was restarted".to_owned();
         let result = Err(NoAnswer::Unreachable { endpoint: identity.endpoint.clone(), detail });
-        let facts = CallFacts { identity, waited_ms: millis(waited), model_ms: 0, attempts: 0, usage: Usage::default() };
-        Outcome { result, facts }
-    }
-}
-
-impl Drop for Reply {
-    fn drop(&mut self) {
-        if let Some(reply_to) = self.reply_to.take() {
-            reply_to(Self::lost(self.identity.clone(), self.asked.elapsed()));
-        }
+        let facts = CallFacts {
+            service: SERVICE,
+            identity,
+            waited_ms: millis(waited),
+            model_ms: 0,
+            attempts: 0,
+            usage: Usage::default(),
+        };
+        Self { result, facts }
     }
 }
 
@@ -329,8 +268,4 @@ impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         self.pool.cancel(self.call);
     }
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

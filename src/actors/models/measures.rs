@@ -1,8 +1,8 @@
 //! Measures the pool: what happens in it, and how much waits and runs at the moment.
 
-use super::queue::Priority;
 use super::schedule::{Happening, Schedule, Spent};
 use crate::domain::moment::Moment;
+use crate::domain::priority::Priority;
 use crate::ports::language_model::ModelRole;
 use crate::telemetry::instruments::kinds::Share;
 use crate::telemetry::instruments::{Instruments, NONE};

@@ -2,66 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::fmt;
 
+use crate::actors::messages::models::CallId;
 use crate::domain::id::GuildId;
-use crate::domain::message::Modality;
-use crate::domain::trigger::Trigger;
-
-/// One question put to the pool; a later one is greater.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CallId(pub u64);
-
-impl fmt::Display for CallId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// How soon a question is asked; a more urgent one is greater.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Priority {
-    /// A summary, which nobody waits for.
-    Summary,
-    /// A lull in a text channel.
-    Lull,
-    /// An interjection in a text channel.
-    Interjection,
-    /// A turn in a text channel.
-    Turn,
-    /// Anything in a voice channel that is not a direct address.
-    Voice,
-    /// Somebody waits for this very companion.
-    DirectAddress,
-}
-
-impl Priority {
-    /// Every priority, the least urgent first.
-    pub const ALL: [Self; 6] = [Self::Summary, Self::Lull, Self::Interjection, Self::Turn, Self::Voice, Self::DirectAddress];
-
-    /// The priority of a question that a trigger led to.
-    pub const fn of(trigger: Trigger, modality: Modality) -> Self {
-        match (trigger, modality) {
-            (Trigger::DirectAddress, _) => Self::DirectAddress,
-            (_, Modality::Voice) => Self::Voice,
-            (Trigger::Turn, Modality::Text) => Self::Turn,
-            (Trigger::Interjection, Modality::Text) => Self::Interjection,
-            (Trigger::Lull, Modality::Text) => Self::Lull,
-        }
-    }
-
-    /// The name used in metrics and logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Summary => "summary",
-            Self::Lull => "lull",
-            Self::Interjection => "interjection",
-            Self::Turn => "turn",
-            Self::Voice => "voice",
-            Self::DirectAddress => "direct_address",
-        }
-    }
-}
+use crate::domain::priority::Priority;
 
 /// Questions that wait for one model: by priority, in turn among guilds, the oldest of a guild first.
 #[derive(Debug)]

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use super::breaker::{Breaker, Standing, Verdict};
-use super::queue::{CallId, Priority, Queue};
+use super::breaker::{Breaker, Verdict};
+use super::queue::Queue;
+use crate::actors::messages::models::{BreakerState, CallId, LaneReport};
 use crate::domain::id::{GuildId, ModelName};
 use crate::domain::moment::Moment;
+use crate::domain::priority::Priority;
 use crate::domain::service::ServiceEndpoint;
 use crate::ports::language_model::{Answer, ModelRole, NoAnswer};
 use crate::settings::models::{self, Concurrency, seconds};
@@ -69,23 +71,6 @@ pub struct Spent {
     pub in_calls: Duration,
     /// Calls made.
     pub attempts: u32,
-}
-
-/// How one model's queue stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LaneReport {
-    /// The model's role.
-    pub role: ModelRole,
-    /// The model's name in the settings.
-    pub model: ModelName,
-    /// Where the model is served.
-    pub at: ServiceEndpoint,
-    /// Questions that wait, pauses included.
-    pub waiting: usize,
-    /// Calls under way.
-    pub running: usize,
-    /// The endpoint's breaker.
-    pub breaker: Standing,
 }
 
 /// Something that happened, to be counted.
@@ -179,7 +164,7 @@ impl Schedule {
         if !self.open.contains_key(&call) {
             return steps;
         }
-        if let Standing::Open(until) = self.breaker(&at).standing(now) {
+        if let BreakerState::Open(until) = self.breaker(&at).state(now) {
             self.answer(now, call, Err(left_alone(at, until.since(now))), &mut steps);
             return steps;
         }
@@ -209,9 +194,13 @@ impl Schedule {
             Err(NoAnswer::Overloaded { retry_after, .. }) => Verdict::Failing(*retry_after),
             Err(NoAnswer::TimedOut { .. } | NoAnswer::Unreachable { .. }) => Verdict::Failing(None),
             // Of an endpoint that was not asked nothing is learned.
-            Err(NoAnswer::Cancelled | NoAnswer::Unworded | NoAnswer::LeftAlone { .. } | NoAnswer::Fatal { .. }) => {
-                Verdict::Unknown
-            }
+            Err(
+                NoAnswer::Cancelled
+                | NoAnswer::Unworded
+                | NoAnswer::Unsendable { .. }
+                | NoAnswer::LeftAlone { .. }
+                | NoAnswer::Fatal { .. },
+            ) => Verdict::Unknown,
             Ok(_) | Err(NoAnswer::Refused { .. }) => Verdict::Alive,
         };
         let Some(at) = self.leave(now, call, verdict, &mut steps) else { return steps };
@@ -288,7 +277,7 @@ impl Schedule {
                 at: at.clone(),
                 waiting: lane.queue.len(),
                 running: lane.running,
-                breaker: self.breakers.get(at).map_or(Standing::Closed, |breaker| breaker.standing(now)),
+                breaker: self.breakers.get(at).map_or(BreakerState::Closed, |breaker| breaker.state(now)),
             })
             .collect()
     }
@@ -314,9 +303,9 @@ impl Schedule {
 
     /// When each endpoint that is left alone is not any more.
     pub fn left_alone(&self, now: Moment) -> impl Iterator<Item = Moment> {
-        self.breakers.values().filter_map(move |breaker| match breaker.standing(now) {
-            Standing::Open(until) => Some(until),
-            Standing::Closed | Standing::HalfOpen => None,
+        self.breakers.values().filter_map(move |breaker| match breaker.state(now) {
+            BreakerState::Open(until) => Some(until),
+            BreakerState::Closed | BreakerState::HalfOpen => None,
         })
     }
 
@@ -342,7 +331,7 @@ impl Schedule {
         }
         open.stage = Stage::Waiting;
         let (entry, last) = (open.entry.clone(), open.last.clone());
-        if let (Standing::Open(_), Some(last)) = (self.breaker(&entry.at).standing(now), last) {
+        if let (BreakerState::Open(_), Some(last)) = (self.breaker(&entry.at).state(now), last) {
             self.answer(now, call, Err(last), steps);
             return;
         }
@@ -388,7 +377,7 @@ impl Schedule {
 
     /// The endpoint's breaker opened: nobody waits for it in vain.
     fn turn_away(&mut self, now: Moment, at: &ServiceEndpoint, steps: &mut Vec<Step>) {
-        let Standing::Open(until) = self.breaker(at).standing(now) else { return };
+        let BreakerState::Open(until) = self.breaker(at).state(now) else { return };
         steps.push(Step::LeftAlone(at.clone(), until));
         let waiting: Vec<CallId> =
             self.lanes.iter().filter(|(key, _)| key.at == *at).flat_map(|(_, lane)| lane.queue.ready()).collect();
@@ -405,7 +394,7 @@ impl Schedule {
         };
         let until = now + self.pause(open.attempts, wanted, fraction);
         let (entry, attempts) = (open.entry.clone(), open.attempts);
-        let still_open = matches!(self.breaker(&entry.at).standing(until), Standing::Open(_));
+        let still_open = matches!(self.breaker(&entry.at).state(until), BreakerState::Open(_));
         if attempts >= self.settings.pool.max_attempts || until >= entry.deadline || still_open {
             self.answer(now, call, Err(no_answer), steps);
             return;

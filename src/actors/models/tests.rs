@@ -6,8 +6,10 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::domain::service::{Service, ServiceEndpoint};
-use crate::ports::language_model::{Identity, LanguageModel, Message, ModelRole, Request, Usage};
+use crate::actors::messages::models::BreakerState;
+use crate::domain::id::GuildId;
+use crate::domain::priority::Priority;
+use crate::ports::language_model::{Answer, Identity, LanguageModel, Message, ModelRole, Request, Wording};
 use crate::settings::models::tests::{defaults, named};
 use crate::telemetry::metrics::Metrics;
 
@@ -107,10 +109,6 @@ impl Chance for NoChance {
 fn answer(text: &str) -> Answer {
     let usage = Usage { input_tokens: 7, output_tokens: 3 };
     Answer::of_text(text, usage)
-}
-
-fn served_here() -> (ServiceEndpoint, ModelRole) {
-    (ServiceEndpoint { service: Service::LanguageModel, endpoint: "http://scripted".into() }, ModelRole::Side)
 }
 
 fn busy(retry_after: Option<u64>) -> NoAnswer {
@@ -332,9 +330,7 @@ async fn a_question_that_cannot_be_worded_is_no_call_and_blames_no_model() {
     let counted = ["calls", "panics", "unworded"].map(|what| world.measured(&format!("tertulia_pool_{what}_total"), &[]));
     assert_eq!(counted, [1.0, 0.0, 1.0]);
     let report = world.report().await;
-    assert_eq!((report.troubles, report.lanes[0].breaker), (Vec::new(), breaker::Standing::Closed));
-    let usage = world.pool.usage("home".into()).await.expect("the pool is there")[&served_here()];
-    assert_eq!((usage.questions, usage.without_answer, usage.calls), (2, 1, 1));
+    assert_eq!((report.troubles, report.lanes[0].breaker), (Vec::new(), BreakerState::Closed));
 }
 
 #[tokio::test(start_paused = true)]
@@ -348,7 +344,7 @@ async fn an_endpoint_that_is_tried_again_with_a_question_that_cannot_be_worded_i
     world.ask("one", Priority::Lull);
     world.told().await;
     tokio::time::sleep(Duration::from_secs(11)).await;
-    assert_eq!(world.report().await.lanes[0].breaker, breaker::Standing::HalfOpen);
+    assert_eq!(world.report().await.lanes[0].breaker, BreakerState::HalfOpen);
 
     let unworded = Request::clone(&request("unlucky"));
     world.ask_worded("unlucky", Wording::later(unworded, |_| std::panic::resume_unwind(Box::new("as told"))), Priority::Lull);
@@ -480,23 +476,6 @@ async fn a_question_for_a_named_model_is_answered_by_it_in_that_role_alone() {
     let lanes = world.report().await.lanes;
     let lanes: Vec<_> = lanes.iter().map(|lane| (lane.role, lane.model.as_str())).collect();
     assert_eq!(lanes, [(ModelRole::Side, "fast"), (ModelRole::Side, "side"), (ModelRole::Main, "fast")]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn usage_is_counted_by_guild() {
-    let model = Scripted::new([Does::Fails(busy(None)), Does::Answers("ok", 0.0)]);
-    let mut world = World::new(&model, |_| ()).await;
-    world.ask("q", Priority::Lull);
-    world.outcome().await;
-
-    let usage = world.pool.usage("home".into()).await.expect("the pool is there");
-    let elsewhere = world.pool.usage("away".into()).await.expect("the pool is there");
-    let all = world.pool.all_usage().await.expect("the pool is there");
-
-    let side = usage[&served_here()];
-    assert_eq!((side.questions, side.calls, side.tokens.total()), (1, 2, 10));
-    assert!(elsewhere.is_empty());
-    assert_eq!(all.iter().collect::<Vec<_>>(), [(&"home".into(), &usage)]);
 }
 
 #[tokio::test(start_paused = true)]

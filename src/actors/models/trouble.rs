@@ -3,35 +3,34 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::actors::messages::models::Trouble;
 use crate::domain::id::ModelName;
-use crate::ports::language_model::{Identity, ModelRole, NoAnswer};
+use crate::domain::service::ServiceEndpoint;
+use crate::ports::language_model::{ModelRole, NoAnswer};
 
-/// A model that gave no answer when it was called last.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
-    /// What it is asked for.
-    pub role: ModelRole,
-    /// Its name in the settings.
-    pub name: ModelName,
-    /// Its name at its endpoint.
-    pub model: Arc<str>,
-    /// What went wrong at which endpoint, and the way out, for people.
-    pub detail: String,
-    /// The same without what the endpoint said itself, which may quote what people of any guild said.
-    pub in_our_words: String,
+/// The models that gave no answer when they were called last.
+#[derive(Debug, Default)]
+pub(super) struct Troubles(BTreeMap<(ServiceEndpoint, ModelRole, ModelName), Known>);
+
+#[derive(Debug)]
+struct Known {
+    trouble: Trouble,
     /// What was said of it in the log: each kind of failure once, until it is over.
     told: BTreeSet<&'static str>,
 }
 
-/// The models that gave no answer when they were called last.
-#[derive(Debug, Default)]
-pub(super) struct Troubles(BTreeMap<(Arc<str>, ModelRole, ModelName), Trouble>);
-
 impl Troubles {
     /// A call to a model ended, with an answer or without.
-    pub(super) fn learn(&mut self, identity: &Identity, role: ModelRole, name: &ModelName, failure: Option<&NoAnswer>) {
-        let key = (identity.endpoint.clone(), role, name.clone());
-        let (endpoint, model) = (&*identity.endpoint, &*identity.model);
+    pub(super) fn learn(
+        &mut self,
+        at: &ServiceEndpoint,
+        model: &Arc<str>,
+        role: ModelRole,
+        name: &ModelName,
+        failure: Option<&NoAnswer>,
+    ) {
+        let key = (at.clone(), role, name.clone());
+        let endpoint = &*at.endpoint;
         match failure {
             // That nobody wants it any more says nothing about who was asked.
             Some(NoAnswer::Cancelled) => {}
@@ -42,18 +41,18 @@ impl Troubles {
                     let (role, detail) = (role.as_str(), &*in_our_words);
                     tracing::warn!(
                         role,
-                        model,
+                        model = &**model,
                         detail,
                         "a model gives no answer; it is asked again, later and later; /readyz shows what it said"
                     );
                 }
                 let detail = in_words(endpoint, role, name, failure, failure.to_string());
-                let (name, model) = (name.clone(), identity.model.clone());
-                self.0.insert(key, Trouble { role, name, model, detail, in_our_words, told });
+                let (name, model) = (name.clone(), model.clone());
+                self.0.insert(key, Known { trouble: Trouble { role, name, model, detail, in_our_words }, told });
             }
             None => {
                 if self.0.remove(&key).is_some() {
-                    tracing::info!(role = role.as_str(), model, endpoint, "a model answers again");
+                    tracing::info!(role = role.as_str(), model = &**model, endpoint, "a model answers again");
                 }
             }
         }
@@ -61,7 +60,7 @@ impl Troubles {
 
     /// All of them, by endpoint.
     pub(super) fn all(&self) -> Vec<Trouble> {
-        self.0.values().cloned().collect()
+        self.0.values().map(|known| known.trouble.clone()).collect()
     }
 }
 
@@ -83,24 +82,32 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::domain::service::Service;
     use crate::telemetry::memory::Lines;
+
+    fn here() -> ServiceEndpoint {
+        ServiceEndpoint { service: Service::LanguageModel, endpoint: "http://here".into() }
+    }
+
+    fn model() -> Arc<str> {
+        "m".into()
+    }
 
     #[test]
     fn an_hour_of_trouble_is_told_when_it_begins_and_when_it_ends() {
         let lines = Lines::default();
         let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
-        let identity = Identity { provider: "p".into(), model: "m".into(), endpoint: "http://here".into() };
         let refused = NoAnswer::Refused { endpoint: "http://here".into(), detail: "400: “you said sesame”".into() };
         let gone = NoAnswer::Unreachable { endpoint: "http://here".into(), detail: "it is off".into() };
         let mut troubles = Troubles::default();
 
         tracing::subscriber::with_default(subscriber, || {
             for _ in 0..1_000 {
-                troubles.learn(&identity, ModelRole::Side, &ModelRole::Side.into(), Some(&refused));
-                troubles.learn(&identity, ModelRole::Side, &ModelRole::Side.into(), Some(&gone));
+                troubles.learn(&here(), &model(), ModelRole::Side, &ModelRole::Side.into(), Some(&refused));
+                troubles.learn(&here(), &model(), ModelRole::Side, &ModelRole::Side.into(), Some(&gone));
             }
-            troubles.learn(&identity, ModelRole::Side, &ModelRole::Side.into(), None);
-            troubles.learn(&identity, ModelRole::Side, &ModelRole::Side.into(), None);
+            troubles.learn(&here(), &model(), ModelRole::Side, &ModelRole::Side.into(), None);
+            troubles.learn(&here(), &model(), ModelRole::Side, &ModelRole::Side.into(), None);
         });
 
         let said = lines.text();
@@ -111,19 +118,19 @@ mod tests {
 
     #[test]
     fn a_trouble_lasts_until_that_role_is_answered_there() {
-        let identity = Identity { provider: "p".into(), model: "m".into(), endpoint: "http://here".into() };
         let mut troubles = Troubles::default();
 
         troubles.learn(
-            &identity,
+            &here(),
+            &model(),
             ModelRole::Side,
             &ModelRole::Side.into(),
             Some(&NoAnswer::TimedOut { after: Duration::from_secs(4) }),
         );
-        troubles.learn(&identity, ModelRole::Side, &ModelRole::Side.into(), Some(&NoAnswer::Cancelled));
-        troubles.learn(&identity, ModelRole::Main, &ModelRole::Main.into(), None);
+        troubles.learn(&here(), &model(), ModelRole::Side, &ModelRole::Side.into(), Some(&NoAnswer::Cancelled));
+        troubles.learn(&here(), &model(), ModelRole::Main, &ModelRole::Main.into(), None);
         let during = troubles.all();
-        troubles.learn(&identity, ModelRole::Side, &ModelRole::Side.into(), None);
+        troubles.learn(&here(), &model(), ModelRole::Side, &ModelRole::Side.into(), None);
 
         assert_eq!(during.len(), 1);
         assert!(during[0].detail.starts_with("http://here: no answer within 4.0 s; "), "{}", during[0].detail);

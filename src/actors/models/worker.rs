@@ -1,34 +1,12 @@
 //! One call to a model: tells the pool how it ended, whatever happens.
 
-use std::sync::Arc;
-
 use ractor::ActorRef;
-use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
-use super::PoolMessage;
-use super::queue::CallId;
-use super::wording::Wording;
-use crate::domain::service::{Service, ServiceEndpoint};
-use crate::ports::language_model::{Answer, Draft, LanguageModel, NoAnswer};
+use crate::actors::messages::models::{CallId, Job, PoolMessage};
+use crate::ports::language_model::{Answer, NoAnswer};
 use crate::telemetry::instruments::Instruments;
-
-/// What every try of one question needs.
-#[derive(Clone)]
-pub(super) struct Job {
-    pub model: Arc<dyn LanguageModel>,
-    pub request: Arc<Wording>,
-    pub drafts: Option<mpsc::UnboundedSender<Draft>>,
-    pub span: tracing::Span,
-}
-
-impl Job {
-    /// Where the model is served.
-    pub fn at(&self) -> ServiceEndpoint {
-        ServiceEndpoint { service: Service::LanguageModel, endpoint: self.model.identity().endpoint.clone() }
-    }
-}
 
 /// A call under way; dropping it ends the call.
 pub(super) struct Worker(AbortHandle);

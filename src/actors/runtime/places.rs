@@ -4,12 +4,12 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::CompanionMessage;
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::guilds::GuildsMessage;
+use crate::actors::messages::models::PoolMessage;
 use crate::actors::messages::platforms::PlatformsMessage;
 use crate::actors::messages::shard::ShardMessage;
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::messages::turn_taking_manager::ManagerMessage;
 use crate::actors::messages::writer::ScribeMessage;
-use crate::actors::models::PoolMessage;
 use crate::actors::runtime::directory::{Address, Place};
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 

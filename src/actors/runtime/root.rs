@@ -7,6 +7,7 @@ use std::time::Duration;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 
 use crate::actors::messages::guilds::GuildsMessage;
+use crate::actors::messages::supervision::Upkeep;
 use crate::actors::models::SideModels;
 use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::guilds::Guilds;
@@ -15,7 +16,7 @@ use crate::actors::runtime::pending;
 use crate::actors::runtime::places::{GuildsPlace, PoolPlace, ScribePlace};
 use crate::actors::runtime::platforms::Connections;
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, Lasting};
-use crate::actors::runtime::supervision::children::{Children, Report, Upkeep};
+use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::actors::runtime::switchboard::{self, Switchboard};
 use crate::actors::writer::{self, Fate, Scribe};
@@ -201,6 +202,7 @@ impl State {
 fn scribe_arguments(kit: &Kit) -> writer::Arguments {
     let (deliverer, failed) = (kit.clone(), kit.store_failed.clone());
     writer::Arguments {
+        platforms: kit.platforms.clone(),
         store: kit.store.clone(),
         clock: kit.clock.clone(),
         hub: kit.hub.clone(),

@@ -2,7 +2,7 @@
 //!
 //! ractor reports how children end and does nothing about it: its default handler takes the supervisor and all healthy
 //! siblings down with the first child that fails. A supervising actor here embeds [`children::Children`] in its state, hands it
-//! every supervision event and every [`children::Upkeep`] message, and carries on with what it reports:
+//! every supervision event and every [`Upkeep`](crate::actors::messages::supervision::Upkeep) message, and carries on with what it reports:
 //!
 //! ```ignore
 //! async fn handle_supervisor_evt(&self, _: ActorRef<Msg>, event: SupervisionEvent, state: &mut State) -> Result<(), ActorProcessingErr> {

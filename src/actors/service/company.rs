@@ -19,7 +19,7 @@ const MOST_NAMED: usize = 20;
 #[async_trait]
 impl Company for ActorHouse {
     async fn admit(&self, spot: &Spot, companion: &CompanionId) -> Result<(Room, bool), Refused> {
-        let id = room_of(spot)?;
+        let id = self.entered(spot)?;
         // Two that are let in at once are both in.
         let turn = self.kit.residents.turn().await;
         let (known, mut residence) = self.residence_at(spot)?;
@@ -49,7 +49,7 @@ impl Company for ActorHouse {
     }
 
     async fn dismiss(&self, spot: &Spot, companion: &CompanionId) -> Result<bool, Refused> {
-        room_of(spot)?;
+        self.entered(spot)?;
         let turn = self.kit.residents.turn().await;
         let (_, mut residence) = self.residence_at(spot)?;
         if !residence.companions.remove(companion) {
@@ -64,6 +64,12 @@ impl Company for ActorHouse {
 }
 
 impl ActorHouse {
+    /// The room that a channel is in which its platform lets companions.
+    fn entered(&self, spot: &Spot) -> Result<RoomId, Refused> {
+        let of = RoomId::of(&spot.channel).filter(|room| !self.is_written_here(room));
+        of.ok_or_else(|| invalid("channel", format!("{} is no channel that companions could be let into", spot.channel)))
+    }
+
     /// Who lives in a channel, or would as soon as something is said there; whether it is a room already.
     fn residence_at(&self, spot: &Spot) -> Result<(bool, Residence), Refused> {
         match self.kit.residents.get(&spot.channel) {
@@ -83,9 +89,4 @@ impl ActorHouse {
         let more = if cast.len() > known.len() { " and others" } else { "" };
         Refused::NotFound(format!("there is no companion {companion}, there are {}{more}", known.join(", ")))
     }
-}
-
-fn room_of(spot: &Spot) -> Result<RoomId, Refused> {
-    let of = RoomId::of(&spot.channel).filter(|room| !room.is_of_console());
-    of.ok_or_else(|| invalid("channel", format!("{} is no channel that companions could be let into", spot.channel)))
 }

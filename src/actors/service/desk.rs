@@ -26,7 +26,7 @@ impl ActorHouse {
     /// A room that is there, and who lives in it.
     pub(super) fn room_of(&self, room: &RoomId) -> Result<(Place, Residence), Refused> {
         let channel = room.channel();
-        let residence = self.kit.residents.get(&channel).ok_or_else(|| no_room(room))?;
+        let residence = self.kit.residents.get(&channel).ok_or_else(|| self.no_room(room))?;
         Ok((Place::new(&residence.guild, &channel), residence))
     }
 
@@ -62,31 +62,30 @@ impl ActorHouse {
         if self.is_written_here(room) {
             return Ok(());
         }
-        let platform = platform(room);
+        let platform = self.platform(room);
         Err(Refused::Conflict(format!(
             "what people say in room {room} is said on {platform}, and changed there; write it on {platform}"
         )))
     }
-}
 
-pub(super) fn no_room(room: &RoomId) -> Refused {
-    Refused::NotFound(format!("there is no room {room}: {}", way_in(room)))
-}
-
-/// How a room is made.
-pub(super) fn way_in(room: &RoomId) -> String {
-    if room.is_of_console() {
-        return format!("PUT /api/rooms/{room} makes it");
+    pub(super) fn no_room(&self, room: &RoomId) -> Refused {
+        Refused::NotFound(format!("there is no room {room}: {}", self.way_in(room)))
     }
-    format!("a companion is let into it on {}, with /tertulia join", platform(room))
-}
 
-/// What the platform of a room is called.
-pub(super) fn platform(room: &RoomId) -> String {
-    let name = room.as_str().split_once(':').map_or("the console", |(name, _)| name);
-    let mut chars = name.chars();
-    let first = chars.next().into_iter().flat_map(char::to_uppercase);
-    if room.is_of_console() { name.to_owned() } else { first.chain(chars).collect() }
+    /// How a room is made.
+    pub(super) fn way_in(&self, room: &RoomId) -> String {
+        if self.is_written_here(room) {
+            return format!("PUT /api/rooms/{room} makes it");
+        }
+        format!("a companion is let into it on {}, with /tertulia join", self.platform(room))
+    }
+
+    /// What the platform of a room in which nobody writes through this server is called.
+    pub(super) fn platform(&self, room: &RoomId) -> String {
+        let channel = room.channel();
+        let mut chars = self.kit.platforms.name(&channel).chars();
+        chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect()
+    }
 }
 
 pub(super) fn invalid(field: impl Into<String>, detail: impl Into<String>) -> Refused {

@@ -6,7 +6,6 @@ use ractor::{MessagingErr, RpcReplyPort};
 use tokio::sync::oneshot;
 
 use super::ActorHouse;
-use super::desk::platform;
 use super::desk::unavailable;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
@@ -61,7 +60,7 @@ impl ActorHouse {
     fn stage_of(&self, room: &RoomId, companion: &CompanionId) -> Result<Place, Refused> {
         let (place, residence) = self.room_of(room)?;
         if !self.is_written_here(room) {
-            let platform = platform(room);
+            let platform = self.platform(room);
             return Err(Refused::Conflict(format!(
                 "external companions cannot be in channels of {platform} yet; let {companion} vote and speak in a room of the console"
             )));

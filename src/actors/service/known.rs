@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::ActorHouse;
-use super::desk::{no_room, unread};
+use super::desk::unread;
 use crate::domain::id::{GuildId, PersonId};
 use crate::journal::key;
 use crate::journal::place::Place;
@@ -21,12 +21,12 @@ impl ActorHouse {
     pub(super) fn room_to_read(&self, room: &RoomId) -> Result<(Place, Residence), Refused> {
         self.room_of(room).map_err(|refused| {
             let rooms = self.kit.residents.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
-            let rooms: BTreeSet<String> = rooms.filter(RoomId::is_of_console).map(|room| room.to_string()).collect();
+            let rooms: BTreeSet<String> = rooms.filter(|room| self.is_written_here(room)).map(|room| room.to_string()).collect();
             match refused {
-                Refused::NotFound(_) if room.is_of_console() => {
+                Refused::NotFound(_) if self.is_written_here(room) => {
                     Refused::NotFound(format!("there is no room {room}; {}", instead(room.as_str(), &rooms, "GET /api/rooms")))
                 }
-                Refused::NotFound(_) => no_room(room),
+                Refused::NotFound(_) => self.no_room(room),
                 refused => refused,
             }
         })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::ActorHouse;
-use super::desk::{invalid, platform, unread, unsettled, way_in};
+use super::desk::{invalid, unread, unsettled};
 use crate::actors::membership::residents::{Cast, Miscast, played};
 use crate::actors::membership::settling::{self, Unsettled};
 use crate::actors::messages::guild::GuildMessage;
@@ -153,8 +153,8 @@ impl ActorHouse {
         if known.is_none() && !self.is_written_here(room) {
             return Err(Refused::Conflict(format!(
                 "{room} is a channel of {}, and nobody lives in it: {}",
-                platform(room),
-                way_in(room)
+                self.platform(room),
+                self.way_in(room)
             )));
         }
         self.check_plan(&plan, known.as_ref(), room)?;
@@ -244,7 +244,7 @@ impl ActorHouse {
                 let id = &invited.id;
                 let detail = format!(
                     "{id} is external, which companions in channels of {} cannot be yet; name one of this server, or invite {id} to a room of the console",
-                    platform(room)
+                    self.platform(room)
                 );
                 return Err(Refused::Conflict(format!("{field}: {detail}")));
             }

@@ -1,4 +1,4 @@
-//! An event of the record as the objects that are shown of it (DESIGN.md 13).
+//! An event of the record as the objects that are shown of it (docs/design/replay.md R-9).
 
 use std::sync::Arc;
 

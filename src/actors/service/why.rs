@@ -2,7 +2,7 @@
 //!
 //! * `finding`: which decision is meant, by its number, its time, or as the newest; every search is bounded.
 //! * `story`: what led to a decision, and what became of it.
-//! * `rows`: which row of the gate's table applied (DESIGN.md 2).
+//! * `rows`: which row of the gate's table applied (docs/design/gate.md G-4).
 //! * `rules`: the rules that decide without asking, and the ways out.
 //! * `round`: a round, its votes and who was selected.
 //! * `fate`: what became of a message for everybody.

@@ -403,7 +403,7 @@ impl Desk {
     /// What was asked is done: it is published, handed on, and answered.
     fn settle(&mut self, planned: Planned) {
         let Planned { request, has_batch, standing, events } = planned;
-        measures::committed(&request, &events, &self.with.instruments);
+        measures::committed(&request, &events, &self.with.platforms, &self.with.instruments);
         let Some(place) = request.place().cloned() else {
             if let Request::Administer(Administer { reply, .. }) = request {
                 reply.send(Ok(()));

@@ -8,10 +8,11 @@ use super::request::Request;
 use crate::domain::decision::Reason;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::message::Role;
+use crate::ports::chat_platform::Platforms;
 use crate::telemetry::instruments::{Instruments, NONE, platform_label};
 
 /// A request's events are committed.
-pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], instruments: &Instruments) {
+pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: &Platforms, instruments: &Instruments) {
     let (Some(place), false) = (request.place(), events.is_empty()) else { return };
     instruments.journal_events.add(events.len() as u64, NONE);
     if let Some(handed_over) = request.handed_over() {
@@ -20,7 +21,7 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], instruments
     for recorded in events {
         match &recorded.event {
             Event::Said { message, .. } => {
-                instruments.messages.add(1, [platform_label(place.channel.as_str()), role_label(message.from.role)]);
+                instruments.messages.add(1, [platform_label(platforms.name(&place.channel)), role_label(message.from.role)]);
             }
             Event::Evaluated(evaluated) => instruments.evaluations.add(1, [evaluated.trigger.as_str()]),
             Event::Edited { .. }

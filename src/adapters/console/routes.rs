@@ -1,4 +1,4 @@
-//! Every route: DESIGN.md 12's table, the page, and what machines ask for.
+//! Every route: the table of docs/design/interfaces.md I-9, the page, and what machines ask for.
 
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};

@@ -190,6 +190,10 @@ impl Discord {
 
 #[async_trait]
 impl ChatPlatform for Discord {
+    fn name(&self) -> &'static str {
+        "discord"
+    }
+
     fn serves(&self, channel: &ChannelId) -> bool {
         Snowflake::is_of_discord(channel)
     }

@@ -39,7 +39,7 @@ impl Fingerprint {
         let mut hasher = DefaultHasher::new();
         let companion = request.companion.as_ref().map(|companion| companion.id.as_str());
         (&*identity.endpoint, &*identity.model, request.guild.as_str(), companion).hash(&mut hasher);
-        request.messages.hash(&mut hasher);
+        (&request.messages, &request.tools, &request.format).hash(&mut hasher);
         Self(hasher.finish())
     }
 }
@@ -140,10 +140,14 @@ fn warn_unwritten(error: &io::Error) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
     use super::*;
     use crate::adapters::system::SystemClock;
     use crate::ports::clock::Clock as _;
-    use crate::ports::language_model::{Message, ModelRole};
+    use crate::ports::language_model::{AnswerFormat, Message, ModelRole, Tool};
 
     const QUESTION: Fingerprint = Fingerprint(7);
 
@@ -199,15 +203,23 @@ mod tests {
             messages: Message::prompt("s".to_owned(), user.to_owned()),
             ..Request::new(ModelRole::Side, "home".into(), 1)
         };
+        let schema = |schema| AnswerFormat::JsonSchema { name: "vote".to_owned(), schema };
+        let tool = |parameters| Tool { name: "dice".to_owned(), description: "Rolls.".to_owned(), parameters };
+        let with = |tools: Vec<Tool>, format| Request { tools, format, ..request("home", "hi") };
         let one = Fingerprint::of(&request("home", "hi"), &identity("m"));
 
         assert_eq!(one, Fingerprint::of(&request("home", "hi"), &identity("m")));
-        for other in [
+        let others = [
             (request("away", "hi"), identity("m")),
             (request("home", "ho"), identity("m")),
             (request("home", "hi"), identity("n")),
-        ] {
-            assert_ne!(one, Fingerprint::of(&other.0, &other.1));
-        }
+            (with(vec![tool(json!({}))], AnswerFormat::Text), identity("m")),
+            (with(vec![tool(json!({ "sides": 6 }))], AnswerFormat::Text), identity("m")),
+            (with(Vec::new(), AnswerFormat::JsonObject), identity("m")),
+            (with(Vec::new(), schema(json!({}))), identity("m")),
+            (with(Vec::new(), schema(json!({ "type": "object" }))), identity("m")),
+        ];
+        let known = others.iter().map(|(request, identity)| Fingerprint::of(request, identity)).chain([one]);
+        assert_eq!(known.collect::<BTreeSet<_>>().len(), others.len() + 1, "each is another");
     }
 }

@@ -1,4 +1,4 @@
-//! Who is asked: what waits is decided without a call, or becomes a question, once the way is free (DESIGN.md 2).
+//! Who is asked: what waits is decided without a call, or becomes a question, once the way is free (docs/design/gate.md G-16).
 
 use super::super::budget::UsedUp;
 use super::super::event::Evaluated;

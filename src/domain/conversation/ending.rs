@@ -1,4 +1,4 @@
-//! When a conversation is over: stages of closing, the number of turns, and repetition (DESIGN.md 3 and 4).
+//! When a conversation is over: stages of closing, the number of turns, and repetition (docs/design/closing.md C-1 to C-15).
 
 use super::super::message::{Message, Role};
 use super::super::repetition;
@@ -6,7 +6,7 @@ use super::apply::cancel_lull;
 use super::*;
 use crate::settings::repetition::Judge;
 
-/// So many of the channel's newest messages are judged for repetition (DESIGN.md 4).
+/// So many of the channel's newest messages are judged for repetition (docs/design/closing.md C-9).
 pub const JUDGED_MESSAGES: usize = 5;
 
 /// How far the judgement of a statement has come.

@@ -167,8 +167,8 @@ impl Conversation {
     }
 
     /// Wishes, turns and replies go with the last of the messages that they are about. A question in flight goes on with what it has read; a
-    /// YES that leaves nothing to be answered comes to no statement (DESIGN.md 2): its turn goes on to its end, whatever is taken back again.
-    /// `new` are those of the window; a reply may be to what has left it.
+    /// YES that leaves nothing to be answered comes to no statement (docs/design/gate.md G-24): its turn goes on to its end, whatever is taken
+    /// back again. `new` are those of the window; a reply may be to what has left it.
     fn drop_what_is_about_nothing(&mut self, gone: &[Seq], new: &[Seq], notes: &mut Vec<Output>) {
         let Self { window, gates, turn, .. } = self;
         let is_about_nothing = |companion: &CompanionId, cursor: Seq, upto: Seq| {
@@ -261,7 +261,7 @@ pub(super) fn is_too_late(now: Moment, said_at: Moment, is_address: bool, rules:
     !age.is_zero() && age > rules.gate.stale_after() && !(is_address && age < rules.gate.stale_address_after())
 }
 
-/// A message by a person passes the rows of the table in DESIGN.md 2; the first that applies counts.
+/// A message by a person passes the rows of the table in docs/design/gate.md G-4; the first that applies counts.
 fn pass_rows(
     companion: &CompanionId,
     gate: &mut Gate,

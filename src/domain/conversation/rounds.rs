@@ -1,4 +1,4 @@
-//! Who speaks next: opens rounds, takes votes, selects, and gives the floor (DESIGN.md 3).
+//! Who speaks next: opens rounds, takes votes, selects, and gives the floor (docs/design/turn-taking.md T-10).
 
 use super::super::event::{Outvoted, RoundClosed, RoundOpened};
 use super::super::round::listening;

@@ -70,7 +70,7 @@ pub(super) fn in_character(character: &Character<'_>, tone: &str, shown: &Shown<
     Prompt { system, user, sizes }
 }
 
-/// The sentence that tells why it is asked; none for a lull (seed 003).
+/// The sentence that tells why it is asked; none for a lull (docs/design/gate.md G-27).
 pub(super) fn context(trigger: Trigger, count: u64, speaker: Option<&str>, words: &settings::prompt::Prompt) -> String {
     let sentence = match trigger {
         Trigger::DirectAddress => words.direct_address.clone(),

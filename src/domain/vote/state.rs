@@ -1,4 +1,4 @@
-//! The State of seed 000: what a companion publishes in a round, and what programs outside post.
+//! A State (docs/design/turn-taking.md T-4): what a companion publishes in a round, and what programs outside post.
 
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};

@@ -68,20 +68,21 @@ fn usage_reads_as_it_was_written() {
 }
 
 #[test]
-fn a_call_from_before_there_were_prices_is_one_call_without_a_price() {
+fn a_call_from_before_there_were_prices_is_one_call_of_a_language_model_without_a_price() {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
     let old = br#"{"at":5,"channel":"console:lobby","used":{"what":"call","companion":"aria","model":"m","provider":"p","role":"side","input_tokens":7,"output_tokens":2}}"#;
 
     let read: UsageRecord = decode(&key, &[&[1], &old[..]].concat()).unwrap();
 
-    let Used::Call { calls, failed_calls, price, input_tokens, .. } = read.used else { panic!("a call") };
-    assert_eq!((calls, failed_calls, price, input_tokens), (1, 0, None, 7));
+    let Used::Call { service, calls, failed_calls, price, input_tokens, .. } = read.used else { panic!("a call") };
+    assert_eq!((service, calls, failed_calls, price, input_tokens), (Service::LanguageModel, 1, 0, None, 7));
 }
 
 #[test]
 fn a_call_reads_as_it_was_written() {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
     let used = Used::Call {
+        service: Service::LanguageModel,
         companion: None,
         model: "m".into(),
         provider: "p".into(),

@@ -103,6 +103,10 @@ impl FakePlatform {
 
 #[async_trait]
 impl ChatPlatform for FakePlatform {
+    fn name(&self) -> &'static str {
+        "console"
+    }
+
     fn serves(&self, channel: &ChannelId) -> bool {
         is_of_console(channel)
     }

@@ -30,7 +30,7 @@ pub struct NewMessage {
     /// Typed or spoken: what the adapter that hands it over says, and no request.
     #[serde(skip)]
     pub modality: Modality,
-    /// A voice utterance that ends a lull (seed 003); as above.
+    /// A voice utterance that ends a lull (docs/design/gate.md G-4); as above.
     #[serde(skip)]
     pub lull_endpoint: bool,
 }
@@ -74,7 +74,7 @@ pub struct History {
     pub messages: Vec<HistoryMessage>,
 }
 
-/// One message that was said. Fields as in DESIGN.md 12.
+/// One message that was said. Fields as in docs/design/interfaces.md I-11.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HistoryMessage {
     /// Its number.

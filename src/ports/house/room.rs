@@ -63,6 +63,11 @@ impl fmt::Display for RoomId {
     }
 }
 
+/// The platform that a channel's id begins with; the whole id where it names none.
+pub fn platform_in(channel: &ChannelId) -> &str {
+    channel.as_str().split_once(':').map_or(channel.as_str(), |(platform, _)| platform)
+}
+
 /// Whether a channel is one of the console's own rooms.
 pub fn is_of_console(channel: &ChannelId) -> bool {
     RoomId::of(channel).is_some_and(|room| room.is_of_console())

@@ -83,7 +83,7 @@ pub struct CompanionState {
     pub retry_at: Option<Stamp>,
     /// Whether an operator paused it here.
     pub paused: bool,
-    /// The stage of closing: `none`, `pre-closing`, `closing` or `terminal` (seed 002).
+    /// The stage of closing: `none`, `pre-closing`, `closing` or `terminal` (docs/design/closing.md C-1).
     pub closing: Stage,
     /// Human messages that it heard since it closed.
     pub heard_closed: u32,

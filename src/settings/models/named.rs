@@ -25,7 +25,7 @@ pub struct NamedModel {
     pub api_key: Option<SecretString>,
     /// See [`Endpoint::api_key_file`].
     pub api_key_file: Option<PathBuf>,
-    /// Seconds until the first word: 0.1 to 3600; at most what a question of the role may take counts.
+    /// Seconds until the first word: 0.1 to 3600, and at most what a question may take in each role in which a companion asks it.
     pub first_token_timeout_secs: Option<f64>,
     /// Seconds that a stream may pause: the same.
     pub idle_timeout_secs: Option<f64>,
@@ -63,12 +63,20 @@ impl NamedModel {
         }
     }
 
+    /// The timeouts that are longer than a question of this role may take.
+    pub(in crate::settings) fn overlong(&self, role: &Endpoint) -> impl Iterator<Item = (&'static str, f64)> {
+        self.set_timeouts().filter(|(_, secs)| *secs > role.timeout_secs)
+    }
+
+    fn set_timeouts(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let secs = [("first_token_timeout_secs", self.first_token_timeout_secs), ("idle_timeout_secs", self.idle_timeout_secs)];
+        secs.into_iter().filter_map(|(key, secs)| Some((key, secs?)))
+    }
+
     /// `role` is the table of any role, which was checked.
     pub(super) fn check(&self, name: &ModelName, role: &Endpoint) -> Result<(), Problem> {
         check_name(name)?;
-        let secs = [("first_token_timeout_secs", self.first_token_timeout_secs), ("idle_timeout_secs", self.idle_timeout_secs)];
-        let mut secs = secs.into_iter().filter_map(|(key, secs)| Some((key, secs?)));
-        let ranges = secs.try_for_each(|(key, secs)| within(key, secs, 0.1, 3600.0));
+        let ranges = self.set_timeouts().try_for_each(|(key, secs)| within(key, secs, 0.1, 3600.0));
         let found = ranges.and_then(|()| self.in_role(role).check()).and_then(|()| match self.base_url {
             Some(_) => Ok(()),
             None => {

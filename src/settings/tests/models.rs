@@ -50,6 +50,26 @@ fn a_model_that_is_not_there_is_told_by_the_companions_file_with_those_that_are(
 }
 
 #[test]
+fn a_model_that_waits_longer_than_a_question_of_its_role_is_told_with_both_times_and_the_way_out() {
+    let slow = format!("{FAST}first_token_timeout_secs = 90.0\n");
+    let fits = Folder::with(&[("default.toml", &slow), ("companions/ana.toml", "[model]\nmain = \"fast\"\n")]);
+    let cut = Folder::with(&[("default.toml", &slow), ("companions/ana.toml", "[model]\nside = \"fast\"\n")]);
+    let in_no_role = Folder::with(&[("default.toml", &format!("{FAST}idle_timeout_secs = 121.0\n"))]);
+
+    assert!(fits.load().is_ok());
+    assert_eq!(
+        cut.problems(),
+        ["companions/ana.toml:2: model.side = \"fast\" waits longer than its question may take: \
+          models.fast.first_token_timeout_secs = 90, models.side.timeout_secs = 15; lower the one or raise the other"]
+    );
+    assert_eq!(
+        in_no_role.problems(),
+        ["default.toml:4: models.fast.idle_timeout_secs is 121, longer than a question may take in any role \
+          (models.main.timeout_secs = 120, models.side.timeout_secs = 15); lower it, or raise one of those"]
+    );
+}
+
+#[test]
 fn the_environment_sets_further_models_too() {
     let folder = Folder::empty()
         .variable("TERTULIA__MODELS__FAST__BASE_URL", "http://127.0.0.1:1/v1")

@@ -146,10 +146,10 @@ fn a_share_is_taken_back_with_its_holder() {
 }
 
 #[test]
-fn a_channel_of_no_known_platform_is_of_another() {
+fn a_platform_that_is_not_known_is_another() {
     assert_eq!(
-        ["console:lobby", "console:a:b", "lobby", "evil\"}:x", ""].map(platform_label),
-        ["console", "console", "other", "other", "other"]
+        ["console", "discord", "lobby", "evil\"}", ""].map(platform_label),
+        ["console", "discord", "other", "other", "other"]
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::actors::models::Outcome;
+use crate::actors::messages::models::Outcome;
 use crate::actors::runtime::kit::Kit;
 use crate::journal::place::Place;
 use crate::ports::language_model::Request;

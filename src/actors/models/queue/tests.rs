@@ -142,17 +142,6 @@ fn a_question_that_pauses_counts_and_is_not_asked() {
     assert_eq!((popped, shed), (None, Some(CallId(1))));
 }
 
-#[test]
-fn voice_comes_before_turns_and_after_direct_addresses() {
-    let priorities = [
-        Priority::of(Trigger::DirectAddress, Modality::Voice),
-        Priority::of(Trigger::Lull, Modality::Voice),
-        Priority::of(Trigger::Turn, Modality::Text),
-    ];
-
-    assert_eq!(priorities, [Priority::DirectAddress, Priority::Voice, Priority::Turn]);
-}
-
 fn any_priority() -> impl Strategy<Value = Priority> {
     prop::sample::select(Priority::ALL.to_vec())
 }

@@ -164,6 +164,26 @@ fn a_refusal_is_never_tried_again() {
 }
 
 #[test]
+fn a_request_that_cannot_be_sent_says_nothing_about_its_endpoint() {
+    let unsendable = || NoAnswer::Unsendable { endpoint: ENDPOINT.into(), detail: "a recording of another kind".into() };
+    let opens = |between: NoAnswer| {
+        let mut settings = tight();
+        (settings.breaker.failures, settings.pool.max_attempts) = (2, 1);
+        let mut schedule = Schedule::new(settings);
+        let ends = [unreachable(), between, unreachable()];
+        let steps = (1..).zip(ends).flat_map(|(call, end)| {
+            schedule.ask(at(0.0), entry(call, 0.0));
+            schedule.ended(at(0.0), CallId(call), Err(end), 0.0)
+        });
+        told(&steps.collect::<Vec<_>>())
+    };
+    let refused = NoAnswer::Refused { endpoint: ENDPOINT.into(), detail: "no such model".into() };
+
+    assert_eq!(opens(unsendable()), ["1 unreachable", "2 refused", "alone", "3 unreachable"]);
+    assert_eq!(opens(refused), ["1 unreachable", "2 refused", "3 unreachable"], "a refusal is an answer");
+}
+
+#[test]
 fn the_last_try_ends_with_its_own_error() {
     let mut settings = tight();
     settings.pool.max_attempts = 1;

@@ -11,10 +11,11 @@ use futures_util::FutureExt;
 use ractor::{Actor, ActorCell, SpawnErr, SupervisionEvent};
 
 use super::restarts::Excess;
+use crate::actors::messages::supervision::Ending;
 use crate::telemetry::instruments::Instruments;
 
 /// A start that takes longer has failed: no restore waits that long for the store.
-pub const START_DEADLINE: Duration = Duration::from_secs(30);
+const START_DEADLINE: Duration = Duration::from_secs(30);
 
 /// What ractor says of an actor that was killed between two messages.
 const KILLED: &str = "killed";
@@ -71,7 +72,7 @@ impl ChildSpec {
             Ok(Ok(Ok(child))) => Ok(child),
             Ok(Ok(Err(error))) => Err(Ending::NotStarted { message: bounded(error.to_string()) }),
             Ok(Err(_panic)) => Err(Ending::NotStarted { message: "panicked before its start".to_owned() }),
-            Err(_elapsed) => Err(Ending::Hung),
+            Err(_elapsed) => Err(Ending::Hung(START_DEADLINE)),
         }
     }
 }
@@ -80,41 +81,6 @@ impl fmt::Debug for ChildSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChildSpec").field("lasting", &self.lasting).finish_non_exhaustive()
     }
-}
-
-/// How a child ended.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Ending {
-    /// It stopped, or handled all it had and stopped.
-    #[error("stopped{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
-    Stopped {
-        /// The reason given, if any.
-        reason: Option<String>,
-    },
-    /// It was killed, or its task was cancelled.
-    #[error("killed")]
-    Killed,
-    /// A handler returned an error or panicked.
-    #[error("{}", if *.is_panic { "panicked".to_owned() } else { format!("failed: {message}") })]
-    Failed {
-        /// The error or the panic's message: that of a panic may quote what was said.
-        message: String,
-        /// It panicked.
-        is_panic: bool,
-        /// It is itself a supervisor that passed a limit of its own.
-        escalated: bool,
-        /// It was [taken along](TakenAlong).
-        taken_along: bool,
-    },
-    /// It did not come up: its `pre_start` failed, panicked or took too long.
-    #[error("did not start: {message}")]
-    NotStarted {
-        /// What happened.
-        message: String,
-    },
-    /// It did not come up within [`START_DEADLINE`].
-    #[error("did not start within {} s", START_DEADLINE.as_secs())]
-    Hung,
 }
 
 impl Ending {
@@ -157,7 +123,7 @@ impl Ending {
 
     /// Counts it, if it is one that is counted apart from restarts.
     pub fn measure(&self, sort: &'static str, instruments: &Instruments) {
-        if *self == Self::Hung {
+        if matches!(self, Self::Hung(_)) {
             instruments.actor_hangs.add(1, [sort]);
         }
     }

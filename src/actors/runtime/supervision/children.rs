@@ -9,8 +9,9 @@ use ractor::{ActorCell, ActorId, ActorRef, Message, SupervisionEvent};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::child::{ChildSpec, Ending, Escalation};
+use super::child::{ChildSpec, Escalation};
 use super::restarts::{RestartPolicy, Restarts, Verdict};
+use crate::actors::messages::supervision::{Ending, Upkeep};
 use crate::ports::chance::Chance;
 
 #[cfg(test)]
@@ -18,27 +19,6 @@ mod tests;
 
 /// Ends of actors that nobody here started are remembered up to this number while a start is under way.
 const MOST_FOREIGN_ENDS: usize = 1_024;
-
-/// What a supervising actor sends to itself through its mailbox; to be handed to [`Children::upkeep`].
-#[derive(Debug)]
-pub enum Upkeep<K> {
-    /// The delay of a restart is over.
-    Due {
-        /// Whose.
-        child: K,
-        /// Which of its starts; an older one is stale.
-        attempt: u64,
-    },
-    /// A start is over.
-    Spawned {
-        /// Whose.
-        child: K,
-        /// Which of its starts.
-        attempt: u64,
-        /// The child, or why there is none.
-        outcome: Result<ActorCell, Ending>,
-    },
-}
 
 /// What happened to a child, for the supervising actor to carry on with.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
-//! A replay script (DESIGN.md 13) of what is on record of one room: what was heard becomes its events, what models answered its answers, so
-//! that replaying it decides the same, as far as companions and settings are still what they were.
+//! A replay script (docs/design/replay.md R-11) of what is on record of one room: what was heard becomes its events, what models answered its
+//! answers, so that replaying it decides the same, as far as companions and settings are still what they were.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

@@ -87,7 +87,7 @@ impl<'a> Ballot<'a> {
         }
     }
 
-    /// Which of the rules of selection decided (DESIGN.md 3).
+    /// Which of the rules of selection decided (docs/design/turn-taking.md T-10).
     fn because(&self, selected: &CompanionId, states: &[State]) -> &'static str {
         let Some(winner) = states.iter().find(|state| state.from == *selected) else { return "nobody else could speak" };
         let by_importance = |one: &State, other: &State| one.importance.partial_cmp(&other.importance).unwrap_or(Ordering::Equal);

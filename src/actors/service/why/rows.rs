@@ -1,4 +1,4 @@
-//! Which row of the gate's table applied, and with which numbers (DESIGN.md 2).
+//! Which row of the gate's table applied, and with which numbers (docs/design/gate.md G-4).
 
 use std::time::Duration;
 

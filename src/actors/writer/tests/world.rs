@@ -52,6 +52,7 @@ impl World {
         let metrics = Metrics::local();
         let (deliver_to, report_to) = (delivered.clone(), fates.clone());
         let arguments = Arguments {
+            platforms: crate::ports::chat_platform::Platforms::default(),
             store: store.clone(),
             clock: clock.clone(),
             hub: hub.clone(),

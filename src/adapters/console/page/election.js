@@ -6,7 +6,7 @@ const number = value => (Number.isFinite(value) ? value : null);
 const list = value => (Array.isArray(value) ? value : []);
 const ids = value => list(value).filter(id => typeof id === 'string');
 
-// A State (seed 000), or null where it is none.
+// A State (docs/design/turn-taking.md T-4), or null where it is none.
 function stateFrom(s) {
   if (!s || typeof s.from !== 'string') return null;
   return {

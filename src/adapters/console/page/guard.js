@@ -1,6 +1,6 @@
 // What keeps companions from talking for ever: how often they spoke in a row, and how much they repeat one another. Pure, like `state.js`.
 
-// What is over it is repetition (DESIGN.md 3 and 4).
+// What is over it is repetition (docs/design/turn-taking.md T-13 and docs/design/closing.md C-10).
 export const MOST_ALIKE = 0.7;
 
 const USUAL_STREAK = 4;

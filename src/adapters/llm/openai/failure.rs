@@ -120,8 +120,8 @@ impl Failures {
                 let shown = shortened(&self.without_key(&begin), MAX_SHOWN_CHARS);
                 self.refused(format!("its answer cannot be read: {}", self.said(&format!("{why} in {shown:?}"))))
             }
-            Broken::Request(why) => self.refused(format!("the request cannot be written: {why}")),
-            Broken::Key => self.refused("the key holds characters that cannot be sent".to_owned()),
+            Broken::Request(why) => self.unsendable(format!("the request cannot be written: {why}")),
+            Broken::Key => self.unsendable("the key holds characters that cannot be sent".to_owned()),
             Broken::Failed(Some(status @ 400..=499), message) if status != 429 && status != 408 => {
                 self.refused(format!("{status}: {}", self.said(&message)))
             }
@@ -140,6 +140,10 @@ impl Failures {
 
     fn refused(&self, detail: String) -> NoAnswer {
         NoAnswer::Refused { endpoint: self.endpoint.clone(), detail: self.shown(&detail) }
+    }
+
+    fn unsendable(&self, detail: String) -> NoAnswer {
+        NoAnswer::Unsendable { endpoint: self.endpoint.clone(), detail: self.shown(&detail) }
     }
 
     /// What the server said itself, marked as such: it may quote what people said.

@@ -606,9 +606,10 @@ async fn a_recording_that_the_protocol_cannot_carry_is_refused_before_anything_i
         let fake = Fake::new([streamed([piece("ok"), done()], Then::Ends)]).await;
         let heard = Request { messages: vec![Message { role: Role::User, parts: vec![Part::Audio(media)] }], ..request() };
 
-        let refused = model(&endpoint(&fake.url)).ask(&heard, None).await.expect_err("it cannot be sent");
+        let unsent = model(&endpoint(&fake.url)).ask(&heard, None).await.expect_err("it cannot be sent");
 
-        assert!(refused.to_string().contains("the request cannot be written: a recording has to be"), "{refused}");
+        assert!(matches!(unsent, NoAnswer::Unsendable { .. }), "{unsent:?}");
+        assert!(unsent.to_string().contains("the request cannot be written: a recording has to be"), "{unsent}");
         assert_eq!(fake.heard().len(), 0);
     }
 }

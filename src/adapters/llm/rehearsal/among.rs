@@ -165,7 +165,7 @@ const fn replies(temper: Temper) -> &'static [&'static str] {
     }
 }
 
-/// Words before the last ones (seed 002: "It's getting late…"). They name nobody, so that nobody has to answer.
+/// Words before the last ones (the stage `pre-closing`, docs/design/closing.md C-1). They name nobody, so that nobody has to answer.
 #[rustfmt::skip] // One phrase a line reads as the list that it is.
 const fn endings(temper: Temper) -> &'static [&'static str] {
     match temper {

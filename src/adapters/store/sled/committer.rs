@@ -31,7 +31,7 @@ const ORDERS_PER_FLUSH: usize = 256;
 // Batches are handed to sled together, which costs it much less than one by one, up to about this many changes.
 const CHANGES_PER_SLED_BATCH: usize = 2000;
 
-// The manifest is never more than this behind (DESIGN.md 7).
+// The manifest is never more than this behind (docs/design/storage.md D-18).
 const MANIFEST_INTERVAL: Duration = Duration::from_secs(1);
 
 // So long sled may take to end its work.

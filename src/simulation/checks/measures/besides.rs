@@ -13,6 +13,7 @@ use super::expected::Expected;
 use super::witness::Witness;
 use crate::domain::event::Event;
 use crate::domain::model_role::ModelRole;
+use crate::ports::house::room::platform_in;
 use crate::telemetry::instruments::platform_label;
 
 /// What became of a question is on record so long after it is known, where the store is not slow.
@@ -34,7 +35,7 @@ pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) 
     expected.count("tertulia_journal_group_size_sum{}", groups.batches, true);
     expected.count("tertulia_store_failures_total{}", groups.failed, false);
     for kept in lock(&props.store.book.kept).iter().filter(|kept| witness.keeps(kept)) {
-        let platform = platform_label(kept.place.channel.as_str());
+        let platform = platform_label(platform_in(&kept.place.channel));
         let outcome = match kept.what {
             KeptWhat::Sent => "posted",
             KeptWhat::Unconfirmed => "unconfirmed",

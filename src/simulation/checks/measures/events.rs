@@ -15,6 +15,7 @@ use crate::domain::round::is_tied;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::Stance;
 use crate::journal::place::Place;
+use crate::ports::house::room::platform_in;
 use crate::telemetry::instruments::{error_label, platform_label};
 
 pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) {
@@ -48,7 +49,7 @@ fn by_scribe(committed: &[Committed], witness: &Witness, expected: &mut Expected
                     Role::Companion => "companion",
                     Role::Bot => "bot",
                 };
-                let platform = platform_label(entry.place.channel.as_str());
+                let platform = platform_label(platform_in(&entry.place.channel));
                 expected.count(format!("tertulia_messages_total{{message_role={role},platform={platform}}}"), 1, is_told);
                 // Where a platform has no ids of its own, putting a statement on record posts it.
                 if reply.is_some() && platform == "console" {

@@ -151,7 +151,9 @@ fn of_all_endings_a_start_that_hangs_is_counted_as_a_hang() {
     let metrics = crate::telemetry::metrics::Metrics::local();
     let not_started = Ending::NotStarted { message: "boom".into() };
 
-    [Ending::Hung, Ending::Killed, not_started].iter().for_each(|ending| ending.measure("channel", &metrics.instruments()));
+    [Ending::Hung(Duration::ZERO), Ending::Killed, not_started]
+        .iter()
+        .for_each(|ending| ending.measure("channel", &metrics.instruments()));
 
     assert_eq!(metrics.total("tertulia_actor_hangs_total", &[("actor_sort", "channel")]), 1.0);
     assert_eq!(metrics.total("tertulia_actor_hangs_total", &[]), 1.0);

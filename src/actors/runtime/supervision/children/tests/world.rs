@@ -9,9 +9,10 @@ use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, Super
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::super::super::child::{ChildSpec, Ending, Lasting};
+use super::super::super::child::{ChildSpec, Lasting};
 use super::super::super::restarts::{Excess, RestartPolicy};
-use super::super::{Children, Report, Upkeep};
+use super::super::{Children, Report};
+use crate::actors::messages::supervision::{Ending, Upkeep};
 use crate::ports::chance::Chance;
 
 /// A supervisor with workers, and one above it that listens.

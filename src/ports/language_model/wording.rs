@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::ports::language_model::Request;
+use super::Request;
 
 type Words = Box<dyn FnOnce(Request) -> Request + Send>;
 
@@ -21,7 +21,7 @@ impl Wording {
     }
 
     /// Its turn has come: it has its words from now on. One that panics over them stays without.
-    pub(super) fn in_words(&self) -> &Request {
+    pub fn in_words(&self) -> &Request {
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(words) = words {
             self.worded.get_or_init(|| Box::new(words(self.unworded.clone())));
